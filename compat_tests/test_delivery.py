@@ -83,6 +83,6 @@ def test_losses_and_repetitions_are_counted(
     assert crash.count(4, arrived) == expected
 
 
-def test_a_record_that_nobody_sent_is_no_number(crash: ModuleType) -> None:
+def test_a_record_that_no_one_sent_is_no_number(crash: ModuleType) -> None:
     with pytest.raises(AssertionError, match="never sent"):
         crash.count(4, [0, 1, 2, 3, 4])

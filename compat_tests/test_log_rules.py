@@ -159,7 +159,7 @@ def test_retention_ms_goes_by_the_largest_timestamp_live(
     eventually(lambda: log.holds(6, 8, start=6), "the next one is old too")
 
 
-def test_a_log_whose_records_are_all_too_old_begins_anew_at_its_end(make_log: MakeLog) -> None:
+def test_a_log_whose_records_are_all_too_old_begins_again_at_its_end(make_log: MakeLog) -> None:
     log = make_log(retention_ms=HOUR)
     log.write(LONG_AGO, LONG_AGO, LONG_AGO)
     eventually(lambda: log.holds(3, start=3), "a new segment in place of the old one")

@@ -51,7 +51,7 @@ def _start(broker: Broker, directory: Path, cores: Cores, module: str, *argument
 
 
 @contextmanager
-def beside_answers_only(directory: Path, cores: Cores) -> Iterator[Kinds]:
+def with_answers_only(directory: Path, cores: Cores) -> Iterator[Kinds]:
     with both_brokers(directory, cores) as kinds:
         broker = Broker(ANSWERS_ONLY, directory / "answers-only", None, {})
         _start(broker, directory, cores, answers_only.__name__)
@@ -62,7 +62,7 @@ def beside_answers_only(directory: Path, cores: Cores) -> Iterator[Kinds]:
 
 
 @contextmanager
-def beside_sends_only(directory: Path, cores: Cores) -> Iterator[Kinds]:
+def with_sends_only(directory: Path, cores: Cores) -> Iterator[Kinds]:
     """What it sends from was written by a kpybroker on the clients' core, which does all but the sending."""
     with both_brokers(directory, cores) as kinds, ExitStack() as stack:
         broker = Broker(SENDS_ONLY, directory / "sends-only", None, {})
@@ -132,10 +132,10 @@ def main() -> int:
     with scratch_directory(options.dir) as scratch:
         require_room(scratch, ROOM_GB)
         if producers:
-            with beside_answers_only(scratch / "producers", apart) as kinds:
+            with with_answers_only(scratch / "producers", apart) as kinds:
                 parts += [PRODUCERS, producers_page(Bench(kinds, apart, plan).measure_all(producers))]
         if replays:
-            with beside_sends_only(scratch / "replays", apart) as kinds:
+            with with_sends_only(scratch / "replays", apart) as kinds:
                 bench = Bench(kinds, apart, plan)
                 bench.fill()
                 parts += [REPLAYS, replays_page(bench.measure_all(replays))]

@@ -30,7 +30,7 @@ def describe(cluster: Cluster, topic: str, *flags: str) -> dict[int, dict[str, l
 def test_three_brokers_have_one_controller_and_every_broker_says_who(cluster: Cluster) -> None:
     for broker_id in cluster.brokers:
         assert set(cluster.metadata(broker_id).brokers) == {1, 2, 3}
-        assert cluster.told_controller(broker_id) == cluster.controller()
+        assert cluster.controller_seen_by(broker_id) == cluster.controller()
 
 
 def test_a_topic_of_three_replicas_is_spread_evenly_and_has_leaders(cluster: Cluster, name: str) -> None:
@@ -158,7 +158,7 @@ def test_an_unclean_leader_is_elected_only_when_asked_for_or_allowed(cluster: Cl
     cluster.wait_for_leader(f"{name}-allowed", follower)
 
 
-def test_a_broker_whose_session_was_closed_registers_anew_and_serves_on(cluster: Cluster, name: str) -> None:
+def test_a_broker_whose_session_was_closed_registers_again_and_serves_on(cluster: Cluster, name: str) -> None:
     broker_id = next(i for i in cluster.brokers if i != cluster.controller())
     other = next(i for i in cluster.brokers if i != broker_id)
     cluster.create(name, f"{broker_id}:{other}")
@@ -182,7 +182,7 @@ def test_a_controller_whose_session_was_closed_resigns_and_the_cluster_has_one_c
     cluster.create(name, "1:2:3,2:3:1,3:1:2")
     for partition, leader in enumerate((1, 2, 3)):
         cluster.wait_for_leader(name, leader, partition)
-    assert {cluster.told_controller(broker_id) for broker_id in cluster.brokers} == {cluster.controller()}
+    assert {cluster.controller_seen_by(broker_id) for broker_id in cluster.brokers} == {cluster.controller()}
 
 
 def test_a_controller_that_slept_beyond_its_session_changes_nothing_any_more(cluster: Cluster, name: str) -> None:

@@ -80,6 +80,8 @@ def test_sequences_and_transactions_go_on_at_the_next_leader(cluster: Cluster, n
     bad.begin("bad 1", "bad 2")
     good.producer.commit_transaction(DEADLINE_S)
     bad.producer.abort_transaction(DEADLINE_S)
+    # The response to EndTxn does not wait for the markers.
+    cluster.wait(lambda: len(seen_at(cluster, first, name).aborted) == 1, "the transaction is aborted")
     late.begin("late 1", "late 2")
     before = seen_at(cluster, first, name)
     assert len(before.aborted) == 1

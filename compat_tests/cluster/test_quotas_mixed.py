@@ -128,10 +128,12 @@ def test_a_quota_set_by_one_broker_applies_on_the_other(cluster: Cluster, broker
 @pytest.mark.parametrize(
     "entity",
     [
-        ["--entity-type", "clients", "--entity-default"],
-        ["--entity-type", "users", "--entity-name", USER, "--entity-type", "clients", "--entity-name", CLIENT_ID],
+        pytest.param(["--entity-type", "clients", "--entity-default"], id="clients", marks=pytest.mark.wide),
+        pytest.param(
+            ["--entity-type", "users", "--entity-name", USER, "--entity-type", "clients", "--entity-name", CLIENT_ID],
+            id="user-and-client",
+        ),
     ],
-    ids=["clients", "user-and-client"],
 )
 def test_kafka_configs_sets_quotas_in_zookeeper(cluster: Cluster, broker_id: int, entity: list[str]) -> None:
     """The tool of 2.8.2: that of 3.9 sets credentials and passwords there only."""
@@ -149,7 +151,7 @@ def make_controller(cluster: Cluster, broker_id: int) -> None:
         if cluster.controller() not in (broker_id, None):
             cluster.tree.delete("/controller")  # the next election is a race
             return False
-        return cluster.told_controller(broker_id) == broker_id
+        return cluster.controller_seen_by(broker_id) == broker_id
 
     cluster.wait(is_controller, f"{broker_id} is the controller")
 

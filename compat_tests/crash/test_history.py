@@ -176,7 +176,7 @@ def test_every_kind_of_damage_is_found(damaging: Callable[[History, Log], None])
     assert any(DAMAGE[damaging] in problem for problem in problems), problems
 
 
-def test_thousands_of_problems_are_told_in_a_few_lines() -> None:
+def test_thousands_of_problems_are_reported_in_a_few_lines() -> None:
     history, log = sound()
     for offset in range(20, 5000):
         history.acknowledge(P, offset, Sent(IDEMPOTENT, offset))
@@ -184,7 +184,7 @@ def test_thousands_of_problems_are_told_in_a_few_lines() -> None:
 
 
 @pytest.mark.parametrize("size", [0, 1, 100, 5000])
-def test_a_value_tells_whose_it_is_and_whether_it_is_whole(size: int) -> None:
+def test_a_value_shows_whose_it_is_and_whether_it_is_whole(size: int) -> None:
     value = encode_value(Sent(3, 70_000), size)
     assert decode_value(value) == Sent(3, 70_000)
     assert decode_value(value[:-1]) is None

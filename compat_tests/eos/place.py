@@ -131,10 +131,10 @@ class Replicated:
 
     def _coordinator(self, key: str, key_type: int) -> Broker:
         """Ask a broker that lives, until there is one who coordinates."""
-        found = eventually(lambda: self._told_coordinator(key, key_type), f"the coordinator of {key}")
+        found = eventually(lambda: self._coordinator_by_brokers(key, key_type), f"the coordinator of {key}")
         return self.cluster.brokers[found]
 
-    def _told_coordinator(self, key: str, key_type: int) -> int | None:
+    def _coordinator_by_brokers(self, key: str, key_type: int) -> int | None:
         broker = next(broker for broker in self.cluster.brokers.values() if broker.service.running)
         with Raw(("127.0.0.1", broker.port)) as raw:
             answer = raw.ask(FindCoordinatorRequest(key=key, key_type=key_type), 3)

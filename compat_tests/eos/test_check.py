@@ -187,7 +187,7 @@ def test_partitions_are_looked_at_each_for_itself() -> None:
     assert check(copying) == ["partition 1: '1:0' is lost"]
 
 
-def test_thousands_of_problems_are_told_in_a_few_lines() -> None:
+def test_thousands_of_problems_are_reported_in_a_few_lines() -> None:
     copying = sound()
     copying.inputs = {0: [str(n) for n in range(5000)]}
     assert len(check(copying)) < 100

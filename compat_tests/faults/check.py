@@ -264,11 +264,11 @@ def _in_sync(history: History) -> Found:
         states = sorted(history.states[partition])
         epochs = {stored.offset: stored.leader_epoch for stored in history.log[partition]}
         for ack in acknowledged:
-            state = _state_between(states, ack.sent_ns, ack.told_ns)
+            state = _state_between(states, ack.sent_ns, ack.reported_ns)
             if state is None or epochs.get(ack.offset) != state.leader_epoch:
                 continue
             isr = state.isr
-            heard_ns = history.heard[partition].get(state.version, ack.told_ns)
+            heard_ns = history.heard[partition].get(state.version, ack.reported_ns)
             if len(isr) < history.min_isr and heard_ns <= ack.sent_ns:
                 yield Problem(
                     Kind.BELOW_MIN_ISR,
@@ -285,7 +285,7 @@ def _in_sync(history: History) -> Found:
 
 def _state_between(states: Sequence[StateLook], from_ns: int, to_ns: int) -> StateLook | None:
     """The state, where it was the same one all the while and that is known."""
-    before = bisect_left(states, from_ns, key=lambda state: state.told_ns) - 1
+    before = bisect_left(states, from_ns, key=lambda state: state.reported_ns) - 1
     after = bisect_right(states, to_ns, key=lambda state: state.asked_ns)
     if before < 0 or after >= len(states) or states[before].version != states[after].version:
         return None
@@ -302,7 +302,7 @@ def _members_have_it(history: History) -> Found:
             known = bisect_left(looks, look.asked_ns, key=lambda leader: leader.time_ns) - 1
             if known < 0 or look.log_end >= committed[known]:
                 continue
-            state = _state_between(states, look.asked_ns, look.told_ns)
+            state = _state_between(states, look.asked_ns, look.reported_ns)
             if state is not None and look.broker in state.isr:
                 yield Problem(
                     Kind.BEHIND,
@@ -312,7 +312,7 @@ def _members_have_it(history: History) -> Found:
 
 
 def _covers(absence: Absence, ack: Acknowledged) -> bool:
-    return absence.from_ns < ack.sent_ns and ack.told_ns < absence.to_ns
+    return absence.from_ns < ack.sent_ns and ack.reported_ns < absence.to_ns
 
 
 # --- groups

@@ -44,7 +44,7 @@ class Acknowledged(NamedTuple):
     record: Record
     offset: int
     sent_ns: int
-    told_ns: int
+    reported_ns: int
     broker: int | None = None
 
 
@@ -95,7 +95,7 @@ class StateLook(NamedTuple):
     """A partition's state znode at some moment between the two times; `version` is its partition epoch."""
 
     asked_ns: int
-    told_ns: int
+    reported_ns: int
     version: int
     leader: int
     leader_epoch: int
@@ -115,7 +115,7 @@ class FollowerLook(NamedTuple):
     """Where a replica's log ended that did not lead then."""
 
     asked_ns: int
-    told_ns: int
+    reported_ns: int
     broker: int
     log_end: int
 

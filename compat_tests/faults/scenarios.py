@@ -115,7 +115,7 @@ def repeat_former_controller(cluster: FaultyCluster, roles: Roles) -> None:
     cluster.kill(former)
     now = _wait_for_other_controller(cluster, former)
     for broker in others:
-        eventually(lambda: cluster.cluster.told_controller(broker) == now, f"{broker} knows {now}", CHANGE_S)
+        eventually(lambda: cluster.cluster.controller_seen_by(broker) == now, f"{broker} knows {now}", CHANGE_S)
         code = ErrorCode(_repeat(cluster, broker, orders[broker]).error_code)
         if code is ErrorCode.NONE:
             cluster.history.failures.append(f"{broker} obeyed {former}, when {now} was the controller")

@@ -91,7 +91,7 @@ def turn_two_round(history: History) -> None:
     log[2], log[3] = log[2]._replace(record=log[3].record), log[3]._replace(record=log[2].record)
 
 
-def write_what_nobody_sent(history: History) -> None:
+def write_what_no_one_sent(history: History) -> None:
     history.log[P].append(Stored(16, None, 1))
 
 
@@ -210,7 +210,7 @@ def fail(history: History) -> None:
         (move, Kind.MOVED),
         (write_twice, Kind.DUPLICATED),
         (turn_two_round, Kind.REORDERED),
-        (write_what_nobody_sent, Kind.INVENTED),
+        (write_what_no_one_sent, Kind.INVENTED),
         (change_what_was_read, Kind.CHANGED),
         (skip_in_reading, Kind.UNSEEN),
         (read_nothing, Kind.UNSEEN),
@@ -267,7 +267,7 @@ def test_one_that_stood_still_for_a_part_of_the_time_or_out_of_the_isr_may_be_mi
     assert check(history) == []
 
 
-def test_a_leader_that_was_not_told_of_its_successor_goes_by_its_own_isr(history: History) -> None:
+def test_a_leader_that_did_not_hear_of_its_successor_goes_by_its_own_isr(history: History) -> None:
     first = SECOND_EPOCH_AT - 3
     history.states[P] = [
         state._replace(version=8, leader_epoch=1, isr=frozenset({2})) if number >= first else state
@@ -312,10 +312,10 @@ def test_many_problems_of_a_kind_are_shortened(history: History) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 40])
-def test_a_value_tells_whose_it_is(size: int) -> None:
+def test_a_value_shows_whose_it_is(size: int) -> None:
     assert record_of(Record("a", 17).value(size)) == record_of(b"a.17") == Record("a", 17)
 
 
 @pytest.mark.parametrize("value", [None, b"", b"a", b".1", b"a.b", b"a.1.x", b"\xff"])
-def test_other_bytes_are_nobody_s(value: bytes | None) -> None:
+def test_other_bytes_belong_to_no_one(value: bytes | None) -> None:
     assert record_of(value) is None

@@ -161,7 +161,7 @@ def test_requests_arrive_where_only_answers_are_stalled(network: Network, echo: 
     assert asking.answer() == 1
 
 
-def test_nobody_hears_of_a_death_through_a_cut(network: Network, echo: Echo) -> None:
+def test_no_one_hears_of_a_death_through_a_cut(network: Network, echo: Echo) -> None:
     asking = Asking(network.proxy(1, echo.port, CLIENTS))
     asking.send()
     assert asking.answer() == 1
@@ -170,7 +170,7 @@ def test_nobody_hears_of_a_death_through_a_cut(network: Network, echo: Echo) -> 
     assert asking.is_silent()
 
 
-def test_nobody_is_let_in_while_there_is_nobody_behind_the_door(network: Network, echo: Echo) -> None:
+def test_no_connection_is_accepted_while_nothing_listens_behind(network: Network, echo: Echo) -> None:
     port = network.proxy(1, echo.port, CLIENTS)
     asking = Asking(port)
     asking.send()

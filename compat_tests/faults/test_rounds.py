@@ -27,7 +27,7 @@ def test_only_what_is_wanted_is_drawn() -> None:
             assert one.fault.text
 
 
-def test_a_fault_that_cannot_be_done_is_told_and_the_others_are_done() -> None:
+def test_a_fault_that_cannot_be_done_is_reported_and_the_others_are_done() -> None:
     cluster, said = Mock(), Mock()
     cluster.kill_zookeeper.side_effect = OSError("no")
     planned = [

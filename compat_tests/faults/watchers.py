@@ -108,16 +108,16 @@ class Watcher(_AtBroker):
         high = self._ask(connection, self._partitions, LATEST, CONSUMER)
         asked_ns = time.monotonic_ns()
         ends = self._ask(connection, self._partitions, LATEST, DEBUGGING)
-        told_ns = time.monotonic_ns()
+        reported_ns = time.monotonic_ns()
         starts = self._ask(connection, self._partitions, EARLIEST, CONSUMER)
         for partition, (end, epoch) in ends.items():
             high_watermark, leader_epoch = high.get(partition, (-1, -1))
             if partition not in high:
-                look = FollowerLook(asked_ns, told_ns, self.broker, end)
+                look = FollowerLook(asked_ns, reported_ns, self.broker, end)
                 self.history.follower_looks[partition].append(look)
             elif epoch == leader_epoch and partition in starts:
                 start, _ = starts[partition]
-                self.history.looks[partition].append(Look(told_ns, self.broker, epoch, start, high_watermark, end))
+                self.history.looks[partition].append(Look(reported_ns, self.broker, epoch, start, high_watermark, end))
 
     @staticmethod
     def _ask(connection: Raw, partitions: Sequence[Partition], timestamp: int, replica_id: int) -> Answers:

@@ -25,6 +25,7 @@ from compat_tests.support.secured import LOGIN, librdkafka_login, secured_keys
 from compat_tests.support.waiting import eventually
 from kpybroker.broker.network.tls_stream import HANDSHAKE_BYTES_MAX
 from kpybroker.broker.security.stores import HANDSHAKE_S_MAX
+from kpybroker.system import IS_PORTABLE
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.sasl_handshake import SaslHandshakeRequest
 from tests.support.certificates import Authority
@@ -93,7 +94,8 @@ def test_half_open_handshakes_end_and_leave_nothing(attacked: Attacked, how: Hal
         )
         assert all(client.is_closed() for client in clients)
     victim.is_unharmed()
-    eventually(lambda: victim.rss - before < LEFT_BYTES_MAX, "the memory is given back")
+    if not IS_PORTABLE:  # portable mode leaves freed memory to the C library: docs/reference/operating-systems.md
+        eventually(lambda: victim.rss - before < LEFT_BYTES_MAX, "the memory is given back")
 
 
 def test_a_handshake_may_not_be_long(attacked: Attacked) -> None:

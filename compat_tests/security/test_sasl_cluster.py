@@ -75,7 +75,12 @@ class Secured:
 
 
 @pytest.fixture(
-    scope="module", params=[pytest.param("SCRAM-SHA-512", marks=pytest.mark.wide), "PLAIN", "SCRAM-SHA-256 inside TLS"]
+    scope="module",
+    params=[
+        pytest.param("SCRAM-SHA-512", marks=pytest.mark.wide),
+        pytest.param("PLAIN", marks=pytest.mark.wide),
+        "SCRAM-SHA-256 inside TLS",
+    ],
 )
 def secured(
     request: pytest.FixtureRequest, launcher: Launcher, tmp_path_factory: pytest.TempPathFactory

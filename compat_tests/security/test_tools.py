@@ -176,7 +176,13 @@ QUOTAS = [
 
 
 @EVERY_VERSION
-@pytest.mark.parametrize(("entity", "shown_as", "key"), QUOTAS, ids=[case[1] for case in QUOTAS])
+@pytest.mark.parametrize(
+    ("entity", "shown_as", "key"),
+    [
+        pytest.param(*case, id=case[1], marks=[] if case[0][1] == "ips" or "c" in case[0] else [pytest.mark.wide])
+        for case in QUOTAS
+    ],
+)
 def test_quotas_of_every_entity(
     locked: Locked, name: str, version: str, entity: list[str], shown_as: str, key: str
 ) -> None:

@@ -122,7 +122,7 @@ def test_each_partition_has_timestamps_of_its_own(
 
 
 @by_both
-def test_a_start_after_every_record_is_an_error_unless_told_otherwise(
+def test_a_start_after_every_record_is_an_error_unless_an_option_says_otherwise(
     spark: SparkSession, broker: Broker, filled: tuple[str, list[Seen]]
 ) -> None:
     name, _ = filled

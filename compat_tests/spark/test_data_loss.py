@@ -77,7 +77,7 @@ def test_a_query_that_may_lose_records_goes_on_after_the_deleted_ones(
 
 
 @pytest.mark.usefixtures("readers")
-def test_a_topic_made_anew_fails_a_query_that_must_not_lose_any(
+def test_a_topic_made_again_fails_a_query_that_must_not_lose_any(
     stream: Stream, broker: Broker, begun: tuple[str, list[Seen]]
 ) -> None:
     name, expected = begun

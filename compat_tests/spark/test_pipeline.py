@@ -221,7 +221,7 @@ def test_late_events_are_dropped_and_each_window_comes_out_once(
     compare(spark, broker, options, expected)
 
 
-@pytest.mark.parametrize("form", ["access", "dpkg"])
+@pytest.mark.parametrize("form", ["access", pytest.param("dpkg", marks=pytest.mark.wide)])
 def test_log_lines_of_each_format_with_a_heartbeat_at_their_end(
     spark: SparkSession, broker: Broker, options: Options, form: str
 ) -> None:
@@ -291,7 +291,7 @@ def test_sliding_windows_count_an_event_in_each(spark: SparkSession, broker: Bro
     assert len(rows) == len(counts)
 
 
-def test_what_a_person_can_mend_is_told_in_two_lines(
+def test_what_a_person_can_fix_is_reported_in_two_lines(
     spark: SparkSession, broker: Broker, options: Options, name: str, tmp_path: Path
 ) -> None:
     with pytest.raises(PipelineError, match="topic to read from does not exist"):
@@ -322,7 +322,7 @@ def command(options: Options, *more: str) -> list[str]:
 
 
 @pytest.mark.wide
-def test_the_command_follows_until_it_is_told_to_stop_and_another_run_goes_on(
+def test_the_command_follows_until_it_is_asked_to_stop_and_another_run_goes_on(
     spark: SparkSession, broker: Broker, options: Options, tmp_path: Path
 ) -> None:
     expected = recount()

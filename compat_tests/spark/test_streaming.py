@@ -124,7 +124,7 @@ def test_new_partitions_and_new_topics_of_a_pattern_are_read_from_their_start(
     stream.has(new)
 
 
-def test_the_progress_of_a_query_tells_its_offsets(stream: Stream, broker: Broker, topic: MakeTopic) -> None:
+def test_the_progress_of_a_query_shows_its_offsets(stream: Stream, broker: Broker, topic: MakeTopic) -> None:
     name = topic(partitions=2)
     write(broker.bootstrap, records(name, 1, 6))
     query = stream.start(broker.bootstrap, subscribe=name, startingOffsets="earliest")

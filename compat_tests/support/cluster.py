@@ -117,7 +117,7 @@ class Cluster:
         admin = admin_client(self.brokers[broker_id].bootstrap)
         return admin.list_topics(timeout=CHANGE_DEADLINE_S)
 
-    def told_controller(self, broker_id: int) -> int:
+    def controller_seen_by(self, broker_id: int) -> int:
         found: int = self.metadata(broker_id).controller_id
         return found
 

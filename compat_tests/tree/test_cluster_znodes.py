@@ -140,7 +140,7 @@ class Scenario:
         return sorted(_ELR.sub("", _TOPIC_ID.sub("TopicId: *", line)) for line in out.splitlines())
 
 
-def told_to(kind: str, launcher: Launcher, directory: Path) -> dict[str, Moment]:
+def recorded_with(kind: str, launcher: Launcher, directory: Path) -> dict[str, Moment]:
     directory.mkdir()
     patience = {"replica.lag.time.max.ms": "30000"}  # who lags is another scenario
     cluster = Cluster(directory / "brokers", launcher.zookeeper(f"scenario-{directory.name}"), [kind] * 3, patience)
@@ -154,8 +154,8 @@ def told_to(kind: str, launcher: Launcher, directory: Path) -> dict[str, Moment]
 def test_tree_and_descriptions_are_kafkas_at_every_stage(
     request: pytest.FixtureRequest, launcher: Launcher, tmp_path: Path
 ) -> None:
-    reference = told_to("kafka", launcher, tmp_path / "reference")
-    compared = told_to(request.config.getoption("--broker"), launcher, tmp_path / "compared")
+    reference = recorded_with("kafka", launcher, tmp_path / "reference")
+    compared = recorded_with(request.config.getoption("--broker"), launcher, tmp_path / "compared")
     assert len(reference) == 11
     found = []
     for stage, moment in reference.items():

@@ -114,14 +114,14 @@ class AioClient(Client):
             except KafkaError as error:
                 self._refused(number, error)
                 continue
-            task = asyncio.create_task(self._told(number, sent))
+            task = asyncio.create_task(self._note_result(number, sent))
             under_way.add(task)
             task.add_done_callback(under_way.discard)
         if under_way:
             await asyncio.wait(under_way, timeout=DELIVERY_S)
         await producer.stop()
 
-    async def _told(self, number: int, sent: asyncio.Future[Any]) -> None:
+    async def _note_result(self, number: int, sent: asyncio.Future[Any]) -> None:
         try:
             reported = await sent
         except KafkaError as error:

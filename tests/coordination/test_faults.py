@@ -136,7 +136,7 @@ async def scenario(seed: int) -> list[str]:
     return [str(event) for event in log.heard]
 
 
-async def test_a_seed_tells_its_story_again() -> None:
+async def test_a_seed_gives_the_same_faults_again() -> None:
     assert await scenario(1) == await scenario(1)
     assert await scenario(1) != await scenario(2)
     assert any("EXPIRED" in event for event in await scenario(1))

@@ -55,12 +55,13 @@ def test_a_docstring_is_missing_where_it_only_repeats_the_name(tmp_path: Path) -
 
 def test_words_and_long_lines_are_found(tmp_path: Path) -> None:
     bad = "m" + "end"  # this file is checked as well
-    package(tmp_path, a=f"# {bad} it\nfine = 'a/{bad}'\n")
+    package(tmp_path, a=f"# {bad} it\nfine = 'a/{bad}'\nre{bad} = to_{bad} = 1\n")
     (tmp_path / "doc.md").write_text(f"{'x' * 121}\n| {'x' * 121} |\n```\n{'x' * 121}\n```\n")
     found = [one.rsplit("/", 1)[1] for one in words.findings([tmp_path])]
     assert found[0] == "doc.md:1: 121 characters: at most 120"
-    assert len(found) == 2
+    assert len(found) == 3
     assert found[1].startswith("a.py:1: ")
+    assert found[2].startswith("a.py:3: ")
 
 
 @pytest.mark.parametrize(

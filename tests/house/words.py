@@ -31,7 +31,13 @@ REPLACEMENTS = {
     r"in hand": "buffered",
     r"borne": "tolerated",
 }
-_BAD = {word: re.compile(rf"(?<![\w/.-])(?:{word})(?![\w-])", re.IGNORECASE) for word in REPLACEMENTS}
+_BAD = {
+    word: re.compile(
+        rf"(?<![\w/.-])(?:{word})(?![\w-])|(?<=_)(?:{word})(?![A-Za-z0-9])|(?<![\w/.-])(?:{word})(?=_)", re.IGNORECASE
+    )
+    for word in REPLACEMENTS
+}
+"""Words of prose, and those between the underscores of an identifier."""
 
 
 def findings(paths: Iterable[Path]) -> Iterator[str]:

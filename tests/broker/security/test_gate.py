@@ -306,7 +306,7 @@ async def test_frames_after_the_login_may_be_large(tmp_path: Path, transport: Me
 # --- sessions
 
 
-async def test_a_session_lasts_as_long_as_the_client_is_told(tmp_path: Path, transport: MemoryTransport) -> None:
+async def test_a_session_lasts_as_long_as_the_response_says(tmp_path: Path, transport: MemoryTransport) -> None:
     clock = StoppedClock()
     async with sasl_broker(tmp_path, transport, clock=clock, **REAUTHENTICATION) as broker:
         client = await connect(broker, transport)

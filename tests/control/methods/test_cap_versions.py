@@ -58,7 +58,7 @@ async def test_clients_are_offered_what_the_release_serves_and_nothing_else(tmp_
 
 
 @pytest.mark.parametrize(("release", "named"), [("2.4", [(18, 0, 3)]), ("2.3", [])])
-async def test_a_client_that_asks_in_a_newer_version_gets_what_the_release_tells_it(
+async def test_a_client_that_asks_in_a_newer_version_gets_what_the_release_says(
     tmp_path: Path, release: str, named: list[tuple[int, int, int]]
 ) -> None:
     async with hosted_cluster(tmp_path, 1) as cluster:

@@ -164,7 +164,7 @@ class AgainstTheModel(RuleBasedStateMachine):
         version=st.sampled_from([3, 4, 9]),
         protocol_type=st.sampled_from(["consumer"] * 5 + ["connect"]),
     )
-    def joins_anew(self, instance: str | None, wish: tuple[str, int, int], version: int, protocol_type: str) -> None:
+    def joins_as_new(self, instance: str | None, wish: tuple[str, int, int], version: int, protocol_type: str) -> None:
         self._join("", instance, wish, version, protocol_type)
 
     @rule(who=WHO, wish=WISH)

@@ -97,7 +97,7 @@ class Groups(RuleBasedStateMachine):
         protocols=st.sampled_from(sorted(PROTOCOLS)),
         version=st.sampled_from([3, 4, 9]),
     )
-    def join_anew(self, instance: str | None, protocols: str, version: int) -> None:
+    def join_as_new(self, instance: str | None, protocols: str, version: int) -> None:
         member_id = self.harness.next_member(instance or "c")
         self.known.append((member_id, instance))
         self._join("", instance, protocols, version, member_id)
