@@ -1,7 +1,8 @@
 """No input holds the loop for more than 50 ms: the largest frames and the worst batches, in a broker of this process.
 
 Measured is processor time of the loop's thread and not time on the wall, the least of three tries counts, and a machine
-that is slower than the one this was written on gets more: a busy machine decides nothing here.
+that is slower than the one this was written on gets more. Even so a shared machine can take twice as long: `make test`
+allows three times the bar, which still finds a loop that forgot to yield; `make bench-loop` asks for the bar itself.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ from tests.support.running_broker import CLIENT, ask, create_topic, running_brok
 from tests.wire.fuzz_decode import large_frames
 
 HELD_S_MAX = 0.050
+SHARED_MACHINE = 3
+"""How much longer a turn may be where the bar itself is not asked for."""
 TRIES = 3
 YARDSTICK_S = 0.014
 """What `_yardstick` takes where DESIGN's figures are measured."""
@@ -55,6 +58,13 @@ def collected_as_in_a_process_of_its_own() -> Iterator[None]:
     yield
     gc.set_threshold(*thresholds)
     gc.unfreeze()
+
+
+@pytest.fixture
+def held_s_max(request: pytest.FixtureRequest) -> float:
+    """How long one turn of the loop may be, in seconds."""
+    is_exact: bool = request.config.getoption("--exact")
+    return HELD_S_MAX if is_exact else SHARED_MACHINE * HELD_S_MAX
 
 
 def _yardstick() -> float:
@@ -124,7 +134,7 @@ def lookup_input(topic: str, timestamp: int, answers: list[int]) -> Input:
     return send
 
 
-def check(directory: Path, inputs: dict[str, Input]) -> None:
+def check(directory: Path, inputs: dict[str, Input], held_s_max: float) -> None:
     """Serve them all in one broker; everything that held its loop for too long."""
     found: dict[str, float] = {}
 
@@ -138,16 +148,16 @@ def check(directory: Path, inputs: dict[str, Input]) -> None:
     trio.run(run)
     slow = sorted(found.items(), key=lambda item: -item[1])
     print([f"{name}: {held * 1000:.0f} ms" for name, held in slow[:8]])
-    assert [(name, held) for name, held in slow if held > HELD_S_MAX] == []
+    assert [(name, held) for name, held in slow if held > held_s_max] == []
 
 
 @pytest.mark.parametrize("key", SERVED, ids=lambda key: str(key.name))
-def test_many_elements(tmp_path: Path, key: ApiKey) -> None:
+def test_many_elements(tmp_path: Path, held_s_max: float, key: ApiKey) -> None:
     frames = list(large_frames(API_INFO[key], SERVED[key][1], ELEMENTS))
-    check(tmp_path, {f"{key.name} {number}": frame_input(frame) for number, frame in enumerate(frames)})
+    check(tmp_path, {f"{key.name} {number}": frame_input(frame) for number, frame in enumerate(frames)}, held_s_max)
 
 
-def test_many_records(tmp_path: Path) -> None:
+def test_many_records(tmp_path: Path, held_s_max: float) -> None:
     """As many of the smallest records as a batch of a megabyte may hold; and of old messages."""
     section = tiny_records(140_000)
     inputs: dict[str, Input] = {}
@@ -159,10 +169,10 @@ def test_many_records(tmp_path: Path) -> None:
     wrapped = compress(Codec.GZIP, message * 100_000, magic=1)
     inputs["wrapped messages"] = produce_input("opaque", bytes(encode_message(0, 1, Codec.GZIP, 1, None, wrapped)), 2)
     inputs |= {f"fetched in version {version}": fetch_input("opaque", version) for version in range(5)}
-    check(tmp_path, inputs)
+    check(tmp_path, inputs, held_s_max)
 
 
-def test_lookups_by_time_among_false_timestamps(tmp_path: Path) -> None:
+def test_lookups_by_time_among_false_timestamps(tmp_path: Path, held_s_max: float) -> None:
     """Nothing has the time that the batches claim, so all of them must be walked."""
     many = batch_around(compress(Codec.ZSTD, tiny_records(500_000)), Codec.ZSTD, 500_000)
     few = batch_around(tiny_records(4_000), Codec.NONE, 4_000)
@@ -182,11 +192,11 @@ def test_lookups_by_time_among_false_timestamps(tmp_path: Path) -> None:
 
     trio.run(run)
     print({name: f"{held * 1000:.0f} ms" for name, held in found.items()})
-    assert {name: held for name, held in found.items() if held > HELD_S_MAX} == {}
+    assert {name: held for name, held in found.items() if held > held_s_max} == {}
 
 
 @pytest.mark.skipif(IS_PORTABLE, reason="the check of Windows' rules lists 20 000 descriptors at each rename")
-def test_ten_thousand_partitions(tmp_path: Path) -> None:
+def test_ten_thousand_partitions(tmp_path: Path, held_s_max: float) -> None:
     """Made, doubled, and deleted: placement, znodes, the controller's scenarios, logs, metadata."""
     names = (f"many-{number}" for number in itertools.count())
 
@@ -203,4 +213,4 @@ def test_ten_thousand_partitions(tmp_path: Path) -> None:
         async with running_broker(tmp_path) as broker:
             return await held_s(broker, lives_and_dies)
 
-    assert trio.run(run) <= HELD_S_MAX
+    assert trio.run(run) <= held_s_max

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kpybroker.broker.handlers.security.acl_messages import acls_of, message_of, require_known, require_literal
+from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import CLUSTER_NAME, Operation, ResourceType
@@ -29,15 +30,21 @@ Result = CreateAclsResponse.AclCreationResult
 
 async def handle(broker: Broker, request: CreateAclsRequest, context: RequestContext) -> CreateAclsResponse:
     """Add each ACL that is valid. Raises SECURITY_DISABLED without an authorizer."""
+    budget = YieldBudget()
     for creation in request.creations:
+        await budget.spend()
         require_literal(context.api_version, by_code(PatternType, creation.resource_pattern_type))
     for creation in request.creations:
+        await budget.spend()
         require_known(
             creation.resource_pattern_type, creation.resource_type, creation.permission_type, creation.operation
         )
     context.require(Operation.ALTER, ResourceType.CLUSTER)
     acls = acls_of(broker, "No Authorizer is configured.")
-    bindings = [_binding(creation) for creation in request.creations]
+    bindings = []
+    for creation in request.creations:
+        await budget.spend()
+        bindings.append(_binding(creation))
     refused = {binding: error for binding in bindings if (error := _refusal(binding.pattern)) is not None}
     valid = [binding for binding in dict.fromkeys(bindings) if binding not in refused]
     outcomes = refused | dict(zip(valid, await acls.create(valid), strict=True))

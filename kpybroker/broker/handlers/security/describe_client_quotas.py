@@ -16,6 +16,7 @@ from kpybroker.broker.handlers.security.quota_entities import (
     matches,
     quota_values,
 )
+from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
@@ -48,7 +49,12 @@ async def handle(
 ) -> DescribeClientQuotasResponse:
     """Every entity that the filter selects and that has a quota."""
     context.require(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER)
-    wanted = check_filter([(component.entity_type, _component(component)) for component in request.components])
+    budget = YieldBudget()
+    components = []
+    for component in request.components:
+        await budget.spend()
+        components.append((component.entity_type, _component(component)))
+    wanted = check_filter(components)
     types = [znodes.CONFIG_IPS] if IP in wanted else [znodes.CONFIG_USERS, znodes.CONFIG_CLIENTS]
     if not wanted:
         types.append(znodes.CONFIG_IPS)
