@@ -117,7 +117,7 @@ class Clients:
 
     def __init__(self, bootstrap: str, before: Clients | None = None) -> None:
         self.writer = Writer(bootstrap, TOPIC, PARTITIONS)
-        self.reader = Reader(bootstrap, TOPIC, GROUP)
+        self.reader = Reader(bootstrap, TOPIC, GROUP, kafka_restarts=True)
         if before is not None:
             self.writer.sent, self.writer.acked = before.writer.sent, before.writer.acked
         self.writer.start()
