@@ -19,7 +19,10 @@ class LoopStallGauge(trio.abc.Instrument):
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock = clock
-        self._woke = 0.0
+        self.woke = 0.0
+        """When the last time slice began, on `clock`."""
+        self.busy_s = 0.0
+        """All time slices together, since the start."""
         self.max_s = 0.0
         self.slices = 0
         self.counts = [0] * (len(BUCKETS_MS) + 1)
@@ -48,13 +51,14 @@ class LoopStallGauge(trio.abc.Instrument):
 
     def after_io_wait(self, timeout: float) -> None:
         """trio has returned from its I/O wait."""
-        self._woke = self._clock()
+        self.woke = self._clock()
 
     def before_io_wait(self, timeout: float) -> None:
         """trio is about to wait: the time slice ends."""
-        if not self._woke:
+        if not self.woke:
             return
-        held_s = self._clock() - self._woke
+        held_s = self._clock() - self.woke
+        self.busy_s += held_s
         self.slices += 1
         if held_s > 0.001:
             if held_s > self.max_s:

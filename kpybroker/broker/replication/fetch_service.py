@@ -24,6 +24,7 @@ from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.fetch import FetchResponse
 from kpybroker.wire.records.append_rules import UNCOMPRESSED_BYTES_MAX
+from kpybroker.wire.records.batch import iter_batches
 from kpybroker.wire.records.convert import down_convert, needs_down_conversion
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from kpybroker.broker.loop.host import Host
     from kpybroker.broker.replication.partition import Partition
     from kpybroker.broker.replication.replicas import Replicas
+    from kpybroker.broker.replication.traffic import TopicTraffic
     from kpybroker.broker.requests.context import RequestContext
     from kpybroker.storage.disk.slice import FileSlice
     from kpybroker.storage.log.log import Log
@@ -79,7 +81,7 @@ class Visit:
     """One partition's part of a response. `slice` must be released after it was sent (`release`)."""
 
     __slots__ = (
-        *("cached", "data", "limit", "min_one", "size", "slice"),
+        *("cached", "data", "limit", "min_one", "size", "slice", "traffic"),
         *("is_cut_short", "is_first", "is_on_older_segment", "is_out_of_sync", "is_special", "is_unread"),
         "end",
     )
@@ -104,6 +106,8 @@ class Visit:
         """Of a follower outside the ISR: every fetch checks whether it may join, as in Kafka."""
         self.is_unread = True
         """Refused before the partition was looked at."""
+        self.traffic: TopicTraffic | None = None
+        """The counts of its topic, once the client may read it."""
         self.end = NO_LIMIT
         """Where a test holds the follower; UNSEEN: this fetch does not count."""
 
@@ -192,6 +196,8 @@ class FetchService:
         try:
             partition = self._check_access(cached, partition, params)
             visit.is_unread = False
+            visit.traffic = partition.traffic
+            visit.traffic.fetch_requests += 1
             if params.version >= 13 and partition.topic_id != cached.key[0]:
                 raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID)
             log = partition.readable_log(cached.current_leader_epoch, only_leader=params.only_leader)
@@ -346,6 +352,9 @@ class FetchService:
                     raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
                 bound = max(UNCOMPRESSED_BYTES_MAX, log.config.max_message_bytes)
                 convert = partial(down_convert, stored, magic, visit.cached.fetch_offset, max_bytes=bound)
+                if visit.traffic is not None:
+                    records = sum(max(header.records_count, 1) for _, header in iter_batches(stored))
+                    visit.traffic.rarely().fetch_conversions += records
                 stored = await in_thread(convert, self._host.validation_threads)
         except KafkaError as error:
             self._refuse(visit, error, params)
@@ -357,6 +366,8 @@ class FetchService:
         if visit.slice is not None:
             visit.slice.release()
             visit.slice = None
+        if visit.traffic is not None:
+            visit.traffic.fetch_failed(error.code)
         index = visit.cached.key[2]
         converts = error.code in (ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, ErrorCode.UNSUPPORTED_VERSION)
         data = visit.data = PartitionData(
@@ -375,6 +386,15 @@ class FetchService:
             data.current_leader = FetchResponse.LeaderIdAndEpoch(
                 leader_id=partition.leader_id, leader_epoch=partition.leader_epoch
             )
+
+    def count_sent(self, visits: Iterable[Visit], params: FetchParams) -> None:
+        """Count the bytes of a response that is sent."""
+        for visit in visits:
+            if visit.size and visit.traffic is not None:
+                if params.is_follower:
+                    self._replicas.traffic.replication_bytes_out += visit.size
+                else:
+                    visit.traffic.bytes_out += visit.size
 
     def record_throttled(self, visits: Iterable[Visit]) -> None:
         """Count what is sent to a follower of throttled partitions, whether or not the follower is in sync."""

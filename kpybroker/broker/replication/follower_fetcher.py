@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from kpybroker.broker.replication.leader_endpoint import LeaderEndpoint
     from kpybroker.broker.replication.partition import Partition
     from kpybroker.broker.replication.replication_quota import ReplicationQuota
+    from kpybroker.broker.replication.traffic import Traffic
     from kpybroker.storage.log.log import Log
 
 logger = logging.getLogger("kafka.server.ReplicaFetcherThread")
@@ -73,6 +74,7 @@ class FollowedReplicas(Protocol):
 
     state_change_lock: trio.Lock
     flush_soon: Callable[[Partition], None]
+    traffic: Traffic
 
     def partition(self, topic: str, index: int) -> Partition | None:
         """The partition, or None if it is not hosted here."""
@@ -394,6 +396,7 @@ class FollowerFetcher:
             else:
                 self._give_up(state)
             return
+        self._replicas.traffic.replication_bytes_in += info.size
         next_offset = info.last_offset + 1 if info.size else state.fetch_offset
         state.fetched(next_offset, data.high_watermark, own_log.latest_epoch if info.size else UNDEFINED_EPOCH)
         if info.size and self._quota.is_throttled(partition):

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from kpybroker.broker.peers.controller_channel import ControllerChannel
     from kpybroker.broker.peers.peers import Peers
     from kpybroker.broker.replication.partition import Partition
+    from kpybroker.broker.replication.traffic import Traffic
 
 logger = logging.getLogger("kafka.server.DefaultAlterPartitionManager")
 
@@ -44,8 +45,9 @@ class _Change(NamedTuple):
 class IsrChanges:
     """Pending changes, at most one a partition. `submit` never waits; `run` is the one task that sends them."""
 
-    def __init__(self, host: Host, peers: Peers) -> None:
+    def __init__(self, host: Host, peers: Peers, traffic: Traffic) -> None:
         self._host = host
+        self._traffic = traffic
         self._peers = peers
         self._pending: dict[PartitionKey, _Change] = {}
         self._submitted = trio.Event()
@@ -98,6 +100,7 @@ class IsrChanges:
             verdict = Verdict.DROPPED
         elif data.error_code:
             verdict = leader.refused(change, data.error_code)
+            self._traffic.failed_isr_updates += 1
             logger.info(
                 "ISR change of %s-%d to %s was refused with %s",
                 partition.topic,
@@ -108,8 +111,10 @@ class IsrChanges:
             if verdict is not Verdict.RETRY:
                 partition.advance_again()
         else:
+            before = leader.isr
             verdict = leader.agreed(change, data.leader_epoch, data.partition_epoch, data.isr)
             if verdict is Verdict.COMMITTED:
+                self._traffic.isr_changed(before, leader.isr)
                 partition.isr_committed()
         key = (partition.topic, partition.index)
         if verdict is not Verdict.RETRY and self._pending.get(key) is item:

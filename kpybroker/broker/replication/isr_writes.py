@@ -24,6 +24,7 @@ from kpybroker.wire.errors import ErrorCode
 if TYPE_CHECKING:
     from kpybroker.broker.loop.host import Host
     from kpybroker.broker.replication.partition import Partition
+    from kpybroker.broker.replication.traffic import Traffic
 
 logger = logging.getLogger("kafka.server.ZkAlterPartitionManager")
 
@@ -34,8 +35,9 @@ CHECK_INTERVAL_S, LINGER_S, MAX_DELAY_S = 2.5, 5.0, 60.0
 class IsrWrites:
     """Pending changes. `submit` never waits; `run` writes them, `notify_controller` reports what was written."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: Host, traffic: Traffic) -> None:
         self._host = host
+        self._traffic = traffic
         self._pending: dict[tuple[str, int], tuple[Partition, IsrChange]] = {}
         self._submitted = trio.Event()
         self._unreported: dict[tuple[str, int], None] = {}
@@ -91,12 +93,15 @@ class IsrWrites:
         if version is None:
             logger.info("ISR of %s-%d was not updated: overtaken by the controller", partition.topic, partition.index)
             leader.refused(change, ErrorCode.INVALID_UPDATE_VERSION)
+            self._traffic.failed_isr_updates += 1
             partition.advance_again()
             return
         key = (partition.topic, partition.index)
         self._unreported[key] = None
         self._changed_at = trio.current_time()
+        before = leader.isr
         if leader.agreed(change, change.leader_epoch, version, change.isr) is Verdict.COMMITTED:
+            self._traffic.isr_changed(before, leader.isr)
             partition.isr_committed()
 
     async def _version_of(self, path: str, state: znodes.PartitionState, result: object) -> int | None:

@@ -17,6 +17,7 @@ import trio
 from kpybroker.broker.loop.offset_waiters import OffsetWaiters
 from kpybroker.broker.loop.steps import Steps, run_to_end
 from kpybroker.broker.loop.yielding import in_thread, run_flush
+from kpybroker.broker.replication.traffic import TopicTraffic
 from kpybroker.core.leader_and_isr import NO_LEADER
 from kpybroker.core.log.producer_state import VerificationGuard
 from kpybroker.core.replication.replica import IsrChange, LeaderState
@@ -86,6 +87,7 @@ class Partition:
         "replicas",
         "topic",
         "topic_id",
+        "traffic",
     )
 
     def __init__(
@@ -110,6 +112,7 @@ class Partition:
         self._flushing: trio.Event | None = None
         self._notified_log_start = -1
         self._unread_bytes = 0
+        self.traffic = TopicTraffic()  # the topic's, once `Replicas` has the partition
 
     # --- leadership
 
@@ -203,6 +206,7 @@ class Partition:
         Stamps offsets and leader epoch into the records, where they are writable. With acks=all, and for coordinators,
         `min.insync.replicas` must be met.
         """
+        self.traffic.produce_requests += 1
         log = self.leader_log()
         leader = self.leader
         assert leader is not None
@@ -246,6 +250,8 @@ class Partition:
 
     def _after_append(self, log: Log, leader: LeaderState, info: AppendInfo) -> None:
         self._unread_bytes += info.size
+        self.traffic.bytes_in += info.size
+        self.traffic.messages_in += info.last_offset - info.first_offset + 1
         if self._follower_sessions:
             for session, key in self._follower_sessions.items():
                 session.mark_dirty(key, info.size)

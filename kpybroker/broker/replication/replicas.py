@@ -26,6 +26,7 @@ from kpybroker.broker.replication.controller_requests import (
 from kpybroker.broker.replication.follower_fetchers import FollowerFetchers
 from kpybroker.broker.replication.log_dir_moves import LogDirMoves
 from kpybroker.broker.replication.partition import Partition
+from kpybroker.broker.replication.traffic import Traffic
 from kpybroker.core import metadata_version as mv
 from kpybroker.core.leader_and_isr import NO_LEADER
 from kpybroker.core.replication.follower import FollowerLog, initial_state
@@ -77,6 +78,7 @@ class Replicas:
         self._partitions: dict[tuple[str, int], Partition] = {}
         self.topic_names: dict[bytes, str] = {}
         """Of topics hosted here, by id."""
+        self.traffic = Traffic()
         self.controller_epoch = 0
         self.state_change_lock = trio.Lock()
         self.flush_soon = events.segment_rolled
@@ -141,12 +143,12 @@ class Replicas:
         if mv.is_alter_partition_supported(mv.parse(host.config.get_str("inter.broker.protocol.version"))):
             from kpybroker.broker.replication.isr_changes import IsrChanges
 
-            changes = IsrChanges(host, self._peers)
+            changes = IsrChanges(host, self._peers, self.traffic)
             host.spawn("alter-partition", changes.run)
             return changes
         from kpybroker.broker.replication.isr_writes import IsrWrites
 
-        writes = IsrWrites(host)
+        writes = IsrWrites(host, self.traffic)
         host.spawn("isr-writes", writes.run)
         host.spawn("isr-change-propagation", writes.notify_controller)
         return writes
@@ -204,6 +206,7 @@ class Replicas:
         partition = self._partitions.get(key)
         if partition is None:
             partition = Partition(*key, ZERO_UUID, self._host.node_id, None, self)
+            partition.traffic = self.traffic.host(order.name)
             self._partitions[key] = partition
         if self._only_adds_id(state, partition, topic_id):
             partition.online_log().assign_topic_id(topic_id)
@@ -371,6 +374,7 @@ class Replicas:
                 self._events.resigned(partition)
                 partition.take_offline()
                 del self._partitions[key]
+                self.traffic.drop(key.topic)
                 self.topic_names.pop(partition.topic_id, None)
             if order.delete:
                 self._host.logs.delete(*key, self.now_ms())

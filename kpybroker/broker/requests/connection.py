@@ -18,6 +18,7 @@ from kpybroker.broker.requests.clients import UNKNOWN_SOFTWARE
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.dispatch import Answer, AnswerNow
 from kpybroker.broker.requests.refused_batches import RefusedBatches
+from kpybroker.broker.requests.stage_times import Timing
 from kpybroker.core.authorizer import ANONYMOUS, Principal
 
 
@@ -73,6 +74,7 @@ class Connection:
         "stream",
         "suspended",
         "timer",
+        "timing",
         "unfinished",
         "unsent",
         "waiting_on_broker",
@@ -90,6 +92,7 @@ class Connection:
         self.client_software_name = UNKNOWN_SOFTWARE
         self.client_software_version = UNKNOWN_SOFTWARE
         self.refused_batches = RefusedBatches()
+        self.timing: Timing | None = None
         self.connection_id = f"{self.local_host}:{self.local_port}-{self.client_host}:{self.client_port}-{number}"
         self.last_active = now
         self.was_active = False  # since `last_active`; a flag costs a twelfth of reading the clock

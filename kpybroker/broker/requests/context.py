@@ -23,6 +23,7 @@ from kpybroker.wire.headers import RequestHeader
 
 if TYPE_CHECKING:
     from kpybroker.broker.requests.metering import Metering
+    from kpybroker.broker.requests.stage_times import Timing
     from kpybroker.core.security.quotas import MutationShare
 
 REFUSALS = {
@@ -50,6 +51,8 @@ class ConnectionInfo(Protocol):
     client_software_name: str
     client_software_version: str
     refused_batches: RefusedBatches
+    timing: Timing | None
+    """Of the request that is timed, until its response is sent."""
 
     @property
     def stream(self) -> Stream | None:
@@ -79,6 +82,7 @@ class PlainConnectionInfo:
         "refused_batches",
         "security_protocol",
         "stream",
+        "timing",
     )
 
     def __init__(
@@ -102,6 +106,7 @@ class PlainConnectionInfo:
         self.client_software_version = UNKNOWN_SOFTWARE
         self.refused_batches = RefusedBatches()
         self.stream: Stream | None = None
+        self.timing: Timing | None = None
 
     def end(self) -> None:
         """Does nothing: there is no connection."""
@@ -125,6 +130,7 @@ class RequestContext:
         "correlation_id",
         "metering",
         "on_sent",
+        "timing",
     )
 
     def __init__(
@@ -144,6 +150,7 @@ class RequestContext:
         self.client_id = client_id
         self.on_sent: list[Callable[[], None]] | None = None
         self.metering: Metering | None = None  # where a quota limits the request
+        self.timing: Timing | None = None  # where it is timed for the metrics
 
     @staticmethod
     def of(header: RequestHeader, connection: ConnectionInfo, authorizer: Authorizer) -> RequestContext:

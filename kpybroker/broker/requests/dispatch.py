@@ -24,13 +24,16 @@ from kpybroker.broker.loop.yielding import paced
 from kpybroker.broker.network.sending import BUFFERS, Part
 from kpybroker.broker.requests.clients import client_name
 from kpybroker.broker.requests.context import ConnectionInfo, RequestContext
+from kpybroker.broker.requests.error_counts import codes_of, count, count_steps
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.broker.requests.served import LARGE_RESPONSES, SERVED
+from kpybroker.broker.requests.stage_times import NEVER, StageTimes, Timing
 from kpybroker.config.keys.own import FAST_PRODUCE, chosen_shortcuts
 from kpybroker.wire.api import API_INFO, ApiKey
 from kpybroker.wire.codec import LARGE_FRAME_BYTES, decode_from, decode_steps, encode_parts, encode_steps
 from kpybroker.wire.errors import ErrorCode, KafkaError, ProtocolError
 from kpybroker.wire.headers import RequestHeader, parse_request_header
+from kpybroker.wire.yield_budget import WorkBudget
 
 if TYPE_CHECKING:
     from kpybroker.broker.requests.metering import Metering
@@ -80,14 +83,20 @@ class Route:
     """One served (API, version)."""
 
     __slots__ = (
+        "codes",
+        "error_counts",
         "error_response",
         "flexible_response",
         "handle",
         "handle_fast",
         "is_large",
         "key",
+        "plain_requests",
         "request_class",
         "requests",
+        "timed_first",
+        "timed_from",
+        "timed_last",
         "version",
     )
 
@@ -96,6 +105,12 @@ class Route:
         self.key = key
         self.version = version
         self.requests = 0
+        self.plain_requests = 0
+        """Those that `handle_fast` did not answer: their codes are in `error_counts`."""
+        self.error_counts: dict[int, int] = {}
+        self.codes = codes_of(info.response_class())
+        self.timed_from = NEVER
+        self.timed_first = self.timed_last = 0
         self.is_large = key in LARGE_RESPONSES
         self.handle = handler.handle
         oldest, newest = getattr(handler, "FAST_VERSIONS", NONE)
@@ -116,13 +131,24 @@ class Dispatcher:
         self._load_handler = load_handler
         self._routes: dict[tuple[int, int], Route] = {}
         self._version_caps = broker.holds.version_caps
+        self._times: StageTimes | None = None
         self.answer_now: AnswerNow = self.answer_directly
         """What connections call; a test broker puts its interceptor here."""
 
     @property
     def requests(self) -> dict[tuple[int, int], int]:
-        """How many requests have arrived by (API key, version), for the metrics."""
+        """How many requests have arrived by (API key, version)."""
         return {known: route.requests for known, route in self._routes.items()}
+
+    @property
+    def routes(self) -> list[Route]:
+        """The routes that were used, with what they count for the metrics."""
+        return list(self._routes.values())
+
+    def time_requests(self, times: StageTimes) -> None:
+        """From now on a part of all requests is timed."""
+        self._times = times
+        times.tick(self.routes)
 
     def _new_route(self, api_key: int, version: int) -> Route:
         try:
@@ -140,6 +166,8 @@ class Dispatcher:
         route = self._routes[api_key, version] = Route(key, version, self._load_handler(key))
         if not self._has_fast_produce:
             route.handle_fast = None
+        if self._times is not None:
+            self._times.tick((route,))
         return route
 
     def _is_capped(self, key: ApiKey, version: int, connection: ConnectionInfo) -> bool:
@@ -176,6 +204,9 @@ class Dispatcher:
         if self._version_caps and self._is_capped(route.key, version, connection):
             route = self._route_above_cap(route.key, version)
         route.requests += 1
+        timing: Timing | None = None
+        if route.requests >= route.timed_from and connection.timing is None and self._times is not None:
+            timing = self._times.begin(route, connection, len(frame))
         quotas = self._broker.quotas
         metering = None if quotas is None else self._metering(quotas, route.key, header, connection, len(frame))
         handling: Any = None
@@ -186,13 +217,17 @@ class Dispatcher:
                 handling = _failed(error)
             else:
                 if isinstance(handled, bytes):
+                    if timing is not None:
+                        timing.answered()
                     return handled
                 if handled is not None:
-                    return run_steps(self._respond(route, *handled))
+                    handled[0].timing = timing
+                    return self._run(handled[0], self._respond(route, *handled))
         if isinstance(frame, memoryview):
             frame = bytearray(frame)
         context = RequestContext.of(header, connection, self._broker.authorizer)
         context.metering = metering
+        context.timing = timing
         if route.version != version:
             request = route.request_class()  # a later ApiVersions, whose body can't be read
         elif len(frame) <= LARGE_FRAME_BYTES:
@@ -217,7 +252,9 @@ class Dispatcher:
 
     @staticmethod
     def _run(context: RequestContext, steps: Steps[Answer]) -> Answer | Unfinished[Answer]:
-        return run_steps(steps if context.metering is None else context.metering.around(steps))
+        if context.metering is not None:
+            steps = context.metering.around(steps)
+        return run_steps(steps if context.timing is None else context.timing.around(steps))
 
     def error_response(self, header: RequestHeader, connection: ConnectionInfo, request: Any, error: KafkaError) -> Any:
         """The response that reports an error for a whole request. Raises ProtocolError where Kafka disconnects."""
@@ -243,6 +280,7 @@ class Dispatcher:
         response, which names each of perhaps 10^5 elements, must not hold the loop.
         """
         failure: KafkaError | None = None
+        route.plain_requests += 1
         try:
             if handling is None:
                 handling = route.handle(self._broker, request, context)
@@ -251,6 +289,8 @@ class Dispatcher:
             elif isinstance(handling, CoroutineType):
                 if context.metering is not None:
                     handling = context.metering.around_coroutine(handling)
+                elif context.timing is not None:
+                    handling = context.timing.around_coroutine(handling)
                 response = yield partial(_awaited, handling)
             else:
                 response = handling
@@ -264,6 +304,8 @@ class Dispatcher:
             del make_response
         if context.metering is not None:
             throttle_ms = context.metering.settle(route.key, request, response, failure)
+            if context.timing is not None:
+                context.timing.throttle_ms = throttle_ms
             if throttle_ms > 0:
                 mute = partial(context.connection.mute, trio.current_time() + throttle_ms / 1000)
                 context.on_sent = [*(context.on_sent or ()), mute]
@@ -272,8 +314,12 @@ class Dispatcher:
         if response is None:
             return ([b""], context) if context.on_sent else b""
         if is_large or route.is_large:
+            if route.codes is not None:
+                yield from paced(count_steps(response, route.codes, route.error_counts, WorkBudget()))
             parts = yield from paced(encode_steps(response, route.version))
         else:
+            if route.codes is not None:
+                count(response, route.codes, route.error_counts)
             parts = encode_parts(response, route.version)
         return _frame(route, context, parts)
 

@@ -13,11 +13,10 @@ The connection waits by the machine's clock, as its client does, and rates are t
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine
-from time import perf_counter_ns
-from types import coroutine
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kpybroker.broker.loop.steps import Steps
+from kpybroker.broker.requests.loop_time import LoopTime
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
 
@@ -69,13 +68,11 @@ class Metering:
     """One request. `client` is its user and client id."""
 
     __slots__ = (
-        "_began_ns",
         "_client",
-        "_is_timed",
+        "_loop_time",
         "_mutations",
         "_quotas",
         "_size",
-        "_spent_ns",
         "_throttle_ms",
         "_time_ms",
         "is_exempt",
@@ -94,9 +91,7 @@ class Metering:
         self._time_ms = time_ms
         self._client = client
         self._size = size
-        self._is_timed = is_timed
-        self._spent_ns = 0
-        self._began_ns = perf_counter_ns() if is_timed else 0
+        self._loop_time = LoopTime() if is_timed else None
         self._mutations: MutationShare | None = None
         self._throttle_ms: int | None = None
         self.is_exempt = False
@@ -106,43 +101,20 @@ class Metering:
 
     def around(self, steps: Steps[T]) -> Steps[T]:
         """The steps of the whole request, of which the time on the loop is counted."""
-        if not self._is_timed:
+        if self._loop_time is None:
             return (yield from steps)
-        result = yield from self._timed(steps)
+        result = yield from self._loop_time.around(steps)
         if not self.is_exempt:  # what encoding took counts for the client's next request
             self._quotas.request_time.record_only(*self._client, self._request_percent(), self._time_ms())
         return result
 
     def around_coroutine(self, handling: Coroutine[Any, Any, T]) -> Awaitable[T]:
         """The same for a handler that is a coroutine."""
-        return _as_coroutine(self._timed(handling)) if self._is_timed else handling
-
-    def _timed(self, steps: Steps[T] | Coroutine[Any, Any, T]) -> Steps[T]:
-        value: Any = None
-        error: BaseException | None = None
-        while True:
-            self._began_ns = self._began_ns or perf_counter_ns()
-            try:
-                wanted = steps.send(value) if error is None else steps.throw(error)
-            except StopIteration as finished:
-                result: T = finished.value
-                return result
-            finally:
-                self._spent_ns += perf_counter_ns() - self._began_ns
-                self._began_ns = 0
-            try:
-                value, error = (yield wanted), None
-            except BaseException as raised:
-                value, error = None, raised
+        return handling if self._loop_time is None else self._loop_time.around_coroutine(handling)
 
     def _request_percent(self) -> float:
         """What was spent since the last call."""
-        spent_ns, self._spent_ns = self._spent_ns, 0
-        if self._began_ns:
-            now_ns = perf_counter_ns()
-            spent_ns += now_ns - self._began_ns
-            self._began_ns = now_ns
-        return spent_ns / NS_PER_PERCENT
+        return self._loop_time.take_ns() / NS_PER_PERCENT if self._loop_time is not None else 0.0
 
     # --- what handlers ask
 
@@ -195,11 +167,6 @@ class Metering:
         return max(throttle_ms, self._count_time(now_ms))
 
     def _count_time(self, now_ms: int) -> int:
-        if not self._is_timed:
+        if self._loop_time is None:
             return 0
         return self._quotas.request_time.record(*self._client, self._request_percent(), now_ms)
-
-
-@coroutine
-def _as_coroutine(steps: Steps[T]) -> Steps[T]:
-    return (yield from steps)

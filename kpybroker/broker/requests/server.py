@@ -210,6 +210,8 @@ class Server:
                 if connection.unsent:
                     unsent, connection.unsent = connection.unsent, b""
                     await stream.send_parts([unsent])
+                    if connection.timing is not None:
+                        connection.timing.sent()
                 answer: Answer | Unfinished[Answer] | None
                 answer, connection.unfinished = connection.unfinished, None
                 if answer is None:
@@ -253,11 +255,15 @@ class Server:
         connection.was_active = True
         parts, context = ([answer], None) if isinstance(answer, bytes) else answer
         del answer
+        if connection.timing is not None:
+            connection.timing.sending()
         try:
             await connection.stream.send_parts(parts)
         finally:
             if context is not None:
                 _run_on_sent(context)
+        if connection.timing is not None:
+            connection.timing.sent()
         connection.was_active = True
         if not self._answers_inline and connection.suspended is not None:
             muted, connection.suspended = connection.suspended, None
@@ -274,10 +280,15 @@ class Server:
             goes_on = self._answer_now(connection, answers)
         finally:  # what was answered before an error is still sent
             can_receive = connection.frames.settle()
+            timing = connection.timing
+            if timing is not None:
+                timing.sending()
             if data := answers[0] if len(answers) == 1 else b"".join(answers):
                 connection.was_active = True
                 sent = connection.stream.send_now(data)
                 connection.unsent = data[sent:]
+            if timing is not None and not connection.unsent and connection.sending is None:
+                timing.sent()
         can_receive = can_receive or connection.suspended is not None or connection.sending is not None
         return goes_on and can_receive and not connection.unsent
 
@@ -322,6 +333,8 @@ class Server:
         self, connection: Connection, answers: list[bytes], parts: list[Part], context: RequestContext
     ) -> Progress | None:
         """Send a large response, and those before it; None when everything is sent."""
+        if connection.timing is not None:
+            connection.timing.sending()
         connection.sending = connection.stream.begin_sending([*answers, *parts]), context
         answers.clear()
         progress = self._send(connection)
@@ -345,6 +358,8 @@ class Server:
         _, context = connection.sending
         connection.sending = None
         connection.was_active = True
+        if connection.timing is not None:
+            connection.timing.sent()
         connection.stream.want_data()
         _run_on_sent(context)
         connection.frames.done()

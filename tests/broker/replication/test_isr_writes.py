@@ -12,6 +12,7 @@ import trio.testing
 
 from kpybroker.broker.replication import isr_writes
 from kpybroker.broker.replication.isr_writes import IsrWrites
+from kpybroker.broker.replication.traffic import Traffic
 from kpybroker.coordination.embedded import EmbeddedStore
 from kpybroker.coordination.tree import create_recursive
 from kpybroker.core.replication.replica import IsrChange, Verdict
@@ -49,7 +50,7 @@ class Scene:
     def __init__(self) -> None:
         self.calls: list[tuple[str, int]] = []
         self.tree = EmbeddedStore.in_memory(lambda: 0).session()
-        leader = SimpleNamespace(agreed=self._agreed, refused=self._refused)
+        leader = SimpleNamespace(agreed=self._agreed, refused=self._refused, isr=frozenset({1}))
         self.partition: Any = SimpleNamespace(
             topic="t",
             index=0,
@@ -59,7 +60,7 @@ class Scene:
             advance_again=lambda: self.calls.append(("advance again", 0)),
         )
         broker: Any = SimpleNamespace(node_id=1, tree=self.tree, clock=SimpleNamespace(monotonic=lambda: 0.0))
-        self.writes = IsrWrites(broker)
+        self.writes = IsrWrites(broker, Traffic())
 
     def _agreed(self, _change: IsrChange, _leader_epoch: int, version: int, _isr: tuple[int, ...]) -> Verdict:
         self.calls.append(("agreed", version))

@@ -16,7 +16,7 @@ import trio.testing
 
 from kpybroker.broker.app import Broker
 from kpybroker.broker.loop.clock import SystemClock
-from kpybroker.broker.requests import metering
+from kpybroker.broker.requests import loop_time
 from kpybroker.broker.requests.context import PlainConnectionInfo
 from kpybroker.core.authorizer import Principal
 from kpybroker.wire import znodes
@@ -219,7 +219,7 @@ class Spent:
 @pytest.fixture
 def spent(monkeypatch: pytest.MonkeyPatch) -> Spent:
     made = Spent()
-    monkeypatch.setattr(metering, "perf_counter_ns", made)
+    monkeypatch.setattr(loop_time, "perf_counter_ns", made)
     return made
 
 

@@ -98,6 +98,7 @@ def handle(broker: Broker, request: FetchRequest, context: RequestContext) -> St
         if context.metering.throttle_fetch(size):
             fetches.put_back(session, visits)
             return _throttled(session, request)
+    fetches.count_sent(visits, params)
     if request.session_epoch == INITIAL_EPOCH and params.version >= 7:
         fetches.sessions.keep(session, fetches.new_session_ids(), now_ms)
     fetches.let_go(session)

@@ -22,6 +22,7 @@ from kpybroker.broker.coordinators.transaction_verification import Verification
 from kpybroker.broker.handlers.records.current_leaders import node_endpoints
 from kpybroker.broker.handlers.records.produce_refusals import (
     LEADER_FROM,
+    MAGIC_AT,
     MAGIC_MAX,
     PartitionResponse,
     TopicResponse,
@@ -223,6 +224,8 @@ def handle(broker: Broker, request: ProduceRequest, context: RequestContext) -> 
                 refuse(broker, context, topic.name, answer, data.records, error)
             else:
                 _appended(broker, pending, partition, info, answer)
+                if records[MAGIC_AT] < MAGIC_MAX:
+                    partition.traffic.rarely().produce_conversions += info.last_offset - info.first_offset + 1
         if answers:
             response.responses.append(TopicResponse(name=topic.name, partition_responses=answers))
     return (yield from _acknowledge(broker, context, pending, response))

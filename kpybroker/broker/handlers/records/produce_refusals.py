@@ -106,13 +106,15 @@ def refuse(
     if isinstance(error, LogDirError):
         broker.log_dir_failed(error)
         error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+    partition = broker.replicas.partition(topic, answer.index)
+    if partition is not None:
+        partition.traffic.refused(error.code, len(records or b""))
     if error.code not in _NOT_LOGGED and broker.first_times.is_first(context.connection, topic, error.code):
         client = client_name(context.connection)
         logger.warning("Refused records of %s for %s-%d: %s", client, shown(topic), answer.index, error)
     unacknowledged(answer, error.code)
     answer.log_append_time_ms = -1
     answer.log_start_offset = -1
-    partition = broker.replicas.partition(topic, answer.index)
     reached_log = error.code not in _WITHOUT_LOG_START and not isinstance(
         error, RequestRecordsError | VerificationError
     )

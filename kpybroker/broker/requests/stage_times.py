@@ -1,0 +1,172 @@
+"""How long each stage of a request takes, for the metrics: Kafka's `RequestChannel.updateRequestMetrics`.
+
+Only while something reads the metrics. Requests are sampled: of each route (API and version) the first `FIRST` after
+each tick are timed, then one in `EVERY`, which counts for those before it. A request that is timed has a `Timing`. Its
+connection holds that until the response is sent, so at most one of a connection is timed at a time.
+
+Stages: *queue* from the end of the loop's wait for input, *local* on the loop, *remote* what it waits for, *response
+queue* until the socket gets the response, *send* until the socket has all of it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from time import perf_counter_ns
+from typing import Any, Final, Protocol, TypeVar
+
+from kpybroker.broker.loop.steps import Steps
+from kpybroker.broker.requests.loop_time import LoopTime
+from kpybroker.metrics.histogram import Histogram
+from kpybroker.wire.api import ApiKey
+
+T = TypeVar("T")
+
+NEVER: Final = sys.maxsize
+"""A route's `timed_from` while no one reads the metrics."""
+EVERY: Final = 32
+FIRST: Final = 8
+NS_PER_US: Final = 1000
+
+
+class Sampled(Protocol):
+    """The part of a route that is used here. The request with the number `timed_from`, or a later one, is timed."""
+
+    key: ApiKey
+    requests: int
+    timed_from: int
+    timed_last: int
+    timed_first: int
+
+
+class HoldsTiming(Protocol):
+    """The part of a connection that is used here."""
+
+    timing: Timing | None
+
+
+class Stages:
+    """The distributions of one API. Times are in microseconds, exported as milliseconds."""
+
+    __slots__ = ("local", "queue", "remote", "response_queue", "send", "size", "throttle", "total")
+
+    def __init__(self) -> None:
+        self.queue = Histogram(0.001)
+        self.local = Histogram(0.001)
+        self.remote = Histogram(0.001)
+        self.throttle = Histogram(0.001)
+        self.response_queue = Histogram(0.001)
+        self.send = Histogram(0.001)
+        self.total = Histogram(0.001)
+        self.size = Histogram()
+
+    def all(self) -> tuple[Histogram, ...]:
+        """In the order of `metrics.tables.requests.STAGES`, then the size."""
+        return (
+            *(self.queue, self.local, self.remote, self.throttle),
+            *(self.response_queue, self.send, self.total, self.size),
+        )
+
+
+class StageTimes:
+    """Of all APIs. `woke_s` is when the loop's last wait for input ended, in seconds of `time.perf_counter`."""
+
+    def __init__(self, woke_s: Callable[[], float]) -> None:
+        self._woke_s = woke_s
+        self.apis: dict[ApiKey, Stages] = {}
+
+    def begin(self, route: Sampled, connection: HoldsTiming, size: int) -> Timing:
+        """Time the request that `route` has just counted; it has `size` bytes."""
+        weight = route.requests - route.timed_last
+        route.timed_last = route.requests
+        route.timed_first -= 1
+        route.timed_from = route.requests + (1 if route.timed_first > 0 else EVERY)
+        stages = self.apis.get(route.key)
+        if stages is None:
+            stages = self.apis[route.key] = Stages()
+        stages.size.record(size, weight)
+        timing = connection.timing = Timing(stages, weight, int(self._woke_s() * 1e9), connection)
+        return timing
+
+    @staticmethod
+    def tick(routes: Iterable[Sampled]) -> None:
+        """Time the next requests of each of these routes. Called every few seconds."""
+        for route in routes:
+            route.timed_first = FIRST
+            if route.timed_from == NEVER:  # what came before counts for nothing
+                route.timed_last = route.requests
+            route.timed_from = route.requests + 1
+
+    def rotate(self) -> None:
+        """A window of the quantiles is over."""
+        for stages in self.apis.values():
+            for histogram in stages.all():
+                histogram.rotate()
+
+
+class Timing:
+    """One request that is timed."""
+
+    __slots__ = (
+        "_answered_ns",
+        "_began_ns",
+        "_connection",
+        "_local_ns",
+        "_sending_ns",
+        "_stages",
+        "_weight",
+        "_woke_ns",
+        "loop_time",
+        "throttle_ms",
+    )
+
+    def __init__(self, stages: Stages, weight: int, woke_ns: int, connection: HoldsTiming) -> None:
+        self._stages = stages
+        self._weight = weight
+        self._connection = connection
+        self._began_ns = perf_counter_ns()
+        self._woke_ns = woke_ns or self._began_ns
+        self._answered_ns = self._sending_ns = self._local_ns = 0
+        self.loop_time = LoopTime()
+        self.throttle_ms = 0
+
+    def around(self, steps: Steps[T]) -> Steps[T]:
+        """The steps of the request."""
+        try:
+            result = yield from self.loop_time.around(steps)
+        except BaseException:
+            self._connection.timing = None  # no response
+            raise
+        self.answered()
+        return result
+
+    def around_coroutine(self, handling: Coroutine[Any, Any, T]) -> Awaitable[T]:
+        """A handler that is a coroutine, within these steps."""
+        return self.loop_time.around_coroutine(handling)
+
+    def answered(self) -> None:
+        """The response is known."""
+        self._local_ns = self.loop_time.take_ns()
+        self._answered_ns = perf_counter_ns()
+
+    def sending(self) -> None:
+        """The response, if there is one, is about to be sent."""
+        if self._answered_ns and not self._sending_ns:
+            self._sending_ns = perf_counter_ns()
+
+    def sent(self) -> None:
+        """All of it is sent: count."""
+        answered_ns = self._answered_ns
+        if not answered_ns:  # what was sent is the response of an earlier request
+            return
+        self._connection.timing = None
+        now_ns = perf_counter_ns()
+        sending_ns = self._sending_ns or answered_ns
+        stages, weight = self._stages, self._weight
+        stages.queue.record((self._began_ns - self._woke_ns) // NS_PER_US, weight)
+        stages.local.record(self._local_ns // NS_PER_US, weight)
+        stages.remote.record((answered_ns - self._began_ns - self._local_ns) // NS_PER_US, weight)
+        stages.throttle.record(self.throttle_ms * 1000, weight)
+        stages.response_queue.record((sending_ns - answered_ns) // NS_PER_US, weight)
+        stages.send.record((now_ns - sending_ns) // NS_PER_US, weight)
+        stages.total.record((now_ns - self._woke_ns) // NS_PER_US, weight)

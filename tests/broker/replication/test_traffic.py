@@ -1,0 +1,101 @@
+"""What is counted of each topic, through a running broker."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from kpybroker.broker.app import Broker
+from kpybroker.broker.replication.traffic import TopicTraffic, Traffic
+from kpybroker.wire.errors import ErrorCode
+from kpybroker.wire.messages.delete_topics import DeleteTopicsRequest
+from kpybroker.wire.messages.fetch import FetchRequest
+from kpybroker.wire.messages.produce import ProduceRequest
+from tests.support.batches import batch
+from tests.support.running_broker import ask, create_topic, running_broker
+
+
+def produce(topic: str, records: bytes | bytearray, acks: int = 1) -> ProduceRequest:
+    data = ProduceRequest.PartitionProduceData(index=0, records=memoryview(bytearray(records)))
+    topics = [ProduceRequest.TopicProduceData(name=topic, partition_data=[data])]
+    return ProduceRequest(acks=acks, timeout_ms=1000, topic_data=topics)
+
+
+def fetch(topic: str) -> FetchRequest:
+    wanted = FetchRequest.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+    topics = [FetchRequest.FetchTopic(topic=topic, partitions=[wanted])]
+    return FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=1 << 20, session_epoch=-1, topics=topics)
+
+
+def counts(broker: Broker, topic: str) -> tuple[int, int, int, int, int]:
+    t = broker.replicas.traffic.topics[topic]
+    return t.bytes_in, t.messages_in, t.produce_requests, t.bytes_out, t.fetch_requests
+
+
+@pytest.mark.parametrize("shortcuts", ["all", "none"])
+async def test_appends_and_reads_count_for_their_topic(tmp_path: Path, shortcuts: str) -> None:
+    records = batch(b"one", b"two")
+    async with running_broker(tmp_path, topics=["t", "idle"], kpybroker_shortcuts=shortcuts) as broker:
+        for acks in (1, -1):
+            assert (await ask(broker, produce("t", records, acks), 9)).responses[0].partition_responses[
+                0
+            ].error_code == 0
+        response = await ask(broker, fetch("t"), 12)
+        size = len(response.responses[0].partitions[0].records)
+        assert size == 2 * len(records)
+        assert counts(broker, "t") == (size, 4, 2, size, 1)
+        assert broker.replicas.traffic.topics["idle"].is_idle
+        assert broker.replicas.traffic.replication_bytes_out == 0
+
+
+async def test_what_is_refused_counts_by_its_cause(tmp_path: Path) -> None:
+    records = batch(b"one", b"two")
+    async with running_broker(tmp_path) as broker:
+        await create_topic(broker, "small", max_message_bytes="10")
+        await create_topic(broker, "strict", cleanup_policy="compact")
+        await ask(broker, produce("small", records), 9)
+        await ask(broker, produce("strict", records), 9)
+        damaged = bytearray(records)
+        damaged[-1] ^= 1
+        await ask(broker, produce("strict", bytes(damaged)), 9)
+        small, strict = (broker.replicas.traffic.topics[name] for name in ("small", "strict"))
+        assert (small.produce_requests, small.bytes_in, small.rarely().bytes_rejected) == (1, 0, len(records))
+        assert small.rarely().failed_produce_requests == 0
+        assert (strict.rarely().failed_produce_requests, strict.rarely().invalid_crc) == (1, 1)
+
+
+async def test_a_deleted_topic_stays_in_the_sum(tmp_path: Path) -> None:
+    async with running_broker(tmp_path, topics=["t"]) as broker:
+        await ask(broker, produce("t", batch(b"one")), 9)
+        await ask(broker, DeleteTopicsRequest(topic_names=["t"], timeout_ms=10_000), 5)
+        assert broker.replicas.traffic.topics == {}
+        assert broker.replicas.traffic.removed.messages_in == 1
+
+
+def test_the_last_partition_ends_a_topic() -> None:
+    traffic = Traffic()
+    first, second = traffic.host("t"), traffic.host("t")
+    assert first is second
+    first.bytes_in += 7
+    first.fetch_failed(ErrorCode.OFFSET_OUT_OF_RANGE)
+    first.fetch_failed(ErrorCode.UNKNOWN_SERVER_ERROR)
+    traffic.drop("t")
+    assert traffic.topics == {"t": first}
+    traffic.drop("t")
+    assert traffic.topics == {}
+    assert traffic.removed.bytes_in == 7
+    assert traffic.removed.rarely().failed_fetch_requests == 1
+
+
+def test_changes_of_the_isr_count_by_their_direction() -> None:
+    traffic = Traffic()
+    traffic.isr_changed({1, 2, 3}, {1, 2})
+    traffic.isr_changed({1}, {1, 2})
+    traffic.isr_changed({1, 2}, {1, 3})
+    assert (traffic.isr_shrinks, traffic.isr_expands) == (1, 1)
+
+
+def test_an_idle_topic_costs_less_than_100_bytes_and_its_name() -> None:
+    assert sys.getsizeof(TopicTraffic()) < 100
