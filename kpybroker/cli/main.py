@@ -13,7 +13,7 @@ from kpybroker.cli.exit_codes import EXIT_CONFIG, fail, help_text
 from kpybroker.cli.health.ping import ping
 from kpybroker.cli.lazy import LazyGroup
 from kpybroker.cli.log import log
-from kpybroker.cli.logs import FORMATS, set_up_logging
+from kpybroker.cli.logs.formats import FORMATS, set_up_logging
 from kpybroker.cli.param_types import Number
 
 _LEVELS = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR")

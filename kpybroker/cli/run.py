@@ -23,7 +23,7 @@ from kpybroker.cli import garbage
 from kpybroker.cli.banner import Address, Facts, Node, banner, bootstrap_servers, ready_json, ready_line
 from kpybroker.cli.exit_codes import EXIT_CONFIG, EXIT_FAILED, EXIT_OK, fail
 from kpybroker.cli.health.notify import STOPPING, notify, ready
-from kpybroker.cli.logs import is_json
+from kpybroker.cli.logs.formats import is_json
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.config.fix import fix_for
 from kpybroker.config.interpret import Note, interpret
