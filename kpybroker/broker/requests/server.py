@@ -36,7 +36,7 @@ from kpybroker.broker.requests.clients import FirstTimes, client_name
 from kpybroker.broker.requests.connection import BoundListener, Connection, Gate
 from kpybroker.broker.requests.connection_limits import ConnectionLimits
 from kpybroker.broker.requests.context import RequestContext
-from kpybroker.broker.requests.dispatch import Answer, Dispatcher
+from kpybroker.broker.requests.dispatch import Answer, AnswerNow, Dispatcher
 from kpybroker.config.keys.own import INLINE_REQUESTS, RECEIVE_BUFFERS, chosen_shortcuts
 from kpybroker.wire.errors import ProtocolError
 
@@ -77,6 +77,13 @@ class Server:
     def connection_count(self) -> int:
         """Connections that are open now."""
         return len(self._connections)
+
+    def answer_with(self, answer_now: AnswerNow) -> None:
+        """Have it answer requests in place of the dispatcher's present `answer_now`, on open connections too."""
+        former, self._dispatcher.answer_now = self._dispatcher.answer_now, answer_now
+        for connection in self._connections.values():
+            if connection.answer_now == former:  # not while its client logs in: then it gets the new one at the end
+                connection.answer_now = answer_now
 
     async def serve(self, listeners: list[BoundListener]) -> None:
         """Accept and serve connections until `stop` or cancellation."""
