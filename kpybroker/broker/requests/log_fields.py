@@ -8,18 +8,13 @@ a line is written, so that requests without a line pay nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from kpybroker.broker.requests.clients import REQUEST_FIELDS
 from kpybroker.wire.api import API_INFO, ApiKey
 
 if TYPE_CHECKING:
     from kpybroker.core.authorizer import Principal
-
-TRACE: Final = 5
-"""Kafka's level below Python's DEBUG."""
-
-REQUEST_FIELDS: Final = "request_fields"
-"""The attribute of a log record that has them, a dictionary."""
 
 Extra = dict[str, dict[str, object]]
 
