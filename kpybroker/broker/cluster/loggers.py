@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from kpybroker.broker.requests.clients import TRACE
+from kpybroker.broker.requests.log_fields import TRACE
 from kpybroker.config.dynamic import AlterConfigOp, OpType
 from kpybroker.wire.errors import ErrorCode, KafkaError
 

@@ -27,9 +27,9 @@ from kpybroker.broker.interception.replies import ELEMENTS_MAX
 from kpybroker.broker.interception.request_json import JSON
 from kpybroker.broker.loop.steps import Steps, Suspended, Unfinished, run_steps
 from kpybroker.broker.network.sending import BUFFERS, Part
-from kpybroker.broker.requests.clients import TRACE
 from kpybroker.broker.requests.context import ConnectionInfo, RequestContext
 from kpybroker.broker.requests.dispatch import Answer, AnswerNow
+from kpybroker.broker.requests.log_fields import TRACE
 from kpybroker.broker.requests.served import SERVED
 from kpybroker.core.authorizer import Authorizer
 from kpybroker.wire.api import API_INFO, ApiKey

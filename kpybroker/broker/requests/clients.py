@@ -13,10 +13,6 @@ UNKNOWN_SOFTWARE = "unknown"
 """Name and version of a client that has not sent ApiVersions 3 or later (KIP-511)."""
 SHOWN_CHARACTERS_MAX = 100
 REMEMBERED_MAX = 1000
-TRACE = 5
-"""Kafka's log level below Python's DEBUG."""
-REQUEST_FIELDS = "request_fields"
-"""The attribute of a log record with a dictionary of what its request carries: see `log_fields`."""
 
 
 class Client(Protocol):

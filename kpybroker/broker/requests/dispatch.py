@@ -25,6 +25,7 @@ from kpybroker.broker.network.sending import BUFFERS, Part
 from kpybroker.broker.requests.clients import client_name
 from kpybroker.broker.requests.context import ConnectionInfo, RequestContext
 from kpybroker.broker.requests.ledger import Ledger
+from kpybroker.broker.requests.log_fields import CURRENT, of_request
 from kpybroker.broker.requests.served import LARGE_RESPONSES, SERVED
 from kpybroker.config.keys.own import FAST_PRODUCE, chosen_shortcuts
 from kpybroker.wire.api import API_INFO, ApiKey
@@ -251,7 +252,10 @@ class Dispatcher:
             elif isinstance(handling, CoroutineType):
                 if context.metering is not None:
                     handling = context.metering.around_coroutine(handling)
-                response = yield partial(_awaited, handling)
+                try:
+                    response = yield partial(_awaited, context, handling)
+                finally:
+                    CURRENT.set(None)
             else:
                 response = handling
         except ProtocolError:
@@ -291,6 +295,7 @@ class Dispatcher:
             route.version,
             client_name(context.connection),
             exc_info=error,
+            extra=of_request(context),
         )
         return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
 
@@ -301,7 +306,9 @@ def _failed(error: Exception) -> Steps[Any]:
     yield
 
 
-def _awaited(handling: Any) -> Any:
+def _awaited(context: RequestContext, handling: Any) -> Any:
+    """Called by the task that awaits the result: lines that it logs carry the request (`log_fields`)."""
+    CURRENT.set(context)
     return handling
 
 

@@ -16,6 +16,7 @@ from kpybroker.broker.coordinators.transaction_verification import VerificationE
 from kpybroker.broker.replication.partition import ALL_IN_SYNC, LEADER_MOVED
 from kpybroker.broker.requests.clients import client_name, shown
 from kpybroker.broker.requests.context import RequestContext
+from kpybroker.broker.requests.log_fields import of_request
 from kpybroker.broker.requests.refused_batches import FOR_NOW
 from kpybroker.core.topic_names import is_internal
 from kpybroker.storage.disk.errors import LogDirError
@@ -108,7 +109,14 @@ def refuse(
         error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
     if error.code not in _NOT_LOGGED and broker.first_times.is_first(context.connection, topic, error.code):
         client = client_name(context.connection)
-        logger.warning("Refused records of %s for %s-%d: %s", client, shown(topic), answer.index, error)
+        logger.warning(
+            "Refused records of %s for %s-%d: %s",
+            client,
+            shown(topic),
+            answer.index,
+            error,
+            extra=of_request(context, topic, answer.index),
+        )
     unacknowledged(answer, error.code)
     answer.log_append_time_ms = -1
     answer.log_start_offset = -1

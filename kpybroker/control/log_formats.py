@@ -15,7 +15,8 @@ import logging
 from collections.abc import Mapping
 from typing import Final
 
-from kpybroker.broker.requests.clients import REQUEST_FIELDS, TRACE, shown
+from kpybroker.broker.requests.clients import shown
+from kpybroker.broker.requests.log_fields import TRACE, fields_of
 
 FORMATS: Final = ("text", "json")
 
@@ -38,7 +39,7 @@ class KafkaFormatter(logging.Formatter):
         """The record's line, with its traceback on further lines."""
         stamp = f"{self.formatTime(record, '%Y-%m-%d %H:%M:%S')},{int(record.msecs):03d}"
         message = record.getMessage()
-        if fields := getattr(record, REQUEST_FIELDS, None):
+        if fields := fields_of(record):
             message += _suffix(message, fields)
         line = f"[{stamp}] {level_name(record.levelno)} {message} ({record.name})"
         if record.exc_info:
@@ -60,7 +61,7 @@ class JsonFormatter(logging.Formatter):
             "level": level_name(record.levelno),
             "logger": record.name,
             "message": record.getMessage(),
-            **{_JSON_NAMES.get(name, name): value for name, value in getattr(record, REQUEST_FIELDS, {}).items()},
+            **{_JSON_NAMES.get(name, name): value for name, value in fields_of(record).items()},
             **getattr(record, EXTRA_FIELDS, {}),
         }
         if record.exc_info:

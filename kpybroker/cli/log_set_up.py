@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kpybroker.broker.requests.clients import TRACE
-from kpybroker.cli.logs.formats import JsonFormatter, KafkaFormatter
+from kpybroker.broker.requests.log_fields import TRACE
+from kpybroker.control.log_formats import JsonFormatter, KafkaFormatter
 
 if TYPE_CHECKING:
     from kpybroker.config.broker import BrokerConfig

@@ -7,7 +7,7 @@ import logging
 import re
 import sys
 
-from kpybroker.cli.logs.formats import JsonFormatter, KafkaFormatter
+from kpybroker.control.log_formats import JsonFormatter, KafkaFormatter
 
 
 def record(level: int = logging.WARNING, *, failed: bool = False) -> logging.LogRecord:

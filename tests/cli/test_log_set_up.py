@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from kpybroker.cli.logs.set_up import STREAMS, LogSettingError, apply_settings, set_up_logging
+from kpybroker.cli.log_set_up import STREAMS, LogSettingError, apply_settings, set_up_logging
 from kpybroker.config.broker import BrokerConfig
 
 FILES = {"server.log", *STREAMS.values()}
