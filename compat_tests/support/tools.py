@@ -57,6 +57,7 @@ MAIN_CLASSES = {
     "e2e-latency": "org.apache.kafka.tools.EndToEndLatency",
     "replica-verification": "org.apache.kafka.tools.ReplicaVerificationTool",
     "streams-application-reset": "org.apache.kafka.tools.StreamsResetter",
+    "state-change-merger": "kafka.tools.StateChangeLogMerger",  # before 4.0 only
     "client-compatibility-test": "org.apache.kafka.tools.ClientCompatibilityTest",
 }
 # where 3.9.1 still had the Scala one
@@ -75,6 +76,7 @@ BOOTSTRAP_OPTION = {
     "acls-zookeeper": None,
     "producer-perf-test": None,
     "dump-log": None,
+    "state-change-merger": None,
     "e2e-latency": None,
     "message-copier": "--broker-list",
     "replica-verification": "--broker-list",

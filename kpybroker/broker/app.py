@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
+from kpybroker.broker.cluster import loggers
 from kpybroker.broker.cluster.config_repository import CLIENT_TYPES, ConfigRepository
 from kpybroker.broker.cluster.controller import ClusterController
 from kpybroker.broker.cluster.metadata_cache import MetadataCache
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
     from kpybroker.storage.disk.errors import LogDirError
 
 logger = logging.getLogger("kafka.server.KafkaServer")
+request_log = logging.getLogger("kafka.request.logger")
 
 VALIDATION_THREADS_MAX = 1
 """Threads that validate records: each takes the interpreter's lock from the loop every few milliseconds."""
@@ -123,6 +125,7 @@ class Broker:
         self._is_serving = False
         self._hands_over = True
         self._has_crashed = False
+        self._answers_unlogged: AnswerNow | None = None  # what answers requests without the request log, while it is on
 
         self.first_times = FirstTimes()
         self.dispatcher = Dispatcher(self, routes.load)
@@ -174,6 +177,7 @@ class Broker:
             except StartupError as error:
                 failure = error
             finally:
+                loggers.forget(broker)
                 if broker._is_serving and broker._hands_over:
                     with trio.CancelScope(shield=True, deadline=trio.current_time() + STOP_SECONDS_MAX):
                         await controlled_shutdown(broker, broker.metadata, broker.peers)
@@ -209,6 +213,8 @@ class Broker:
         self.bound = startup.bind(self.config, self.transport, gates, tls)
         await startup.register(self.registration)
         await startup.elect(self.controller)
+        self._log_requests()
+        loggers.on_change(self, self._log_requests)
         background.start(self, self.replicas, lambda: self.log_cleaner)
         self.spawn("kafka-log-flush-on-roll", self._roll_flusher.run)
         assert self._nursery is not None
@@ -267,6 +273,19 @@ class Broker:
         measure_no_more(self.stall)
         if self._is_serving:
             logger.info("[KafkaServer id=%d] shut down completed", self.node_id)
+
+    def _log_requests(self) -> None:
+        """Begin or end the request log, as its level says."""
+        if request_log.isEnabledFor(logging.DEBUG) == (self._answers_unlogged is not None):
+            return
+        if self._answers_unlogged is not None:
+            self.server.answer_with(self._answers_unlogged)
+            self._answers_unlogged = None
+            return
+        from kpybroker.broker.interception.request_logger import RequestLogger
+
+        self._answers_unlogged = self.dispatcher.answer_now
+        self.server.answer_with(RequestLogger(self, self._answers_unlogged).answer_now)
 
     async def _close_parts(self) -> None:
         """The reverse of the start, as far as the start got."""

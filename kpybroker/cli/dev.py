@@ -12,7 +12,7 @@ from pathlib import Path
 from kpybroker.broker.lifecycle.errors import EXIT_STORAGE
 from kpybroker.cli import run
 from kpybroker.cli.exit_codes import EXIT_CONFIG, fail
-from kpybroker.cli.logs import set_up_logging
+from kpybroker.cli.log_set_up import set_up_logging
 from kpybroker.cli.options import DevOptions, listener, parse_overrides, python_level
 from kpybroker.config.development import development_defaults
 from kpybroker.control.development.security import NoCertificates, broker_keys, tls_directory, tls_files

@@ -9,7 +9,7 @@ import logging
 import sys
 from typing import Final, NoReturn
 
-from kpybroker.cli.logs import EXTRA_FIELDS, is_json
+from kpybroker.control.log_formats import EXTRA_FIELDS, is_json
 
 command_log = logging.getLogger("kpybroker")
 

@@ -1,11 +1,11 @@
-"""`kpybroker log`: what the files of a log contain, and whether they are sound. Read-only; needs no broker.
+"""`kpybroker log`: what the files of a log contain, whether they are sound, and the merge of state-change logs.
 
-Nothing but click is imported until one of the commands runs.
+Read-only; needs no broker. Nothing but click is imported until one of the commands runs.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import click
 
@@ -26,7 +26,7 @@ _output = click.option(
 
 @click.group()
 def log() -> None:
-    """Inspect the files of a log, whether a broker runs or not.
+    """Inspect the files of a log, whether a broker runs or not; merge logs of state changes.
 
     A PATH is a file, recognized by its name, a partition's directory, or a log directory. Nothing is ever written.
     """
@@ -66,3 +66,21 @@ def verify(paths: tuple[str, ...], shallow: bool, output: str) -> None:
     from kpybroker.cli.dump import commands
 
     raise SystemExit(commands.run_verify(paths, shallow, output))
+
+
+@log.command("merge-state-changes", epilog="Exit codes:  0  merged;  2  a bad option, or an unreadable file")
+@click.option("--logs", metavar="FILE,...", help="The state-change logs, separated by commas.")
+@click.option("--logs-regex", metavar="DIR/PATTERN", help="Those in DIR whose name has a match of the pattern.")
+@click.option("--topic", metavar="TOPIC", help="Only lines about its partitions.")
+@click.option("--partitions", metavar="0,1,...", help="Of the topic, only these.")
+@click.option("--start-time", default="0000-00-00 00:00:00,000", metavar="TIME", help="From it on.")
+@click.option("--end-time", default="9999-12-31 23:59:59,999", metavar="TIME", help="Up to it.")
+def merge_state_changes(**options: Any) -> None:
+    """Merge state-change logs of several brokers by time, of kpybroker and of Kafka.
+
+    It does what Kafka's StateChangeLogMerger does, and finds partitions as every version of Kafka writes them. A TIME
+    is as in the logs: '2024-01-31 13:00:00,000'.
+    """
+    from kpybroker.cli.dump import merge
+
+    raise SystemExit(merge.run_merge(merge.Options(**options)))

@@ -13,8 +13,8 @@ from kpybroker.cli.exit_codes import EXIT_CONFIG, fail, help_text
 from kpybroker.cli.health.ping import ping
 from kpybroker.cli.lazy import LazyGroup
 from kpybroker.cli.log import log
-from kpybroker.cli.logs import FORMATS, set_up_logging
 from kpybroker.cli.param_types import Number
+from kpybroker.control.log_formats import FORMATS
 
 _LEVELS = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR")
 
@@ -120,6 +120,8 @@ def _report(error: click.ClickException) -> NoReturn:
         sys.stderr.write(f"{error.format_message()}\n")
         raise SystemExit(EXIT_CONFIG)
     if "--log-format json" in " ".join(sys.argv).replace("=", " "):
+        from kpybroker.cli.log_set_up import set_up_logging
+
         set_up_logging("json", "INFO", quiet=True)
     command = getattr(getattr(error, "ctx", None), "command_path", "kpybroker")
     fail(error.format_message(), f"{command} --help shows what there is", EXIT_CONFIG)

@@ -23,11 +23,12 @@ from kpybroker.cli import garbage
 from kpybroker.cli.banner import Address, Facts, Node, banner, bootstrap_servers, ready_json, ready_line
 from kpybroker.cli.exit_codes import EXIT_CONFIG, EXIT_FAILED, EXIT_OK, fail
 from kpybroker.cli.health.notify import STOPPING, notify, ready
-from kpybroker.cli.logs import is_json
+from kpybroker.cli.log_set_up import LogSettingError, apply_settings
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.config.fix import fix_for
 from kpybroker.config.interpret import Note, interpret
 from kpybroker.config.values import ConfigError
+from kpybroker.control.log_formats import is_json
 from kpybroker.control.process import ephemeral
 from kpybroker.system import one_heap_for_all_threads
 
@@ -86,6 +87,10 @@ def run(plans: Sequence[Plan], extras: Extras = NO_EXTRAS) -> int:
     from kpybroker.broker.lifecycle.errors import StartupError
 
     one_heap_for_all_threads()
+    try:
+        apply_settings(plans[0].config)
+    except LogSettingError as error:
+        fail(str(error), error.fix, EXIT_CONFIG)
     for note in plans[0].notes:
         config_log.log(logging.WARNING if note.serious else logging.INFO, "%s", note.text)
     try:

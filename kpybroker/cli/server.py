@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from kpybroker.cli import run
 from kpybroker.cli.exit_codes import EXIT_CONFIG, fail
-from kpybroker.cli.logs import set_up_logging
+from kpybroker.cli.log_set_up import set_up_logging
 from kpybroker.cli.options import parse_overrides, python_level
 from kpybroker.config.interpret import Note
 from kpybroker.config.keys.registry import BROKER_KEYS

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from collections import deque
 
+from kpybroker.control.log_formats import KafkaFormatter
+
 LINES_MAX = 2_000
 
 
@@ -14,7 +16,7 @@ class LogRing(logging.Handler):
     def __init__(self, formatter: logging.Formatter | None = None) -> None:
         super().__init__()
         self._lines: deque[str] = deque(maxlen=LINES_MAX)
-        self.setFormatter(formatter or logging.Formatter("[%(asctime)s] %(levelname)s %(message)s (%(name)s)"))
+        self.setFormatter(formatter or KafkaFormatter())
 
     def only_of_thread(self, ident: int) -> None:
         """Keep only what this thread logs, where the process has other things to log too."""

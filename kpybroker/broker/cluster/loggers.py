@@ -7,17 +7,16 @@ JVM. Levels last until the process ends, as in Kafka.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
+from kpybroker.broker.requests.log_fields import TRACE
 from kpybroker.config.dynamic import AlterConfigOp, OpType
 from kpybroker.wire.errors import ErrorCode, KafkaError
 
 admin_logger = logging.getLogger("kafka.server.ConfigAdminManager")
 
 ROOT: Final = "root"
-TRACE: Final = 5
-"""Below Python's DEBUG; `kafka.request.logger` uses it as Kafka does."""
 
 LEVELS: Final[dict[str, int]] = {
     "FATAL": logging.CRITICAL,
@@ -28,7 +27,19 @@ LEVELS: Final[dict[str, int]] = {
     "TRACE": TRACE,
 }
 
+_listeners: dict[object, Callable[[], None]] = {}
+
 _FAMILIES: Final = ("kafka.", "state.change.", "org.apache.", "kpybroker.")
+
+
+def on_change(owner: object, listener: Callable[[], None]) -> None:
+    """Call `listener` whenever `apply` has changed a level, until `forget(owner)`."""
+    _listeners[owner] = listener
+
+
+def forget(owner: object) -> None:
+    """Call its listener no more."""
+    _listeners.pop(owner, None)
 
 
 def levels() -> dict[str, str]:
@@ -83,3 +94,5 @@ def apply(ops: Iterable[AlterConfigOp]) -> None:
         else:
             logger.setLevel(logging.NOTSET)
             admin_logger.warning("Unset the log level of %s", name)
+    for listener in list(_listeners.values()):
+        listener()

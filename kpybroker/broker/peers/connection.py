@@ -97,6 +97,12 @@ class PeerConnection:
         self._log_in_at = inf
         self._stream: Stream | None = None
         self._correlation_id = 0
+        self._conversation: _Conversation | None = None
+
+    @property
+    def correlation_id(self) -> int:
+        """Of the last request that was sent."""
+        return self._correlation_id if self._conversation is None else self._conversation.correlation_id
 
     async def ask(self, request: Request, timeout_s: float) -> Any:
         """The response to one request. Raises PEER_FAILURES."""
@@ -115,10 +121,11 @@ class PeerConnection:
                 stream = await self._logged_in(timeout_s)
                 conversation = _Conversation(stream, self._correlation_id, self._client_id, on_answer, timeout_s)
                 conversation.ends_at = self._log_in_at
+                self._conversation = conversation
                 try:
                     following = await conversation.run(following)
                 finally:
-                    self._correlation_id = conversation.correlation_id
+                    self._correlation_id, self._conversation = conversation.correlation_id, None
         except BaseException:  # cancellation included: half a response may be in flight
             self.close()
             raise

@@ -151,7 +151,8 @@ class FollowerFetcher:
             await self._truncate()
             sent = await self._fetch()
         except PEER_FAILURES as error:
-            logger.info("%s Error in response for fetch request: %r", self._name, error)
+            text = "%s Error in response for fetch request correlation_id=%d: %r"
+            logger.info(text, self._name, self._endpoint.correlation_id, error)
             self._endpoint.session.lost()
             self._delay(self.partitions.values())
             sent = False
@@ -318,7 +319,8 @@ class FollowerFetcher:
     def _on_response(self, response: FetchResponse) -> Request | None:
         """Take a response. Returns the next fetch, unless something must be done before it."""
         if not self._endpoint.session.answered(response.error_code, response.session_id):
-            logger.info("%s Fetch was refused with %s", self._name, ErrorCode(response.error_code).name)
+            text = "%s Fetch correlation_id=%d was refused with %s"
+            logger.info(text, self._name, self._endpoint.correlation_id, ErrorCode(response.error_code).name)
             if response.error_code not in (
                 ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
                 ErrorCode.INVALID_FETCH_SESSION_EPOCH,
@@ -390,7 +392,8 @@ class FollowerFetcher:
             self._host.log_dir_failed(error)
             return
         except (KafkaError, UnexpectedAppendOffsetError) as error:
-            logger.error("%s Cannot append to %s-%d: %s", self._name, state.topic, state.index, error)
+            text = "%s Cannot append to %s-%d what fetch correlation_id=%d returned: %s"
+            logger.error(text, self._name, state.topic, state.index, self._endpoint.correlation_id, error)
             if isinstance(error, KafkaError) and error.code in _TRANSIENT_ERRORS:
                 self._delay((state,))
             else:
@@ -398,6 +401,13 @@ class FollowerFetcher:
             return
         self._replicas.traffic.replication_bytes_in += info.size
         next_offset = info.last_offset + 1 if info.size else state.fetch_offset
+        if info.size and logger.isEnabledFor(logging.DEBUG):
+            logger.debug(
+                "%s Follower has replica log end offset %d after appending %d bytes of messages for partition %s-%d, "
+                "high watermark %d, fetch correlation_id=%d",
+                *(self._name, next_offset, info.size, state.topic, state.index),
+                *(data.high_watermark, self._endpoint.correlation_id),
+            )
         state.fetched(next_offset, data.high_watermark, own_log.latest_epoch if info.size else UNDEFINED_EPOCH)
         if info.size and self._quota.is_throttled(partition):
             self._is_settled = False
@@ -417,8 +427,9 @@ class FollowerFetcher:
             self._give_up(state)
             return
         level = logging.INFO if code in _QUIET_ERRORS else logging.ERROR
-        name = ErrorCode(code).name
-        logger.log(level, "%s Error for partition %s-%d: %s", self._name, state.topic, state.index, name)
+        name, correlation_id = ErrorCode(code).name, self._endpoint.correlation_id
+        text = "%s Error for partition %s-%d in fetch correlation_id=%d: %s"
+        logger.log(level, text, self._name, state.topic, state.index, correlation_id, name)
         self._delay_after(code, state)
 
     async def _find_range(self, state: FetchState) -> None:

@@ -45,6 +45,11 @@ class LeaderEndpoint:
         self.truncates_on_fetch = mv.truncates_on_fetch(version)
         self.knows_epochs = mv.supports_offset_for_leader_epoch(version)
 
+    @property
+    def correlation_id(self) -> int:
+        """Of the last request that was sent; the leader's request log has it too."""
+        return self._connection.correlation_id
+
     def close(self) -> None:
         """Close the connection, if there is one."""
         self._connection.close()

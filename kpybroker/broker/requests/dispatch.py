@@ -26,6 +26,7 @@ from kpybroker.broker.requests.clients import client_name
 from kpybroker.broker.requests.context import ConnectionInfo, RequestContext
 from kpybroker.broker.requests.error_counts import codes_of, count, count_steps
 from kpybroker.broker.requests.ledger import Ledger
+from kpybroker.broker.requests.log_fields import CURRENT, of_request
 from kpybroker.broker.requests.served import LARGE_RESPONSES, SERVED
 from kpybroker.broker.requests.stage_times import NEVER, StageTimes, Timing
 from kpybroker.config.keys.own import FAST_PRODUCE, chosen_shortcuts
@@ -291,7 +292,10 @@ class Dispatcher:
                     handling = context.metering.around_coroutine(handling)
                 elif context.timing is not None:
                     handling = context.timing.around_coroutine(handling)
-                response = yield partial(_awaited, handling)
+                try:
+                    response = yield partial(_awaited, context, handling)
+                finally:
+                    CURRENT.set(None)
             else:
                 response = handling
         except ProtocolError:
@@ -337,6 +341,7 @@ class Dispatcher:
             route.version,
             client_name(context.connection),
             exc_info=error,
+            extra=of_request(context),
         )
         return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
 
@@ -347,7 +352,9 @@ def _failed(error: Exception) -> Steps[Any]:
     yield
 
 
-def _awaited(handling: Any) -> Any:
+def _awaited(context: RequestContext, handling: Any) -> Any:
+    """Called by the task that awaits the result: lines that it logs carry the request (`log_fields`)."""
+    CURRENT.set(context)
     return handling
 
 

@@ -36,7 +36,8 @@ from kpybroker.broker.requests.clients import FirstTimes, client_name
 from kpybroker.broker.requests.connection import BoundListener, Connection, Gate
 from kpybroker.broker.requests.connection_limits import ConnectionLimits
 from kpybroker.broker.requests.context import RequestContext
-from kpybroker.broker.requests.dispatch import Answer, Dispatcher
+from kpybroker.broker.requests.dispatch import Answer, AnswerNow, Dispatcher
+from kpybroker.broker.requests.log_fields import of_connection
 from kpybroker.config.keys.own import INLINE_REQUESTS, RECEIVE_BUFFERS, chosen_shortcuts
 from kpybroker.wire.errors import ProtocolError
 
@@ -77,6 +78,13 @@ class Server:
     def connection_count(self) -> int:
         """Connections that are open now."""
         return len(self._connections)
+
+    def answer_with(self, answer_now: AnswerNow) -> None:
+        """Have it answer requests in place of the dispatcher's present `answer_now`, on open connections too."""
+        former, self._dispatcher.answer_now = self._dispatcher.answer_now, answer_now
+        for connection in self._connections.values():
+            if connection.answer_now == former:  # not while its client logs in: then it gets the new one at the end
+                connection.answer_now = answer_now
 
     async def serve(self, listeners: list[BoundListener]) -> None:
         """Accept and serve connections until `stop` or cancellation."""
@@ -136,7 +144,7 @@ class Server:
     def _close_excess(self, _changed: frozenset[str] = frozenset()) -> None:
         """The listener between brokers accepts beyond `max.connections`, and the limit may be lowered: others end."""
         for given_up in self.limits.to_give_up(self._connections.values()):
-            logger.info("Closing connection %s: max.connections is exceeded", client_name(given_up))
+            self._log(logging.INFO, "Closing connection %s: %s", given_up, "max.connections is exceeded")
             given_up.end()
 
     async def _serve_connection(self, connection: Connection, gate: Gate | None, tls: Tls | None) -> None:
@@ -153,15 +161,14 @@ class Server:
             self._dismiss(connection, error)
         except HandshakeFailed as error:
             level = logging.WARNING if self._first_times.is_first(connection, str(error)) else logging.DEBUG
-            logger.log(
-                level, "Failed authentication with %s (SSL handshake failed): %s", client_name(connection), error
-            )
+            self._log(level, "Failed authentication with %s (SSL handshake failed): %s", connection, error)
         except ProtocolError as error:
-            logger.warning("Closing connection %s: %s", client_name(connection), error)
+            self._log(logging.WARNING, "Closing connection %s: %s", connection, error)
         except (OSError, EOFError, trio.ClosedResourceError) as error:
-            logger.debug("Connection %s ended: %s", client_name(connection), error)
-        except Exception:
-            logger.exception("Closing connection %s after an unexpected error", client_name(connection))
+            self._log(logging.DEBUG, "Connection %s ended: %s", connection, error)
+        except Exception as error:
+            text = "Closing connection %s after an unexpected error: %s"
+            self._log(logging.ERROR, text, connection, type(error).__name__, exc_info=True)
         finally:
             connection.stream.close()
             self._unregister(connection)
@@ -170,12 +177,17 @@ class Server:
     def _dismiss(self, connection: Connection, error: OtherProtocolError) -> None:
         """Log what a client of another protocol should do, once for each host, and send it what it understands."""
         level = logging.WARNING if self._first_times.is_first(connection, error.protocol) else logging.DEBUG
-        logger.log(
-            level, "Closing connection %s: %s", client_name(connection), error.text(connection.security_protocol)
-        )
+        self._log(level, "Closing connection %s: %s", connection, error.text(connection.security_protocol))
         if error.protocol.reply:
             with suppress(OSError):
                 connection.stream.send_now(error.protocol.reply)
+
+    @staticmethod
+    def _log(level: int, text: str, connection: Connection, why: object, *, exc_info: bool = False) -> None:
+        """A line about a connection, whose name is the first argument of `text`."""
+        if logger.isEnabledFor(level):
+            extra = of_connection(connection)
+            logger.log(level, text, client_name(connection), why, extra=extra, exc_info=exc_info)
 
     def _register(self, connection: Connection) -> None:
         self._connections[id(connection)] = connection
@@ -394,7 +406,7 @@ class Server:
                     connection.was_active = False
                     connection.last_active = now
                 elif connection.last_active <= now - idle_s:
-                    logger.debug("About to close the idle connection from %s", client_name(connection))
+                    self._log(logging.DEBUG, "About to close the idle connection from %s: %s", connection, "no traffic")
                     connection.scope.cancel()
 
 

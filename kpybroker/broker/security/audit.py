@@ -9,6 +9,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
+from kpybroker.broker.requests.context import RequestContext
+from kpybroker.broker.requests.log_fields import Extra, of_request
 from kpybroker.core.security.acls import camel
 from kpybroker.wire.api import API_INFO, ApiKey
 
@@ -47,8 +49,10 @@ class AclAuthorizer:
                 request.principal, request.client_host, action.operation, action.resource_type, action.name
             )
             if reason:
-                logger.debug("%s", _printable(reason))
-        logger.log(logging.DEBUG if allowed else logging.INFO, "%s", _AuditLine(request, action, allowed))
+                logger.debug("%s", _printable(reason), extra=_fields(request))
+        level = logging.DEBUG if allowed else logging.INFO
+        if logger.isEnabledFor(level):
+            logger.log(level, "%s", _AuditLine(request, action, allowed), extra=_fields(request))
 
 
 class _AuditLine:
@@ -68,6 +72,11 @@ class _AuditLine:
             f"on resource = {camel(action.resource_type.name)}:{name} "
             f"for request = {API_INFO[ApiKey(request.api_key)].name} with resourceRefCount = {action.references}"
         )
+
+
+def _fields(request: Requester) -> Extra | None:
+    """None for one that has no connection."""
+    return of_request(request) if isinstance(request, RequestContext) else None
 
 
 def _printable(name: str) -> str:

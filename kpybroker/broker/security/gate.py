@@ -25,6 +25,7 @@ import trio
 
 from kpybroker.broker.requests.clients import client_name
 from kpybroker.broker.requests.context import ConnectionInfo, RequestContext
+from kpybroker.broker.requests.log_fields import of_connection
 from kpybroker.core.authorizer import AllowAll, Principal
 from kpybroker.core.security.sasl.mechanism import LoggedIn, Login, LoginFailed, Mechanism
 from kpybroker.wire.api import API_INFO, ApiKey
@@ -245,7 +246,9 @@ class _Guard:
         if limits:
             self._ends_s = gate.clock.monotonic() + min(limits) / 1000
         connection.admit(login.principal, self._answer_in_session if limits else gate.dispatcher.answer_now)
-        logger.debug("%s logged in as %s with %s", client_name(connection), login.principal, self._mechanism.name)
+        if logger.isEnabledFor(logging.DEBUG):
+            name, extra = client_name(connection), of_connection(connection)
+            logger.debug("%s logged in as %s with %s", name, login.principal, self._mechanism.name, extra=extra)
         return min(limits, default=0)
 
     # --- sessions that end
@@ -267,6 +270,7 @@ class _Guard:
                 "Closing connection %s: its session as %s is over, and the client has not authenticated again",
                 client_name(connection),
                 connection.principal,
+                extra=of_connection(connection),
             )
             raise SessionOver
         return self._gate.dispatcher.answer_now(frame, connection)
@@ -288,7 +292,8 @@ class _Guard:
             reason, log_reason = error.reason or text, error.log_reason or text
         else:
             # Neither its message nor its traceback: both may hold what the client sent.
-            logger.error("SASL mechanism %s failed: %s", self._mechanism.name, _where(error))
+            extra = of_connection(self._connection)
+            logger.error("SASL mechanism %s failed: %s", self._mechanism.name, _where(error), extra=extra)
             reason = log_reason = text
         response = None
         if header is not None:
@@ -312,7 +317,8 @@ class _Guard:
         """Wait, respond, and end the connection. The token's memory is free meanwhile."""
         connection = self._connection
         self._state = State.ENDED
-        logger.info("Failed authentication with %s (%s)", client_name(connection), reason)
+        extra = of_connection(connection)
+        logger.info("Failed authentication with %s (%s)", client_name(connection), reason, extra=extra)
         connection.frames.done()
         await self._gate.clock.pause(self._gate.logins.failure_delay_s)
         if response is None:

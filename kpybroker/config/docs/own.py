@@ -5,6 +5,16 @@ from __future__ import annotations
 from typing import Final
 
 DOCS: Final[dict[str, str]] = {
+    "kpybroker.log.dir": "Directory of the broker's own log files, not of its data: server.log, controller.log, "
+    "state-change.log, kafka-request.log, kafka-authorizer.log, log-cleaner.log, as Kafka names them. If unset, "
+    "everything is logged to standard error only. Each process needs a directory of its own.",
+    "kpybroker.log.levels": "Levels of loggers at the start, as in kafka.request.logger=DEBUG,root=WARN; they can be "
+    "changed later with kafka-configs --entity-type broker-loggers. As in Kafka, kafka.request.logger is at WARN "
+    "unless it is named.",
+    "kpybroker.log.max.bytes": "Size at which a log file in kpybroker.log.dir is rotated, if kpybroker.log.roll is "
+    "size.",
+    "kpybroker.log.max.files": "How many rotated files of each log file are kept; older ones are removed.",
+    "kpybroker.log.roll": "When log files in kpybroker.log.dir are rotated: by size, hourly or daily.",
     "kpybroker.validate.records": "Whether every produced record is read and validated, as in Kafka. If false, "
     "records are read only where the response depends on them; batch headers and checksums are always checked.",
     "kpybroker.shortcuts": "Which shortcuts for speed are taken: all, none, or a list of names. The plain paths "

@@ -12,7 +12,7 @@ from typing import Final
 
 from kpybroker.config.keys.definition import LOW, READ_ONLY, Row
 from kpybroker.config.keys.status import HONOURED
-from kpybroker.config.values import ANYTHING, BOOLEAN, LIST, PASSWORD, STRING, list_of
+from kpybroker.config.values import ANYTHING, BOOLEAN, INT, LIST, LONG, PASSWORD, STRING, at_least, list_of, one_of
 
 POLLER: Final = "poller"
 """One epoll serves all connections in trio's place."""
@@ -28,6 +28,11 @@ RECEIVE_BUFFERS: Final = "receive-buffers"
 SHORTCUTS: Final = frozenset((POLLER, INLINE_REQUESTS, FAST_PRODUCE, SENDFILE, RECEIVE_BUFFERS))
 
 ROWS: Final[tuple[Row, ...]] = (
+    ("kpybroker.log.dir", STRING, None, ANYTHING, LOW, READ_ONLY, HONOURED),
+    ("kpybroker.log.levels", LIST, "", ANYTHING, LOW, READ_ONLY, HONOURED),
+    ("kpybroker.log.max.bytes", LONG, "104857600", at_least(1), LOW, READ_ONLY, HONOURED),
+    ("kpybroker.log.max.files", INT, "10", at_least(1), LOW, READ_ONLY, HONOURED),
+    ("kpybroker.log.roll", STRING, "size", one_of("size", "hourly", "daily"), LOW, READ_ONLY, HONOURED),
     ("kpybroker.validate.records", BOOLEAN, "false", ANYTHING, LOW, READ_ONLY, HONOURED),
     ("kpybroker.jaas.config.file", STRING, None, ANYTHING, LOW, READ_ONLY, HONOURED),
     ("kpybroker.scram.initial.users", PASSWORD, None, ANYTHING, LOW, READ_ONLY, HONOURED),

@@ -30,6 +30,7 @@ from kpybroker.broker.handlers.records.produce_refusals import (
     check_request,
     end_connection_on_error,
     error_response,
+    log_timed_out,
     refuse,
     unacknowledged,
 )
@@ -264,7 +265,7 @@ def _acknowledge(
         end_connection_on_error(response)
         return None
     if pending.replicas:
-        yield from _wait_for_replicas(broker, pending)
+        yield from _wait_for_replicas(broker, context, pending)
     if context.api_version >= LEADER_FROM:
         partitions = (answer for topic in response.responses for answer in topic.partition_responses)
         response.node_endpoints = node_endpoints(broker, context, partitions, ProduceResponse.NodeEndpoint)
@@ -328,7 +329,8 @@ async def _flush(broker: Broker, flushes: list[Unacknowledged]) -> None:
             unacknowledged(answer, error.code)
 
 
-def _wait_for_replicas(broker: Broker, pending: Pending) -> Steps[None]:
+def _wait_for_replicas(broker: Broker, context: RequestContext, pending: Pending) -> Steps[None]:
+    late: list[tuple[Partition, int]] = []
     deadline = trio.current_time() + max(pending.timeout_ms, 0) / 1000
     budget = YieldBudget()
     for partition, offset, answer in pending.replicas:
@@ -336,5 +338,8 @@ def _wait_for_replicas(broker: Broker, pending: Pending) -> Steps[None]:
         try:
             if not (yield from partition.until_committed(offset, deadline)):
                 unacknowledged(answer, ErrorCode.REQUEST_TIMED_OUT)
+                late.append((partition, offset))
         except KafkaError as error:
             unacknowledged(answer, error.code)
+    if late:
+        log_timed_out(broker, context, pending.timeout_ms, late)

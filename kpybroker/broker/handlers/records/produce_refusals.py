@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import logging
 import struct
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kpybroker.broker.coordinators.transaction_verification import VerificationError
 from kpybroker.broker.replication.partition import ALL_IN_SYNC, LEADER_MOVED
 from kpybroker.broker.requests.clients import client_name, shown
 from kpybroker.broker.requests.context import RequestContext
+from kpybroker.broker.requests.log_fields import of_request
 from kpybroker.broker.requests.refused_batches import FOR_NOW
 from kpybroker.core.topic_names import is_internal
 from kpybroker.storage.disk.errors import LogDirError
@@ -26,6 +28,7 @@ from kpybroker.wire.records.record_errors import RequestRecordsError
 
 if TYPE_CHECKING:
     from kpybroker.broker.handlers.broker import Broker
+    from kpybroker.broker.replication.partition import Partition
 
 logger = logging.getLogger("kafka.server.ReplicaManager")
 
@@ -111,7 +114,14 @@ def refuse(
         partition.traffic.refused(error.code, len(records or b""))
     if error.code not in _NOT_LOGGED and broker.first_times.is_first(context.connection, topic, error.code):
         client = client_name(context.connection)
-        logger.warning("Refused records of %s for %s-%d: %s", client, shown(topic), answer.index, error)
+        logger.warning(
+            "Refused records of %s for %s-%d: %s",
+            client,
+            shown(topic),
+            answer.index,
+            error,
+            extra=of_request(context, topic, answer.index),
+        )
     unacknowledged(answer, error.code)
     answer.log_append_time_ms = -1
     answer.log_start_offset = -1
@@ -164,4 +174,32 @@ def error_response(request: ProduceRequest, context: RequestContext, error: Kafk
             )
             for topic in request.topic_data
         ]
+    )
+
+
+def log_timed_out(
+    broker: Broker, context: RequestContext, timeout_ms: int, late: Sequence[tuple[Partition, int]]
+) -> None:
+    """One line for a request whose replicas took too long, about the first of its `late` partitions.
+
+    `late`: each with the offset that its high watermark did not reach. Followers that are behind are named: their logs
+    show why, in the lines of their fetchers.
+    """
+    partition, offset = late[0]
+    leader, others = partition.leader, len(late) - 1
+    followers = {} if leader is None else leader.followers
+    behind = {node: one.log_end_offset for node, one in followers.items() if one.log_end_offset < offset}
+    logger.info(
+        "[ReplicaManager broker=%d] Produce timed out after %d ms: %s-%d has high watermark %d, the request needs %d; "
+        "ISR %s; behind: %s%s",
+        broker.node_id,
+        timeout_ms,
+        partition.topic,
+        partition.index,
+        partition.high_watermark,
+        offset,
+        [] if leader is None else list(leader.isr_order),
+        ", ".join(f"broker {node} at offset {end}" for node, end in behind.items()) or "none",
+        f"; and {others} more partitions" if others else "",
+        extra=of_request(context, partition.topic, partition.index),
     )

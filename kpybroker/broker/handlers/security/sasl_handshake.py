@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from kpybroker.broker.requests.clients import client_name
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
+from kpybroker.broker.requests.log_fields import of_request
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
@@ -35,6 +36,7 @@ def handle(broker: Broker, request: SaslHandshakeRequest, context: RequestContex
             client_name(connection),
             connection.listener_name,
             connection.security_protocol,
+            extra=of_request(context),
         )
     return SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
 

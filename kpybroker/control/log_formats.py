@@ -1,22 +1,30 @@
-"""Log lines on standard error: Kafka's own pattern, or one JSON object a line.
+"""Log lines: Kafka's own pattern, or one JSON object a line.
 
 Text is the pattern of Kafka's `log4j.properties`, `[%d] %p %m (%c)`, with Kafka's level names; a traceback follows
 on further lines, as in Java. JSON has `timestamp` (ISO 8601, UTC), `level`, `logger`, `message`, `error`, and where
 the process ends because of it `fix` and `exitCode`.
+
+A line about a request ends with what it carries (`broker.requests.log_fields`), without what its message has already:
+`[connection=... client_id=... principal=... correlation_id=7 api=Produce partition=orders-0]`. In JSON these are
+`connection`, `clientId`, `principal`, `correlationId`, `api`, `topic` and `partition`.
 """
 
 from __future__ import annotations
 
 import logging
-import sys
+from collections.abc import Mapping
 from typing import Final
+
+from kpybroker.broker.requests.clients import shown
+from kpybroker.broker.requests.log_fields import TRACE, fields_of
 
 FORMATS: Final = ("text", "json")
 
 EXTRA_FIELDS: Final = "json_fields"
 """The attribute of a record with more fields for JSON."""
 
-_NAMES: Final = {logging.WARNING: "WARN", logging.CRITICAL: "FATAL", 5: "TRACE"}
+_NAMES: Final = {logging.WARNING: "WARN", logging.CRITICAL: "FATAL", TRACE: "TRACE"}
+_JSON_NAMES: Final = {"client_id": "clientId", "correlation_id": "correlationId"}
 
 
 def level_name(number: int) -> str:
@@ -30,7 +38,10 @@ class KafkaFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """The record's line, with its traceback on further lines."""
         stamp = f"{self.formatTime(record, '%Y-%m-%d %H:%M:%S')},{int(record.msecs):03d}"
-        line = f"[{stamp}] {level_name(record.levelno)} {record.getMessage()} ({record.name})"
+        message = record.getMessage()
+        if fields := fields_of(record):
+            message += _suffix(message, fields)
+        line = f"[{stamp}] {level_name(record.levelno)} {message} ({record.name})"
         if record.exc_info:
             line += "\n" + self.formatException(record.exc_info)
         return line
@@ -50,6 +61,7 @@ class JsonFormatter(logging.Formatter):
             "level": level_name(record.levelno),
             "logger": record.name,
             "message": record.getMessage(),
+            **{_JSON_NAMES.get(name, name): value for name, value in fields_of(record).items()},
             **getattr(record, EXTRA_FIELDS, {}),
         }
         if record.exc_info:
@@ -57,26 +69,18 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(fields, ensure_ascii=False)
 
 
+def _suffix(message: str, fields: Mapping[str, object]) -> str:
+    """The fields of a request at the end of a line, without those that the message has."""
+    named = dict(fields)
+    if "partition" in named and "topic" in named:
+        named["partition"] = f"{named.pop('topic')}-{named['partition']}"
+    if str(named.get("connection")) in message:
+        del named["connection"]
+    pairs = (f"{name}={shown(str(value))}" for name, value in named.items())
+    wanted = " ".join(pair for pair in pairs if pair not in message)
+    return f" [{wanted}]" if wanted else ""
+
+
 def is_json() -> bool:
     """Whether the log has been set up as JSON."""
     return any(isinstance(handler.formatter, JsonFormatter) for handler in logging.getLogger().handlers)
-
-
-def set_up_logging(log_format: str, level: str, quiet: bool) -> None:
-    """Log to standard error in `log_format`, from `level` on. Standard output is for the ready line alone.
-
-    `quiet` logs only warnings and what KafkaServer reports, for a terminal.
-    """
-    logging.addLevelName(5, "TRACE")
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonFormatter() if log_format == "json" else KafkaFormatter())
-    logging.raiseExceptions = False  # the reader of our output may have gone away; the broker goes on
-    root = logging.getLogger()
-    root.handlers[:] = [handler]
-    if quiet:
-        root.setLevel(logging.WARNING)
-        logging.getLogger("kafka.server.KafkaServer").setLevel(logging.INFO)
-    else:
-        root.setLevel(level)
-        # kazoo logs every connection attempt at INFO; the broker itself logs what matters.
-        logging.getLogger("kazoo").setLevel(max(logging.getLevelName(level), logging.WARNING))
