@@ -25,6 +25,7 @@ STARTS_PROCESSES = (
     "cli/test_main.py",
     "cli/test_signals.py",
     "control/levers/test_tree_zookeeper.py",
+    "console",
     "coordination/test_parity.py",
     "coordination/test_zookeeper.py",
     "docs/test_samples.py",

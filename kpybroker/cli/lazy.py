@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 CLIENT_COMMANDS = ("topic", "group", "config", "cluster", "transaction", "acl", "user", "doctor", "completion")
+LAZY_COMMANDS = (*CLIENT_COMMANDS, "console")
 
 
 class LazyGroup(click.Group):
@@ -12,14 +13,14 @@ class LazyGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """First those that run a broker, then those that talk to one."""
-        return [*super().list_commands(ctx), *CLIENT_COMMANDS]
+        return [*super().list_commands(ctx), *LAZY_COMMANDS]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of this name; None if there is none."""
-        return _client_command(cmd_name) if cmd_name in CLIENT_COMMANDS else super().get_command(ctx, cmd_name)
+        return _lazy_command(cmd_name) if cmd_name in LAZY_COMMANDS else super().get_command(ctx, cmd_name)
 
 
-def _client_command(name: str) -> click.Command | None:
+def _lazy_command(name: str) -> click.Command | None:
     """Written out, so that linters and editors follow the imports."""
     match name:
         case "topic":
@@ -54,6 +55,10 @@ def _client_command(name: str) -> click.Command | None:
             from kpybroker.client.commands.doctor import doctor
 
             return doctor
+        case "console":
+            from kpybroker.cli.console import console
+
+            return console
         case "completion":
             from kpybroker.client.commands.completion import completion
 

@@ -78,7 +78,7 @@ class AclOptions(NamedTuple):
 def show_list(connection: Connection, options: AclOptions, output: Output) -> int:
     """Print the ACLs that fit."""
     cluster = Cluster(load(connection))
-    rows = [acl_row(one) for one in _matching(cluster, options)]
+    rows = [acl_row(one) for one in matching_acls(cluster, options)]
     output.rows(rows, COLUMNS, empty="there is no such ACL")
     return 0
 
@@ -104,7 +104,8 @@ def delete(connection: Connection, options: AclOptions, execute: bool, output: O
     cluster = Cluster(load(connection))
     failures = Failures()
     if not execute:
-        rows = [{**acl_row(one), "status": "would be deleted", "error": None} for one in _matching(cluster, options)]
+        found = matching_acls(cluster, options)
+        rows = [{**acl_row(one), "status": "would be deleted", "error": None} for one in found]
         output.rows(rows, CHANGED, empty="there is no such ACL")
         note(DRY_RUN)
         return 0
@@ -118,7 +119,8 @@ def delete(connection: Connection, options: AclOptions, execute: bool, output: O
     return failures.exit_code()
 
 
-def _matching(cluster: Cluster, options: AclOptions) -> list[Any]:
+def matching_acls(cluster: Cluster, options: AclOptions) -> list[Any]:
+    """confluent-kafka's bindings, sorted. Raises CommandError, also where there is no authorizer."""
     found: set[Any] = set()
     for one in filters(options):
         found.update(cluster.result(cluster.admin.describe_acls(one, **cluster.timeout)))

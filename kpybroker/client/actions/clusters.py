@@ -62,24 +62,30 @@ def info(connection: Connection, output: Output) -> int:
     """Print the cluster's id, its controller and its brokers."""
     failures = Failures()
     with WireCluster(load(connection)) as wire:
-        rows = []
-        for node in sorted(wire.nodes.values()):
-            row: dict[str, Any] = {"broker": node.node_id, "host": node.host, "port": node.port, "rack": node.rack}
-            row["controller"] = node.node_id == wire.controller_id
-            row["looks_like"] = None
-            try:
-                row["looks_like"] = looks_like(wire.broker(node.node_id).versions)
-            except CommandError as error:
-                failures.add(f"broker {node.node_id}", error)
-            rows.append(row)
-        controller = wire.controller_id if wire.controller_id >= 0 else None
-        found = {"cluster_id": wire.cluster_id, "controller": controller, "brokers": rows}
+        found = overview(wire, failures)
+    rows = found["brokers"]
     if output.is_table:
-        head = [("CLUSTER", found["cluster_id"]), ("CONTROLLER", controller), ("BROKERS", len(rows))]
+        head = [("CLUSTER", found["cluster_id"]), ("CONTROLLER", found["controller"]), ("BROKERS", len(rows))]
         output.sections([output.pairs(head), output.text(rows, BROKERS)])
     else:
         output.data(found)
     return failures.exit_code()
+
+
+def overview(wire: WireCluster, failures: Failures) -> dict[str, Any]:
+    """The cluster's id, its controller, and a row for each broker."""
+    rows = []
+    for node in sorted(wire.nodes.values()):
+        row: dict[str, Any] = {"broker": node.node_id, "host": node.host, "port": node.port, "rack": node.rack}
+        row["controller"] = node.node_id == wire.controller_id
+        row["looks_like"] = None
+        try:
+            row["looks_like"] = looks_like(wire.broker(node.node_id).versions)
+        except CommandError as error:
+            failures.add(f"broker {node.node_id}", error)
+        rows.append(row)
+    controller = wire.controller_id if wire.controller_id >= 0 else None
+    return {"cluster_id": wire.cluster_id, "controller": controller, "brokers": rows}
 
 
 # --- health
@@ -147,24 +153,32 @@ def _min_isr(cluster: Cluster, names: Sequence[str], failures: Failures) -> Mapp
 def log_dirs(connection: Connection, brokers: Sequence[int], each: bool, output: Output) -> int:
     """Print the log directories of brokers, or each replica in them."""
     failures = Failures()
-    rows: list[dict[str, Any]] = []
-    replicas: list[dict[str, Any]] = []
     with WireCluster(load(connection)) as wire:
-        for broker in brokers or sorted(wire.nodes):
-            try:
-                response = wire.broker(broker).request(ApiKey.DESCRIBE_LOG_DIRS, DescribeLogDirsRequest(topics=None))
-                check(response.error_code)
-            except CommandError as error:
-                failures.add(f"broker {broker}", error)
-                continue
-            for result in response.results:
-                rows.append(_directory(broker, result, failures))
-                replicas += _replicas(broker, result)
+        rows, replicas = log_dir_rows(wire, brokers or sorted(wire.nodes), failures)
     if each:
         output.rows(sorted(replicas, key=lambda row: -row["size"]), REPLICAS, empty="there are no replicas")
     else:
         output.rows(rows, LOG_DIRS)
     return failures.exit_code()
+
+
+def log_dir_rows(
+    wire: WireCluster, brokers: Sequence[int], failures: Failures
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """A row for each log directory of these brokers, and one for each replica in them."""
+    rows: list[dict[str, Any]] = []
+    replicas: list[dict[str, Any]] = []
+    for broker in brokers:
+        try:
+            response = wire.broker(broker).request(ApiKey.DESCRIBE_LOG_DIRS, DescribeLogDirsRequest(topics=None))
+            check(response.error_code)
+        except CommandError as error:
+            failures.add(f"broker {broker}", error)
+            continue
+        for result in response.results:
+            rows.append(_directory(broker, result, failures))
+            replicas += _replicas(broker, result)
+    return rows, replicas
 
 
 def _directory(broker: int, result: Any, failures: Failures) -> dict[str, Any]:

@@ -89,15 +89,15 @@ def show_list(connection: Connection, options: ListOptions, output: Output) -> i
     """Print the groups."""
     cluster = Cluster(load(connection))
     failures = Failures()
-    listed = _listed(cluster, failures)
+    listed = list_groups(cluster, failures)
     wanted = {state.lower() for state in options.states}
     names = [
-        name for name in matching(listed, options.patterns) if not wanted or _state(listed[name]).lower() in wanted
+        name for name in matching(listed, options.patterns) if not wanted or state_name(listed[name]).lower() in wanted
     ]
     described = describe_groups(cluster, names, failures) if output.is_detailed else {}
     rows = []
     for name in names:
-        row: dict[str, Any] = {"group": name, "state": _state(listed[name]), "type": _type(listed[name])}
+        row: dict[str, Any] = {"group": name, "state": state_name(listed[name]), "type": type_name(listed[name])}
         if name in described:
             row |= _summary(described[name])
         if options.lag:
@@ -108,19 +108,22 @@ def show_list(connection: Connection, options: ListOptions, output: Output) -> i
     return failures.exit_code()
 
 
-def _listed(cluster: Cluster, failures: Failures) -> dict[str, Any]:
+def list_groups(cluster: Cluster, failures: Failures) -> dict[str, Any]:
+    """confluent-kafka's listings by group id."""
     result = cluster.result(cluster.admin.list_consumer_groups(**cluster.timeout))
     for error in result.errors:
         failures.add("a coordinator did not list its groups", kafka_error(error))
     return {group.group_id: group for group in result.valid}
 
 
-def _state(group: Any) -> str:
+def state_name(group: Any) -> str:
+    """Kafka's name of the state of a listed or described group."""
     name: str = group.state.name
     return NAMES.get(name, name)
 
 
-def _type(group: Any) -> str | None:
+def type_name(group: Any) -> str | None:
+    """classic or consumer; None where the broker is too old to say."""
     return group.type.name.lower() if group.type is not None and group.type.name != "UNKNOWN" else None
 
 
@@ -164,7 +167,7 @@ def show_describe(connection: Connection, options: DescribeOptions, output: Outp
     rows = []
     for name, group in describe_groups(cluster, list(dict.fromkeys(options.groups)), failures).items():
         try:
-            row = _describe(cluster, name, group)
+            row = describe_row(cluster, name, group)
         except CommandError as error:
             failures.add(f"group {name}", error)
             continue
@@ -176,14 +179,15 @@ def show_describe(connection: Connection, options: DescribeOptions, output: Outp
     return failures.exit_code()
 
 
-def _describe(cluster: Cluster, name: str, group: Any) -> dict[str, Any]:
+def describe_row(cluster: Cluster, name: str, group: Any) -> dict[str, Any]:
+    """A described group with its members and the lag of its partitions. Raises CommandError if it does not exist."""
     offsets = committed(cluster, name)
     if group.state == ConsumerGroupState.DEAD and not offsets:
         raise no_such_group(name)
     members = [_member(member) for member in group.members]
     owners = {(one["topic"], one["partition"]): member for member in members for one in member["assignment"]}
     rows = offset_rows(cluster, offsets, owners)
-    head = {"group": name, "state": _state(group), "type": _type(group), **_summary(group)}
+    head = {"group": name, "state": state_name(group), "type": type_name(group), **_summary(group)}
     return {**head, "members": members, "lag": total_lag(rows), "offsets": rows}
 
 
@@ -269,7 +273,7 @@ def delete(connection: Connection, groups: Sequence[str], execute: bool, output:
     cluster = Cluster(load(connection))
     failures = Failures()
     if not execute:
-        listed = _listed(cluster, failures)
+        listed = list_groups(cluster, failures)
         rows = [_status(name, "would be deleted", failures, _obstacle(listed, name)) for name in groups]
         output.rows(rows, STATUS)
         note(DRY_RUN)
@@ -283,7 +287,7 @@ def _obstacle(listed: Mapping[str, Any], name: str) -> CommandError | None:
     """Why the group cannot be deleted now."""
     if name not in listed:
         return no_such_group(name)
-    state = _state(listed[name])
+    state = state_name(listed[name])
     return None if state == "Empty" else CommandError(f"the group has members ({state})", FIXES["NON_EMPTY_GROUP"])
 
 

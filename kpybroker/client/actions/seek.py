@@ -50,26 +50,36 @@ class SeekOptions(NamedTuple):
 
 def seek(connection: Connection, group: str, options: SeekOptions, output: Output) -> int:
     """Show from where to where the group moves, and move it if that was asked for."""
-    if sum(one is not None for one in (options.to, options.to_group, options.to_file)) != 1:
-        raise usage("say where to: one of --to, --to-group and --to-file", "kpybroker group seek --help has examples")
-    if options.to is not None and not SHIFT.fullmatch(options.to.strip()):
-        parsed_position(options.to)  # before anything is asked
+    check_options(options)
     cluster = Cluster(load(connection))
     failures = Failures()
     require_empty(cluster, group, failures)
+    rows = preview(cluster, group, options, failures)
+    if options.execute:
+        commit(cluster, group, rows, failures)
+    output.rows(rows, COLUMNS, empty="there is nothing to move")
+    if not options.execute:
+        note(DRY_RUN)
+    return failures.exit_code()
+
+
+def check_options(options: SeekOptions) -> None:
+    """Raises CommandError where they say no place, or more than one, or a bad one; before anything is asked."""
+    if sum(one is not None for one in (options.to, options.to_group, options.to_file)) != 1:
+        raise usage("say where to: one of --to, --to-group and --to-file", "kpybroker group seek --help has examples")
+    if options.to is not None and not SHIFT.fullmatch(options.to.strip()):
+        parsed_position(options.to)
+
+
+def preview(cluster: Cluster, group: str, options: SeekOptions, failures: Failures) -> list[dict[str, Any]]:
+    """A row for each partition that has a place to go to; nothing is committed."""
     offsets = committed(cluster, group)
     places, from_elsewhere = _places(cluster, options, offsets, failures)
     if not offsets and not places and not failures.count:
         raise no_such_group(group)
     usable = _bounds(cluster, places, failures)
     target = _target(cluster, options, usable, from_elsewhere)
-    rows = [row for place in sorted(usable) if (row := seek_row(place, offsets.get(place), usable[place], target))]
-    if options.execute:
-        _commit(cluster, group, rows, failures)
-    output.rows(rows, COLUMNS, empty="there is nothing to move")
-    if not options.execute:
-        note(DRY_RUN)
-    return failures.exit_code()
+    return [row for place in sorted(usable) if (row := seek_row(place, offsets.get(place), usable[place], target))]
 
 
 def require_empty(cluster: Cluster, group: str, failures: Failures) -> None:
@@ -176,7 +186,8 @@ def seek_row(place: Place, current: int | None, edges: Bounds, target: Target) -
     return {**row, "lag": edges.end - to, "status": status, "error": None}
 
 
-def _commit(cluster: Cluster, group: str, rows: Sequence[dict[str, Any]], failures: Failures) -> None:
+def commit(cluster: Cluster, group: str, rows: Sequence[dict[str, Any]], failures: Failures) -> None:
+    """Commit what `preview` returned; each row gets its status."""
     moving = {(row["topic"], row["partition"]): row for row in rows if row["from"] != row["to"]}
     if not moving:
         return

@@ -87,9 +87,9 @@ def show_list(connection: Connection, states: Sequence[str], output: Output) -> 
     """Print the transactional ids that the coordinators know."""
     failures = Failures()
     with WireCluster(load(connection)) as wire:
-        rows = _list(wire, failures, states=list(states))
+        rows = list_rows(wire, failures, states=list(states))
         if output.is_detailed:
-            rows = [{**row, **_described(wire, row["transactional_id"], failures)} for row in rows]
+            rows = [{**row, **described(wire, row["transactional_id"], failures)} for row in rows]
     output.rows(rows, LIST, empty="there is no such transaction")
     return failures.exit_code()
 
@@ -98,14 +98,15 @@ def show_describe(connection: Connection, ids: Sequence[str], output: Output) ->
     """Print the state of transactions."""
     failures = Failures()
     with WireCluster(load(connection)) as wire:
-        rows = [row for one in dict.fromkeys(ids) if (row := _described(wire, one, failures))]
+        rows = [row for one in dict.fromkeys(ids) if (row := described(wire, one, failures))]
     output.rows(rows, DESCRIBE)
     return failures.exit_code()
 
 
-def _list(
+def list_rows(
     wire: WireCluster, failures: Failures, *, states: Sequence[str] = (), producer_ids: Sequence[int] = ()
 ) -> list[dict[str, Any]]:
+    """The transactional ids that the coordinators know, by name."""
     request = ListTransactionsRequest(state_filters=list(states), producer_id_filters=list(producer_ids))
     rows = []
     for node_id in sorted(wire.nodes):
@@ -127,7 +128,7 @@ def _list(
     return sorted(rows, key=lambda row: str(row["transactional_id"]))
 
 
-def _described(wire: WireCluster, transactional_id: str, failures: Failures) -> dict[str, Any]:
+def described(wire: WireCluster, transactional_id: str, failures: Failures) -> dict[str, Any]:
     """One transaction; empty if it is a failure."""
     try:
         coordinator = wire.coordinator(transactional_id, TRANSACTION)
@@ -157,7 +158,7 @@ def hanging(connection: Connection, names: Sequence[str], older_than_s: float, o
     """Print transactions that hold a partition's last stable offset back, and that no coordinator knows."""
     failures = Failures()
     with WireCluster(load(connection)) as wire:
-        opened = _open_producers(wire, list(names) or None, failures)
+        opened = open_producers(wire, list(names) or None, failures)
         limit_ms = time.time() * 1000 - older_than_s * 1000
         suspects = [row for row in opened if row["last_timestamp_ms"] <= limit_ms]
         rows = [row for row in suspects if not _is_known(wire, row, failures)]
@@ -167,7 +168,7 @@ def hanging(connection: Connection, names: Sequence[str], older_than_s: float, o
     return failures.exit_code()
 
 
-def _open_producers(wire: WireCluster, names: list[str] | None, failures: Failures) -> list[dict[str, Any]]:
+def open_producers(wire: WireCluster, names: list[str] | None, failures: Failures) -> list[dict[str, Any]]:
     """Producers with an open transaction in a partition, from its leader."""
     by_leader: dict[int, dict[str, list[int]]] = {}
     for topic in wire.topics(names):
@@ -221,8 +222,8 @@ def _producer_rows(leader: int, response: Any, failures: Failures) -> list[dict[
 def _is_known(wire: WireCluster, row: Row, failures: Failures) -> bool:
     """Whether a coordinator has this producer's transaction open with this partition in it."""
     place = {"topic": row["topic"], "partition": row["partition"]}
-    for one in _list(wire, failures, producer_ids=[row["producer_id"]]):
-        found = _described(wire, one["transactional_id"], failures)
+    for one in list_rows(wire, failures, producer_ids=[row["producer_id"]]):
+        found = described(wire, one["transactional_id"], failures)
         if not found or (place in found["partitions"] and found["producer_epoch"] <= row["producer_epoch"] + 1):
             return True  # what cannot be described is no proof either
     return False
@@ -255,7 +256,7 @@ def _abort_ids(
 ) -> list[dict[str, Any]]:
     rows = []
     for one in dict.fromkeys(options.ids):
-        found = _described(wire, one, failures)
+        found = described(wire, one, failures)
         if not found:
             continue
         row = {**found, "status": "would be aborted", "error": None}
@@ -263,7 +264,7 @@ def _abort_ids(
             row["status"] = "nothing to abort"
         elif options.execute:
             try:
-                _fence(settings, one)
+                fence(settings, one)
                 row["status"] = "aborted"
             except CommandError as error:
                 row |= {"status": "failed", "error": failures.add(f"transactional id {one}", error)}
@@ -271,7 +272,7 @@ def _abort_ids(
     return rows
 
 
-def _fence(settings: Settings, transactional_id: str) -> None:
+def fence(settings: Settings, transactional_id: str) -> None:
     """Initialize as the transactional id's producer. Raises CommandError."""
     from confluent_kafka import KafkaException, Producer
 
@@ -289,7 +290,7 @@ def _abort_hanging(wire: WireCluster, options: AbortOptions, failures: Failures)
     assert options.topic is not None
     rows = [
         row
-        for row in _open_producers(wire, [options.topic], failures)
+        for row in open_producers(wire, [options.topic], failures)
         if (row["partition"], row["start_offset"]) == (options.partition, options.start_offset)
     ]
     if not rows and not failures.count:

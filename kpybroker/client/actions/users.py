@@ -34,12 +34,13 @@ FIX: Final = "kpybroker user list shows the users and their mechanisms"
 def show_list(connection: Connection, users: Sequence[str], output: Output) -> int:
     """Print who has which credentials."""
     failures = Failures()
-    rows = _credentials(Cluster(load(connection)), users, failures)
+    rows = credentials(Cluster(load(connection)), users, failures)
     output.rows(rows, COLUMNS, empty="" if failures.count else "there are no users")
     return failures.exit_code()
 
 
-def _credentials(cluster: Cluster, users: Sequence[str], failures: Failures) -> list[Row]:
+def credentials(cluster: Cluster, users: Sequence[str], failures: Failures) -> list[Row]:
+    """The SCRAM mechanisms of these users, or of all."""
     if users:
         futures = cluster.admin.describe_user_scram_credentials(list(dict.fromkeys(users)), **cluster.timeout)
         described = cluster.results(futures)
@@ -98,7 +99,7 @@ def delete(connection: Connection, user: str, mechanisms: Sequence[str], execute
     """Delete a user's credentials: all, or those of some mechanisms."""
     cluster = Cluster(load(connection))
     failures = Failures()
-    existing = _credentials(cluster, [user], failures)
+    existing = credentials(cluster, [user], failures)
     if failures.count:
         return failures.exit_code()
     chosen = [row for row in existing if not mechanisms or row["mechanism"] in mechanisms]

@@ -12,8 +12,11 @@ import click
 F = TypeVar("F", bound=Callable[..., Any])
 
 FORMATS = ("table", "wide", "json", "yaml")
-EXTRA = frozenset({"confluent_kafka", "rich", "yaml"})
-"""Packages of the extra `tools`."""
+EXTRA = {
+    **dict.fromkeys(("confluent_kafka", "rich", "yaml"), "tools"),
+    **dict.fromkeys(("starlette", "uvicorn", "jinja2", "jsonpath", "anyio"), "console"),
+}
+"""Packages of extras, and the name of the extra."""
 
 EXIT_CODES = """\b
 Exit codes:
@@ -109,7 +112,7 @@ def _run(action: Callable[[], int]) -> int:
         package = (error.name or "").partition(".")[0]
         if package not in EXTRA:
             raise
-        report(f"this command needs {package}, which is not installed", "pip install 'kpybroker[tools]'")
+        report(f"this command needs {package}, which is not installed", f"pip install 'kpybroker[{EXTRA[package]}]'")
         return EXIT_USAGE
     except BrokenPipeError:
         _forget_stdout()  # `| head` has what it wanted
