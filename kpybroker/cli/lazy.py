@@ -56,7 +56,7 @@ def _lazy_command(name: str) -> click.Command | None:
 
             return doctor
         case "console":
-            from kpybroker.cli.console import console
+            from kpybroker.cli.console.command import console
 
             return console
         case "completion":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -41,6 +43,16 @@ def client(broker: Broker) -> Iterator[MakeClient]:
     yield make
     for one in made:
         one.close()
+
+
+@pytest.fixture(scope="session")
+def served(broker: Broker) -> Iterator[str]:
+    """The address of a console as a process, without a slash at its end."""
+    command = [sys.executable, "-m", "kpybroker", "console", "--port", "0", "-b", broker.bootstrap_servers]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield process.stdout.readline().split()[-1].rstrip("/")
+        process.terminate()
 
 
 def token_of(page: str) -> str:

@@ -10,6 +10,6 @@ from kpybroker.console.web.context import console_of, render
 
 
 async def page(request: Request) -> Response:
-    """`/`"""
+    """`/`: what each broker is, and how full."""
     found, notes = await console_of(request).live.ask(brokers.described)
     return render(request, "cluster.html", title="Cluster", cluster=found, notes=notes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.routing import Route
 
-from kpybroker.console.pages import cluster, login, topics
+from kpybroker.console.pages import cluster, login, messages, topics
 
 ROUTES = [
     Route("/", cluster.page),
@@ -15,4 +15,11 @@ ROUTES = [
     Route("/topics/{name}", topics.one),
     Route("/topics/{name}/configuration", topics.configuration),
     Route("/topics/{name}/rates.json", topics.rates),
+    Route("/topics/{name}/messages", messages.listing),
+    Route("/topics/{name}/messages/{partition:int}/{offset:int}", messages.one),
+    Route("/topics/{name}/messages/{partition:int}/{offset:int}/raw", messages.raw),
+    Route("/topics/{name}/follow", messages.follow),
+    Route("/topics/{name}/download.{form}", messages.download),
+    Route("/topics/{name}/produce", messages.produce_form, methods=["GET"]),
+    Route("/topics/{name}/produce", messages.send, methods=["POST"]),
 ]

@@ -1,5 +1,5 @@
-// Charts. Each element with data-chart names a path that returns [times, values, ...] and is asked every two seconds
-// while the page is visible. Everything else works without this file.
+// Charts: each element with data-chart names a path that returns [times, values] and is asked every two seconds while
+// the page is visible. Following: a button with data-follow names a stream of table rows. The rest works without this.
 "use strict";
 (() => {
   const EVERY_MS = 2000;
@@ -37,4 +37,46 @@
       if (state.plot) { state.plot.destroy(); state.plot = null; draw(element, state); }
     });
   }
+})();
+
+(() => {
+  const ROWS_MAX = 500;
+
+  // Rows are made by the server, which escapes everything in them.
+  function follow(button) {
+    const body = document.getElementById("messages");
+    const summary = document.getElementById("summary");
+    let source = null;
+    let count = 0;
+
+    function stop(text) {
+      if (source) source.close();
+      source = null;
+      button.setAttribute("aria-pressed", "false");
+      button.textContent = "Follow live";
+      summary.textContent = text;
+    }
+
+    function start() {
+      count = 0;
+      source = new EventSource(button.dataset.follow);
+      button.setAttribute("aria-pressed", "true");
+      button.textContent = "Stop following";
+      summary.textContent = "Following: waiting for messages.";
+      source.onopen = () => { summary.textContent = `Following: ${count} new.`; summary.dataset.following = "yes"; };
+      source.addEventListener("message", (event) => {
+        body.insertAdjacentHTML("afterbegin", JSON.parse(event.data));
+        while (body.rows.length > ROWS_MAX) body.lastElementChild.remove();
+        count += 1;
+        summary.textContent = `Following: ${count} new.`;
+      });
+      source.addEventListener("failed", (event) => stop(JSON.parse(event.data)));
+      source.onerror = () => { if (source) summary.textContent = "Connecting again."; };
+    }
+
+    button.hidden = false;
+    button.addEventListener("click", () => (source ? stop("Not following.") : start()));
+  }
+
+  document.querySelectorAll("[data-follow]").forEach(follow);
 })();
