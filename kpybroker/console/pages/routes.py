@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.routing import Route
 
-from kpybroker.console.pages import cluster, login, messages, topics
+from kpybroker.console.pages import cluster, groups, login, messages, topics
 
 ROUTES = [
     Route("/", cluster.page),
@@ -15,6 +15,7 @@ ROUTES = [
     Route("/topics/{name}", topics.one),
     Route("/topics/{name}/configuration", topics.configuration),
     Route("/topics/{name}/rates.json", topics.rates),
+    Route("/topics/{name}/groups", topics.readers),
     Route("/topics/{name}/messages", messages.listing),
     Route("/topics/{name}/messages/{partition:int}/{offset:int}", messages.one),
     Route("/topics/{name}/messages/{partition:int}/{offset:int}/raw", messages.raw),
@@ -22,4 +23,9 @@ ROUTES = [
     Route("/topics/{name}/download.{form}", messages.download),
     Route("/topics/{name}/produce", messages.produce_form, methods=["GET"]),
     Route("/topics/{name}/produce", messages.send, methods=["POST"]),
+    Route("/groups", groups.listing),
+    Route("/group", groups.one),
+    Route("/group/lag.json", groups.lag),
+    Route("/group/move", groups.preview, methods=["GET"]),
+    Route("/group/move", groups.move, methods=["POST"]),
 ]

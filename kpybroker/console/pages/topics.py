@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from kpybroker.console.queries import topics
+from kpybroker.console.queries import groups, topics
 from kpybroker.console.web.context import Console, console_of, render
 from kpybroker.console.web.forms import whole_number
 
@@ -56,3 +56,10 @@ async def rates(request: Request) -> Response:
 def _remember(console: Console, name: str, end: int | None) -> None:
     if end is not None:
         console.samples.add(f"topic/{name}", end)
+
+
+async def readers(request: Request) -> Response:
+    """`/topics/{name}/groups`"""
+    name = request.path_params["name"]
+    found, notes = await console_of(request).live.ask(lambda cluster, failed: groups.readers(cluster, name, failed))
+    return render(request, "readers.html", title=f"{name}: groups", tab="groups", name=name, found=found, notes=notes)

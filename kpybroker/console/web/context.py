@@ -18,6 +18,7 @@ from kpybroker.console.web.sessions import Sessions
 NAVIGATION = (
     ("/", "Cluster"),
     ("/topics", "Topics"),
+    ("/groups", "Groups"),
 )
 
 

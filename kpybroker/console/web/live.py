@@ -39,6 +39,10 @@ class Notes(Failures):
         self.items.append({"item": item, "cause": hide(error.cause), "fix": error.fix})
         return {"cause": hide(error.cause), "fix": error.fix}
 
+    def exit_code(self) -> int:
+        """1 if any item failed; prints nothing."""
+        return int(bool(self.count))
+
 
 class Live:
     """Runs queries against the cluster that `settings` name. Nothing is sent before the first one."""
