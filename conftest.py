@@ -20,11 +20,12 @@ APART = {
 """Beside files that use the session's broker, those that start brokers of their own."""
 STARTS_PROCESSES = (
     "broker/lifecycle/test_zookeeper_client.py",
-    "cli/client/actions",
-    "cli/client/doctor",
+    "client/actions",
+    "client/doctor",
     "cli/test_main.py",
     "cli/test_signals.py",
     "control/levers/test_tree_zookeeper.py",
+    "console",
     "coordination/test_parity.py",
     "coordination/test_zookeeper.py",
     "docs/test_samples.py",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from compat_tests.support.tools import Tools, write_commands
-from kpybroker.cli.client.connect.settings import ENVIRONMENT
+from kpybroker.client.connect.settings import ENVIRONMENT
 from tests.support.samples import DevBroker, dev_broker, run_sample
 
 

@@ -5,57 +5,62 @@ from __future__ import annotations
 import click
 
 CLIENT_COMMANDS = ("topic", "group", "config", "cluster", "transaction", "acl", "user", "doctor", "completion")
+LAZY_COMMANDS = (*CLIENT_COMMANDS, "console")
 
 
 class LazyGroup(click.Group):
-    """A group whose client commands are declared in `kpybroker.cli.client.commands`."""
+    """A group whose client commands are declared in `kpybroker.client.commands`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """First those that run a broker, then those that talk to one."""
-        return [*super().list_commands(ctx), *CLIENT_COMMANDS]
+        return [*super().list_commands(ctx), *LAZY_COMMANDS]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of this name; None if there is none."""
-        return _client_command(cmd_name) if cmd_name in CLIENT_COMMANDS else super().get_command(ctx, cmd_name)
+        return _lazy_command(cmd_name) if cmd_name in LAZY_COMMANDS else super().get_command(ctx, cmd_name)
 
 
-def _client_command(name: str) -> click.Command | None:
+def _lazy_command(name: str) -> click.Command | None:
     """Written out, so that linters and editors follow the imports."""
     match name:
         case "topic":
-            from kpybroker.cli.client.commands.topic import topic
+            from kpybroker.client.commands.topic import topic
 
             return topic
         case "group":
-            from kpybroker.cli.client.commands.group import group
+            from kpybroker.client.commands.group import group
 
             return group
         case "config":
-            from kpybroker.cli.client.commands.config import config
+            from kpybroker.client.commands.config import config
 
             return config
         case "cluster":
-            from kpybroker.cli.client.commands.cluster import cluster
+            from kpybroker.client.commands.cluster import cluster
 
             return cluster
         case "transaction":
-            from kpybroker.cli.client.commands.transaction import transaction
+            from kpybroker.client.commands.transaction import transaction
 
             return transaction
         case "acl":
-            from kpybroker.cli.client.commands.acl import acl
+            from kpybroker.client.commands.acl import acl
 
             return acl
         case "user":
-            from kpybroker.cli.client.commands.user import user
+            from kpybroker.client.commands.user import user
 
             return user
         case "doctor":
-            from kpybroker.cli.client.commands.doctor import doctor
+            from kpybroker.client.commands.doctor import doctor
 
             return doctor
+        case "console":
+            from kpybroker.cli.console.command import console
+
+            return console
         case "completion":
-            from kpybroker.cli.client.commands.completion import completion
+            from kpybroker.client.commands.completion import completion
 
             return completion
         case _:

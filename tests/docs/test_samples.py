@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from kpybroker.cli.client.connect.settings import ENVIRONMENT, Connection, load
+from kpybroker.client.connect.settings import ENVIRONMENT, Connection, load
 from kpybroker.config.sources.properties import load_properties
 from tests.support.ports import free_port
 from tests.support.samples import (

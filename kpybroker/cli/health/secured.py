@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, NoReturn
 
-from kpybroker.cli.client.connect import sasl
-from kpybroker.cli.client.connect.errors import CommandError
-from kpybroker.cli.client.connect.settings import Connection, Settings, load
-from kpybroker.cli.client.connect.wire import WireBroker, connect, handshaken
 from kpybroker.cli.exit_codes import fail
 from kpybroker.cli.health.no_broker import NoBroker
+from kpybroker.client.connect import sasl
+from kpybroker.client.connect.errors import CommandError
+from kpybroker.client.connect.settings import Connection, Settings, load
+from kpybroker.client.connect.wire import WireBroker, connect, handshaken
 
 
 class Answer(NamedTuple):

@@ -27,7 +27,7 @@ NO_EFFECT = (
     "config/listeners.py",
     "config/unserved.py",
     "broker/handlers/configuration/",
-    "cli/client/",
+    "client/",
     "pipelines/",
     "wire/messages/",
 )

@@ -1,0 +1,95 @@
+"""`kpybroker console`: its options. The console itself is `kpybroker.console`, imported when it runs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from kpybroker.cli.param_types import Number
+from kpybroker.client.commands.options import client_command
+
+if TYPE_CHECKING:
+    from kpybroker.client.connect.settings import Connection
+
+PASSWORD = "KPYBROKER_CONSOLE_PASSWORD"
+
+EPILOG = """\b
+Examples:
+  kpybroker console
+  kpybroker console -b kafka.example.com:9093 --command-config client.properties
+  kpybroker console --host 0.0.0.0 --password-file /run/secrets/console
+
+\b
+Exit codes:
+  0  stopped in order
+  1  the cluster cannot be reached, or refuses
+  2  a bad option, value or configuration file, or a package that is not installed
+  5  the address cannot be bound: the port is taken, or the host is not here
+"""
+
+
+@click.command(epilog=EPILOG)
+@click.option("--host", default="127.0.0.1", help="The address to bind; others than loopback need a login.")
+@click.option("--port", type=Number(0, 65535), default=8080, help="0 takes a free one. [default: 8080]")
+@click.option("--allow-changes", is_flag=True, help="Let pages change the cluster; without it they only read.")
+@click.option(
+    "--password-file",
+    type=click.Path(),
+    metavar="FILE",
+    help=f"Browsers log in with the password in FILE, or in ${PASSWORD}.",
+)
+@click.option(
+    "--user-header",
+    metavar="NAME",
+    help="A proxy in front logs users in and sends NAME; it must remove NAME from what browsers send.",
+)
+@click.option(
+    "--allowed-host",
+    "hosts",
+    multiple=True,
+    metavar="NAME",
+    help="A host name that browsers may use for the console, besides --host and loopback. May be repeated.",
+)
+@client_command
+def console(
+    connection: Connection,
+    host: str,
+    port: int,
+    allow_changes: bool,
+    password_file: str | None,
+    user_header: str | None,
+    hosts: tuple[str, ...],
+) -> int:
+    """Show the cluster in the browser: topics, messages, groups.
+
+    It is a client like any other, for kpybroker and any other Kafka. Once ready it prints `kpybroker console ready at
+    URL` on standard output. It needs the extras: pip install 'kpybroker[console]'.
+    """
+    from kpybroker.client.connect.settings import load
+    from kpybroker.console.options import ConsoleOptions
+    from kpybroker.console.serve import serve
+
+    password = read_password(password_file)
+    settings = load(connection)
+    return serve(ConsoleOptions(settings, host, port, allow_changes, password, user_header, hosts))
+
+
+def read_password(file: str | None) -> str | None:
+    """The password that browsers log in with; None for none. Raises CommandError for a file that has none."""
+    from kpybroker.client.connect.errors import keep_secret, usage
+
+    if file is None:
+        password = os.environ.get(PASSWORD) or None
+    else:
+        try:
+            password = Path(file).read_text(encoding="utf-8").removesuffix("\n").removesuffix("\r")
+        except (OSError, UnicodeDecodeError) as error:
+            raise usage(f"{file} cannot be read: {error}", "name a file that holds the password alone") from None
+        if not password:
+            raise usage(f"{file} is empty", "write the password into it")
+    if password is not None:
+        keep_secret([password])
+    return password

@@ -1,0 +1,346 @@
+"""`group list`, `describe`, `delete` and `offset-delete`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions
+
+from kpybroker.client.actions.partitions import Place, bounds, matching, parse_places
+from kpybroker.client.actions.topic_changes import DRY_RUN
+from kpybroker.client.connect.admin import Cluster
+from kpybroker.client.connect.errors import FIXES, CommandError, Failures, broker_error, check, kafka_error, note
+from kpybroker.client.connect.settings import Connection, load
+from kpybroker.client.connect.wire import GROUP, WireCluster
+from kpybroker.client.records.offsets import Bounds
+from kpybroker.client.show.cells import Column, Row
+from kpybroker.client.show.output import Output
+from kpybroker.wire.api import ApiKey
+from kpybroker.wire.messages.offset_delete import OffsetDeleteRequest
+
+NAMES = {
+    "UNKNOWN": "Unknown",
+    "PREPARING_REBALANCING": "PreparingRebalance",
+    "COMPLETING_REBALANCING": "CompletingRebalance",
+    "STABLE": "Stable",
+    "DEAD": "Dead",
+    "EMPTY": "Empty",
+}
+"""Kafka's names of states, by confluent-kafka's."""
+
+LIST = (
+    Column("GROUP", "group"),
+    Column("STATE", "state"),
+    Column("TYPE", "type", wide=True),
+    Column("MEMBERS", "members", wide=True),
+    Column("ASSIGNOR", "assignor", wide=True),
+    Column("COORDINATOR", "coordinator", wide=True),
+    Column("LAG", "lag"),
+)
+OFFSETS = (
+    Column("TOPIC", "topic"),
+    Column("PARTITION", "partition"),
+    Column("CURRENT-OFFSET", "current_offset"),
+    Column("LOG-START-OFFSET", "log_start_offset", wide=True),
+    Column("LOG-END-OFFSET", "log_end_offset"),
+    Column("LAG", "lag", style=lambda row: "yellow" if row["lag"] else ""),
+    Column("MEMBER-ID", "member_id", wide=True),
+    Column("INSTANCE-ID", "instance_id", wide=True),
+    Column("CLIENT-ID", "client_id"),
+    Column("HOST", "host"),
+)
+MEMBERS = (
+    Column("MEMBER-ID", "member_id"),
+    Column("INSTANCE-ID", "instance_id"),
+    Column("CLIENT-ID", "client_id"),
+    Column("HOST", "host"),
+    Column("PARTITIONS", lambda row: [f"{one['topic']}:{one['partition']}" for one in row["assignment"]]),
+)
+STATUS = (Column("GROUP", "group"), Column("STATUS", "status", style=lambda row: "bold red" if row["error"] else ""))
+DELETED = (
+    Column("TOPIC", "topic"),
+    Column("PARTITION", "partition"),
+    Column("OFFSET", "offset"),
+    Column("STATUS", "status", style=lambda row: "bold red" if row["error"] else ""),
+)
+
+
+class ListOptions(NamedTuple):
+    """What `group list` is asked for."""
+
+    patterns: Sequence[str] = ()
+    states: Sequence[str] = ()
+    lag: bool = False
+
+
+class DescribeOptions(NamedTuple):
+    """What `group describe` is asked for."""
+
+    groups: Sequence[str]
+    members: bool = False
+    only_lag: bool = False
+
+
+# --- list
+
+
+def show_list(connection: Connection, options: ListOptions, output: Output) -> int:
+    """Print the groups."""
+    cluster = Cluster(load(connection))
+    failures = Failures()
+    listed = list_groups(cluster, failures)
+    wanted = {state.lower() for state in options.states}
+    names = [
+        name for name in matching(listed, options.patterns) if not wanted or state_name(listed[name]).lower() in wanted
+    ]
+    described = describe_groups(cluster, names, failures) if output.is_detailed else {}
+    rows = []
+    for name in names:
+        row: dict[str, Any] = {"group": name, "state": state_name(listed[name]), "type": type_name(listed[name])}
+        if name in described:
+            row |= _summary(described[name])
+        if options.lag:
+            row["lag"] = _lag_of(cluster, name, failures)
+        rows.append(row)
+    columns = LIST if options.lag else LIST[:-1]
+    output.rows(rows, columns, empty="there is no such group")
+    return failures.exit_code()
+
+
+def list_groups(cluster: Cluster, failures: Failures) -> dict[str, Any]:
+    """confluent-kafka's listings by group id."""
+    result = cluster.result(cluster.admin.list_consumer_groups(**cluster.timeout))
+    for error in result.errors:
+        failures.add("a coordinator did not list its groups", kafka_error(error))
+    return {group.group_id: group for group in result.valid}
+
+
+def state_name(group: Any) -> str:
+    """Kafka's name of the state of a listed or described group."""
+    name: str = group.state.name
+    return NAMES.get(name, name)
+
+
+def type_name(group: Any) -> str | None:
+    """classic or consumer; None where the broker is too old to say."""
+    return group.type.name.lower() if group.type is not None and group.type.name != "UNKNOWN" else None
+
+
+def _summary(group: Any) -> dict[str, Any]:
+    return {
+        "members": len(group.members),
+        "assignor": group.partition_assignor or None,
+        "coordinator": group.coordinator.id if group.coordinator is not None else None,
+    }
+
+
+def _lag_of(cluster: Cluster, name: str, failures: Failures) -> int | None:
+    try:
+        rows = offset_rows(cluster, committed(cluster, name), {})
+    except CommandError as error:
+        failures.add(f"group {name}", error)
+        return None
+    return total_lag(rows)
+
+
+# --- describe
+
+
+def describe_groups(cluster: Cluster, names: Sequence[str], failures: Failures) -> dict[str, Any]:
+    """The groups by name; one without members and without offsets does not exist."""
+    if not names:
+        return {}
+    found = {}
+    for name, group, error in cluster.results(cluster.admin.describe_consumer_groups(list(names), **cluster.timeout)):
+        if error is not None:
+            failures.add(f"group {name}", error)
+        else:
+            found[name] = group
+    return found
+
+
+def show_describe(connection: Connection, options: DescribeOptions, output: Output) -> int:
+    """Print each group's state, the lag of its partitions, and its members."""
+    cluster = Cluster(load(connection))
+    failures = Failures()
+    rows = []
+    for name, group in describe_groups(cluster, list(dict.fromkeys(options.groups)), failures).items():
+        try:
+            row = describe_row(cluster, name, group)
+        except CommandError as error:
+            failures.add(f"group {name}", error)
+            continue
+        rows.append(row)
+    if output.is_table:
+        output.sections(part for row in rows for part in _sections(row, options, output))
+    else:
+        output.data(rows)
+    return failures.exit_code()
+
+
+def describe_row(cluster: Cluster, name: str, group: Any) -> dict[str, Any]:
+    """A described group with its members and the lag of its partitions. Raises CommandError if it does not exist."""
+    offsets = committed(cluster, name)
+    if group.state == ConsumerGroupState.DEAD and not offsets:
+        raise no_such_group(name)
+    members = [_member(member) for member in group.members]
+    owners = {(one["topic"], one["partition"]): member for member in members for one in member["assignment"]}
+    rows = offset_rows(cluster, offsets, owners)
+    head = {"group": name, "state": state_name(group), "type": type_name(group), **_summary(group)}
+    return {**head, "members": members, "lag": total_lag(rows), "offsets": rows}
+
+
+def no_such_group(name: str) -> CommandError:
+    """The error for a group that has neither members nor offsets."""
+    return CommandError(f"there is no group {name}", FIXES["GROUP_ID_NOT_FOUND"])
+
+
+def _member(member: Any) -> dict[str, Any]:
+    parts = member.assignment.topic_partitions if member.assignment is not None else []
+    places = sorted((part.topic, part.partition) for part in parts)
+    return {
+        "member_id": member.member_id,
+        "instance_id": member.group_instance_id,
+        "client_id": member.client_id,
+        "host": member.host.lstrip("/"),
+        "assignment": [{"topic": topic, "partition": partition} for topic, partition in places],
+    }
+
+
+def committed(cluster: Cluster, name: str) -> dict[Place, int]:
+    """The group's committed offsets. Raises CommandError."""
+    request = [ConsumerGroupTopicPartitions(name)]
+    futures = cluster.admin.list_consumer_group_offsets(request, **cluster.timeout)
+    parts = cluster.result(futures[name]).topic_partitions
+    return {(part.topic, part.partition): part.offset for part in parts if part.error is None and part.offset >= 0}
+
+
+def offset_rows(cluster: Cluster, offsets: Mapping[Place, int], owners: Mapping[Place, Row]) -> list[dict[str, Any]]:
+    """A row for each partition that has a committed offset or a member; lag is None where it is unknown."""
+    places = sorted({*offsets, *owners})
+    found = bounds(cluster, places)
+    rows = []
+    for place in places:
+        edges, current, owner = found[place], offsets.get(place), owners.get(place, {})
+        known = edges if isinstance(edges, Bounds) else None
+        rows.append(
+            {
+                "topic": place[0],
+                "partition": place[1],
+                "current_offset": current,
+                "log_start_offset": known.start if known else None,
+                "log_end_offset": known.end if known else None,
+                "lag": known.end - current if known and current is not None else None,
+                **{key: owner.get(key) for key in ("member_id", "instance_id", "client_id", "host")},
+            }
+        )
+    return rows
+
+
+def total_lag(rows: Sequence[Row]) -> int:
+    """Of the partitions whose lag is known."""
+    return sum(row["lag"] for row in rows if row["lag"] is not None)
+
+
+def _sections(row: Row, options: DescribeOptions, output: Output) -> list[str]:
+    summary = [
+        ("GROUP", row["group"]),
+        ("STATE", row["state"]),
+        ("ASSIGNOR", row["assignor"]),
+        ("COORDINATOR", row["coordinator"]),
+        ("MEMBERS", len(row["members"])),
+        ("LAG", row["lag"]),
+    ]
+    offsets = [one for one in row["offsets"] if one["lag"] or not options.only_lag]
+    columns = OFFSETS if any(one["client_id"] for one in offsets) else [c for c in OFFSETS if c.title not in OF_OWNERS]
+    parts = [output.pairs(summary)]
+    if offsets:
+        parts.append(output.text(offsets, columns))
+    if options.members and row["members"]:
+        parts.append(output.text(row["members"], MEMBERS))
+    return parts
+
+
+OF_OWNERS = ("MEMBER-ID", "INSTANCE-ID", "CLIENT-ID", "HOST")
+
+
+# --- delete
+
+
+def delete(connection: Connection, groups: Sequence[str], execute: bool, output: Output) -> int:
+    """Delete the groups with their offsets, or show which ones would be deleted."""
+    cluster = Cluster(load(connection))
+    failures = Failures()
+    if not execute:
+        listed = list_groups(cluster, failures)
+        rows = [_status(name, "would be deleted", failures, _obstacle(listed, name)) for name in groups]
+        output.rows(rows, STATUS)
+        note(DRY_RUN)
+        return failures.exit_code()
+    results = cluster.results(cluster.admin.delete_consumer_groups(list(dict.fromkeys(groups)), **cluster.timeout))
+    output.rows([_status(name, "deleted", failures, error) for name, _, error in results], STATUS)
+    return failures.exit_code()
+
+
+def _obstacle(listed: Mapping[str, Any], name: str) -> CommandError | None:
+    """Why the group cannot be deleted now."""
+    if name not in listed:
+        return no_such_group(name)
+    state = state_name(listed[name])
+    return None if state == "Empty" else CommandError(f"the group has members ({state})", FIXES["NON_EMPTY_GROUP"])
+
+
+def _status(name: str, done: str, failures: Failures, error: CommandError | None) -> Row:
+    row = {"group": name, "status": "failed" if error else done}
+    return {**row, "error": failures.add(f"group {name}", error) if error else None}
+
+
+def offset_delete(connection: Connection, group: str, texts: Sequence[str], execute: bool, output: Output) -> int:
+    """Delete a group's committed offsets of topics or partitions, or show which."""
+    settings = load(connection)
+    cluster = Cluster(settings)
+    failures = Failures()
+    wanted = parse_places(texts)
+    offsets = committed(cluster, group)
+    places = [place for place in sorted(offsets) if _is_wanted(place, wanted)]
+    for topic in wanted:
+        if not any(place[0] == topic for place in places):
+            fix = "kpybroker group describe shows the offsets"
+            failures.add(f"group {group}", CommandError(f"it has no committed offset of {topic}", fix))
+    rows = [
+        {"topic": t, "partition": p, "offset": offsets[t, p], "status": "would be deleted", "error": None}
+        for t, p in places
+    ]
+    if execute and places:
+        with WireCluster(settings) as wire:
+            _delete_offsets(wire, group, rows, failures)
+    output.rows(rows, DELETED)
+    if not execute:
+        note(DRY_RUN)
+    return failures.exit_code()
+
+
+def _is_wanted(place: Place, wanted: Mapping[str, list[int] | None]) -> bool:
+    if place[0] not in wanted:
+        return False
+    numbers = wanted[place[0]]
+    return numbers is None or place[1] in numbers
+
+
+def _delete_offsets(wire: WireCluster, group: str, rows: Sequence[dict[str, Any]], failures: Failures) -> None:
+    """confluent-kafka does not offer OffsetDelete."""
+    partition, topic = OffsetDeleteRequest.OffsetDeleteRequestPartition, OffsetDeleteRequest.OffsetDeleteRequestTopic
+    by_topic: dict[str, list[Any]] = {}
+    for row in rows:
+        by_topic.setdefault(row["topic"], []).append(partition(partition_index=row["partition"]))
+    request = OffsetDeleteRequest(
+        group_id=group, topics=[topic(name=name, partitions=parts) for name, parts in by_topic.items()]
+    )
+    response = wire.coordinator(group, GROUP).request(ApiKey.OFFSET_DELETE, request)
+    check(response.error_code)
+    codes = {(t.name, p.partition_index): p.error_code for t in response.topics for p in t.partitions}
+    for row in rows:
+        error = broker_error(codes.get((row["topic"], row["partition"]), 0))
+        row["status"] = "failed" if error else "deleted"
+        row["error"] = failures.add(f"{row['topic']}-{row['partition']}", error) if error else None

@@ -1,0 +1,319 @@
+"""`topic produce`: records from standard input, counted until each is acknowledged.
+
+Nothing is lost without a line about it: a failed record is reported with its line in the input, and goes to the file
+of `--undelivered`. Reading stops at a line that is no record, and at a failure that the next records will have too.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
+from typing import Any, BinaryIO, Final, NamedTuple
+
+from confluent_kafka import KafkaException, Producer
+
+from kpybroker.client.actions.interrupts import InterruptibleSource, Interrupts
+from kpybroker.client.connect.admin import ErrorWatch, make
+from kpybroker.client.connect.errors import CommandError, kafka_error, note, report, usage
+from kpybroker.client.connect.settings import Connection, Settings, load
+from kpybroker.client.records import json_lines
+from kpybroker.client.records.json_lines import BadLine
+from kpybroker.client.records.lines import LineOptions, Parse, parser, pieces
+from kpybroker.client.records.output import writer
+from kpybroker.client.records.record import Record, of_message
+from kpybroker.client.records.template import BadTemplate, Part, unescape
+
+INTERRUPTED: Final = 130
+POLL_S: Final = 0.1
+END_S_MAX: Final = 5.0
+"""How long the end waits for acknowledgements after Ctrl-C."""
+TOO_LARGE: Final = "MSG_SIZE_TOO_LARGE"
+REFUSED_MAX: Final = 10_000
+"""Records that are sent again alone; beyond that they fail with their batch."""
+REQUEST_BYTES_MAX: Final = 100 * 1024 * 1024
+"""A broker's own limit of a request, by default; the topic's limit is smaller, and the broker's to check."""
+REPORTED_MAX: Final = 10
+"""Failures that get a line each; the others are counted."""
+
+OF_ONE_RECORD: Final = frozenset(
+    {
+        "MSG_SIZE_TOO_LARGE",
+        "INVALID_TIMESTAMP",
+        "INVALID_RECORD",
+        "INVALID_MSG",
+        "_UNKNOWN_PARTITION",
+        "_INVALID_ARG",
+        "UNKNOWN_TOPIC_OR_PART",
+        "_UNKNOWN_TOPIC",
+        "TOPIC_AUTHORIZATION_FAILED",
+        "TOPIC_EXCEPTION",
+    }
+)
+"""Errors that say nothing about the next record, in librdkafka's names."""
+
+
+class ProduceOptions(NamedTuple):
+    """What `topic produce` is asked for. `partition` -1 leaves the choice to the partitioner."""
+
+    topic: str | None = None
+    format_name: str = "line"
+    key: str | None = None
+    key_separator: str | None = None
+    delimiter: str = "\\n"
+    headers: Sequence[str] = ()
+    partition: int | None = None
+    compression: str | None = None
+    empty_is_null: bool = False
+    output_format: str | None = None
+    undelivered: str | None = None
+
+
+def produce(connection: Connection, options: ProduceOptions) -> int:
+    """Send what standard input has; 0 if all of it was delivered."""
+    try:
+        parse, delimiter = _parser(options), unescape(options.delimiter)
+        show = None if options.output_format is None else writer(options.output_format)
+    except BadTemplate as error:
+        raise usage(str(error), "kpybroker topic produce --help has the formats") from None
+    if not delimiter:
+        raise usage("-D is empty", "name what ends a record, as in -D '\\n'")
+    settings = load(connection)
+    with ExitStack() as stack:
+        undelivered = stack.enter_context(_opened(options.undelivered)) if options.undelivered else None
+        delivery = Delivery(settings, options, show, undelivered)
+        return delivery.run(sys.stdin.buffer, delimiter, parse)
+
+
+def _parser(options: ProduceOptions) -> Parse:
+    if options.format_name != "line" and options.key_separator is not None:
+        raise usage(
+            f"-K separates the parts of a line, and the format is {options.format_name}", "leave one of them out"
+        )
+    separator = None if options.key_separator is None else unescape(options.key_separator)
+    if separator == b"":
+        raise usage("-K is empty", "name what separates a key from its value, as in -K:")
+    headers = tuple(parse_header(text) for text in options.headers)
+    key = None if options.key is None else options.key.encode()
+    return parser(options.format_name, LineOptions(key, separator, headers, options.empty_is_null))
+
+
+def parse_header(text: str) -> tuple[str, bytes | None]:
+    """`NAME=VALUE`; `NAME` alone has a null value. Raises CommandError."""
+    name, equals, value = text.partition("=")
+    if not name:
+        raise usage(f"{text!r} has no name", "write -H NAME=VALUE")
+    return name, value.encode() if equals else None
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[BinaryIO]:
+    try:
+        file = open(path, "ab")  # noqa: SIM115
+    except OSError as error:
+        raise usage(f"{path} cannot be written: {error.strerror}", "name a file that this user may write") from None
+    with file:
+        yield file
+
+
+class Delivery:
+    """A producer and what became of its records. Callbacks run in a thread, so that a quiet input delays no report."""
+
+    def __init__(
+        self, settings: Settings, options: ProduceOptions, show: Part | None, undelivered: BinaryIO | None
+    ) -> None:
+        self._options = options
+        self._show = show
+        self._undelivered = undelivered
+        self._watch = ErrorWatch()
+        defaults: dict[str, Any] = {
+            "acks": "all",
+            "enable_idempotence": True,
+            "partitioner": "murmur2_random",
+            "linger_ms": 5,
+            "message_max_bytes": REQUEST_BYTES_MAX,
+            "message_timeout_ms": int(settings.timeout_s * 1000),
+        }
+        if options.compression is not None:
+            defaults["compression_type"] = options.compression
+        keys = {name: value for name, value in defaults.items() if name.replace("_", ".") not in settings.properties}
+        self._producer: Any = make(Producer, settings, self._watch, **keys)
+        self._lock = threading.Lock()
+        self.delivered = 0
+        self.failed = 0
+        self._places: set[tuple[str, int]] = set()
+        self._fixes: dict[str, None] = {}
+        self._hopeless = threading.Event()
+        self._is_fatal = False
+        self._lines = 0
+        self._refused: list[tuple[Record, int, Any]] | None = []
+        """Refused as too large, in a batch with others; None once each is sent alone."""
+
+    def run(self, source: Any, delimiter: bytes, parse: Parse) -> int:
+        """Send all of the source; the exit code."""
+        with Interrupts() as interrupts:
+            return self._run(InterruptibleSource(source, interrupts), delimiter, parse, interrupts)
+
+    def _run(self, source: InterruptibleSource, delimiter: bytes, parse: Parse, interrupts: Interrupts) -> int:
+        closed = threading.Event()
+        poller = threading.Thread(target=self._poll_until, args=(closed,), daemon=True)
+        poller.start()
+        bad = None
+        try:
+            bad = self._read(source, delimiter, parse, interrupts)
+            while self._served(self._producer.flush, POLL_S) and not interrupts.requested:
+                pass
+            self._send_alone()
+            if self._is_fatal:
+                self._end_soon()
+        except KeyboardInterrupt:
+            interrupts.requested = True
+        if interrupts.requested:
+            self._end_soon()
+        code = INTERRUPTED if interrupts.requested else 0
+        closed.set()
+        poller.join()
+        return self._finish(code, bad)
+
+    def _poll_until(self, closed: threading.Event) -> None:
+        while not closed.is_set():
+            self._served(self._producer.poll, POLL_S)
+            if self._is_fatal:
+                closed.wait()
+
+    def _served(self, call: Callable[[float], int], timeout_s: float) -> int:
+        """What `poll` or `flush` returns; 0 after an error with which the producer cannot go on, reported once."""
+        try:
+            return call(timeout_s)
+        except KafkaException as error:
+            with self._lock:
+                if not self._is_fatal:
+                    self._is_fatal = True
+                    self._hopeless.set()
+                    found = kafka_error(error.args[0])
+                    self._fixes.setdefault(found.fix)
+                    report(f"the producer cannot go on: {found.cause}")
+            return 0
+
+    def _read(
+        self, source: InterruptibleSource, delimiter: bytes, parse: Parse, interrupts: Interrupts
+    ) -> BadLine | None:
+        """Send record after record; the reason if one is not one."""
+        try:
+            for piece in pieces(source, delimiter):
+                if self._hopeless.is_set() or interrupts.requested:
+                    return None
+                self._send(parse(piece), self._lines + 1)
+                self._lines += 1
+        except BadLine as error:
+            return error
+        return None
+
+    def _send(self, record: Record, line: int) -> None:
+        topic = self._options.topic or record.topic
+        if topic is None:
+            raise BadLine("it names no topic, and the command names none either")
+        partition = record.partition if self._options.partition is None else self._options.partition
+        keys: dict[str, Any] = {} if record.timestamp_ms is None else {"timestamp": record.timestamp_ms}
+        done = partial(self._done, record._replace(topic=topic), line)
+        while True:
+            try:
+                self._producer.produce(
+                    topic,
+                    record.value,
+                    record.key,
+                    -1 if partition is None else partition,
+                    on_delivery=done,
+                    headers=record.headers,
+                    **keys,
+                )
+                return
+            except BufferError:  # the queue is full
+                self._served(self._producer.poll, POLL_S)
+            except KafkaException as error:
+                self._done(record._replace(topic=topic), line, error.args[0], None)
+                return
+            except (TypeError, ValueError, OverflowError) as error:
+                raise BadLine(str(error)) from None
+
+    def _send_alone(self) -> None:
+        """Again, and each in a batch of its own: a broker refuses a whole batch for one record that is too large."""
+        refused, self._refused = self._refused, None
+        for record, line, _ in refused or ():
+            self._send(record, line)
+            while self._served(self._producer.flush, POLL_S):
+                pass
+
+    def _end_soon(self) -> None:
+        """What is not acknowledged in END_S_MAX, or before a second Ctrl-C, is reported as failed."""
+        with suppress(KeyboardInterrupt):
+            self._served(self._producer.flush, END_S_MAX)
+        self._producer.purge()
+        self._served(self._producer.flush, END_S_MAX)
+        refused, self._refused = self._refused, None
+        for record, line, error in refused or ():
+            self._done(record, line, error, None)
+
+    def _may_send_again(self) -> bool:
+        return self._refused is not None and len(self._refused) < REFUSED_MAX
+
+    def _done(self, record: Record, line: int, error: Any, message: Any) -> None:
+        with self._lock:
+            if error is not None and error.name() == TOO_LARGE and self._may_send_again():
+                assert self._refused is not None
+                self._refused.append((record, line, error))
+                return
+            if error is None:
+                self.delivered += 1
+                self._places.add((message.topic(), message.partition()))
+                if self._show is not None:
+                    self._print(record, message)
+                return
+            self.failed += 1
+            self._fail(record, line, error)
+
+    def _fail(self, record: Record, line: int, error: Any) -> None:
+        found = self._cause(error)
+        self._fixes.setdefault(found.fix)
+        if self.failed <= REPORTED_MAX:
+            report(f"line {line}: not delivered to {record.topic}: {found.cause}")
+        if self._undelivered is not None:
+            self._undelivered.write(json_lines.dump(record))
+        elif error.name() not in OF_ONE_RECORD:
+            self._hopeless.set()
+
+    def _cause(self, error: Any) -> CommandError:
+        """The connection's failure when that is why it timed out."""
+        if error.name() == "_MSG_TIMED_OUT":
+            try:
+                self._watch.check()
+            except CommandError as why:
+                return why
+        return kafka_error(error)
+
+    def _print(self, record: Record, message: Any) -> None:
+        """As it was sent, with its place; delivery reports have no headers."""
+        assert self._show is not None
+        sent = of_message(message)._replace(headers=record.headers)
+        try:
+            sys.stdout.buffer.write(self._show(sent, self.delivered - 1))
+            sys.stdout.buffer.flush()
+        except BrokenPipeError:
+            self._show = None
+
+    def _finish(self, code: int, bad: BadLine | None) -> int:
+        parts = f" to {len(self._places)} partition{'s' if len(self._places) != 1 else ''}" if self._places else ""
+        note(f"delivered {self.delivered} record{'s' if self.delivered != 1 else ''}{parts}")
+        if self.failed:
+            kept = f"; they are in {self._options.undelivered}" if self._options.undelivered else ""
+            note(f"not delivered: {self.failed}{kept}")
+        if bad is not None:
+            report(f"line {self._lines + 1} is no record: {bad}")
+            self._fixes.setdefault(f"correct it, and go on from there: tail -n +{self._lines + 1}")
+        elif self._hopeless.is_set() or code:
+            note(f"stopped after line {self._lines} of the input")
+        for fix in self._fixes:
+            note(f"fix: {fix}")
+        return code or int(bool(self.failed or bad))

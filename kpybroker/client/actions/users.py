@@ -1,0 +1,126 @@
+"""`user list`, `set` and `delete`: SCRAM credentials. A password is read, and never an argument, shown or logged."""
+
+from __future__ import annotations
+
+import getpass
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from confluent_kafka.admin import (
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialDeletion,
+    UserScramCredentialUpsertion,
+)
+
+from kpybroker.client.actions.topic_changes import DRY_RUN
+from kpybroker.client.connect.admin import Cluster
+from kpybroker.client.connect.errors import CommandError, Failures, keep_secret, note, usage
+from kpybroker.client.connect.settings import Connection, load
+from kpybroker.client.show.cells import Column, Row
+from kpybroker.client.show.output import Output
+
+MECHANISMS: Final = {"SCRAM-SHA-256": ScramMechanism.SCRAM_SHA_256, "SCRAM-SHA-512": ScramMechanism.SCRAM_SHA_512}
+NAMES: Final = {mechanism: name for name, mechanism in MECHANISMS.items()}
+ITERATIONS_MIN: Final = 4096
+
+COLUMNS: Final = (Column("USER", "user"), Column("MECHANISM", "mechanism"), Column("ITERATIONS", "iterations"))
+CHANGED: Final = (*COLUMNS[:2], Column("STATUS", "status", style=lambda row: "bold red" if row["error"] else ""))
+FIX: Final = "kpybroker user list shows the users and their mechanisms"
+
+
+def show_list(connection: Connection, users: Sequence[str], output: Output) -> int:
+    """Print who has which credentials."""
+    failures = Failures()
+    rows = credentials(Cluster(load(connection)), users, failures)
+    output.rows(rows, COLUMNS, empty="" if failures.count else "there are no users")
+    return failures.exit_code()
+
+
+def credentials(cluster: Cluster, users: Sequence[str], failures: Failures) -> list[Row]:
+    """The SCRAM mechanisms of these users, or of all."""
+    if users:
+        futures = cluster.admin.describe_user_scram_credentials(list(dict.fromkeys(users)), **cluster.timeout)
+        described = cluster.results(futures)
+    else:
+        found = cluster.result(cluster.admin.describe_user_scram_credentials(**cluster.timeout))
+        described = [(user, one, None) for user, one in sorted(found.items())]
+    rows: list[Row] = []
+    for user, found, error in described:
+        if error is not None:
+            failures.add(f"user {user}", CommandError(error.cause, FIX if "RESOURCE" in error.cause else error.fix))
+            continue
+        for one in sorted(found.scram_credential_infos, key=lambda one: str(one.mechanism.name)):
+            rows.append({"user": user, "mechanism": NAMES[one.mechanism], "iterations": one.iterations})
+    return rows
+
+
+def read_password(file: str | None) -> str:
+    """From a file, from standard input if it is no terminal, else by asking twice. Raises CommandError."""
+    if file is not None:
+        try:
+            text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise usage(f"{file} cannot be read: {error}", "name a file that holds the password alone") from None
+    elif not sys.stdin.isatty():
+        text = sys.stdin.read()
+    else:
+        text = getpass.getpass("password: ")
+        if getpass.getpass("again: ") != text:
+            raise usage("the two passwords differ", "type the same twice")
+    password = text.removesuffix("\n").removesuffix("\r")
+    if not password:
+        raise usage("the password is empty", "give one: on standard input, in --password-file FILE, or at the prompt")
+    keep_secret([password])
+    return password
+
+
+def set_credentials(
+    connection: Connection,
+    user: str,
+    mechanisms: Sequence[str],
+    iterations: int,
+    password_file: str | None,
+    output: Output,
+) -> int:
+    """Create or replace a user's credentials."""
+    settings = load(connection)
+    password = read_password(password_file).encode()
+    wanted = [
+        UserScramCredentialUpsertion(user, ScramCredentialInfo(MECHANISMS[name], iterations), password)
+        for name in dict.fromkeys(mechanisms)
+    ]
+    return _alter(Cluster(settings), wanted, "set", output)
+
+
+def delete(connection: Connection, user: str, mechanisms: Sequence[str], execute: bool, output: Output) -> int:
+    """Delete a user's credentials: all, or those of some mechanisms."""
+    cluster = Cluster(load(connection))
+    failures = Failures()
+    existing = credentials(cluster, [user], failures)
+    if failures.count:
+        return failures.exit_code()
+    chosen = [row for row in existing if not mechanisms or row["mechanism"] in mechanisms]
+    if not chosen:
+        raise CommandError(f"user {user} has no credentials with {' or '.join(mechanisms)}", FIX)
+    if not execute:
+        output.rows([{**row, "status": "would be deleted", "error": None} for row in chosen], CHANGED)
+        note(DRY_RUN)
+        return 0
+    wanted = [UserScramCredentialDeletion(user, MECHANISMS[row["mechanism"]]) for row in chosen]
+    return _alter(cluster, wanted, "deleted", output)
+
+
+def _alter(cluster: Cluster, wanted: Sequence[Any], done: str, output: Output) -> int:
+    """All changes are of one user; the broker makes all of them or none."""
+    failures = Failures()
+    futures = cluster.admin.alter_user_scram_credentials(list(wanted), **cluster.timeout)
+    ((user, _, error),) = cluster.results(futures)
+    reported = failures.add(f"user {user}", error) if error else None
+    mechanisms = [one.mechanism if hasattr(one, "mechanism") else one.scram_credential_info.mechanism for one in wanted]
+    status = "failed" if error else done
+    rows = [{"user": user, "mechanism": NAMES[one], "status": status, "error": reported} for one in mechanisms]
+    output.rows(rows, CHANGED)
+    return failures.exit_code()

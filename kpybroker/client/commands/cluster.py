@@ -1,0 +1,70 @@
+"""`kpybroker cluster`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from kpybroker.client.commands.options import client_command, examples, output_option
+
+if TYPE_CHECKING:
+    from kpybroker.client.connect.settings import Connection
+
+
+@click.group()
+def cluster() -> None:
+    """The cluster: brokers, health, log directories, API versions."""
+
+
+@cluster.command(
+    "info", epilog=examples("kpybroker cluster info", "kpybroker cluster info --format json | jq .brokers")
+)
+@output_option
+@client_command
+def info(connection: Connection, output_format: str) -> int:
+    """Show the cluster's id, its controller, its brokers, and which Kafka each looks like."""
+    from kpybroker.client.actions import clusters
+    from kpybroker.client.show.output import Output
+
+    return clusters.info(connection, Output(output_format))
+
+
+@cluster.command("health", epilog=examples("kpybroker cluster health", "kpybroker cluster health --format json"))
+@output_option
+@client_command
+def health(connection: Connection, output_format: str) -> int:
+    """List the partitions without a leader, and those with too few in-sync replicas. Exit code 1 if there are any."""
+    from kpybroker.client.actions import clusters
+    from kpybroker.client.show.output import Output
+
+    return clusters.health(connection, Output(output_format))
+
+
+@cluster.command(
+    "log-dirs", epilog=examples("kpybroker cluster log-dirs", "kpybroker cluster log-dirs --broker 0 --replicas")
+)
+@click.option("--broker", "brokers", type=int, multiple=True, metavar="ID", help="Only of this broker.")
+@click.option("-r", "--replicas", is_flag=True, help="Each replica, the largest first.")
+@output_option
+@client_command
+def log_dirs(connection: Connection, brokers: tuple[int, ...], replicas: bool, output_format: str) -> int:
+    """Show the log directories of the brokers, with the number of replicas and their size."""
+    from kpybroker.client.actions import clusters
+    from kpybroker.client.show.output import Output
+
+    return clusters.log_dirs(connection, brokers, replicas, Output(output_format))
+
+
+@cluster.command(
+    "api-versions", epilog=examples("kpybroker cluster api-versions", "kpybroker cluster api-versions --broker 1")
+)
+@click.option("--broker", type=int, metavar="ID", help="Of this broker. Default: the first that answers.")
+@output_option
+@client_command
+def api_versions(connection: Connection, broker: int | None, output_format: str) -> int:
+    """Show the APIs that a broker serves, with their oldest and newest versions."""
+    from kpybroker.client.actions import clusters
+    from kpybroker.client.show.output import Output
+
+    return clusters.api_versions(connection, broker, Output(output_format))

@@ -1,0 +1,126 @@
+"""Options that many commands have, and `client_command`, which runs an action and reports how it failed."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+FORMATS = ("table", "wide", "json", "yaml")
+EXTRA = {
+    **dict.fromkeys(("confluent_kafka", "rich", "yaml"), "tools"),
+    **dict.fromkeys(("starlette", "uvicorn", "jinja2", "jsonpath", "anyio"), "console"),
+}
+"""Packages of extras, and the name of the extra."""
+
+EXIT_CODES = """\b
+Exit codes:
+  0  done
+  1  something failed: standard error has each item, its cause and a fix
+  2  a bad option, value or configuration file
+"""
+
+
+def examples(*lines: str) -> str:
+    """The end of a command's `--help`, in click's markup."""
+    return "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines), "", EXIT_CODES])
+
+
+def stacked(*decorators: Callable[[F], F]) -> Callable[[F], F]:
+    """Several decorators as one; the first is the outermost."""
+    return lambda function: functools.reduce(lambda made, decorator: decorator(made), reversed(decorators), function)
+
+
+output_option = click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(FORMATS),
+    default="table",
+    help="A table, one with more columns, or everything as JSON or YAML.  [default: table]",
+)
+
+execute_option = click.option(
+    "--execute",
+    "-y",
+    "--yes",
+    "execute",
+    is_flag=True,
+    help="Do it. Without this, show what would be done and change nothing.",
+)
+
+_connection_options = stacked(
+    click.option(
+        "-b",
+        "--bootstrap-server",
+        metavar="HOST:PORT,...",
+        help="The cluster. Default: $KPYBROKER_BOOTSTRAP_SERVERS, else 127.0.0.1:9092.",
+    ),
+    click.option(
+        "--command-config",
+        metavar="FILE",
+        type=click.Path(),
+        help="A Java client's .properties file, as Kafka's tools take it; librdkafka's keys work too.",
+    ),
+    click.option(
+        "-X", "--option", "options", multiple=True, metavar="KEY=VALUE", help="A client's key; may be repeated."
+    ),
+    click.option(
+        "--timeout",
+        "timeout_s",
+        type=click.FloatRange(min=0.1),
+        default=30.0,
+        metavar="SECONDS",
+        help="How long to wait for the cluster.  [default: 30]",
+    ),
+)
+
+
+def client_command(function: Callable[..., int]) -> Callable[..., None]:
+    """Adds the options of a connection, passes them as `connection`, and ends the process with the returned code."""
+
+    @functools.wraps(function)
+    def command(
+        *,
+        bootstrap_server: str | None,
+        command_config: str | None,
+        options: tuple[str, ...],
+        timeout_s: float,
+        **rest: Any,
+    ) -> None:
+        from kpybroker.client.connect.settings import Connection
+
+        connection = Connection(bootstrap_server, command_config, options, timeout_s)
+        raise SystemExit(_run(lambda: function(connection=connection, **rest)))
+
+    return _connection_options(command)
+
+
+def _run(action: Callable[[], int]) -> int:
+    from kpybroker.client.connect.errors import EXIT_USAGE, CommandError, report
+
+    try:
+        return action()
+    except CommandError as error:
+        report(error.cause, error.fix)
+        return error.exit_code
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in EXTRA:
+            raise
+        report(f"this command needs {package}, which is not installed", f"pip install 'kpybroker[{EXTRA[package]}]'")
+        return EXIT_USAGE
+    except BrokenPipeError:
+        _forget_stdout()  # `| head` has what it wanted
+        return 0
+
+
+def _forget_stdout() -> None:
+    """The reader of a pipe has gone: what is buffered goes nowhere, without an error at the interpreter's end."""
+    import os
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,106 @@
+"""The configuration of a command: `--command-config`, `-X`, `-b` and the environment, as librdkafka's keys.
+
+`-X` overrides the file. The address is that of `-b`, else `bootstrap.servers` of `-X` or the file, else
+KPYBROKER_BOOTSTRAP_SERVERS, else DEFAULT_BOOTSTRAP.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+from kpybroker.client.connect.errors import keep_secret, note, usage
+from kpybroker.client.connect.properties import is_secret, translate
+from kpybroker.config.sources.properties import UnreadableFile, load_properties
+
+DEFAULT_BOOTSTRAP: Final = "127.0.0.1:9092"
+DEFAULT_PORT: Final = 9092
+ENVIRONMENT: Final = "KPYBROKER_BOOTSTRAP_SERVERS"
+CLIENT_ID: Final = "kpybroker-cli"
+
+
+class Connection(NamedTuple):
+    """The options that every command has, as the user gave them."""
+
+    bootstrap: str | None = None
+    command_config: str | None = None
+    options: tuple[str, ...] = ()
+    timeout_s: float = 30.0
+
+
+class Settings(NamedTuple):
+    """Where and how to connect. `properties` are librdkafka's, without `bootstrap.servers`."""
+
+    bootstrap: str
+    properties: Mapping[str, str]
+    timeout_s: float
+    source: str
+    """Where the properties are from, for errors."""
+
+    def client(self, **more: Any) -> dict[str, Any]:
+        """librdkafka's configuration of a client; keys of `more` have `_` for `.`, and win."""
+        own = {key.replace("_", "."): value for key, value in more.items()}
+        # Its own log lines would mix with ours: errors arrive through `error_cb`.
+        fixed = {"bootstrap.servers": self.bootstrap, "log_level": 0}
+        return {"client.id": CLIENT_ID, **self.properties, **fixed, **own}
+
+    @property
+    def addresses(self) -> list[tuple[str, int]]:
+        """The bootstrap servers as (host, port)."""
+        return [parse_address(part) for part in self.bootstrap.split(",")]
+
+    @property
+    def protocol(self) -> str:
+        """PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."""
+        return self.properties.get("security.protocol", "PLAINTEXT").upper()
+
+
+def load(connection: Connection) -> Settings:
+    """Read the file and the options. Raises CommandError with exit code 2; from then on no secret is printed."""
+    given: dict[str, str] = {}
+    if connection.command_config is not None:
+        try:
+            given = load_properties(connection.command_config)
+        except UnreadableFile as error:
+            raise usage(str(error), "name a .properties file as Kafka's own tools take it") from None
+    given |= parse_options(connection.options)
+    keep_secret(value for key, value in given.items() if is_secret(key))
+    properties, ignored = translate(given)
+    keep_secret(value for key, value in properties.items() if is_secret(key))
+    if ignored:
+        note(f"note: these keys have no effect here: {', '.join(ignored)}")
+    own = properties.pop("bootstrap.servers", None)
+    bootstrap = connection.bootstrap or own or os.environ.get(ENVIRONMENT) or DEFAULT_BOOTSTRAP
+    for part in bootstrap.split(","):
+        parse_address(part)
+    source = " and ".join(filter(None, [connection.command_config, "-X" if connection.options else ""]))
+    return Settings(bootstrap, properties, connection.timeout_s, source or "the command line")
+
+
+def parse_options(options: Iterable[str]) -> dict[str, str]:
+    """The values of `-X KEY=VALUE` by key. The error names the key only: the value may be a secret."""
+    parsed = {}
+    for option in options:
+        name, equals, value = option.partition("=")
+        if not equals or not name.strip():
+            raise usage(f"-X {name.strip() or option} has no value", "write -X KEY=VALUE")
+        parsed[name.strip()] = value.strip()
+    return parsed
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """(host, port) of `HOST`, `HOST:PORT`, `[IPV6]:PORT`, each also behind `PROTOCOL://`."""
+    rest = text.strip().rpartition("://")[2]
+    if rest.startswith("["):
+        host, _, port = rest[1:].partition("]")
+        port = port.removeprefix(":")
+    elif rest.count(":") > 1:
+        host, port = rest, ""
+    else:
+        host, _, port = rest.partition(":")
+    if not host or (port and not (port.isascii() and port.isdigit() and 0 < int(port) < 65536)):
+        raise usage(
+            f"{text.strip() or 'an empty text'} is not an address", "write -b HOST:PORT, or several with commas"
+        )
+    return host, int(port) if port else DEFAULT_PORT

@@ -1,0 +1,53 @@
+"""The application: routes, static files, and what is shown when something fails."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Mount
+from starlette.staticfiles import StaticFiles
+
+from kpybroker.client.connect.errors import CommandError
+from kpybroker.console.options import ConsoleOptions
+from kpybroker.console.pages.routes import ROUTES
+from kpybroker.console.web.context import Console, render
+from kpybroker.console.web.forms import is_bad_input
+from kpybroker.console.web.guard import Guard
+from kpybroker.console.web.live import Live
+
+STATIC: Final = Path(__file__).with_name("static")
+
+
+def make_app(options: ConsoleOptions, live: Live | None = None) -> Starlette:
+    """The ASGI application of one console; nothing is sent to the cluster before the first page."""
+    console = Console(options, live)
+    app = Starlette(
+        routes=[*ROUTES, Mount("/static", StaticFiles(directory=STATIC), name="static")],
+        middleware=[Middleware(Guard, options=options, sessions=console.sessions)],
+        exception_handlers={CommandError: _failed, HTTPException: _refused},
+    )
+    app.state.console = console
+    return app
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    """The cluster did not do what a page asked. The page asks again by itself, unless it was the reader's input."""
+    assert isinstance(error, CommandError)
+    is_bad = is_bad_input(error)
+    status = 400 if is_bad else 503
+    title = "This cannot be used" if is_bad else "The cluster did not answer this"
+    again = request.method == "GET" and not is_bad
+    return render(request, "failed.html", status=status, title=title, error=error, again=again)
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    cause = "there is no such page" if error.status_code == 404 else error.detail
+    shown = CommandError(cause, "go back, or choose a page above")
+    return render(request, "failed.html", status=error.status_code, title="Not done", error=shown, again=False)

@@ -1,0 +1,108 @@
+"""Consumer groups: the list, one group with its lag over time, and moving its offsets, previewed first."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+from urllib.parse import quote
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from kpybroker.client.connect.errors import usage
+from kpybroker.console.queries import groups
+from kpybroker.console.queries.pages import Page
+from kpybroker.console.web.context import console_of, render
+from kpybroker.console.web.forms import read_change, whole_number
+
+GROUP_BYTES_MAX: Final = 1024
+ROWS_MAX: Final = 500
+"""Partitions of a group on one page."""
+
+
+def group_of(request: Request) -> str:
+    """The group's id, which may have any character. Raises CommandError."""
+    name = request.query_params.get("id", "")
+    if not name or len(name) > GROUP_BYTES_MAX:
+        raise usage("the address names no group", "choose one from Groups")
+    return name
+
+
+async def listing(request: Request) -> Response:
+    """`/groups`"""
+    query = dict(request.query_params)
+    page = whole_number(query, "page", 1, 1, 10**6)
+    wanted = groups.Wanted(query.get("q", ""), query.get("state", ""), bool(query.get("lag")), page)
+    found, notes = await console_of(request).live.ask(lambda cluster, failed: groups.listed(cluster, wanted, failed))
+    context: dict[str, Any] = {"found": found, "wanted": wanted, "states": groups.STATES}
+    return render(request, "groups.html", title="Groups", notes=notes, **context)
+
+
+async def one(request: Request) -> Response:
+    """`/group?id=`"""
+    console, name = console_of(request), group_of(request)
+    found, notes = await console.live.ask(lambda cluster, failed: groups.described(cluster, name, failed))
+    console.samples.add(f"lag/{name}", found["lag"])
+    page = Page.of(len(found["offsets"]), whole_number(dict(request.query_params), "page", 1, 1, 10**6), ROWS_MAX)
+    context: dict[str, Any] = {
+        "group": found,
+        "page": page,
+        "targets": groups.TARGETS,
+        "chart": f"/group/lag.json?id={quote(name)}",
+    }
+    return render(request, "group.html", title=f"Group {name}", name=name, notes=notes, **context)
+
+
+async def lag(request: Request) -> Response:
+    """`/group/lag.json?id=`: times in seconds, and the lag, as a chart takes them."""
+    console, name = console_of(request), group_of(request)
+    found, _ = await console.live.ask(lambda cluster, _: groups.lag(cluster, name))
+    console.samples.add(f"lag/{name}", found)
+    points = console.samples.points(f"lag/{name}")
+    return JSONResponse([[point.at for point in points], [point.value for point in points]])
+
+
+async def preview(request: Request) -> Response:
+    """`/group/move?id=&to=&at=&topics=`: where each partition would move; nothing is changed."""
+    name, query = group_of(request), request.query_params
+    wanted = groups.options(query.get("to", ""), query.get("at", ""), query.get("topics", ""))
+    rows, notes = await console_of(request).live.ask(
+        lambda cluster, failed: groups.preview(cluster, name, wanted, failed)
+    )
+    plan = json.dumps([[row["topic"], row["partition"], row["from"], row["to"]] for row in rows])
+    return _move_page(request, name, rows, notes, plan=plan, is_preview=True)
+
+
+async def move(request: Request) -> Response:
+    """`POST /group/move?id=`: what the preview showed."""
+    name, form = group_of(request), await read_change(request)
+    planned = read_plan(form.get("plan", ""))
+    rows, notes = await console_of(request).live.ask(
+        lambda cluster, failed: groups.move(cluster, name, planned, failed)
+    )
+    return _move_page(request, name, rows, notes, plan="", is_preview=False)
+
+
+def _move_page(request: Request, name: str, rows: list[dict[str, Any]], notes: Any, **context: Any) -> Response:
+    moving = sum(row["from"] != row["to"] for row in rows)
+    title = f"Move group {name}"
+    return render(request, "move.html", title=title, name=name, rows=rows, moving=moving, notes=notes, **context)
+
+
+def read_plan(text: str) -> list[dict[str, Any]]:
+    """The rows of a preview, which the form carries. Raises CommandError."""
+    try:
+        rows = [
+            {"topic": topic, "partition": partition, "from": current, "to": to}
+            for topic, partition, current, to in json.loads(text)
+        ]
+    except (ValueError, TypeError, RecursionError):
+        rows = []
+    if not rows or not all(_is_row(row) for row in rows):
+        raise usage("this form has no plan", "begin with the preview")
+    return rows
+
+
+def _is_row(row: dict[str, Any]) -> bool:
+    numbers = [row["partition"], row["to"], 0 if row["from"] is None else row["from"]]
+    return isinstance(row["topic"], str) and all(type(n) is int and 0 <= n < 1 << 63 for n in numbers)

@@ -1,0 +1,31 @@
+"""Every page and its path; a new page is added here."""
+
+from __future__ import annotations
+
+from starlette.routing import Route
+
+from kpybroker.console.pages import cluster, groups, login, messages, topics
+
+ROUTES = [
+    Route("/", cluster.page),
+    Route("/login", login.form, methods=["GET"]),
+    Route("/login", login.log_in, methods=["POST"]),
+    Route("/logout", login.log_out, methods=["POST"]),
+    Route("/topics", topics.listing),
+    Route("/topics/{name}", topics.one),
+    Route("/topics/{name}/configuration", topics.configuration),
+    Route("/topics/{name}/rates.json", topics.rates),
+    Route("/topics/{name}/groups", topics.readers),
+    Route("/topics/{name}/messages", messages.listing),
+    Route("/topics/{name}/messages/{partition:int}/{offset:int}", messages.one),
+    Route("/topics/{name}/messages/{partition:int}/{offset:int}/raw", messages.raw),
+    Route("/topics/{name}/follow", messages.follow),
+    Route("/topics/{name}/download.{form}", messages.download),
+    Route("/topics/{name}/produce", messages.produce_form, methods=["GET"]),
+    Route("/topics/{name}/produce", messages.send, methods=["POST"]),
+    Route("/groups", groups.listing),
+    Route("/group", groups.one),
+    Route("/group/lag.json", groups.lag),
+    Route("/group/move", groups.preview, methods=["GET"]),
+    Route("/group/move", groups.move, methods=["POST"]),
+]

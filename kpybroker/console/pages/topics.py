@@ -1,0 +1,65 @@
+"""The list of topics, and one topic."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from kpybroker.console.queries import groups, topics
+from kpybroker.console.web.context import Console, console_of, render
+from kpybroker.console.web.forms import whole_number
+
+
+async def listing(request: Request) -> Response:
+    """`/topics`"""
+    console, query = console_of(request), dict(request.query_params)
+    wanted = topics.Wanted(
+        query.get("q", ""),
+        bool(query.get("internal")),
+        bool(query.get("problems")),
+        whole_number(query, "page", 1, 1, 10**6),
+    )
+    found, notes = await console.live.ask(lambda cluster, _: topics.listed(cluster, wanted))
+    for row in found.rows:
+        _remember(console, row["name"], row["end"])
+        row["rate"] = console.samples.rate(f"topic/{row['name']}")
+    return render(request, "topics.html", title="Topics", found=found, wanted=wanted, notes=notes)
+
+
+async def one(request: Request) -> Response:
+    """`/topics/{name}`"""
+    console, name = console_of(request), request.path_params["name"]
+    number = whole_number(dict(request.query_params), "page", 1, 1, 10**6)
+    found, notes = await console.live.ask(lambda cluster, _: topics.described(cluster, name, number))
+    _remember(console, name, found.head["end"])
+    rate = console.samples.rate(f"topic/{name}")
+    return render(request, "topic.html", title=name, tab="", name=name, found=found, rate=rate, notes=notes)
+
+
+async def configuration(request: Request) -> Response:
+    """`/topics/{name}/configuration`"""
+    name = request.path_params["name"]
+    rows, notes = await console_of(request).live.ask(lambda cluster, failed: topics.settings(cluster, name, failed))
+    title = f"{name}: configuration"
+    return render(request, "configuration.html", title=title, tab="configuration", name=name, rows=rows, notes=notes)
+
+
+async def rates(request: Request) -> Response:
+    """`/topics/{name}/rates.json`: times in seconds, and records a second, as a chart takes them."""
+    console, name = console_of(request), request.path_params["name"]
+    end, _ = await console.live.ask(lambda cluster, _: topics.end_offset(cluster, name))
+    _remember(console, name, end)
+    points = console.samples.rates(f"topic/{name}")
+    return JSONResponse([[point.at for point in points], [round(point.value, 3) for point in points]])
+
+
+def _remember(console: Console, name: str, end: int | None) -> None:
+    if end is not None:
+        console.samples.add(f"topic/{name}", end)
+
+
+async def readers(request: Request) -> Response:
+    """`/topics/{name}/groups`"""
+    name = request.path_params["name"]
+    found, notes = await console_of(request).live.ask(lambda cluster, failed: groups.readers(cluster, name, failed))
+    return render(request, "readers.html", title=f"{name}: groups", tab="groups", name=name, found=found, notes=notes)

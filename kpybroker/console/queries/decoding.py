@@ -1,0 +1,121 @@
+"""Bytes of a message as text for a page. `DECODERS` is where a decoder with a schema registry joins.
+
+A decoder returns None for bytes that are not of its kind; `auto` takes the first of AUTOMATIC that does not. Whatever
+bytes arrive, the text has no control character and none that changes the direction of text: they are shown as symbols.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+JSON_BYTES_MAX: Final = 1 << 20
+"""Larger values are not parsed: they are shown as text, and no JSONPath matches them."""
+HEX_COLUMNS: Final = 16
+
+CONTROL: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
+)
+
+
+class Text(NamedTuple):
+    """What is shown of bytes: `size` is theirs, `is_cut` says that there is more."""
+
+    kind: str
+    text: str
+    size: int
+    is_cut: bool = False
+
+
+NULL: Final = Text("null", "null", 0)
+
+Decoder = Callable[[bytes, int], Text | None]
+"""From bytes and the number of characters to show at most."""
+
+
+def visible(text: str) -> str:
+    """Without control characters: those of ASCII as their pictures, the others by their number."""
+    return CONTROL.sub(_symbol, text)
+
+
+def _symbol(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if code < 0x20:
+        return chr(0x2400 + code)
+    return "\u2421" if code == 0x7F else f"\\u{code:04x}"
+
+
+def parsed(data: bytes | None) -> Any:
+    """The JSON value. Raises ValueError for bytes that are none, or that are too many."""
+    if data is None or len(data) > JSON_BYTES_MAX:
+        raise ValueError("not parsed")
+    try:
+        return json.loads(data)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def as_json(data: bytes, length: int) -> Text | None:
+    """Indented JSON; only objects and lists, since a number is as well a text."""
+    if data.lstrip()[:1] not in (b"{", b"["):
+        return None
+    try:
+        text = json.dumps(parsed(data), ensure_ascii=False, indent=2)
+    except (ValueError, RecursionError):
+        return None
+    return _cut("json", text, data, length)
+
+
+def as_text(data: bytes, length: int) -> Text | None:
+    """UTF-8."""
+    head = data[: length * 4 + 4]
+    try:
+        text = head.decode()
+    except UnicodeDecodeError as error:
+        if len(head) == len(data) or error.start < len(head) - 4:
+            return None
+        text = head[: error.start].decode()
+    return _cut("text", text, data, length)
+
+
+def as_lossy_text(data: bytes, length: int) -> Text:
+    """UTF-8 with U+FFFD for what is none."""
+    return _cut("text", data[: length * 4].decode(errors="replace"), data, length)
+
+
+def as_hex(data: bytes, length: int) -> Text:
+    """Lines of 16 bytes with their offset and their ASCII characters."""
+    shown = data[: max(HEX_COLUMNS, length // 5)]
+    lines = [_hex_line(shown, start) for start in range(0, len(shown), HEX_COLUMNS)]
+    return Text("hex", "\n".join(lines), len(data), len(shown) < len(data))
+
+
+def _hex_line(data: bytes, start: int) -> str:
+    row = data[start : start + HEX_COLUMNS]
+    letters = "".join(chr(byte) if 0x20 <= byte < 0x7F else "." for byte in row)
+    return f"{start:08x}  {row.hex(' '):<47}  {letters}"
+
+
+def _cut(kind: str, text: str, data: bytes, length: int) -> Text:
+    shown = visible(text[:length])
+    return Text(kind, shown, len(data), len(text) > length or (kind == "text" and len(data) > length * 4))
+
+
+AUTOMATIC: Final[tuple[Decoder, ...]] = (as_json, as_text, as_hex)
+
+
+def automatic(data: bytes, length: int) -> Text | None:
+    """As the first decoder that understands it."""
+    return next((found for decoder in AUTOMATIC if (found := decoder(data, length)) is not None), None)
+
+
+DECODERS: Final[dict[str, Decoder]] = {"auto": automatic, "json": as_json, "text": as_lossy_text, "hex": as_hex}
+
+
+def decoded(data: bytes | None, length: int, decoder: str = "auto") -> Text:
+    """Bytes as the named decoder shows them, and in hex where it cannot."""
+    if data is None:
+        return NULL
+    return DECODERS[decoder](bytes(data), length) or as_hex(bytes(data), length)

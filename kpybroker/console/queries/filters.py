@@ -1,0 +1,87 @@
+"""Which messages of those that were read a page shows: by key, value, header and JSON.
+
+Texts are searched in the bytes as they are. A JSON filter is a JSONPath (`$.items[0].sku`: it matches where the path
+finds something) or a condition on the value (`@.total > 5 && @.state == 'paid'`). The functions `match` and `search`
+are left out: a regular expression could keep the console busy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from jsonpath import JSONPathEnvironment, JSONPathError
+
+from kpybroker.client.connect.errors import usage
+from kpybroker.client.records.record import Record
+from kpybroker.console.queries.decoding import parsed
+
+TEXT_MAX: Final = 2000
+UNBOUNDED: Final = ("match", "search")
+
+Accepts = Callable[[Record], bool]
+
+
+class Filters(NamedTuple):
+    """Texts that a message must contain; empty ones ask for nothing. `header` is NAME or NAME=VALUE."""
+
+    key: str = ""
+    value: str = ""
+    header: str = ""
+    path: str = ""
+
+
+def compiled(filters: Filters) -> Accepts:
+    """The function that says whether a record is shown. Raises CommandError for a filter that is none."""
+    if any(len(text) > TEXT_MAX for text in filters):
+        raise usage(f"a filter is longer than {TEXT_MAX} characters", "write a shorter one")
+    checks: list[Accepts] = []
+    if filters.key:
+        checks.append(_contains(lambda record: record.key, filters.key))
+    if filters.value:
+        checks.append(_contains(lambda record: record.value, filters.value))
+    if filters.header:
+        checks.append(_header(filters.header))
+    if filters.path:
+        checks.append(_json(filters.path))
+    return lambda record: all(check(record) for check in checks)
+
+
+def _contains(part: Callable[[Record], bytes | None], text: str) -> Accepts:
+    wanted = text.encode(errors="replace")
+    return lambda record: wanted in (part(record) or b"")
+
+
+def _header(text: str) -> Accepts:
+    name, equals, value = text.partition("=")
+    wanted = value.encode(errors="replace")
+
+    def accepts(record: Record) -> bool:
+        return any(key == name and (not equals or wanted in (data or b"")) for key, data in record.headers)
+
+    return accepts
+
+
+def _environment() -> JSONPathEnvironment:
+    made = JSONPathEnvironment()
+    for name in UNBOUNDED:
+        made.function_extensions.pop(name, None)
+    return made
+
+
+def _json(text: str) -> Accepts:
+    is_path = text.lstrip().startswith("$")
+    try:
+        path = _environment().compile(text if is_path else f"$[?{text}]")
+    except (JSONPathError, RecursionError) as error:
+        fix = "write a path like $.items[0].sku, or a condition like @.total > 5"
+        raise usage(f"{text[:100]!r} is no JSONPath: {str(error).splitlines()[0]}", fix) from None
+
+    def accepts(record: Record) -> bool:
+        try:
+            value: Any = parsed(record.value)
+            return any(True for _ in path.finditer(value if is_path else [value]))
+        except (ValueError, JSONPathError, RecursionError, TypeError):
+            return False
+
+    return accepts

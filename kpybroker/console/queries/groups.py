@@ -1,0 +1,179 @@
+"""Consumer groups: the list, one group, the groups of a topic, and moving a group's offsets.
+
+Only the groups of the page that is shown are described, and their lag is asked for only when the page wants it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+
+from kpybroker.client.actions import seek
+from kpybroker.client.actions.groups import (
+    committed,
+    describe_groups,
+    describe_row,
+    list_groups,
+    no_such_group,
+    offset_rows,
+    state_name,
+    total_lag,
+    type_name,
+)
+from kpybroker.client.actions.partitions import Place
+from kpybroker.client.actions.seek import SeekOptions
+from kpybroker.client.connect.admin import Cluster
+from kpybroker.client.connect.errors import CommandError, Failures, usage
+from kpybroker.client.records.offsets import Bounds
+from kpybroker.console.queries.pages import Page
+from kpybroker.console.queries.topics import PLACES_MAX, find, read_offsets
+
+GROUPS_MAX: Final = 200
+"""Groups whose offsets are asked for to find the readers of a topic."""
+STATES: Final = ("Stable", "Empty", "PreparingRebalance", "CompletingRebalance", "Dead")
+TARGETS: Final = ("start", "end", "offset", "shift", "time")
+
+
+class Wanted(NamedTuple):
+    """Which groups a list shows."""
+
+    text: str = ""
+    state: str = ""
+    lag: bool = False
+    page: int = 1
+
+
+class Listed(NamedTuple):
+    """One page of the list; `total` counts all groups."""
+
+    rows: list[dict[str, Any]]
+    page: Page
+    total: int
+
+
+def listed(cluster: Cluster, wanted: Wanted, failures: Failures) -> Listed:
+    """The groups of one page. Raises CommandError."""
+    everything = list_groups(cluster, failures)
+    names = sorted(
+        name
+        for name, group in everything.items()
+        if wanted.text.lower() in name.lower() and wanted.state in ("", state_name(group))
+    )
+    page = Page.of(len(names), wanted.page)
+    found = describe_groups(cluster, names[page.first : page.last], failures)
+    rows = []
+    for name, group in sorted(found.items()):
+        row: dict[str, Any] = {"group": name, "state": state_name(group), "type": type_name(everything[name])}
+        row["members"] = len(group.members)
+        row["coordinator"] = group.coordinator.id if group.coordinator is not None else None
+        row["lag"] = _lag(cluster, name, failures) if wanted.lag else None
+        rows.append(row)
+    return Listed(rows, page, len(everything))
+
+
+def _lag(cluster: Cluster, name: str, failures: Failures) -> int | None:
+    try:
+        return total_lag(offset_rows(cluster, committed(cluster, name), {}))
+    except CommandError as error:
+        failures.add(f"group {name}", error)
+        return None
+
+
+def described(cluster: Cluster, name: str, failures: Failures) -> dict[str, Any]:
+    """The group with its members and offsets, as `group describe` has it. Raises CommandError."""
+    found = describe_groups(cluster, [name], failures)
+    if name not in found:
+        raise no_such_group(name)
+    return describe_row(cluster, name, found[name])
+
+
+def lag(cluster: Cluster, name: str) -> int:
+    """The group's whole lag. Raises CommandError."""
+    return total_lag(offset_rows(cluster, committed(cluster, name), {}))
+
+
+# --- who reads a topic
+
+
+class Readers(NamedTuple):
+    """A row for each group with committed offsets of a topic; `asked` of `total` groups were asked."""
+
+    rows: list[dict[str, Any]]
+    asked: int
+    total: int
+
+
+def readers(cluster: Cluster, name: str, failures: Failures) -> Readers:
+    """The groups that have committed offsets of the topic. Raises CommandError."""
+    topic = find(cluster, name)
+    if len(topic.partitions) > PLACES_MAX:
+        raise usage(f"{name} has more than {PLACES_MAX} partitions", "look at one group: Groups")
+    everything = list_groups(cluster, failures)
+    names = sorted(everything)[:GROUPS_MAX]
+    parts = [TopicPartition(*partition.place) for partition in topic.partitions]
+    futures = {
+        group: cluster.admin.list_consumer_group_offsets(
+            [ConsumerGroupTopicPartitions(group, parts)], **cluster.timeout
+        )[group]
+        for group in names
+    }
+    edges = read_offsets(cluster, topic.partitions)
+    rows = []
+    for group, result, error in cluster.results(futures):
+        if error is not None:
+            failures.add(f"group {group}", error)
+            continue
+        offsets = {(p.topic, p.partition): p.offset for p in result.topic_partitions if not p.error and p.offset >= 0}
+        if offsets:
+            rows.append({"group": group, "state": state_name(everything[group]), **_behind(offsets, edges)})
+    return Readers(rows, len(names), len(everything))
+
+
+def _behind(offsets: Mapping[Place, int], edges: Mapping[Place, Bounds]) -> dict[str, int]:
+    lags = [edges[place].end - offset for place, offset in offsets.items() if place in edges]
+    return {"partitions": len(offsets), "lag": sum(lags)}
+
+
+# --- move
+
+
+def options(to: str, at: str, topics: str) -> SeekOptions:
+    """What the form asks for. Raises CommandError."""
+    if to not in TARGETS:
+        raise usage(f"{to[:50]!r} is no place to move to", f"one of {', '.join(TARGETS)}")
+    text = {"start": "start", "end": "end", "offset": at, "shift": at, "time": f"@{at.removeprefix('@')}"}[to].strip()
+    if to == "offset" and not (text.isascii() and text.isdigit()):
+        raise usage(f"{text[:50]!r} is no offset", "write a number such as 120; a shift is +5 or -5")
+    if to == "shift" and not seek.SHIFT.fullmatch(text):
+        raise usage(f"{text[:50]!r} is no shift", "write +5 or -5")
+    wanted = SeekOptions(text, topics=[topics] if topics.strip() else [])
+    seek.check_options(wanted)
+    return wanted
+
+
+def preview(cluster: Cluster, group: str, wanted: SeekOptions, failures: Failures) -> list[dict[str, Any]]:
+    """From where to where each partition would move. Raises CommandError, also for a group with members."""
+    _require_empty(cluster, group, failures)
+    return seek.preview(cluster, group, wanted, failures)
+
+
+def move(cluster: Cluster, group: str, rows: Sequence[dict[str, Any]], failures: Failures) -> list[dict[str, Any]]:
+    """Commit exactly what a preview showed. Raises CommandError where the group has moved since."""
+    _require_empty(cluster, group, failures)
+    now = committed(cluster, group)
+    for row in rows:
+        if now.get((row["topic"], row["partition"])) != row["from"]:
+            where = f"{row['topic']}-{row['partition']}"
+            raise CommandError(f"{where} was committed since the preview", "look at the preview again")
+    moved = [{**row, "status": "stays", "error": None} for row in rows]
+    seek.commit(cluster, group, moved, failures)
+    return moved
+
+
+def _require_empty(cluster: Cluster, group: str, failures: Failures) -> None:
+    try:
+        seek.require_empty(cluster, group, failures)
+    except SystemExit:
+        raise no_such_group(group) from None

@@ -1,0 +1,163 @@
+"""Topics: the list, and one topic with its partitions, settings and consumers.
+
+The list is one Metadata request. Offsets are asked only for the topics of the page that is shown, and for PLACES_MAX
+partitions at most: a page with more shows no sizes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+from confluent_kafka.admin import ConfigResource
+
+from kpybroker.client.actions.partitions import Partition, Topic, bounds, known
+from kpybroker.client.actions.resources import config_rows
+from kpybroker.client.actions.topics import Offsets, list_row, partition_row
+from kpybroker.client.connect.admin import Cluster
+from kpybroker.client.connect.errors import FIXES, CommandError, Failures
+from kpybroker.client.show.cells import Row
+from kpybroker.config.docs.lookup import topic_doc
+from kpybroker.config.topic import TOPIC_KEYS
+from kpybroker.console.queries.pages import Page
+
+PLACES_MAX: Final = 2000
+
+
+class Wanted(NamedTuple):
+    """Which topics a list shows: a part of their name, internal ones or not, only those with a problem."""
+
+    text: str = ""
+    internal: bool = False
+    problems: bool = False
+    page: int = 1
+
+
+class Listed(NamedTuple):
+    """A page of the list. `leaders` counts the partitions that each broker leads."""
+
+    rows: list[dict[str, Any]]
+    page: Page
+    topics: int
+    partitions: int
+    under_replicated: int
+    leaderless: int
+    leaders: list[tuple[int, int]]
+
+
+def listed(cluster: Cluster, wanted: Wanted) -> Listed:
+    """The topics of one page, with what is true of all of them. Raises CommandError."""
+    metadata = cluster.metadata()
+    everything = all_topics(metadata)
+    chosen = [topic for topic in everything if _is_wanted(topic, wanted)]
+    page = Page.of(len(chosen), wanted.page)
+    shown = chosen[page.first : page.last]
+    offsets = read_offsets(cluster, [p for topic in shown for p in topic.partitions])
+    partitions = [partition for topic in everything for partition in topic.partitions]
+    leaders = Counter(partition.leader for partition in partitions if partition.leader is not None)
+    return Listed(
+        [{**list_row(topic, offsets), "end": end_of(topic, offsets)} for topic in shown],
+        page,
+        len(everything),
+        len(partitions),
+        sum(len(partition.isr) < len(partition.replicas) for partition in partitions),
+        sum(partition.leader is None for partition in partitions),
+        sorted((broker, leaders[broker]) for broker in metadata.brokers),
+    )
+
+
+def _is_wanted(topic: Topic, wanted: Wanted) -> bool:
+    if wanted.text.lower() not in topic.name.lower() or (topic.is_internal and not wanted.internal):
+        return False
+    return not wanted.problems or any(p.leader is None or len(p.isr) < len(p.replicas) for p in topic.partitions)
+
+
+def all_topics(metadata: Any) -> list[Topic]:
+    """Every topic, by name; `is_internal` by the name, since Metadata of librdkafka does not say."""
+    return [
+        Topic(name, None, name.startswith("__"), [_partition(name, one) for _, one in sorted(found.partitions.items())])
+        for name, found in sorted(metadata.topics.items())
+    ]
+
+
+def _partition(topic: str, found: Any) -> Partition:
+    leader = None if found.leader < 0 else found.leader
+    return Partition(topic, found.id, leader, list(found.replicas), list(found.isrs))
+
+
+def read_offsets(cluster: Cluster, partitions: Sequence[Partition]) -> Offsets:
+    """First and end offset of those with a leader; none if they are more than PLACES_MAX."""
+    places = [partition.place for partition in partitions if partition.leader is not None]
+    return known(bounds(cluster, places)) if len(places) <= PLACES_MAX else {}
+
+
+def end_of(topic: Topic, offsets: Offsets) -> int | None:
+    """The sum of the end offsets, whose growth is the topic's rate; None if one is unknown."""
+    ends = [offsets[p.place].end for p in topic.partitions if p.place in offsets]
+    return sum(ends) if len(ends) == len(topic.partitions) else None
+
+
+class Described(NamedTuple):
+    """One topic, with one page of its partitions."""
+
+    head: dict[str, Any]
+    partitions: list[Row]
+    page: Page
+    leaders: list[tuple[int, int]]
+
+
+def described(cluster: Cluster, name: str, page_number: int) -> Described:
+    """A topic. Raises CommandError if it does not exist."""
+    topic = find(cluster, name)
+    page = Page.of(len(topic.partitions), page_number)
+    shown = topic.partitions[page.first : page.last]
+    is_small = len(topic.partitions) <= PLACES_MAX
+    offsets = read_offsets(cluster, topic.partitions if is_small else shown)
+    leaders = Counter(p.leader for p in topic.partitions if p.leader is not None)
+    brokers = sorted({broker for p in topic.partitions for broker in p.replicas})
+    return Described(
+        {**list_row(topic, offsets), "end": end_of(topic, offsets)},
+        [{**partition_row(p, offsets), "preferred": p.leader == p.replicas[0]} for p in shown],
+        page,
+        [(broker, leaders[broker]) for broker in brokers],
+    )
+
+
+def find(cluster: Cluster, name: str) -> Topic:
+    """A topic without creating it. Raises CommandError if it does not exist."""
+    for topic in all_topics(cluster.metadata()):
+        if topic.name == name:
+            return topic
+    raise CommandError(f"there is no topic {name}", FIXES["UNKNOWN_TOPIC_OR_PARTITION"])
+
+
+def settings(cluster: Cluster, name: str, failures: Failures) -> list[Row]:
+    """The topic's settings with their source and meaning; those that were set for it first."""
+    resource = ConfigResource(ConfigResource.Type.TOPIC, name)
+    rows: list[Row] = []
+    for _, entries, error in cluster.results(cluster.admin.describe_configs([resource], **cluster.timeout)):
+        if error is not None:
+            failures.add(f"settings of topic {name}", error)
+        else:
+            rows = config_rows(entries.values(), True)
+    return sorted(
+        ({**row, "meaning": meaning(str(row["key"]))} for row in rows), key=lambda row: row["source"] != "topic"
+    )
+
+
+def meaning(key: str) -> str:
+    """A sentence on a topic's key; empty for one that we do not know."""
+    return (topic_doc(key) if key in TOPIC_KEYS else None) or ""
+
+
+def places(topic: Topic, numbers: Iterable[int] = ()) -> list[tuple[str, int]]:
+    """Partitions with a leader: those of `numbers`, or all."""
+    wanted = set(numbers)
+    return [p.place for p in topic.partitions if p.leader is not None and (not wanted or p.number in wanted)]
+
+
+def end_offset(cluster: Cluster, name: str) -> int | None:
+    """The sum of the end offsets; None if one is unknown."""
+    topic = find(cluster, name)
+    return end_of(topic, read_offsets(cluster, topic.partitions))

@@ -1,0 +1,72 @@
+"""Runs the console until it is stopped: uvicorn on a socket that is bound here, so that a taken port is two lines.
+
+uvicorn rather than hypercorn: confluent-kafka's calls block, so queries run in threads on any event loop, and uvicorn
+needs click and h11 only, which kpybroker has already.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import socket
+import sys
+from typing import Final
+
+import uvicorn
+
+from kpybroker.client.connect.admin import Cluster
+from kpybroker.client.connect.errors import CommandError, usage
+from kpybroker.console.app import make_app
+from kpybroker.console.options import LOOPBACK, ConsoleOptions
+
+EXIT_BIND: Final = 5
+START_S_MAX: Final = 5.0
+STOP_S_MAX: Final = 2
+
+
+def serve(options: ConsoleOptions) -> int:
+    """Serve until Ctrl-C or SIGTERM; the exit code. Raises CommandError where it cannot begin."""
+    check(options)
+    with bound(options.host, options.port) as listener:
+        Cluster(options.settings._replace(timeout_s=min(options.settings.timeout_s, START_S_MAX))).metadata()
+        host, port = listener.getsockname()[:2]
+        config = uvicorn.Config(
+            make_app(options),
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            server_header=False,
+            timeout_graceful_shutdown=STOP_S_MAX,
+            h11_max_incomplete_event_size=64 * 1024,
+        )
+        logging.getLogger("uvicorn").setLevel(logging.WARNING)
+        name = f"[{host}]" if ":" in host else host
+        sys.stdout.write(f"kpybroker console ready at http://{name}:{port}/\n")
+        sys.stdout.flush()
+        uvicorn.Server(config).run(sockets=[listener])
+    return 0
+
+
+def check(options: ConsoleOptions) -> None:
+    """Raises CommandError for options that would leave messages open to a network."""
+    if options.host not in LOOPBACK and not options.has_login:
+        raise usage(
+            f"--host {options.host} would serve the console to others without a login",
+            "add --password-file FILE, or --user-header NAME behind a proxy that logs users in",
+        )
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """A listening socket. Raises CommandError with exit code 5."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family)
+    try:
+        if sys.platform != "win32":
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen()
+    except OSError as error:
+        listener.close()
+        fix = "choose another port: --port" if error.errno in (errno.EADDRINUSE, errno.EACCES) else "check --host"
+        raise CommandError(f"cannot listen on {host}:{port}: {error.strerror or error}", fix, EXIT_BIND) from None
+    return listener

@@ -1,0 +1,82 @@
+// Charts: each element with data-chart names a path that returns [times, values] and is asked every two seconds while
+// the page is visible. Following: a button with data-follow names a stream of table rows. The rest works without this.
+"use strict";
+(() => {
+  const EVERY_MS = 2000;
+  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+  function options(element) {
+    const axis = () => ({ stroke: colour("--faint"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line") } });
+    return {
+      width: element.clientWidth || 320, height: 200, legend: { show: false }, cursor: { show: false },
+      scales: { y: { range: (_, low, high) => [0, Math.max(1, high * 1.1)] } },
+      axes: [axis(), { ...axis(), size: 64 }],
+      series: [{}, { label: element.dataset.unit || "", stroke: colour("--link"), width: 2, points: { show: true, size: 4 } }],
+    };
+  }
+
+  async function draw(element, state) {
+    if (document.hidden) return;
+    try {
+      const response = await fetch(element.dataset.chart, { headers: { Accept: "application/json" } });
+      if (!response.ok) return;
+      const data = await response.json();
+      if (data[0].length < 2) return;
+      if (state.plot) state.plot.setData(data);
+      else state.plot = new uPlot(options(element), data, element);
+      element.dataset.drawn = "yes";
+    } catch (_) { /* the page's own text says when the cluster is away */ }
+  }
+
+  for (const element of document.querySelectorAll("[data-chart]")) {
+    const state = {};
+    draw(element, state);
+    setInterval(() => draw(element, state), EVERY_MS);
+    addEventListener("resize", () => state.plot && state.plot.setSize({ width: element.clientWidth, height: 200 }));
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+      if (state.plot) { state.plot.destroy(); state.plot = null; draw(element, state); }
+    });
+  }
+})();
+
+(() => {
+  const ROWS_MAX = 500;
+
+  // Rows are made by the server, which escapes everything in them.
+  function follow(button) {
+    const body = document.getElementById("messages");
+    const summary = document.getElementById("summary");
+    let source = null;
+    let count = 0;
+
+    function stop(text) {
+      if (source) source.close();
+      source = null;
+      button.setAttribute("aria-pressed", "false");
+      button.textContent = "Follow live";
+      summary.textContent = text;
+    }
+
+    function start() {
+      count = 0;
+      source = new EventSource(button.dataset.follow);
+      button.setAttribute("aria-pressed", "true");
+      button.textContent = "Stop following";
+      summary.textContent = "Following: waiting for messages.";
+      source.onopen = () => { summary.textContent = `Following: ${count} new.`; summary.dataset.following = "yes"; };
+      source.addEventListener("message", (event) => {
+        body.insertAdjacentHTML("afterbegin", JSON.parse(event.data));
+        while (body.rows.length > ROWS_MAX) body.lastElementChild.remove();
+        count += 1;
+        summary.textContent = `Following: ${count} new.`;
+      });
+      source.addEventListener("failed", (event) => stop(JSON.parse(event.data)));
+      source.onerror = () => { if (source) summary.textContent = "Connecting again."; };
+    }
+
+    button.hidden = false;
+    button.addEventListener("click", () => (source ? stop("Not following.") : start()));
+  }
+
+  document.querySelectorAll("[data-follow]").forEach(follow);
+})();

@@ -1,0 +1,74 @@
+"""`Console`: what the pages of one process share, and how a page is rendered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+
+from kpybroker.client.connect.errors import hide
+from kpybroker.client.show.cells import moment, shown, size
+from kpybroker.console.options import ConsoleOptions
+from kpybroker.console.queries.samples import Samples
+from kpybroker.console.web.live import Live
+from kpybroker.console.web.sessions import Sessions
+
+NAVIGATION = (
+    ("/", "Cluster"),
+    ("/topics", "Topics"),
+    ("/groups", "Groups"),
+)
+
+
+class Console:
+    """Everything that is not of one request."""
+
+    def __init__(self, options: ConsoleOptions, live: Live | None = None) -> None:
+        self.options = options
+        self.live = Live(options.settings) if live is None else live
+        self.sessions = Sessions(options.password)
+        self.samples = Samples()
+        self.templates = Environment(
+            loader=PackageLoader("kpybroker.console", "templates"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self.templates.filters.update(shown=shown, size=size, moment=moment, count=grouped, hide=hide)
+
+    def text(self, template: str, **context: Any) -> str:
+        """A template that is not a page, filled."""
+        return self.templates.get_template(template).render(**context)
+
+
+def console_of(request: Request) -> Console:
+    """The console that serves the request."""
+    found: Console = request.app.state.console
+    return found
+
+
+def render(request: Request, template: str, *, status: int = 200, **context: Any) -> HTMLResponse:
+    """A page. `title` is needed; `notes` are the items that failed."""
+    console = console_of(request)
+    options = console.options
+    common = {
+        "navigation": NAVIGATION,
+        "path": request.url.path,
+        "url": str(request.url.replace(scheme="", netloc="")),
+        "bootstrap": options.settings.bootstrap,
+        "allow_changes": options.allow_changes,
+        "can_log_out": console.sessions.is_logged_in(request.state.session),
+        "token": console.sessions.token(request.state.session),
+        "notes": None,
+    }
+    return HTMLResponse(console.text(template, **{**common, **context}), status)
+
+
+def grouped(number: int | float | None) -> str:
+    """A number with thin spaces between its thousands."""
+    if number is None:
+        return "-"
+    return f"{number:,}".replace(",", "\u202f") if isinstance(number, int) else f"{number:,.1f}".replace(",", "\u202f")

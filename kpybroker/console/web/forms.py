@@ -1,0 +1,58 @@
+"""Forms: read with a limit, and trusted only with the token of the browser's session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import parse_qsl
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+
+from kpybroker.client.connect.errors import CommandError, usage
+from kpybroker.console.web.context import console_of
+
+FORM_BYTES_MAX: Final = 16 * 1024 * 1024
+FIELDS_MAX: Final = 2000
+
+
+async def read_form(request: Request) -> dict[str, str]:
+    """The fields by name; of a repeated one the last. Raises HTTPException for a form that is not this session's."""
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > FORM_BYTES_MAX:
+            raise HTTPException(413, f"a form of more than {FORM_BYTES_MAX} bytes")
+    try:
+        pairs = parse_qsl(body.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=FIELDS_MAX)
+    except ValueError:
+        raise HTTPException(400, "a form that cannot be read") from None
+    form = dict(pairs)
+    if not console_of(request).sessions.is_token(request.state.session, form.pop("token", None)):
+        raise HTTPException(403, "this form is from another session: load the page again")
+    return form
+
+
+async def read_change(request: Request) -> dict[str, str]:
+    """The fields of a form that changes the cluster. Raises HTTPException without --allow-changes."""
+    form = await read_form(request)
+    if not console_of(request).options.allow_changes:
+        raise HTTPException(403, "this console is read-only; --allow-changes lets it change the cluster")
+    return form
+
+
+def whole_number(fields: Mapping[str, str], name: str, default: int, low: int, high: int) -> int:
+    """A field as a number within bounds. Raises CommandError."""
+    text = fields.get(name, "").strip()
+    if not text:
+        return default
+    if not text.lstrip("-").isdecimal() or not text.isascii() or len(text) > 20:
+        raise usage(f"{name} is not a whole number: {text[:50]!r}", f"write one from {low} to {high}")
+    if not low <= int(text) <= high:
+        raise usage(f"{name} is {text}", f"write a number from {low} to {high}")
+    return int(text)
+
+
+def is_bad_input(error: CommandError) -> bool:
+    """Whether the reader's input is the cause."""
+    return error.exit_code == 2

@@ -1,0 +1,101 @@
+"""`Live`: the connection that all pages share, and the bounds of what one page may ask.
+
+Queries run in threads. One that takes longer than PAGE_S_MAX is given up by its page, and at most WORKING_MAX run at
+once, those that were given up included. After a failure the next page begins with a new client, so that it finds the
+cluster at once when it is back.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+import anyio
+from anyio import to_thread
+
+from kpybroker.client.connect.admin import Cluster
+from kpybroker.client.connect.errors import FIXES, CommandError, Failures, hide
+from kpybroker.client.connect.settings import Settings
+
+REQUEST_S_MAX: Final = 4.0
+"""How long one request may take."""
+PAGE_S_MAX: Final = 10.0
+WORKING_MAX: Final = 32
+
+T = TypeVar("T")
+
+
+class Notes(Failures):
+    """The items that failed, for the page instead of standard error."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.items: list[dict[str, str]] = []
+
+    def add(self, item: str, error: CommandError) -> dict[str, str]:
+        """Keep one for the page, and return it as a row's `error`."""
+        self.count += 1
+        self.items.append({"item": item, "cause": hide(error.cause), "fix": error.fix})
+        return {"cause": hide(error.cause), "fix": error.fix}
+
+    def exit_code(self) -> int:
+        """1 if any item failed; prints nothing."""
+        return int(bool(self.count))
+
+
+class Live:
+    """Runs queries against the cluster that `settings` name. Nothing is sent before the first one."""
+
+    def __init__(self, settings: Settings, page_s_max: float = PAGE_S_MAX) -> None:
+        self.settings = settings._replace(timeout_s=min(settings.timeout_s, REQUEST_S_MAX))
+        self._page_s_max = page_s_max
+        self._lock = threading.Lock()
+        self._cluster: Cluster | None = None
+        self._working = threading.BoundedSemaphore(WORKING_MAX)
+        self._limiter = anyio.CapacityLimiter(WORKING_MAX)
+
+    async def ask(self, query: Callable[[Cluster, Notes], T]) -> tuple[T, Notes]:
+        """What the query returns, and the items that failed. Raises CommandError."""
+        notes = Notes()
+        return await self.run(lambda: self._query(query, notes)), notes
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """The result of work in a thread, which must end by itself. Raises CommandError if it takes too long."""
+        if not self._working.acquire(blocking=False):
+            raise CommandError("too many pages wait for the cluster", "load the page again in a few seconds")
+        try:
+            with anyio.fail_after(self._page_s_max):
+                return await to_thread.run_sync(
+                    lambda: self._released(work), abandon_on_cancel=True, limiter=self._limiter
+                )
+        except TimeoutError:
+            self._drop(self._cluster)
+            raise CommandError(
+                f"the cluster did not respond within {self._page_s_max:g} seconds", FIXES["_TRANSPORT"]
+            ) from None
+
+    def _released(self, work: Callable[[], T]) -> T:
+        try:
+            return work()
+        finally:
+            self._working.release()
+
+    def _query(self, query: Callable[[Cluster, Notes], T], notes: Notes) -> T:
+        cluster = self._current()
+        try:
+            return query(cluster, notes)
+        except CommandError:
+            self._drop(cluster)
+            raise
+
+    def _current(self) -> Cluster:
+        with self._lock:
+            if self._cluster is None:
+                self._cluster = Cluster(self.settings)
+            return self._cluster
+
+    def _drop(self, cluster: Cluster | None) -> None:
+        with self._lock:
+            if self._cluster is cluster:
+                self._cluster = None

@@ -1,0 +1,78 @@
+"""Who may see the pages: sessions after a login with the password, and the tokens that forms carry against CSRF.
+
+Sessions live in memory: a restart of the console ends them. Without a login every browser has a session too, for its
+tokens only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Final
+
+COOKIE: Final = "kpybroker_console"
+SESSION_S_MAX: Final = 12 * 3600.0
+SESSIONS_MAX: Final = 1000
+FAILURES_MAX: Final = 10
+FAILURE_S: Final = 60.0
+"""So many wrong passwords are accepted in so many seconds; then logins are refused until some have aged."""
+
+
+class Sessions:
+    """`now` is a monotonic clock in seconds."""
+
+    def __init__(self, password: str | None, now: Callable[[], float] = time.monotonic) -> None:
+        self._password = None if password is None else password.encode()
+        self._now = now
+        self._key = secrets.token_bytes(32)
+        self._lock = threading.Lock()
+        self._ends: OrderedDict[str, float] = OrderedDict()
+        self._failures: list[float] = []
+
+    def new_id(self) -> str:
+        """An identifier for a browser that has none."""
+        return secrets.token_urlsafe(32)
+
+    def log_in(self, password: str) -> str | None:
+        """The id of a new session; None for a wrong password."""
+        if self._password is None or not hmac.compare_digest(password.encode(), self._password):
+            with self._lock:
+                self._failures.append(self._now())
+            return None
+        session = self.new_id()
+        with self._lock:
+            self._ends[session] = self._now() + SESSION_S_MAX
+            while len(self._ends) > SESSIONS_MAX:
+                self._ends.popitem(last=False)
+        return session
+
+    def is_throttled(self) -> bool:
+        """Whether too many passwords were wrong lately."""
+        with self._lock:
+            since = self._now() - FAILURE_S
+            self._failures = [at for at in self._failures if at > since][-FAILURES_MAX:]
+            return len(self._failures) >= FAILURES_MAX
+
+    def is_logged_in(self, session: str | None) -> bool:
+        """Whether the session exists and has not ended."""
+        with self._lock:
+            end = self._ends.get(session or "")
+            return end is not None and self._now() < end
+
+    def log_out(self, session: str | None) -> None:
+        """End the session."""
+        with self._lock:
+            self._ends.pop(session or "", None)
+
+    def token(self, session: str) -> str:
+        """What forms of this session carry."""
+        return hmac.new(self._key, session.encode(), hashlib.sha256).hexdigest()
+
+    def is_token(self, session: str | None, token: str | None) -> bool:
+        """Whether a form is of this session."""
+        return bool(session and token) and hmac.compare_digest(self.token(session or ""), token or "")

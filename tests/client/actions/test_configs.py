@@ -1,0 +1,74 @@
+"""`config list|describe|get|set|unset` against a broker."""
+
+from __future__ import annotations
+
+import pytest
+
+from kpybroker.client.actions.resources import Change, parse_changes
+from kpybroker.client.connect.errors import CommandError
+from tests.client.conftest import Run
+
+
+def test_a_topics_setting_is_set_read_and_unset(run: Run, name: str) -> None:
+    run("topic", "create", name)
+    done = run("config", "set", "topic", name, "retention.ms=5000", "cleanup.policy=compact")
+    assert [line.split() for line in done.lines[1:]] == [
+        [name, "retention.ms", "5000", "set"],
+        [name, "cleanup.policy", "compact", "set"],
+    ]
+    assert run("config", "get", "topic", name, "retention.ms").out == b"5000\n"
+    assert run("config", "get", "topics", name, "retention.ms", "segment.ms").lines[1:] == [
+        "retention.ms  5000       topic",
+        "segment.ms    604800000  default",
+    ]
+    assert {"NAME": name, "KEY": "retention.ms", "VALUE": "5000", "SOURCE": "topic"} in run(
+        "config", "list", "topic"
+    ).table
+    assert run("config", "unset", "topic", name, "retention.ms").code == 0
+    assert run("config", "get", "topic", name, "retention.ms").out == b"604800000\n"
+    assert run("config", "describe", "topic", name).lines[1:] == ["cleanup.policy  compact  topic"]
+    (row,) = run("config", "describe", "topic", name, "--all", "--format", "json").json
+    assert (row["type"], row["name"], len(row["configs"]) > 20) == ("topic", name, True)
+
+
+def test_a_brokers_setting_and_that_of_all_brokers(run: Run) -> None:
+    assert run("config", "set", "broker", "0", "log.cleaner.threads=2").code == 0
+    assert run("config", "set", "broker", "default", "message.max.bytes=2000000").code == 0
+    rows = run("config", "list", "broker").table
+    assert rows == [
+        {"NAME": "0", "KEY": "log.cleaner.threads", "VALUE": "2", "SOURCE": "broker"},
+        {"NAME": "default", "KEY": "message.max.bytes", "VALUE": "2000000", "SOURCE": "cluster-default"},
+    ]
+    assert run("config", "get", "broker", "0", "message.max.bytes").out == b"2000000\n"
+    assert "message.max.bytes" in run("config", "describe", "broker", "default").text
+    assert run("config", "unset", "broker", "0", "log.cleaner.threads").code == 0
+    assert run("config", "unset", "broker", "default", "message.max.bytes").code == 0
+    assert run("config", "list", "broker").err == "nothing is set for a broker\n"
+
+
+def test_failures_are_named(run: Run, name: str) -> None:
+    run("topic", "create", name)
+    bad = run("config", "set", "topic", name, "retention.ms=x", "cleanup.policy=compact", "--format", "json")
+    assert bad.code == 1
+    assert {row["status"] for row in bad.json} == {"failed"}
+    assert run("config", "get", "topic", name, "cleanup.policy").out == b"delete\n"
+    assert "has no key nope" in run("config", "get", "topic", name, "nope").err
+    assert run("config", "describe", "topic", f"{name}-none").code == 1
+    missing = run("config", "describe", "broker", "0", "77")
+    assert (missing.code, "the cluster has no broker 77" in missing.err) == (1, True)
+    assert "no broker 77" in run("config", "set", "broker", "77", "log.cleaner.threads=2").err
+    assert run("config", "set", "broker", "x", "a=1").code == 2
+    assert run("config", "set", "broker", "default", "listeners=x").code == 1
+    assert run("config", "get", "nonsense", "x", "y").code == 2
+
+
+def test_changes_are_parsed() -> None:
+    assert parse_changes(["a=1=2"], ["b"], ["c=3"], ["d="]) == [
+        Change("set", "a", "1=2"),
+        Change("append", "c", "3"),
+        Change("subtract", "d", ""),
+        Change("delete", "b"),
+    ]
+    for bad in (["=1"], ["a"]):
+        with pytest.raises(CommandError):
+            parse_changes(bad)

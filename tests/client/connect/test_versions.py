@@ -1,0 +1,31 @@
+"""Which Kafka a broker looks like."""
+
+from __future__ import annotations
+
+import pytest
+from kafka.protocol.broker_version_data import BROKER_API_VERSIONS
+
+from kpybroker.broker.requests.served import SERVED
+from kpybroker.client.connect.versions import MARKERS, is_controller_only, looks_like
+
+RECORDED = {version: ranges for version, ranges in BROKER_API_VERSIONS.items() if version >= (0, 10, 0)}
+"""kafka-python's records of what brokers of each release answered."""
+
+
+@pytest.mark.parametrize("version", RECORDED, ids=str)
+def test_every_release_is_recognized_by_what_it_served(version: tuple[int, ...]) -> None:
+    release = ".".join(map(str, version))
+    assert looks_like(RECORDED[version]) == release
+
+
+def test_every_marker_is_a_release_that_is_recorded() -> None:
+    assert {release for release, _, _ in MARKERS} <= {".".join(map(str, version)) for version in RECORDED}
+
+
+def test_this_broker_looks_like_what_it_is() -> None:
+    assert looks_like({int(key): versions for key, versions in SERVED.items()}) == "3.9"
+
+
+def test_a_controllers_listener_has_votes_and_no_produce() -> None:
+    assert is_controller_only({18: (0, 4), 52: (0, 1)})
+    assert not is_controller_only(RECORDED[3, 9])

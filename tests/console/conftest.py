@@ -1,0 +1,60 @@
+"""A broker that the whole folder shares, and a console for it without a socket."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from kpybroker.client.connect.settings import Settings
+from kpybroker.console.app import make_app
+from kpybroker.console.options import ConsoleOptions
+from kpybroker.testing import Broker
+
+MakeClient = Callable[..., TestClient]
+HERE = "http://127.0.0.1:8080"
+
+
+def settings_for(bootstrap: str) -> Settings:
+    return Settings(bootstrap, {}, 10.0, "the test")
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[Broker]:
+    with Broker(topics={"orders": 3}) as started:
+        started.produce("orders", [(f"k{number}", f'{{"total": {number}}}') for number in range(60)])
+        yield started
+
+
+@pytest.fixture
+def client(broker: Broker) -> Iterator[MakeClient]:
+    """Makes a browser without JavaScript, of a console with the given options."""
+    made: list[TestClient] = []
+
+    def make(**options: Any) -> TestClient:
+        wanted = ConsoleOptions(settings_for(options.pop("bootstrap", broker.bootstrap_servers)), **options)
+        made.append(TestClient(make_app(wanted), base_url=HERE, follow_redirects=False))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+@pytest.fixture(scope="session")
+def served(broker: Broker) -> Iterator[str]:
+    """The address of a console as a process, without a slash at its end."""
+    command = [sys.executable, "-m", "kpybroker", "console", "--port", "0", "-b", broker.bootstrap_servers]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield process.stdout.readline().split()[-1].rstrip("/")
+        process.terminate()
+
+
+def token_of(page: str) -> str:
+    """The token in a page's forms."""
+    return page.split('name="token" value="', 1)[1].split('"', 1)[0]

@@ -1,0 +1,194 @@
+"""Messages: read from a position, filtered, downloaded, produced."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import uuid
+from urllib.parse import urlencode
+
+import pytest
+
+from kpybroker.console.pages import messages as pages
+from kpybroker.console.queries import messages
+from kpybroker.testing import Broker, Record
+from tests.console.conftest import MakeClient, token_of
+
+PLACE = re.compile(r">(\d+) · (\d+)</a>")
+
+
+def as_bytes(data: str | bytes | None) -> bytes | None:
+    return data.encode() if isinstance(data, str) else data
+
+
+def record(
+    value: str | bytes | None,
+    key: str | bytes | None = None,
+    partition: int = 0,
+    at_ms: int = 10**12,
+    header: tuple[str, str] = ("h", ""),
+) -> Record:
+    """A record to produce."""
+    return Record("", partition, -1, at_ms, as_bytes(key), as_bytes(value), ((header[0], header[1].encode()),))
+
+
+def places(page: str) -> list[tuple[int, int]]:
+    return [(int(partition), int(offset)) for partition, offset in PLACE.findall(page)]
+
+
+@pytest.fixture
+def topic(broker: Broker) -> str:
+    """Two partitions with five records each, the value of which is their number."""
+    name = f"t-{uuid.uuid4().hex[:8]}"
+    broker.create_topic(name, 2)
+    broker.produce(
+        name,
+        [record(f'{{"n": {n}}}', f"k{n}", n % 2, 10**12 + n, ("h", str(n))) for n in range(10)],
+    )
+    return name
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ({}, [(1, 4), (0, 4), (1, 3), (0, 3), (1, 2), (0, 2), (1, 1), (0, 1), (1, 0), (0, 0)]),
+        ({"limit": "2"}, [(1, 4), (0, 4)]),
+        ({"start": "oldest", "limit": "2", "partitions": "0"}, [(0, 0), (0, 1)]),
+        ({"start": "offset", "at": "3", "partitions": "1"}, [(1, 3), (1, 4)]),
+        ({"start": "offset", "at": "-1"}, [(0, 4), (1, 4)]),
+        ({"start": "time", "at": str(10**12 + 7)}, [(1, 3), (0, 4), (1, 4)]),
+        ({"key": "k7"}, [(1, 3)]),
+        ({"value": '"n": 8'}, [(0, 4)]),
+        ({"header": "h=9"}, [(1, 4)]),
+        ({"path": "@.n < 2"}, [(1, 0), (0, 0)]),
+        ({"start": "oldest", "path": "@.n < 2"}, [(0, 0), (1, 0)]),
+    ],
+)
+def test_reading(client: MakeClient, topic: str, query: dict[str, str], expected: list[tuple[int, int]]) -> None:
+    page = client().get(f"/topics/{topic}/messages?{urlencode(query)}")
+    assert page.status_code == 200
+    assert places(page.text) == expected
+
+
+def test_next_goes_on_without_a_gap_or_a_repetition(client: MakeClient, topic: str) -> None:
+    browser = client()
+    seen: list[tuple[int, int]] = []
+    target = "?start=oldest&limit=3"
+    while True:
+        page = browser.get(f"/topics/{topic}/messages{target}").text
+        seen += places(page)
+        onward = re.search(r'rel="next" href="([^"]+)"', page)
+        if onward is None:
+            break
+        target = onward[1].replace("&amp;", "&")
+    assert sorted(seen) == [(partition, offset) for partition in (0, 1) for offset in range(5)]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "start=x",
+        "limit=0",
+        "limit=201",
+        "start=offset&at=x",
+        "start=time&at=x",
+        "partitions=9",
+        "partitions=x",
+        "cursor=x",
+        "as=x",
+        "path=%24[",
+    ],
+)
+def test_a_bad_query_is_an_error_of_the_reader(client: MakeClient, topic: str, query: str) -> None:
+    assert client().get(f"/topics/{topic}/messages?{query}").status_code == 400
+
+
+def test_hostile_bytes_are_text(client: MakeClient, broker: Broker) -> None:
+    name = f"hostile-{uuid.uuid4().hex[:8]}"
+    broker.create_topic(name, 1)
+    evil = "<script>alert(1)</script>"
+    records = [
+        record(evil, evil, header=(evil, evil)),
+        record(b"\xff\xfe\x00", b"\x00\x1b"),
+        record(b"x" * 900_000 + b"</td><script>", None),
+        record(None, "tombstone"),
+    ]
+    broker.produce(name, records)
+    browser = client()
+    page = browser.get(f"/topics/{name}/messages").text
+    assert len(places(page)) == 4
+    pages_ = [page, *(browser.get(f"/topics/{name}/messages/0/{offset}").text for offset in range(4))]
+    for text in pages_:
+        assert "<script>" not in text
+        assert "\x00" not in text
+        assert "\x1b" not in text
+    assert len(page) < 20_000
+    assert browser.get(f"/topics/{name}/messages/0/2/raw").content == b"x" * 900_000 + b"</td><script>"
+    assert browser.get(f"/topics/{name}/messages/0/1/raw").headers["content-type"] == "application/octet-stream"
+
+
+def test_one_read_is_bounded(client: MakeClient, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(messages, "SCANNED_MAX", 4)
+    monkeypatch.setattr(messages, "BATCH", 1)
+    page = client().get(f"/topics/{topic}/messages?start=oldest&key=none&limit=1").text
+    assert "0 shown, 4 read. The page stopped at a limit" in page
+    monkeypatch.setattr(messages, "PLACES_MAX", 1)
+    assert client().get(f"/topics/{topic}/messages").status_code == 400
+
+
+def test_an_offset_without_a_record(client: MakeClient, topic: str) -> None:
+    for offset in ("5", "99999999"):
+        assert "has no record at offset" in client().get(f"/topics/{topic}/messages/0/{offset}").text
+
+
+def test_downloads_have_what_the_filters_accept(client: MakeClient, topic: str) -> None:
+    browser = client()
+    lines = browser.get(f"/topics/{topic}/download.jsonl?start=oldest&path=%40.n+%3E+6")
+    assert "attachment" in lines.headers["content-disposition"]
+    assert sorted(json.loads(line)["key"] for line in lines.text.splitlines()) == ["k7", "k8", "k9"]
+    rows = list(csv.reader(io.StringIO(browser.get(f"/topics/{topic}/download.csv?start=oldest").text)))
+    assert rows[0] == ["partition", "offset", "timestamp", "key", "value", "headers"]
+    assert len(rows) == 11
+    assert browser.get(f"/topics/{topic}/download.exe").status_code == 400
+
+
+def test_no_cell_is_a_formula() -> None:
+    assert [pages._cell(text) for text in ("=1+1", "+1", "@x", "a=1")] == ["'=1+1", "'+1", "'@x", "a=1"]
+
+
+def test_producing_needs_allow_changes(client: MakeClient, topic: str) -> None:
+    browser = client()
+    assert "read-only" in browser.get(f"/topics/{topic}/produce").text
+    token = token_of(client(password="x").get("/login").text)
+    assert browser.post(f"/topics/{topic}/produce", data={"token": token, "value": "x"}).status_code == 403
+
+
+def test_a_message_is_produced_and_copied(client: MakeClient, broker: Broker, topic: str) -> None:
+    browser = client(allow_changes=True)
+    form = browser.get(f"/topics/{topic}/produce").text
+    fields = {"token": token_of(form), "key": "a", "value": "<b>é", "headers": "x=1\ny", "partition": "1"}
+    done = browser.post(f"/topics/{topic}/produce", data=fields)
+    assert done.headers["location"] == f"/topics/{topic}/messages/1/5"
+    assert "&lt;b&gt;é" in browser.get(done.headers["location"]).text
+    assert "&lt;b&gt;é" in browser.get(f"/topics/{topic}/produce?like=1.5").text
+    browser.post(f"/topics/{topic}/produce", data={**fields, "key_null": "1", "value_null": "1"})
+    last = broker.records(topic, partition=1)[-1]
+    assert (last.key, last.value) == (None, None)
+
+
+@pytest.mark.parametrize("wrong", [{"partition": "7"}, {"partition": "x"}, {"headers": "=x"}])
+def test_a_bad_message_keeps_what_was_typed(client: MakeClient, topic: str, wrong: dict[str, str]) -> None:
+    browser = client(allow_changes=True)
+    fields = {"token": token_of(browser.get(f"/topics/{topic}/produce").text), "value": "typed", **wrong}
+    answer = browser.post(f"/topics/{topic}/produce", data=fields)
+    assert answer.status_code == 400
+    assert "typed" in answer.text
+    assert "fix: " in answer.text
+
+
+def test_a_cluster_that_is_away_is_said_within_the_bound(client: MakeClient) -> None:
+    browser = client(bootstrap="127.0.0.1:1")
+    for path in ("messages", "messages/0/0", "follow", "download.jsonl"):
+        assert browser.get(f"/topics/orders/{path}").status_code == 503

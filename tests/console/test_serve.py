@@ -1,0 +1,70 @@
+"""`kpybroker console` as a process: the ready line, and two lines for what prevents it."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+
+import pytest
+
+from kpybroker.client.connect.errors import CommandError
+from kpybroker.console import serve
+from kpybroker.console.options import ConsoleOptions
+from kpybroker.testing import Broker
+from tests.console.conftest import settings_for
+from tests.support.command_line import invoke
+
+COMMAND = [sys.executable, "-m", "kpybroker", "console", "--port", "0"]
+
+
+def test_it_serves_until_it_is_stopped(broker: Broker) -> None:
+    with subprocess.Popen([*COMMAND, "-b", broker.bootstrap_servers], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        ready = process.stdout.readline()
+        assert ready.startswith("kpybroker console ready at http://127.0.0.1:")
+        with urllib.request.urlopen(ready.split()[-1] + "topics") as page:
+            assert b"/topics/orders" in page.read()
+        process.send_signal(signal.SIGTERM)
+    assert process.returncode in (0, -signal.SIGTERM)
+
+
+def test_a_taken_port_is_two_lines(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        result = invoke(monkeypatch, "console", "--port", str(port), "-b", broker.bootstrap_servers)
+    assert result.code == 5
+    cause, fix = result.err.splitlines()
+    assert cause.startswith(f"kpybroker: cannot listen on 127.0.0.1:{port}: ")
+    assert fix == "fix: choose another port: --port"
+
+
+def test_a_wrong_bootstrap_server_is_two_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = invoke(monkeypatch, "console", "--port", "0", "-b", "127.0.0.1:1")
+    assert result.code == 1
+    cause, fix = result.err.splitlines()
+    assert cause.startswith("kpybroker: no broker can be reached")
+    assert fix.startswith("fix: start the broker")
+
+
+def test_no_other_host_is_bound_without_a_login() -> None:
+    options = ConsoleOptions(settings_for("127.0.0.1:1"), host="0.0.0.0")
+    with pytest.raises(CommandError) as caught:
+        serve.check(options)
+    assert caught.value.exit_code == 2
+    serve.check(options._replace(password="secret"))
+    serve.check(options._replace(user_header="X-User"))
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\xff", b"\n"])
+def test_a_password_file_must_hold_a_password(
+    content: bytes | None, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path_factory.mktemp("password") / "file"
+    if content is not None:
+        file.write_bytes(content)
+    result = invoke(monkeypatch, "console", "--password-file", str(file))
+    assert result.code == 2
+    assert len(result.err.splitlines()) == 2
