@@ -92,7 +92,8 @@ def under(attack: str | None, of: Side, rate: float, cores: Cores) -> Iterator[l
     if attack is None:
         yield counts
         return
-    command = ["nice", "-n", "19", sys.executable, "-m", "compat_tests.overload.attacks", attack, "127.0.0.1", str(of.port)]
+    command = ["nice", "-n", "19", sys.executable, "-m", "compat_tests.overload.attacks"]
+    command += [attack, "127.0.0.1", str(of.port)]
     command += [str(of.authority.certificate), "--rate", str(rate)]
     with subprocess.Popen(
         pinned(cores.client, command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

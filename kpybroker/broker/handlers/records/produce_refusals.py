@@ -183,13 +183,18 @@ def log_timed_out(
     """One line for a request whose replicas took too long, about the first of its `late` partitions.
 
     `late`: each with the offset that its high watermark did not reach. Followers that are behind are named: their logs
-    show why, in the lines of their fetchers.
+    show why, in the lines of their fetchers. INFO for the first of a connection and topic, DEBUG for all others.
     """
     partition, offset = late[0]
+    is_first = broker.first_times.is_first(context.connection, partition.topic, ErrorCode.REQUEST_TIMED_OUT)
+    level = logging.INFO if is_first else logging.DEBUG
+    if not logger.isEnabledFor(level):
+        return
     leader, others = partition.leader, len(late) - 1
     followers = {} if leader is None else leader.followers
     behind = {node: one.log_end_offset for node, one in followers.items() if one.log_end_offset < offset}
-    logger.info(
+    logger.log(
+        level,
         "[ReplicaManager broker=%d] Produce timed out after %d ms: %s-%d has high watermark %d, the request needs %d; "
         "ISR %s; behind: %s%s",
         broker.node_id,
