@@ -11,7 +11,7 @@ from kpybroker.system import process_usage
 
 
 class ProcessReader:
-    """`process_*`."""
+    """What the system says of it: memory, processor time, files (`process_*`)."""
 
     async def read(self, budget: YieldBudget) -> Sequence[Reading]:
         """Values now."""
