@@ -17,7 +17,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import IO, Any, Final, Protocol
+from typing import IO, Any, Final, NamedTuple, Protocol
 
 IS_PORTABLE: Final = os.environ.get("KPYBROKER_PORTABLE") == "1"
 """Whether only what every system has is used, on Linux too."""
@@ -343,3 +343,59 @@ def private_file(data: bytes) -> Iterator[str]:
         yield f"/proc/self/fd/{descriptor}"
     finally:
         os.close(descriptor)
+
+
+# --- the process
+
+
+class ProcessUsage(NamedTuple):
+    """What the process uses; None for what the system does not say."""
+
+    cpu_s: float
+    resident_bytes: int | None = None
+    virtual_bytes: int | None = None
+    open_fds: int | None = None
+    max_fds: int | None = None
+    start_time_s: float | None = None
+
+
+_PROC: Final = "/proc/self" if sys.platform == "linux" and not IS_PORTABLE else ""
+
+
+def process_usage() -> ProcessUsage:
+    """Of this process, now."""
+    usage = ProcessUsage(time.process_time(), max_fds=descriptors_max())
+    if not _PROC:
+        return usage
+    with suppress(OSError, ValueError, IndexError):
+        with open(f"{_PROC}/statm", encoding="ascii") as file:
+            virtual, resident = file.read().split()[:2]
+        page_bytes = os.sysconf("SC_PAGE_SIZE")
+        usage = usage._replace(
+            virtual_bytes=int(virtual) * page_bytes,
+            resident_bytes=int(resident) * page_bytes,
+            open_fds=len(os.listdir(f"{_PROC}/fd")),
+            start_time_s=_start_time_s(),
+        )
+    return usage
+
+
+def _start_time_s() -> float:
+    """Since the epoch: the time of the boot, and the ticks from there to the start."""
+    with open(f"{_PROC}/stat", encoding="utf-8") as file:
+        ticks = int(file.read().rpartition(")")[2].split()[19])
+    with open("/proc/stat", encoding="ascii") as file:
+        boot_s = next(int(line.split()[1]) for line in file if line.startswith("btime"))
+    return boot_s + ticks / os.sysconf("SC_CLK_TCK")
+
+
+def disk_bytes() -> tuple[int | None, int | None]:
+    """What this process has read from and written to disks; None where the system does not say, or not to us."""
+    if not _PROC:
+        return None, None
+    try:
+        with open(f"{_PROC}/io", encoding="ascii") as file:
+            found = dict(line.split(": ") for line in file.read().splitlines())
+        return int(found["read_bytes"]), int(found["write_bytes"])
+    except (OSError, ValueError, KeyError):
+        return None, None

@@ -11,6 +11,8 @@
 `{exit-codes}`            the table of exit codes
 `{control-methods}`       every method of the control channel
 `{fault-fields} PART`      the fields of a fault rule: match, act, options or trigger
+`{metric-tables}`         every metric, by area
+`{metrics-absent} NAMES`  what Kafka or a dashboard has and the broker has not: NAMES or MBEANS
 `{fault-names}`           what a rule can name about the requests of each API
 """
 
@@ -214,6 +216,40 @@ class FaultFields(Generated):
             yield f"| `{name}` | {field.shape} | {field.doc} |"
 
 
+class MetricTables(Generated):
+    """Every family of metrics."""
+
+    required_arguments = 0
+
+    def markdown(self) -> Iterator[str]:
+        """A heading and a table for each area."""
+        from kpybroker.metrics.spelling import Spelling, spell
+        from kpybroker.metrics.tables.registry import AREAS
+
+        for area, families in AREAS.items():
+            yield from ["", f"### {area}", "", "| metric | unit | meaning | worry when |", "|---|---|---|---|"]
+            for family in families:
+                spellings = dict.fromkeys(spell(family, spelling).name for spelling in Spelling)
+                names = "<br>".join(f"`{name}`" for name in spellings)
+                attribute = f", attribute `{family.attribute}`" if family.attribute else ""
+                mbean = "" if family.fixed else f"<br>of `{family.object_name()}`{attribute}"
+                labels = "" if not family.fixed or not family.tags else f"<br>labels {', '.join(family.tags)}"
+                yield f"| {names}{mbean}{labels} | {family.unit} | {family.meaning} | {family.worry} |"
+
+
+class MetricsAbsent(Generated):
+    """What is left out, with its reason."""
+
+    def markdown(self) -> Iterator[str]:
+        """A table by name."""
+        from kpybroker.metrics.tables import absent
+
+        yield "| name | why it is not here |"
+        yield "|---|---|"
+        for name, reason in getattr(absent, self.arguments[0]).items():
+            yield f"| `{cell(name)}` | {reason} |"
+
+
 class FaultNames(Generated):
     """What a fault rule can name, by API."""
 
@@ -305,6 +341,8 @@ def setup(app: Any) -> dict[str, bool]:
         "control-methods": ControlMethods,
         "fault-fields": FaultFields,
         "fault-names": FaultNames,
+        "metric-tables": MetricTables,
+        "metrics-absent": MetricsAbsent,
     }.items():
         app.add_directive(name, directive)
     app.connect("build-finished", write_llms_txt)

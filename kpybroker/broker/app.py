@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from kpybroker.broker.coordinators.transactions import TransactionCoordinators
     from kpybroker.broker.loop.host import Host
     from kpybroker.broker.maintenance.log_cleaner import LogCleaner
+    from kpybroker.broker.metrics.metrics import Metrics
     from kpybroker.broker.security.acls import Acls
     from kpybroker.broker.security.tokens import DelegationTokens
     from kpybroker.coordination.embedded import EmbeddedStore
@@ -155,6 +156,7 @@ class Broker:
         self.coordinators = Coordinators(self, self.metadata, self.producer_ids, self.peers, self.replicas)
         self.controller = ClusterController(self, self.registration, self.metadata, self.configs, self.peers)
         self.topics = TopicAdmin(self, self.metadata, self.controller.wait_until_deleted)
+        self.metrics = self._make_metrics()
         if intercept is not None:
             self.dispatcher.answer_now = intercept(self)
 
@@ -191,6 +193,8 @@ class Broker:
 
     async def _start(self) -> None:
         measure(self.stall)
+        if self.metrics is not None:
+            self.metrics.listen()
         self.tokens = self._make_tokens()
         gates = self._make_gates()
         self.logs = startup.lock_log_dirs(self)
@@ -219,6 +223,8 @@ class Broker:
         self.spawn("kafka-log-flush-on-roll", self._roll_flusher.run)
         assert self._nursery is not None
         self._nursery.start_soon(self.server.serve, self.bound)
+        if self.metrics is not None:
+            self.metrics.start()
         self._is_serving = True
         logger.info("[KafkaServer id=%d] started", self.node_id)
 
@@ -240,6 +246,14 @@ class Broker:
         self.peers.login_on = partial(login_on, self.config)
         token_of = None if self.tokens is None else self.tokens.token_login
         return make_gates(self, self.dispatcher, self.configs, token_of)
+
+    def _make_metrics(self) -> Metrics | None:
+        """None without a port to serve them on; only brokers that have one need what is imported here."""
+        if self.config.get("kpybroker.metrics.port") is None:
+            return None
+        from kpybroker.broker.metrics.metrics import Metrics
+
+        return Metrics(self)
 
     def _make_tokens(self) -> DelegationTokens | None:
         """None without a key that signs them."""
@@ -270,6 +284,8 @@ class Broker:
         # response "coordinator not available" would look for another one, on connections that are about to end.
         await self.server.stop()
         await self._close_parts()
+        if self.metrics is not None:
+            self.metrics.close()
         measure_no_more(self.stall)
         if self._is_serving:
             logger.info("[KafkaServer id=%d] shut down completed", self.node_id)
@@ -324,6 +340,8 @@ class Broker:
         for bound in self.bound:
             bound.listener.close()
         await self.server.reset()
+        if self.metrics is not None:
+            self.metrics.close()
         measure_no_more(self.stall)
 
     async def _abandon(self) -> None:
@@ -373,6 +391,11 @@ class Broker:
         from kpybroker.broker.maintenance.log_cleaner import LogCleaner
 
         return LogCleaner(self, self.configs, self.replicas)
+
+    @property
+    def cleaner(self) -> LogCleaner | None:
+        """None while there was never a compacted log."""
+        return self.log_cleaner if self._has("log_cleaner") else None
 
     @property
     def is_compacting(self) -> bool:

@@ -37,6 +37,7 @@ from kpybroker.core.tree import (
     TreeError,
     TreeEvent,
 )
+from kpybroker.metrics.histogram import Histogram
 
 Listener = Callable[[TreeEvent], None]
 
@@ -52,6 +53,9 @@ class CoordinationUnavailable(Exception):
 
 class Tree(Protocol):
     """One client of the tree. Implementations derive from it, for the methods that are the same in all."""
+
+    latency: Histogram | None = None
+    """From a request until its response, in milliseconds; None where there is no server to wait for."""
 
     @property
     def session_id(self) -> int:

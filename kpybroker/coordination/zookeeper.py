@@ -23,6 +23,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from time import perf_counter
 
 import trio
 
@@ -52,6 +53,7 @@ from kpybroker.core.tree import (
     parent_path,
     path_of,
 )
+from kpybroker.metrics.histogram import Histogram
 
 JUTE_MAX_BUFFER = 4 * 1024 * 1024
 """Bytes, as in Kafka's client; a ZooKeeper server has 1 MiB by default."""
@@ -122,6 +124,8 @@ class ZooKeeperTree(Tree):
         self._max_in_flight_requests = max_in_flight_requests
         self._jute_max_buffer = jute_max_buffer
         self._listener: Listener | None = None
+        self._latency = Histogram(0.001)
+        self.latency: Histogram | None = self._latency
 
         self._client: Client | None = None
         self._refusal: type[t.TreeError] | None = t.TreeClosed  # why no operation is performed
@@ -131,7 +135,7 @@ class ZooKeeperTree(Tree):
         self._opening = trio.Lock()
 
         self._token: trio.lowlevel.TrioToken | None = None
-        self._sent: dict[_Ticket, bool] = {}  # in flight
+        self._sent: dict[_Ticket, float] = {}  # in flight, and since when
         self._waiting: deque[tuple[t.Operation, _Ticket]] = deque()  # until fewer are in flight
         self._signals: deque[tuple[Client, Signal]] = deque()  # bounded by the requests in flight and the watches
 
@@ -237,7 +241,7 @@ class ZooKeeperTree(Tree):
         while self._waiting and (not self._connected or len(self._sent) < self._max_in_flight_requests):
             sent, ticket = self._waiting.popleft()
             if self._connected and self._client is not None:
-                self._sent[ticket] = True
+                self._sent[ticket] = perf_counter()
                 self._client.send(sent, ticket)
             else:
                 refusal = self._refusal or t.ConnectionLoss
@@ -313,7 +317,9 @@ class ZooKeeperTree(Tree):
         result = tree_result(ticket.op, response.value, self._local)
         if self._is_current(client):
             self._watches.keep(ticket.op, result)
-        if self._sent.pop(ticket, False):
+        sent_at = self._sent.pop(ticket, None)
+        if sent_at is not None:
+            self._latency.record(int((perf_counter() - sent_at) * 1e6))
             ticket.batch.finish(ticket.index, result)
         self._send_waiting()
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
+from kpybroker.broker.cluster.controller_stats import ControllerStats
 from kpybroker.broker.cluster.registration import random_uuid
 from kpybroker.broker.loop.yielding import ELEMENT, SLICE_UNITS, YieldBudget
 from kpybroker.broker.peers.broker_channels import ControlRequest
@@ -60,10 +61,11 @@ ShellEvent = events.Event | ShellSignal
 class _Queued:
     """One event in the queue, and the result of its procedure."""
 
-    __slots__ = ("_done", "_failure", "_result", "event")
+    __slots__ = ("_done", "_failure", "_result", "event", "queued_at")
 
     def __init__(self, event: ShellEvent) -> None:
         self.event = event
+        self.queued_at = trio.current_time()
         self._done = trio.Event()
         self._result: Any = None
         self._failure: BaseException | None = None
@@ -99,6 +101,7 @@ class ClusterController:
         self._closed = False
         self._queue_in, self._queue = trio.open_memory_channel[_Queued](math.inf)
         self._event_ended = trio.Event()
+        self.stats = ControllerStats()
         host.on_tree_event(self._on_tree_event)
         configs.on_topic_change(self._on_topic_config)
         configs.on_broker_change(self._on_broker_config)
@@ -114,6 +117,21 @@ class ClusterController:
     def controller_id(self) -> int:
         """The controller as this broker's watch knows it, -1 if none."""
         return -1 if self._machine is None else self._machine.active_controller_id
+
+    @property
+    def unclean_elections(self) -> int:
+        """Leaders that this broker, as controller, elected outside the ISR."""
+        return 0 if self._machine is None else self._machine.parts.context.unclean_elections
+
+    @property
+    def queued(self) -> int:
+        """Events that wait."""
+        return self._queue.statistics().current_buffer_used
+
+    @property
+    def requests_queued(self) -> int:
+        """Requests that wait for brokers."""
+        return self._channels.queued
 
     @property
     def machine(self) -> Controller:
@@ -245,6 +263,7 @@ class ClusterController:
             self._nursery = nursery
             while not self._closed:
                 queued = await self._queue.receive()
+                began = trio.current_time()
                 try:
                     queued.finish(await self._process(queued.event))
                 except KafkaError as error:
@@ -252,6 +271,7 @@ class ClusterController:
                 except Exception as failure:
                     logger.exception("[Controller id=%d] Error processing event %s", self._host.node_id, queued.event)
                     queued.fail(failure)
+                self.stats.record(queued.event, began - queued.queued_at, trio.current_time() - began)
                 self._event_ended.set()
                 self._event_ended = trio.Event()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from kpybroker.broker.peers.peers import Peers
     from kpybroker.broker.replication.partition import Partition
     from kpybroker.broker.replication.replicas import Replicas
+    from kpybroker.core.group.state import Group
 
 
 class Coordinators:
@@ -67,6 +69,13 @@ class Coordinators:
         return TransactionVerifier(
             self._host, self._metadata, self._replicas, self._peers.ask, lambda: self.transactions
         )
+
+    @property
+    def loaded_groups(self) -> Iterator[Group]:
+        """All groups of this broker; does not build their coordinator."""
+        if "groups" in self.__dict__:
+            for machine in self.groups.partitions.machines:
+                yield from list(machine.groups.values())
 
     def on_elected(self, partition: Partition) -> None:
         """This broker leads the partition now: if it belongs to a coordinator's log, the coordinator loads it."""

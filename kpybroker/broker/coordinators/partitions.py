@@ -88,7 +88,7 @@ class CoordinatorPartitions(Generic[M]):
     @property
     def machines(self) -> Iterator[M]:
         """Of all partitions that are loaded."""
-        return (shard.machine for shard in self.shards.values())
+        return (shard.machine for shard in list(self.shards.values()))
 
     def update(self, index: int, change: Callable[[M], None]) -> None:
         """Change the machine of a partition, at once or when it is loaded; nothing if it is not led here."""

@@ -55,6 +55,16 @@ RECONFIGURABLE = frozenset(
 """Keys that restart the cleaner when they change (LogCleaner.ReconfigurableConfigs)."""
 
 
+class CleanerStats:
+    """For the metrics: of the last cleaning, and of the last look for work, which was at `looked_at` of the clock."""
+
+    buffer_utilization_percent = 0
+    recopy_percent = 0
+    clean_time_s = 0
+    max_dirty_percent = 0
+    looked_at = 0.0
+
+
 class LogCleaner:
     """Life: `run` until `stop`. `partitions` are all that the broker hosts, each time it is iterated over."""
 
@@ -65,7 +75,9 @@ class LogCleaner:
         self._workers: set[int] = set()
         self._busy: set[str] = set()  # directories of logs that a worker has taken
         self._forced: set[Log] = set()  # those that `clean_now` cleans
-        self._uncleanable: set[Log] = set()
+        self.uncleanable: set[Log] = set()
+        """Those that are not cleaned any more, after a failure."""
+        self.stats = CleanerStats()
         self._crashes: dict[Log, int] = {}
         self._not_before: dict[Log, float] = {}
         self._wake = trio.Event()
@@ -150,12 +162,12 @@ class LogCleaner:
         now_ms = self._host.clock.time_ms()
         budget = YieldBudget()
         for log in self._host.logs:
-            if log.config.compact and log not in self._uncleanable:
+            if log.config.compact and log not in self.uncleanable:
                 for removed in self._host.logs.delete_old_segments(log, now_ms):
                     await budget.spend(SLICE_UNITS if removed else ELEMENT)
         for partition in self._partitions:
             partition.notify_log_start()
-        self._uncleanable = {log for log in self._uncleanable if not log.is_closed}
+        self.uncleanable = {log for log in self.uncleanable if not log.is_closed}
         for by_log in (self._crashes, self._not_before):
             for log in [log for log in by_log if log.is_closed]:
                 del by_log[log]
@@ -174,11 +186,15 @@ class LogCleaner:
         best: Log | None = None
         best_ratio = -1.0
         budget = YieldBudget()
+        dirtiest = 0.0
         for log in self._host.logs:
             found = None if log.directory in self._busy else self._prospects(log)
+            dirtiest = max(dirtiest, 0.0 if found is None else found.cleanable_ratio)
             if found is not None and found.cleanable_ratio > best_ratio:
                 best, best_ratio = log, found.cleanable_ratio
             await budget.spend(LOG_COST)
+        self.stats.max_dirty_percent = int(100 * dirtiest)
+        self.stats.looked_at = self._host.clock.monotonic()
         if best is None or best.directory in self._busy:
             return None
         self._busy.add(best.directory)
@@ -186,7 +202,7 @@ class LogCleaner:
 
     def _prospects(self, log: Log) -> LogToClean | None:
         """None where there is nothing to clean."""
-        if not log.config.compact or log.is_closed or log in self._uncleanable:
+        if not log.config.compact or log.is_closed or log in self.uncleanable:
             return None
         if self._host.clock.monotonic() < self._not_before.get(log, 0.0):
             return None
@@ -212,7 +228,7 @@ class LogCleaner:
             log.partition,
             reason,
         )
-        self._uncleanable.add(log)
+        self.uncleanable.add(log)
 
     def _try_again_later(self, log: Log, reason: str) -> None:
         logger.warning("Cleaning of %s failed and is tried again: %s", log.partition, reason)
@@ -270,6 +286,7 @@ class LogCleaner:
                 return
             match event:
                 case Mapped(end_offset, bytes_read, utilization):
+                    self.stats.buffer_utilization_percent = int(100 * utilization)
                     logger.info(
                         "Cleaner %d: Offset map for log %s complete up to %d: %.1f MB read, buffer utilization %.1f%%",
                         *(number, log.partition, end_offset, bytes_read / MB, 100 * utilization),
@@ -327,6 +344,8 @@ class LogCleaner:
     def _report(self, number: int, log: Log, target: LogToClean, done: Cleaned, seconds: float) -> None:
         """Kafka's statistics of a cleaning."""
         size, kept = target.clean_bytes + target.cleanable_bytes, done.bytes_written
+        self.stats.recopy_percent = int(100 * kept / max(done.bytes_read, 1))
+        self.stats.clean_time_s = int(seconds)
         logger.info(
             f"Log cleaner thread {number} cleaned log {log.partition} (dirty section = [{target.first_dirty_offset}, "
             f"{done.end_offset}])\n"

@@ -18,7 +18,7 @@ class RequestMemory:
     """
 
     def __init__(self, bytes_max: int) -> None:
-        self._bytes_max = bytes_max
+        self.bytes_max = bytes_max
         self._used = 0
         self.is_full = False
         self._lot = trio.lowlevel.ParkingLot()
@@ -42,12 +42,12 @@ class RequestMemory:
     def take(self, size: int) -> None:
         """Account for `size` more bytes, whether or not there is room."""
         self._used += size
-        self.is_full = 0 < self._bytes_max <= self._used
+        self.is_full = 0 < self.bytes_max <= self._used
 
     def give_back(self, size: int) -> None:
         """The reverse of `take`; wakes those that wait when there is room again."""
         self._used -= size
-        self.is_full = 0 < self._bytes_max <= self._used
+        self.is_full = 0 < self.bytes_max <= self._used
         if self._lot and not self.is_full:
             self._lot.unpark_all()
 

@@ -138,6 +138,11 @@ class BrokerChannels:
         self._login_on = login_on
         self._queues: dict[int, _Queue] = {}
 
+    @property
+    def queued(self) -> int:
+        """Requests that wait, over all brokers."""
+        return sum(queue.items.statistics().current_buffer_used for queue in self._queues.values())
+
     def add(self, broker_id: int, registration: BrokerRegistration, nursery: trio.Nursery) -> None:
         """Start the channel to a broker, in `nursery`; nothing happens if there is one."""
         if broker_id in self._queues:

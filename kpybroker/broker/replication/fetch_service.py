@@ -134,6 +134,8 @@ class FetchService:
         )
         self._selector = replica_selector(config.get_str("replica.selector.class"))
         self._quota = ReplicationQuota(config, LEADER)
+        self.waiting = 0
+        """Fetches that wait for records now."""
 
     def new_session_ids(self) -> Iterator[int]:
         """Random ids, without end: the cache takes the first that is free."""
@@ -156,7 +158,11 @@ class FetchService:
                 if missing <= 0 or params.max_wait_ms <= 0 or deadline <= trio.current_time():
                     return list(visits.values())
                 if session.marks == marks:
-                    yield from _wait_for_changes(session, missing, deadline)
+                    self.waiting += 1
+                    try:
+                        yield from _wait_for_changes(session, missing, deadline)
+                    finally:
+                        self.waiting -= 1
         except BaseException:
             release(visits.values())
             self.let_go(session)

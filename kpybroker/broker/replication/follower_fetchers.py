@@ -39,6 +39,12 @@ class FollowerFetchers:
     def __len__(self) -> int:
         return len(self._fetchers)
 
+    @property
+    def max_lag(self) -> int:
+        """The records that the last fetch left of the partition that is furthest behind."""
+        fetchers = self._fetchers.values()
+        return max((state.lag or 0 for one in fetchers for state in one.partitions.values()), default=0)
+
     def follow(self, leader_id: int, state: FetchState) -> None:
         """Fetch a partition from this leader from now on, and from no other."""
         key = TopicPartition(state.topic, state.index)

@@ -124,10 +124,13 @@ class ConnectionLimits:
         """Whether it is the listener between brokers, and not the only one: the limits of the broker do not bind it."""
         return self._listeners > 1 and listener == self._config.inter_broker_listener_name
 
-    async def wait_for_slot(self, listener: str) -> None:
-        """Wait while `max.connections` are open, of the listener or of the broker."""
+    async def wait_for_slot(self, listener: str) -> bool:
+        """Wait while `max.connections` are open, of the listener or of the broker. Whether there was a wait."""
+        waited = False
         while not self._has_slot(listener):
+            waited = True
             await self._slot_freed.wait()
+        return waited
 
     def _has_slot(self, listener: str) -> bool:
         config = self._config

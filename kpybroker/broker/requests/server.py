@@ -15,10 +15,12 @@ from __future__ import annotations
 
 import errno
 import logging
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from math import inf
+from time import perf_counter_ns
 from types import CoroutineType
 from typing import TYPE_CHECKING
 
@@ -71,8 +73,18 @@ class Server:
         config.on_change(self._close_excess)
         self._nursery: trio.Nursery | None = None
         self._ended = trio.Event()
-        self.accepted_total = 0
+        self.accepted: Counter[str] = Counter()
+        """Connections by listener, since the start."""
+        self.ended: Counter[str] = Counter()
+        """Those of `accepted` that have ended."""
+        self.blocked_ns: Counter[str] = Counter()
+        """How long a listener did not accept, because of `max.connections`."""
         self.refused_total = 0
+
+    @property
+    def accepted_total(self) -> int:
+        """Connections that were accepted since the start."""
+        return self.accepted.total()
 
     @property
     def connection_count(self) -> int:
@@ -85,6 +97,16 @@ class Server:
         for connection in self._connections.values():
             if connection.answer_now == former:  # not while its client logs in: then it gets the new one at the end
                 connection.answer_now = answer_now
+
+    @property
+    def connections(self) -> list[Connection]:
+        """Those that are open now."""
+        return list(self._connections.values())
+
+    @property
+    def memory(self) -> tuple[int, int]:
+        """Bytes that requests hold now, and `queued.max.request.bytes`."""
+        return self._memory.used, self._memory.bytes_max
 
     async def serve(self, listeners: list[BoundListener]) -> None:
         """Accept and serve connections until `stop` or cancellation."""
@@ -114,7 +136,9 @@ class Server:
 
     async def _accept(self, bound: BoundListener, nursery: trio.Nursery) -> None:
         while True:
-            await self.limits.wait_for_slot(bound.name)
+            began_ns = perf_counter_ns()
+            if await self.limits.wait_for_slot(bound.name):
+                self.blocked_ns[bound.name] += perf_counter_ns() - began_ns
             try:
                 stream = await bound.listener.accept()
             except trio.ClosedResourceError:
@@ -134,7 +158,6 @@ class Server:
                 self.refused_total += 1
                 nursery.start_soon(self.limits.close_later, stream, delay_s)
                 continue
-            self.accepted_total += 1
             gate = bound.gate
             connection.answer_now = self._dispatcher.answer_now if gate is None else gate.guard(connection)
             self._register(connection)
@@ -191,12 +214,14 @@ class Server:
 
     def _register(self, connection: Connection) -> None:
         self._connections[id(connection)] = connection
+        self.accepted[connection.listener_name] += 1
         self.limits.opened(connection.listener_name, connection.client_host)
         if self.limits.is_protected(connection.listener_name):
             self._close_excess()
 
     def _unregister(self, connection: Connection) -> None:
         del self._connections[id(connection)]
+        self.ended[connection.listener_name] += 1
         self.limits.closed(connection.listener_name, connection.client_host)
 
     async def _serve_requests(self, connection: Connection) -> None:

@@ -12,7 +12,19 @@ from typing import Final
 
 from kpybroker.config.keys.definition import LOW, READ_ONLY, Row
 from kpybroker.config.keys.status import HONOURED
-from kpybroker.config.values import ANYTHING, BOOLEAN, INT, LIST, LONG, PASSWORD, STRING, at_least, list_of, one_of
+from kpybroker.config.values import (
+    ANYTHING,
+    BOOLEAN,
+    INT,
+    LIST,
+    LONG,
+    PASSWORD,
+    STRING,
+    at_least,
+    between,
+    list_of,
+    one_of,
+)
 
 POLLER: Final = "poller"
 """One epoll serves all connections in trio's place."""
@@ -25,6 +37,9 @@ SENDFILE: Final = "sendfile"
 RECEIVE_BUFFERS: Final = "receive-buffers"
 """Large requests are received into buffers that are used again."""
 
+SPELLINGS: Final = ("jmx-exporter", "metrics-reporter", "kafka-overview")
+"""`kpybroker.metrics.spelling`: which names Prometheus gets; `kpybroker.metrics.spelling` says what each is."""
+
 SHORTCUTS: Final = frozenset((POLLER, INLINE_REQUESTS, FAST_PRODUCE, SENDFILE, RECEIVE_BUFFERS))
 
 ROWS: Final[tuple[Row, ...]] = (
@@ -36,6 +51,9 @@ ROWS: Final[tuple[Row, ...]] = (
     ("kpybroker.validate.records", BOOLEAN, "false", ANYTHING, LOW, READ_ONLY, HONOURED),
     ("kpybroker.jaas.config.file", STRING, None, ANYTHING, LOW, READ_ONLY, HONOURED),
     ("kpybroker.scram.initial.users", PASSWORD, None, ANYTHING, LOW, READ_ONLY, HONOURED),
+    ("kpybroker.metrics.port", INT, None, between(0, 65535), LOW, READ_ONLY, HONOURED),
+    ("kpybroker.metrics.host", STRING, "127.0.0.1", ANYTHING, LOW, READ_ONLY, HONOURED),
+    ("kpybroker.metrics.spelling", STRING, "jmx-exporter", one_of(*SPELLINGS), LOW, READ_ONLY, HONOURED),
     ("kpybroker.shortcuts", LIST, "all", list_of("all", "none", *sorted(SHORTCUTS)), LOW, READ_ONLY, HONOURED),
 )
 

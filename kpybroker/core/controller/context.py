@@ -45,9 +45,12 @@ class ControllerContext:
         "topics_ineligible_for_deletion",
         "topics_to_be_deleted",
         "topics_with_deletion_started",
+        "unclean_elections",
     )
 
     def __init__(self, leaderless: Set[TopicPartition] = frozenset()) -> None:
+        self.unclean_elections = 0
+        """Leaders elected outside the ISR, in all terms of this broker."""
         self.leaderless = leaderless
         """No leader is elected for these, whatever asks for one. A test may change the set at any time."""
         self.reset()

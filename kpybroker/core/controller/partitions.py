@@ -279,6 +279,8 @@ class PartitionStateMachine:
                     unclean=unclean.get(partition.topic, False),
                     recovery_supported=recovery,
                 )
+                elected = result.leader_and_isr
+                context.unclean_elections += elected is not None and elected.leader not in state.isr
             results[partition] = result
         return results
 

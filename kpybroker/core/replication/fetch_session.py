@@ -212,6 +212,11 @@ class FetchSessionCache:
     def __len__(self) -> int:
         return len(self._sessions)
 
+    @property
+    def partitions(self) -> int:
+        """Partitions in all kept sessions."""
+        return sum(len(session.partitions) for session in self._sessions.values())
+
     def peek(self, session_id: int) -> FetchSession | None:
         """A kept session, without using it."""
         return self._sessions.get(session_id)

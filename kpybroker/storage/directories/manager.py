@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from kpybroker.config.topic import LogConfig
 from kpybroker.core.topic_partition import TopicPartition
+from kpybroker.metrics.histogram import Histogram
 from kpybroker.storage.directories.log_dir import LogDirectory, absolute
 from kpybroker.storage.directories.log_dirs import LogDirs
 from kpybroker.storage.directories.offset_checkpoints import OFFSET_OF, checkpoint_job
@@ -52,7 +53,9 @@ class LogManager:
     ) -> None:
         """Open the directories. Raises as LogDirs."""
         self._files = files
-        self._settings = settings
+        self.flush_times = Histogram(0.001)
+        """How long flushes took, in milliseconds."""
+        self._settings = settings._replace(flush_times=self.flush_times)
         self._new_id = new_id
         self.dirs = LogDirs(files, log_dirs)
         self._logs: dict[TopicPartition, Log] = {}

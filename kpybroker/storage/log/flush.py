@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
 from kpybroker.storage.disk.errors import LogDirError, is_disk_full
@@ -65,6 +66,7 @@ class FlushJob:
         "_held",
         "_log",
         "_running",
+        "_took_us",
         "_truncations",
         "_was_run",
         "directories",
@@ -92,6 +94,7 @@ class FlushJob:
         self._error: OSError | None = None
         self._running = threading.Lock()
         self._was_run = False
+        self._took_us = 0
         self.lacks_space = False
         self._truncations = log.truncations
 
@@ -100,7 +103,9 @@ class FlushJob:
         with self._running:
             if not self._was_run:
                 self._was_run = True
+                began_ns = perf_counter_ns()
                 self._sync()
+                self._took_us = (perf_counter_ns() - began_ns) // 1000
 
     def _sync(self) -> None:
         try:
@@ -146,6 +151,8 @@ class FlushJob:
         for shared in held:
             shared.release()
         self._log.unflushed.jobs.discard(self)
+        if self._log.flush_times is not None:
+            self._log.flush_times.record(self._took_us)
         self.check()
         if self.lacks_space:
             raise KafkaError(

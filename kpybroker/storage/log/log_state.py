@@ -60,6 +60,7 @@ class LogState:
         self.partition = names.parse_dir_name(directory)
         self.config = config
         self._settings = settings
+        self.flush_times = settings.flush_times
         self.rules = append_rules(config, check_every_record=settings.check_every_record)
         self.is_future = directory.endswith(names.FUTURE_DIR_SUFFIX)
         self.verification_enabled = settings.verification_enabled

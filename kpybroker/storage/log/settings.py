@@ -7,19 +7,21 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from kpybroker.core.log.producer_state import PRODUCER_ID_EXPIRATION_MS_DEFAULT
+from kpybroker.metrics.histogram import Histogram
 
 
 class LogSettings(NamedTuple):
     """Settings that hold for all logs of a broker.
 
     `check_every_record` validates every record as Kafka does, even where the response does not depend on it.
-    `random_below(n)` draws the jitter of a segment's roll.
+    `random_below(n)` draws the jitter of a segment's roll. `flush_times`: where flushes are counted, in microseconds.
     """
 
     producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS_DEFAULT
     verification_enabled: bool = True
     check_every_record: bool = False
     random_below: Callable[[int], int] = random.randrange
+    flush_times: Histogram | None = None
 
 
 DEFAULT_SETTINGS = LogSettings()

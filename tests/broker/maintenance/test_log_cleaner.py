@@ -148,7 +148,7 @@ async def test_a_damaged_log_becomes_uncleanable_and_the_others_are_cleaned(tmp_
         path.write_bytes(data)
         await create_topic(broker, "t", **COMPACT)
         await alter(broker, TOPIC, "bad", "cleanup.policy", "compact")
-        await until(lambda: bad in broker.log_cleaner._uncleanable)
+        await until(lambda: bad in broker.log_cleaner.uncleanable)
         log = fill(broker)
         await until(lambda: is_clean(log))
         assert bad.cleaner_offset is None
@@ -164,7 +164,7 @@ async def test_a_process_that_dies_is_restarted_and_then_given_up(
     async with cleaning_broker(tmp_path) as broker:
         await create_topic(broker, "t", **COMPACT)
         log = fill(broker)
-        await until(lambda: "log_cleaner" in broker.__dict__ and log in broker.log_cleaner._uncleanable)
+        await until(lambda: "log_cleaner" in broker.__dict__ and log in broker.log_cleaner.uncleanable)
         assert len(all_records(log)) == 200
     said = [record.getMessage() for record in caplog.records if record.name == "kafka.log.LogCleaner"]
     assert len([line for line in said if "is tried again" in line and "exit code 7" in line]) == 2
@@ -190,7 +190,7 @@ async def test_a_full_disk_is_tried_again(tmp_path: Path, monkeypatch: pytest.Mo
         await create_topic(broker, "t", **COMPACT)
         log = fill(broker)
         await until(lambda: "log_cleaner" in broker.__dict__ and log in broker.log_cleaner._not_before)
-        assert log not in broker.log_cleaner._uncleanable
+        assert log not in broker.log_cleaner.uncleanable
         monkeypatch.setattr(cleaner_process, "COMMAND", whole)
         await until(lambda: is_clean(log))
 
@@ -255,7 +255,7 @@ async def test_a_topic_that_is_not_compacted_any_more_is_left_alone(tmp_path: Pa
         await alter(broker, TOPIC, "t", "cleanup.policy", "delete")
         await until(lambda: is_idle(broker))
         assert len(all_records(log)) == 200
-        assert log not in broker.log_cleaner._uncleanable
+        assert log not in broker.log_cleaner.uncleanable
         assert leftovers(tmp_path) == []
 
 

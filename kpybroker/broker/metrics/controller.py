@@ -1,0 +1,54 @@
+"""The controller; zeros on brokers that are not, as in Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from kpybroker.broker.loop.yielding import YieldBudget
+from kpybroker.metrics.reading import Reading, single
+from kpybroker.metrics.tables import controller as c
+from kpybroker.metrics.tables import replication as r
+
+if TYPE_CHECKING:
+    from kpybroker.broker.cluster.controller import ClusterController
+
+
+class ControllerReader:
+    """`kafka.controller:type=KafkaController` and the like."""
+
+    def __init__(self, controller: ClusterController) -> None:
+        self._controller = controller
+
+    async def read(self, budget: YieldBudget) -> Sequence[Reading]:
+        """The cluster as the controller knows it."""
+        controller = self._controller
+        stats = controller.stats
+        active = controller.is_active
+        unclean = controller.unclean_elections
+        brokers = offline = topics = partitions = deleting = reassigning = imbalance = 0
+        if active:
+            context = controller.machine.parts.context
+            brokers, offline = len(context.live_brokers), context.offline_partition_count
+            topics, deleting = len(context.all_topics), len(context.topics_to_be_deleted)
+            reassigning = len(context.partitions_being_reassigned)
+            for partition, leadership in list(context.partition_leadership_info.items()):
+                await budget.spend(1)
+                partitions += 1
+                replicas = context.replicas(partition)
+                imbalance += bool(replicas) and leadership.leader_and_isr.leader != replicas[0]
+        return [
+            single(
+                (c.ACTIVE, int(active)),
+                (c.ACTIVE_BROKERS, brokers),
+                (c.OFFLINE_PARTITIONS, offline),
+                (c.IMBALANCE, imbalance),
+                (c.TOPICS, topics),
+                (c.PARTITIONS, partitions),
+                (c.TOPICS_TO_DELETE, deleting),
+            ),
+            single((c.UNCLEAN_ELECTIONS, unclean), *stats.times.items()),
+            single((c.EVENT_QUEUE, controller.queued), (c.EVENT_QUEUE_TIME, stats.queue_time)),
+            single((c.CHANNEL_QUEUE, controller.requests_queued)),
+            single((r.REASSIGNING, reassigning)),
+        ]

@@ -1,0 +1,49 @@
+"""What the metrics see of the broker, and what a reader is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from kpybroker.broker.loop.host import Host
+
+if TYPE_CHECKING:
+    from kpybroker.broker.cluster.controller import ClusterController
+    from kpybroker.broker.cluster.metadata_cache import MetadataCache
+    from kpybroker.broker.coordinators.coordinators import Coordinators
+    from kpybroker.broker.loop.stall import LoopStallGauge
+    from kpybroker.broker.loop.yielding import YieldBudget
+    from kpybroker.broker.maintenance.log_cleaner import LogCleaner
+    from kpybroker.broker.peers.peers import Peers
+    from kpybroker.broker.replication.fetch_service import FetchService
+    from kpybroker.broker.replication.replicas import Replicas
+    from kpybroker.broker.requests.connection import BoundListener
+    from kpybroker.broker.requests.dispatch import Dispatcher
+    from kpybroker.broker.requests.server import Server
+    from kpybroker.metrics.reading import Reading
+
+
+class Measured(Host, Protocol):
+    """The parts of one broker that count something."""
+
+    bound: list[BoundListener]
+    controller: ClusterController
+    coordinators: Coordinators
+    dispatcher: Dispatcher
+    fetch_service: FetchService
+    metadata: MetadataCache
+    peers: Peers
+    replicas: Replicas
+    server: Server
+    stall: LoopStallGauge
+
+    @property
+    def cleaner(self) -> LogCleaner | None:
+        """None while there was never a log to compact."""
+
+
+class Reader(Protocol):
+    """Some of the families."""
+
+    async def read(self, budget: YieldBudget) -> Sequence[Reading]:
+        """Their values now. Work over many elements is counted in `budget`."""

@@ -1,0 +1,75 @@
+"""All of it: the readers, the ticker and the endpoint of one broker."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+import trio
+
+from kpybroker.broker.metrics.cluster import ClusterReader
+from kpybroker.broker.metrics.controller import ControllerReader
+from kpybroker.broker.metrics.groups import GroupsReader
+from kpybroker.broker.metrics.logs import LogsReader
+from kpybroker.broker.metrics.network import NetworkReader
+from kpybroker.broker.metrics.partitions import PartitionsReader
+from kpybroker.broker.metrics.process import ProcessReader
+from kpybroker.broker.metrics.requests import RequestsReader
+from kpybroker.broker.metrics.server import MetricsServer
+from kpybroker.broker.metrics.server_state import ServerReader
+from kpybroker.broker.metrics.ticker import Ticker
+from kpybroker.broker.metrics.topics import TopicsReader
+from kpybroker.broker.requests.stage_times import StageTimes
+from kpybroker.metrics.spelling import Spelling
+
+if TYPE_CHECKING:
+    from kpybroker.broker.metrics.measured import Measured, Reader
+
+logger = logging.getLogger("kafka.server.KafkaServer")
+
+
+class Metrics:
+    """`listen` before the broker starts, so that a port that is taken ends the start at once; `start` at its end."""
+
+    def __init__(self, broker: Measured) -> None:
+        self._broker = broker
+        times = StageTimes(lambda: broker.stall.woke)
+        self._times = times
+        network = NetworkReader(
+            broker.server, broker.stall, lambda: [bound.name for bound in broker.bound], trio.current_time
+        )
+        topics = TopicsReader(broker.replicas.traffic)
+        requests = RequestsReader(broker.dispatcher, times)
+        state = ServerReader(broker)
+        self.readers: tuple[Reader, ...] = (
+            *(topics, requests, network, PartitionsReader(broker), LogsReader(broker)),
+            *(ControllerReader(broker.controller), GroupsReader(broker), state, ClusterReader(broker)),
+            ProcessReader(),
+        )
+        self.ticker = Ticker(
+            broker.clock,
+            (topics, requests, network, state),
+            (network.tick, lambda: times.tick(broker.dispatcher.routes)),
+            (times.rotate,),
+        )
+        self.server = MetricsServer(self.readers, Spelling(broker.config.get_str("kpybroker.metrics.spelling")))
+        self.address: tuple[str, int] | None = None
+
+    def listen(self) -> None:
+        """Bind the port. Raises StartupError."""
+        config = self._broker.config
+        self.address = self.server.listen(
+            config.get_str("kpybroker.metrics.host"), config.get_int("kpybroker.metrics.port")
+        )
+
+    def start(self) -> None:
+        """Serve, and begin to sample requests."""
+        assert self.address is not None
+        self._broker.dispatcher.time_requests(self._times)
+        self._broker.spawn("metrics-ticker", self.ticker.run)
+        self._broker.spawn("metrics-server", self.server.serve)
+        logger.info("[KafkaServer id=%d] Metrics at http://%s:%d/metrics", self._broker.node_id, *self.address)
+
+    def close(self) -> None:
+        """Free the port of a broker that did not start."""
+        self.server.close()

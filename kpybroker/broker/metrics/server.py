@@ -1,0 +1,108 @@
+"""`GET /metrics`, as Prometheus asks for it. `?spelling=` asks for another spelling than the configured one.
+
+A page is read and written in slices, and sent as it is written, so that requests of clients pass in between. A client
+that does not read its page for `IDLE_S` is closed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+from urllib.parse import parse_qs
+
+import trio
+
+from kpybroker.broker.lifecycle.errors import EXIT_PORT, StartupError
+from kpybroker.broker.loop.yielding import YieldBudget
+from kpybroker.http.messages import HttpError, Request, Response
+from kpybroker.http.server import HttpServer, Limits
+from kpybroker.metrics.spelling import Spelling
+from kpybroker.metrics.text import CONTENT_TYPE, exposition
+
+if TYPE_CHECKING:
+    from kpybroker.broker.metrics.measured import Reader
+    from kpybroker.metrics.reading import Reading
+
+logger = logging.getLogger("kafka.server.KafkaServer")
+
+CONNECTIONS_MAX: Final = 16
+BODY_BYTES_MAX: Final = 1024
+IDLE_S: Final = 120.0
+PIECE_CHARS: Final = 64 << 10
+PATH: Final = "/metrics"
+PLAIN: Final = "text/plain; charset=utf-8"
+
+
+class MetricsServer:
+    """Bind with `listen`, then run `serve` until it is cancelled."""
+
+    def __init__(self, readers: Sequence[Reader], spelling: Spelling) -> None:
+        self._readers = readers
+        self._spelling = spelling
+        limits = Limits(CONNECTIONS_MAX, BODY_BYTES_MAX, IDLE_S)
+        self._http = HttpServer(self._respond, _refused, limits, "The metrics' port", logger)
+        self.serve = self._http.serve
+        self.close = self._http.close
+
+    def listen(self, host: str, port: int) -> tuple[str, int]:
+        """Bind; the address. Raises StartupError."""
+        try:
+            return self._http.listen(host, port)
+        except OSError as error:
+            raise StartupError(
+                f"/metrics cannot be served at {host}:{port}: {error.strerror or error}",
+                "change kpybroker.metrics.port (0 takes a free one) or kpybroker.metrics.host",
+                EXIT_PORT,
+            ) from error
+
+    async def _respond(self, request: Request) -> Response:
+        if request.path not in (PATH, "/"):
+            raise HttpError(f"there is nothing at {request.path}", f"GET {PATH}", 404)
+        if request.verb not in ("GET", "HEAD"):
+            raise HttpError(f"{request.verb} is not allowed", f"GET {PATH}", 405)
+        if request.path == "/":
+            return Response(200, f"kpybroker: the metrics are at {PATH}\n".encode(), content_type=PLAIN)
+        spelling = self._asked_spelling(request.query)
+        if request.verb == "HEAD":
+            return Response(200, content_type=CONTENT_TYPE)
+        readings = await self.read()
+        return Response(200, content_type=CONTENT_TYPE, stream=_pieces(exposition(readings, spelling)))
+
+    def _asked_spelling(self, query: str) -> Spelling:
+        (asked,) = parse_qs(query).get("spelling", [""])[-1:]
+        try:
+            return Spelling(asked) if asked else self._spelling
+        except ValueError:
+            names = ", ".join(spelling.value for spelling in Spelling)
+            raise HttpError("there is no such spelling", f"one of {names}", 400) from None
+
+    async def read(self) -> list[Reading]:
+        """All values, of all readers."""
+        budget = YieldBudget()
+        readings: list[Reading] = []
+        for reader in self._readers:
+            readings += await reader.read(budget)
+            await trio.lowlevel.checkpoint()
+        return readings
+
+
+async def _pieces(lines: Iterator[str]) -> AsyncGenerator[bytes, None]:
+    """The text in pieces of a useful size; others run after each slice."""
+    waiting: list[str] = []
+    size = 0
+    for text in lines:
+        waiting.append(text)
+        size += len(text)
+        if size >= PIECE_CHARS:
+            yield "".join(waiting).encode()
+            waiting, size = [], 0
+        elif len(text) > PIECE_CHARS // 8 or not text:
+            await trio.lowlevel.checkpoint()
+    if waiting:
+        yield "".join(waiting).encode()
+
+
+def _refused(error: HttpError) -> Response:
+    headers = (("Allow", "GET, HEAD"),) if error.status == 405 else ()
+    return Response(error.status, f"{error.cause}\n{error.fix}\n".encode(), headers, PLAIN)
