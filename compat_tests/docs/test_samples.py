@@ -61,3 +61,17 @@ def test_quotas_are_set_shown_and_removed(broker_of_samples: DevBroker, commands
 def _quotas(out: str, entity: str) -> set[str]:
     (line,) = [line for line in out.splitlines() if line.startswith(f"Quota configs for {entity} are ")]
     return set(line.partition(" are ")[2].split(", "))
+
+
+def test_levels_change_at_run_time_and_state_changes_are_merged(commands: Path, tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    with dev_broker(tmp_path / "data", "--override", f"kpybroker.log.dir={logs}") as broker:
+        out = run_sample("logs/levels.sh", tmp_path, places(broker), commands)
+        assert "kafka.request.logger=DEBUG" in out
+        Tools("3.9.1", broker.bootstrap).run("topics", "--create", "--topic", "orders", "--partitions", "3")
+    completed = (logs / "kafka-request.log").read_text()
+    assert '"requestApiKeyName":"DESCRIBE_CONFIGS"' in completed
+    assert '"requestApiKeyName":"CREATE_TOPICS"' not in completed
+    out = run_sample("logs/merge.sh", tmp_path, {})
+    assert "Leader orders-0 with topic id" in out
+    assert "orders-2" not in out

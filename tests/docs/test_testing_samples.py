@@ -106,3 +106,14 @@ def test_it(kafka_broker):
 """
     run = run_pytest(tmp_path, tests, ini=ini)
     assert run.counts["passed"] == 1, run.output
+
+
+def test_a_produce_that_timed_out_is_followed_through_three_logs(tmp_path: Path) -> None:
+    def shape(text: str) -> str:
+        return re.sub(r"[\d.]+", "N", text)
+
+    printed = run_sample("logs/timed_out.py", tmp_path, {})
+    shown = text_of("logs/timed_out.txt", {})
+    assert shape(printed) == shape(shown)
+    ids = re.findall(r"correlation_id=(\d+)", printed)
+    assert len(ids) == 3  # the produce, and two fetches

@@ -62,7 +62,9 @@ class ObedientReplicas:
         self.deleted: list[tuple[str, int]] = []
         self.fail_deletion = False
 
-    async def become_leader_or_follower(self, request: LeaderAndIsrRequest, version: int) -> LeaderAndIsrResponse:
+    async def become_leader_or_follower(
+        self, request: LeaderAndIsrRequest, version: int, correlation_id: int = 0
+    ) -> LeaderAndIsrResponse:
         self.requests.append(request)
         self.controller_epoch = request.controller_epoch
         topics = []

@@ -26,6 +26,7 @@ from kpybroker.broker.replication.controller_requests import (
 from kpybroker.broker.replication.follower_fetchers import FollowerFetchers
 from kpybroker.broker.replication.log_dir_moves import LogDirMoves
 from kpybroker.broker.replication.partition import Partition
+from kpybroker.broker.replication.state_change_log import leader_text, topic_id_text
 from kpybroker.broker.replication.traffic import Traffic
 from kpybroker.core import metadata_version as mv
 from kpybroker.core.leader_and_isr import NO_LEADER
@@ -155,7 +156,9 @@ class Replicas:
 
     # --- LeaderAndIsr
 
-    async def become_leader_or_follower(self, request: LeaderAndIsrRequest, version: int) -> LeaderAndIsrResponse:
+    async def become_leader_or_follower(
+        self, request: LeaderAndIsrRequest, version: int, correlation_id: int = 0
+    ) -> LeaderAndIsrResponse:
         """Lead and follow as the controller says. The caller holds the lock and has checked the broker epoch."""
         if request.controller_epoch < self.controller_epoch:
             return LeaderAndIsrResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
@@ -164,7 +167,7 @@ class Replicas:
         for order in topic_orders(request):
             errors = []
             for state in order.states:
-                code = await self._within(budget, self._take_state, request, order, state)
+                code = await self._within(budget, self._take_state, request, correlation_id, order, state)
                 errors.append(
                     PartitionError(topic_name=order.name, partition_index=state.partition_index, error_code=code)
                 )
@@ -180,19 +183,18 @@ class Replicas:
         await budget.spend(ELEMENT if len(self._host.logs) == logs else SLICE_UNITS)
         return code
 
-    def _take_state(self, request: LeaderAndIsrRequest, order: TopicOrder, state: PartitionState) -> ErrorCode:
+    def _take_state(
+        self, request: LeaderAndIsrRequest, correlation_id: int, order: TopicOrder, state: PartitionState
+    ) -> ErrorCode:
         try:
             self._become(order, state)
         except KafkaError as error:
             state_log.log(
                 logging.INFO if error.code == ErrorCode.STALE_CONTROLLER_EPOCH else logging.ERROR,
-                "[Broker id=%d] Cannot take the state of partition %s-%d from controller %d epoch %d: %s",
-                self._host.node_id,
-                order.name,
-                state.partition_index,
-                request.controller_id,
-                request.controller_epoch,
-                error,
+                "[Broker id=%d] Ignoring LeaderAndIsr request from controller %d with correlation id %d epoch %d for "
+                "partition %s-%d since %s",
+                *(self._host.node_id, request.controller_id, correlation_id, request.controller_epoch),
+                *(order.name, state.partition_index, error),
             )
             return error.code
         except LogDirError as error:
@@ -243,12 +245,13 @@ class Replicas:
         if state.leader_epoch == partition.leader_epoch:
             raise KafkaError(
                 ErrorCode.STALE_CONTROLLER_EPOCH,
-                f"its leader epoch {state.leader_epoch} matches the current leader epoch",
+                f"its associated leader epoch {state.leader_epoch} matches the current leader epoch",
             )
         if state.leader_epoch < partition.leader_epoch:
             raise KafkaError(
                 ErrorCode.STALE_CONTROLLER_EPOCH,
-                f"its leader epoch {state.leader_epoch} is smaller than the current one {partition.leader_epoch}",
+                f"its associated leader epoch {state.leader_epoch} is smaller than the current leader epoch "
+                f"{partition.leader_epoch}",
             )
         if self._host.node_id not in state.replicas:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "this broker is not one of its replicas")
@@ -259,20 +262,17 @@ class Replicas:
 
     def _lead(self, partition: Partition, state: PartitionState) -> None:
         was_leader = partition.leader is not None
+        previous = leader_text(partition.leader_id), partition.leader_epoch
         partition.lead(state.leader_epoch, state.partition_epoch, state.isr, state.replicas)
         log = partition.online_log()
         state_log.info(
             "[Broker id=%d] Leader %s-%d with topic id %s starts at leader epoch %d from offset %d with partition "
-            "epoch %d, high watermark %d, ISR %s",
-            self._host.node_id,
-            partition.topic,
-            partition.index,
-            partition.topic_id.hex(),
-            partition.leader_epoch,
-            log.log_end_offset,
-            state.partition_epoch,
-            log.high_watermark,
-            state.isr,
+            "epoch %d, high watermark %d, ISR [%s], adding replicas [%s] and removing replicas [%s] . Previous leader "
+            "%s and previous leader epoch was %d.",
+            *(self._host.node_id, partition.topic, partition.index, topic_id_text(partition.topic_id)),
+            *(partition.leader_epoch, log.log_end_offset, state.partition_epoch, log.high_watermark),
+            *(",".join(map(str, ids)) for ids in (state.isr, state.adding_replicas, state.removing_replicas)),
+            *previous,
         )
         if not was_leader:
             self._events.elected(partition)
@@ -281,17 +281,10 @@ class Replicas:
         log = partition.online_log()
         state_log.info(
             "[Broker id=%d] Follower %s-%d starts at leader epoch %d from offset %d with partition epoch %d and high "
-            "watermark %d. Current leader is %d. Previous leader %d and previous leader epoch was %d.",
-            self._host.node_id,
-            partition.topic,
-            partition.index,
-            state.leader_epoch,
-            log.log_end_offset,
-            state.partition_epoch,
-            log.high_watermark,
-            state.leader,
-            partition.leader_id,
-            partition.leader_epoch,
+            "watermark %d. Current leader is %d. Previous leader %s and previous leader epoch was %d.",
+            *(self._host.node_id, partition.topic, partition.index, state.leader_epoch, log.log_end_offset),
+            *(state.partition_epoch, log.high_watermark, state.leader),
+            *(leader_text(partition.leader_id), partition.leader_epoch),
         )
         partition.follow(state.leader, state.leader_epoch, state.replicas)
         self._events.resigned(partition)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from kpybroker.broker.handlers.between_brokers.checks import is_stale
 from kpybroker.broker.loop.yielding import YieldBudget
+from kpybroker.broker.replication import state_change_log
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
@@ -45,7 +46,12 @@ async def handle(broker: Broker, request: LeaderAndIsrRequest, context: RequestC
         await broker.configs.prefetch(await _topics(request))
         if is_stale(broker, request.broker_epoch, request.controller_id, request.controller_epoch, "LeaderAndIsr"):
             return LeaderAndIsrResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
-        return await broker.replicas.become_leader_or_follower(request, context.api_version)
+        began_s, correlation_id = broker.clock.monotonic(), context.correlation_id
+        count = await state_change_log.received_leader_and_isr(broker.node_id, request, correlation_id)
+        response = await broker.replicas.become_leader_or_follower(request, context.api_version, correlation_id)
+        took_ms = round((broker.clock.monotonic() - began_s) * 1000)
+        state_change_log.finished_leader_and_isr(broker.node_id, request, correlation_id, count, took_ms)
+        return response
 
 
 async def _topics(request: LeaderAndIsrRequest) -> dict[str, bool]:

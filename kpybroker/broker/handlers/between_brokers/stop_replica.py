@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kpybroker.broker.handlers.between_brokers.checks import is_stale
+from kpybroker.broker.replication import state_change_log
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
@@ -38,6 +39,7 @@ async def handle(broker: Broker, request: StopReplicaRequest, context: RequestCo
     async with broker.replicas.state_change_lock:
         if is_stale(broker, request.broker_epoch, request.controller_id, request.controller_epoch, "StopReplica"):
             return StopReplicaResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
+        await state_change_log.received_stop_replica(broker.node_id, request, context.correlation_id)
         return await broker.replicas.stop_replicas(request)
 
 

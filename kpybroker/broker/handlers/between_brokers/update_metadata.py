@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from kpybroker.broker.handlers.between_brokers.checks import is_stale
 from kpybroker.broker.loop.yielding import YieldBudget
+from kpybroker.broker.replication import state_change_log
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
@@ -43,11 +44,13 @@ async def handle(broker: Broker, request: UpdateMetadataRequest, context: Reques
     async with broker.replicas.state_change_lock:
         if is_stale(broker, request.broker_epoch, request.controller_id, request.controller_epoch, "UpdateMetadata"):
             return UpdateMetadataResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
-        await _update(broker, request)
+        deleted_count = await _update(broker, request)
+        await state_change_log.updated_metadata(broker.node_id, request, context.correlation_id, deleted_count)
     return UpdateMetadataResponse()
 
 
-async def _update(broker: Broker, request: UpdateMetadataRequest) -> None:
+async def _update(broker: Broker, request: UpdateMetadataRequest) -> int:
+    """How many partitions were deleted."""
     if request.controller_epoch < broker.replicas.controller_epoch:
         raise KafkaError(
             ErrorCode.STALE_CONTROLLER_EPOCH,
@@ -65,6 +68,7 @@ async def _update(broker: Broker, request: UpdateMetadataRequest) -> None:
     for topic in {topic for topic, _ in deleted if not broker.metadata.contains(topic)}:
         broker.groups.on_topic_deleted(topic)
         broker.configs.forget(topic)
+    return len(deleted)
 
 
 def error_response(

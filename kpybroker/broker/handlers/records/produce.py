@@ -265,7 +265,9 @@ def _acknowledge(
         end_connection_on_error(response)
         return None
     if pending.replicas:
-        yield from _wait_for_replicas(broker, context, pending)
+        late = yield from _wait_for_replicas(broker, pending)
+        if late:
+            log_timed_out(broker, context, pending.timeout_ms, late)
     if context.api_version >= LEADER_FROM:
         partitions = (answer for topic in response.responses for answer in topic.partition_responses)
         response.node_endpoints = node_endpoints(broker, context, partitions, ProduceResponse.NodeEndpoint)
@@ -329,7 +331,8 @@ async def _flush(broker: Broker, flushes: list[Unacknowledged]) -> None:
             unacknowledged(answer, error.code)
 
 
-def _wait_for_replicas(broker: Broker, context: RequestContext, pending: Pending) -> Steps[None]:
+def _wait_for_replicas(broker: Broker, pending: Pending) -> Steps[list[tuple[Partition, int]]]:
+    """The partitions that were not replicated in time, each with the offset that it did not reach."""
     late: list[tuple[Partition, int]] = []
     deadline = trio.current_time() + max(pending.timeout_ms, 0) / 1000
     budget = YieldBudget()
@@ -341,5 +344,4 @@ def _wait_for_replicas(broker: Broker, context: RequestContext, pending: Pending
                 late.append((partition, offset))
         except KafkaError as error:
             unacknowledged(answer, error.code)
-    if late:
-        log_timed_out(broker, context, pending.timeout_ms, late)
+    return late

@@ -1,0 +1,149 @@
+"""This broker's lines in Kafka's state-change log: what the controller sent, in the words of Kafka's `ReplicaManager`.
+
+INFO has a line for each request and each change of a role; TRACE each partition of each request. `merge-state-changes`
+finds partitions in these lines, so their form is Kafka's to the letter.
+"""
+
+from __future__ import annotations
+
+import base64
+import logging
+from typing import TYPE_CHECKING, Any
+
+from kpybroker.broker.loop.yielding import YieldBudget
+from kpybroker.broker.replication.controller_requests import StopOrder, TopicOrder, stop_orders, topic_orders
+from kpybroker.broker.requests.log_fields import TRACE
+from kpybroker.wire.messages.leader_and_isr import LeaderAndIsrRequest
+from kpybroker.wire.messages.stop_replica import StopReplicaRequest
+from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+logger = logging.getLogger("state.change.logger")
+
+NO_ID = -1
+"""Of a leader, or an epoch."""
+
+
+async def received_leader_and_isr(broker_id: int, request: LeaderAndIsrRequest, correlation_id: int) -> int:
+    """A request is being handled; returns of how many partitions."""
+    orders = list(topic_orders(request))
+    count = sum(len(order.states) for order in orders)
+    _handling(broker_id, "LeaderAndIsr", request.controller_id, correlation_id, count)
+    if logger.isEnabledFor(TRACE):
+        budget = YieldBudget()
+        for order in orders:
+            for state in order.states:
+                logger.log(
+                    TRACE,
+                    "[Broker id=%d] Received LeaderAndIsr request %s correlation id %d from controller %d epoch %d",
+                    *(broker_id, _leader_and_isr_text(order, state), correlation_id),
+                    *(request.controller_id, request.controller_epoch),
+                )
+                await budget.spend()
+    return count
+
+
+def finished_leader_and_isr(
+    broker_id: int, request: LeaderAndIsrRequest, correlation_id: int, count: int, ms: int
+) -> None:
+    """All its partitions are in their new roles."""
+    logger.info(
+        "[Broker id=%d] Finished LeaderAndIsr request in %dms correlationId %d from controller %d for %d partitions",
+        *(broker_id, ms, correlation_id, request.controller_id, count),
+    )
+
+
+async def received_stop_replica(broker_id: int, request: StopReplicaRequest, correlation_id: int) -> None:
+    """A request is being handled."""
+    orders = list(stop_orders(request))
+    _handling(broker_id, "StopReplica", request.controller_id, correlation_id, len(orders))
+    if logger.isEnabledFor(TRACE):
+        budget = YieldBudget()
+        for order in orders:
+            logger.log(
+                TRACE,
+                "[Broker id=%d] Received StopReplica request %s correlation id %d from controller %d epoch %d for "
+                "partition %s-%d",
+                *(broker_id, _stop_text(order), correlation_id, request.controller_id, request.controller_epoch),
+                *(order.topic, order.partition),
+            )
+            await budget.spend()
+
+
+async def updated_metadata(
+    broker_id: int, request: UpdateMetadataRequest, correlation_id: int, deleted_count: int
+) -> None:
+    """The metadata cache has changed."""
+    states = [(state.topic_name, state) for state in request.ungrouped_partition_states]
+    states += [(topic.topic_name, state) for topic in request.topic_states for state in topic.partition_states]
+    controller = (request.controller_id, request.controller_epoch, correlation_id)
+    if logger.isEnabledFor(TRACE):
+        budget = YieldBudget()
+        for topic, state in states:
+            logger.log(
+                TRACE,
+                "[Broker id=%d] Cached leader info %s for partition %s-%d in response to UpdateMetadata request sent "
+                "by controller %d epoch %d with correlation id %d",
+                *(broker_id, _metadata_text(topic, state), topic, state.partition_index),
+                *controller,
+            )
+            await budget.spend()
+    logger.info(
+        "[Broker id=%d] Add %d partitions and deleted %d partitions from metadata cache in response to UpdateMetadata "
+        "request sent by controller %d epoch %d with correlation id %d",
+        *(broker_id, len(states) - deleted_count, deleted_count),
+        *controller,
+    )
+
+
+def topic_id_text(topic_id: bytes) -> str:
+    """A topic id as Scala prints an option of it."""
+    return f"Some({base64.urlsafe_b64encode(topic_id).decode().rstrip('=')})" if any(topic_id) else "None"
+
+
+def leader_text(leader_id: int) -> str:
+    """The id of a leader as Scala prints an option of it."""
+    return "None" if leader_id == NO_ID else f"Some({leader_id})"
+
+
+def _handling(broker_id: int, name: str, controller_id: int, correlation_id: int, count: int) -> None:
+    logger.info(
+        "[Broker id=%d] Handling %s request correlationId %d from controller %d for %d partitions",
+        *(broker_id, name, correlation_id, controller_id, count),
+    )
+
+
+def _leader_and_isr_text(order: TopicOrder, state: Any) -> str:
+    return (
+        f"LeaderAndIsrPartitionState(topicName='{order.name}', partitionIndex={state.partition_index}, "
+        f"controllerEpoch={state.controller_epoch}, leader={state.leader}, leaderEpoch={state.leader_epoch}, "
+        f"isr={_list(state.isr)}, partitionEpoch={state.partition_epoch}, replicas={_list(state.replicas)}, "
+        f"addingReplicas={_list(state.adding_replicas)}, removingReplicas={_list(state.removing_replicas)}, "
+        f"isNew={_boolean(state.is_new)}, leaderRecoveryState={state.leader_recovery_state})"
+    )
+
+
+def _metadata_text(topic: str, state: Any) -> str:
+    return (
+        f"UpdateMetadataPartitionState(topicName='{topic}', partitionIndex={state.partition_index}, "
+        f"controllerEpoch={state.controller_epoch}, leader={state.leader}, leaderEpoch={state.leader_epoch}, "
+        f"isr={_list(state.isr)}, zkVersion={state.zk_version}, replicas={_list(state.replicas)}, "
+        f"offlineReplicas={_list(state.offline_replicas)})"
+    )
+
+
+def _stop_text(order: StopOrder) -> str:
+    return (
+        f"StopReplicaPartitionState(partitionIndex={order.partition}, leaderEpoch={order.leader_epoch}, "
+        f"deletePartition={_boolean(order.delete)})"
+    )
+
+
+def _list(ids: Iterable[int]) -> str:
+    return f"[{', '.join(map(str, ids))}]"
+
+
+def _boolean(value: bool) -> str:
+    return "true" if value else "false"
