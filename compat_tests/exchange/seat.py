@@ -37,7 +37,8 @@ class Seat:
     def _broker(self, kind: str, zookeeper: str) -> Broker:
         listeners = {"listeners": f"PLAINTEXT://127.0.0.1:{self.port}", "log.dirs": str(self.data_dir)}
         broker = Broker(kind, self.directory / kind, zookeeper, OVERRIDES | listeners)
-        broker.port, broker.data_dir = self.port, self.data_dir
+        broker.port = broker.client_port = self.port
+        broker.data_dir = self.data_dir
         write_properties(broker.config_file, broker.properties)
         return broker
 
