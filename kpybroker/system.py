@@ -365,7 +365,7 @@ _PROC: Final = "/proc/self" if sys.platform == "linux" and not IS_PORTABLE else 
 def process_usage() -> ProcessUsage:
     """Of this process, now."""
     usage = ProcessUsage(time.process_time(), max_fds=descriptors_max())
-    if not _PROC:
+    if sys.platform == "win32" or not _PROC:
         return usage
     with suppress(OSError, ValueError, IndexError):
         with open(f"{_PROC}/statm", encoding="ascii") as file:
@@ -375,18 +375,18 @@ def process_usage() -> ProcessUsage:
             virtual_bytes=int(virtual) * page_bytes,
             resident_bytes=int(resident) * page_bytes,
             open_fds=len(os.listdir(f"{_PROC}/fd")),
-            start_time_s=_start_time_s(),
+            start_time_s=_start_time_s(os.sysconf("SC_CLK_TCK")),
         )
     return usage
 
 
-def _start_time_s() -> float:
+def _start_time_s(ticks_a_second: int) -> float:
     """Since the epoch: the time of the boot, and the ticks from there to the start."""
     with open(f"{_PROC}/stat", encoding="utf-8") as file:
         ticks = int(file.read().rpartition(")")[2].split()[19])
     with open("/proc/stat", encoding="ascii") as file:
         boot_s = next(int(line.split()[1]) for line in file if line.startswith("btime"))
-    return boot_s + ticks / os.sysconf("SC_CLK_TCK")
+    return boot_s + ticks / ticks_a_second
 
 
 def disk_bytes() -> tuple[int | None, int | None]:

@@ -37,7 +37,8 @@ class Facts(NamedTuple):
     """What is known of the brokers of this process.
 
     `fsync_each`: every message is fsynced. `control`: where the control channel is, if there is one.
-    `clients`: the lines on what clients set, where that is more than an address.
+    `clients`: the lines on what clients set, where that is more than an address. `metrics`: where each broker that
+    has metrics serves them.
     """
 
     nodes: Sequence[Node]
@@ -49,6 +50,7 @@ class Facts(NamedTuple):
     fsync_each: bool
     control: str | None = None
     clients: Sequence[str] = ()
+    metrics: Sequence[str] = ()
 
 
 _REACHABLE = {"0.0.0.0": "127.0.0.1", "::": "127.0.0.1", "": "127.0.0.1"}
@@ -96,6 +98,7 @@ def ready_json(facts: Facts) -> str:
             "logDirs": list(facts.log_dirs),
             "ephemeral": facts.ephemeral,
             "control": facts.control,
+            "metrics": list(facts.metrics),
         }
     )
 
@@ -109,6 +112,7 @@ def banner(facts: Facts) -> str:
         f"  data     {', '.join(facts.log_dirs)}",
         f"  tree     {facts.coordination}",
         f"  durable  {durability(facts.ephemeral, facts.fsync_each)}",
+        *(f"  metrics  {address}" for address in facts.metrics),
         *(facts.clients or _plain_clients(at)),
         "  stop     Ctrl-C",
     ]

@@ -62,6 +62,7 @@ def test_as_json_it_has_what_a_program_needs() -> None:
         "logDirs": ["/a", "/b"],
         "ephemeral": False,
         "control": None,
+        "metrics": [],
     }
 
 
@@ -88,3 +89,10 @@ def test_what_is_durable_depends_on_how_it_was_started() -> None:
     assert durability(ephemeral=True, fsync_each=False).startswith("nothing")
     assert "also after a power cut" in durability(ephemeral=False, fsync_each=True)
     assert "if the broker is killed" in durability(ephemeral=False, fsync_each=False)
+
+
+def test_both_say_where_the_metrics_are() -> None:
+    known = facts(CLUSTER)._replace(metrics=["http://127.0.0.1:9404/metrics", "http://127.0.0.1:9405/metrics"])
+    assert json.loads(ready_json(known))["metrics"] == list(known.metrics)
+    lines = banner(known).splitlines()
+    assert [line.split()[1] for line in lines if line.startswith("  metrics ")] == list(known.metrics)

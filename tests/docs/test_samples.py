@@ -12,9 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from kpybroker.client.connect.settings import ENVIRONMENT, Connection, load
+from kpybroker.config.broker import BrokerConfig
 from kpybroker.config.sources.properties import load_properties
+from kpybroker.metrics.spelling import Spelling
 from tests.support.ports import free_port
 from tests.support.samples import (
     SAMPLES,
@@ -218,3 +221,15 @@ def test_a_broker_goes_on_with_the_files_of_another(tmp_path: Path) -> None:
 )
 def test_what_the_python_api_does(tmp_path: Path, sample: str, printed: str) -> None:
     assert re.fullmatch(printed, run_sample(sample, tmp_path, {}))
+
+
+def test_the_samples_of_metrics_have_keys_and_a_spelling_that_exist() -> None:
+    folder = Path(__file__).resolve().parents[2] / "docs" / "samples" / "metrics"
+    lines = (folder / "metrics.properties").read_text().split()
+    config = BrokerConfig(dict(line.split("=") for line in lines))
+    assert (config.get_int("kpybroker.metrics.port"), config.get_str("kpybroker.metrics.host")) == (9404, "0.0.0.0")
+    jobs = yaml.safe_load((folder / "prometheus.yml").read_text())["scrape_configs"]
+    assert [Spelling(name) for job in jobs for name in job.get("params", {}).get("spelling", [])]
+    assert {target.partition(":")[2] for job in jobs for one in job["static_configs"] for target in one["targets"]} == {
+        "9404"
+    }

@@ -62,13 +62,19 @@ class Metrics:
             config.get_str("kpybroker.metrics.host"), config.get_int("kpybroker.metrics.port")
         )
 
+    @property
+    def url(self) -> str:
+        """Where the page is. Only after `listen`."""
+        assert self.address is not None
+        host, port = self.address
+        return f"http://{f'[{host}]' if ':' in host else host}:{port}/metrics"
+
     def start(self) -> None:
         """Serve, and begin to sample requests."""
-        assert self.address is not None
         self._broker.dispatcher.time_requests(self._times)
         self._broker.spawn("metrics-ticker", self.ticker.run)
         self._broker.spawn("metrics-server", self.server.serve)
-        logger.info("[KafkaServer id=%d] Metrics at http://%s:%d/metrics", self._broker.node_id, *self.address)
+        logger.info("[KafkaServer id=%d] Metrics at %s", self._broker.node_id, self.url)
 
     def close(self) -> None:
         """Free the port of a broker that did not start."""

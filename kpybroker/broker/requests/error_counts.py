@@ -48,8 +48,14 @@ def count(response: Any, codes: Codes, counts: dict[int, int]) -> None:
         code = response.error_code
         counts[code] = counts.get(code, 0) + 1
     for name, nested in codes.arrays:
-        for element in getattr(response, name) or ():
-            count(element, nested, counts)
+        elements = getattr(response, name) or ()
+        if nested.arrays:
+            for element in elements:
+                count(element, nested, counts)
+        else:
+            for element in elements:
+                code = element.error_code
+                counts[code] = counts.get(code, 0) + 1
 
 
 def count_steps(response: Any, codes: Codes, counts: dict[int, int], budget: WorkBudget) -> Generator[None, None, None]:
