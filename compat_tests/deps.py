@@ -1,5 +1,5 @@
 """Brings what the compatibility tests run but do not build: jars, kcat, graphviz, kafka-python 2, Python 3.14,
-a Kerberos KDC.
+a Kerberos KDC, Chromium.
 
     python compat_tests/deps.py            # all of it; a second run does nothing
     python compat_tests/deps.py jars kcat  # some of it
@@ -20,6 +20,7 @@ import platform
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -33,6 +34,8 @@ PYTHON_JAR = "org.bytedeco:cpython:3.14.3-1.5.13:jar:linux-x86_64"
 GO_CLIENTS = ROOT / "compat_tests" / "security" / "clients" / "go"
 NODE_CLIENTS = GO_CLIENTS.with_name("node")
 OLD_KAFKA_PYTHON = "2.2.15"
+AXE = "axe-core@4.14.1"
+"""What looks for barriers in the console's pages."""
 KERBEROS = (
     "krb5-kdc",
     "krb5-admin-server",
@@ -67,6 +70,11 @@ def go_clients() -> Path:
 def node_modules() -> Path:
     """Where `clients` puts Node's packages."""
     return CACHE / "node" / "clients" / "node_modules"
+
+
+def axe() -> Path:
+    """The one file of axe-core that the tests of the console load."""
+    return CACHE / "npm" / "axe" / "package" / "axe.min.js"
 
 
 def _run(command: list[str], cwd: Path | None = None) -> None:
@@ -126,6 +134,24 @@ def fetch_kerberos() -> None:
     if importlib.util.find_spec("gssapi") is None:
         pip = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--root-user-action=ignore"]
         _run([*pip, "gssapi>=1.8"])
+
+
+def fetch_browser() -> None:
+    """Debian's Chromium, which Playwright drives, and axe-core."""
+    _package("chromium", "chromium", "fonts-dejavu-core")
+    _package("npm", "npm")
+    _once(axe().parent.parent, AXE, _unpack_axe)
+
+
+def _unpack_axe(out: Path) -> None:
+    _run(["npm", "pack", "--silent", AXE], cwd=out)
+    (archive,) = out.glob("*.tgz")
+    with tarfile.open(archive) as packed:
+        file = packed.extractfile("package/axe.min.js")
+        assert file is not None
+        (out / "package").mkdir()
+        (out / "package" / "axe.min.js").write_bytes(file.read())
+    archive.unlink()
 
 
 def fetch_clients() -> None:
@@ -202,6 +228,7 @@ STEPS = {
     "kafka-python": fetch_old_kafka_python,
     "python": fetch_python,
     "kerberos": fetch_kerberos,
+    "browser": fetch_browser,
 }
 
 ON_REQUEST = {"debootstrap": fetch_debootstrap, "clients": fetch_clients}

@@ -13,31 +13,37 @@ from starlette.testclient import TestClient
 from kpybroker.client.connect.settings import Settings
 from kpybroker.console.app import make_app
 from kpybroker.console.options import ConsoleOptions
+from kpybroker.console.queries import messages
+from kpybroker.console.web.live import Live
 from kpybroker.testing import Broker
 
 MakeClient = Callable[..., TestClient]
 HERE = "http://127.0.0.1:8080"
+START_S = 180.0
+"""A machine that is busy with other tests starts a broker slowly."""
 
 
 def settings_for(bootstrap: str) -> Settings:
-    return Settings(bootstrap, {}, 10.0, "the test")
+    return Settings(bootstrap, {}, START_S, "the test")
 
 
 @pytest.fixture(scope="session")
 def broker() -> Iterator[Broker]:
-    with Broker(topics={"orders": 3}) as started:
+    with Broker(topics={"orders": 3}, start_timeout=START_S) as started:
         started.produce("orders", [(f"k{number}", f'{{"total": {number}}}') for number in range(60)])
         yield started
 
 
 @pytest.fixture
-def client(broker: Broker) -> Iterator[MakeClient]:
-    """Makes a browser without JavaScript, of a console with the given options."""
+def client(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> Iterator[MakeClient]:
+    """Makes a browser without JavaScript, of a console with the given options; time bounds nothing."""
+    monkeypatch.setattr(messages, "SCAN_S_MAX", START_S)
     made: list[TestClient] = []
 
     def make(**options: Any) -> TestClient:
         wanted = ConsoleOptions(settings_for(options.pop("bootstrap", broker.bootstrap_servers)), **options)
-        made.append(TestClient(make_app(wanted), base_url=HERE, follow_redirects=False))
+        live = Live(wanted.settings, page_s_max=START_S, request_s_max=START_S)
+        made.append(TestClient(make_app(wanted, live), base_url=HERE, follow_redirects=False))
         return made[-1]
 
     yield make

@@ -93,7 +93,7 @@ def test_a_preview_changes_nothing_and_its_form_moves_the_group(
     form = {"token": token_of(page), "plan": html.unescape(PLAN.findall(page)[0])}
     done = browser.post("/group/move", params={"id": group}, data=form)
     assert "moved" in done.text
-    assert broker.committed(group)[topic] == {0: 0, 1: 0} != before[topic]
+    assert set(broker.committed(group)[topic].values()) == {0}
     again = browser.post("/group/move", params={"id": group}, data=form)
     assert "was committed since the preview" in again.text
 

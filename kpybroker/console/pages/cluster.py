@@ -1,15 +1,54 @@
-"""The first page: the cluster, its controller and its brokers."""
+"""The cluster as a whole: brokers, replication, log directories, transactions, access."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from kpybroker.console.queries import brokers
+from kpybroker.console.queries import access as access_queries
+from kpybroker.console.queries import brokers, storage
+from kpybroker.console.queries import transactions as transaction_queries
 from kpybroker.console.web.context import console_of, render
+from kpybroker.console.web.forms import whole_number
 
 
 async def page(request: Request) -> Response:
     """`/`: what each broker is, and how full."""
     found, notes = await console_of(request).live.ask(brokers.described)
     return render(request, "cluster.html", title="Cluster", cluster=found, notes=notes)
+
+
+async def replication(request: Request) -> Response:
+    """`/replication`: who leads, who is behind."""
+    found, notes = await console_of(request).live.ask(storage.replication)
+    return render(request, "replication.html", title="Replication", found=found, notes=notes)
+
+
+async def directories(request: Request) -> Response:
+    """`/log-dirs`: how large, and the largest replicas."""
+    found, notes = await console_of(request).live.ask(storage.directories)
+    return render(request, "log_dirs.html", title="Log directories", found=found, notes=notes)
+
+
+async def transactions(request: Request) -> Response:
+    """`/transactions`, with `topic=` the producers of one topic."""
+    query = dict(request.query_params)
+    text, number, topic = query.get("q", ""), whole_number(query, "page", 1, 1, 10**6), query.get("topic", "").strip()
+    live = console_of(request).live
+    found, notes = await live.ask(lambda cluster, failed: transaction_queries.listed(cluster, text, number, failed))
+    producers = None
+    if topic:
+        producers, more = await live.ask(
+            lambda cluster, failed: transaction_queries.open_producers(cluster, topic, failed)
+        )
+        notes.items += more.items
+    context: dict[str, Any] = {"found": found, "text": text, "topic": topic, "producers": producers}
+    return render(request, "transactions.html", title="Transactions", notes=notes, **context)
+
+
+async def access(request: Request) -> Response:
+    """`/access`: ACLs, users, quotas."""
+    found, notes = await console_of(request).live.ask(access_queries.access)
+    return render(request, "access.html", title="Access", found=found, notes=notes)

@@ -33,6 +33,8 @@ from kpybroker.console.queries.topics import find, places
 
 PLACES_MAX: Final = 500
 SHOWN_MAX: Final = 200
+LATEST_MAX: Final = 1000
+"""Records that are read, over all partitions, to find the latest of them."""
 SCANNED_MAX: Final = 20_000
 SCANNED_BYTES_MAX: Final = 64 << 20
 SCAN_S_MAX: Final = 6.0
@@ -68,12 +70,20 @@ class Read(NamedTuple):
 
 
 def read(cluster: Cluster, wanted: Wanted, accepts: Accepts, has_filter: bool) -> Read:
-    """The records of one page. Raises CommandError."""
-    span = spans(cluster, wanted, SCANNED_MAX // 4 if has_filter else wanted.limit)
+    """The records of one page. Raises CommandError.
+
+    The latest are the end of every partition, read forward. Where that is more than a page may read, less is tried.
+    """
     is_latest = wanted.start == "latest" and wanted.cursor is None
-    with Reading(cluster.settings, wanted.topic, span) as reading:
-        limit = None if is_latest else wanted.limit
-        found = reading.collect(accepts, limit, time.monotonic() + SCAN_S_MAX)
+    deadline = time.monotonic() + SCAN_S_MAX
+    count = SCANNED_MAX // 4 if has_filter else LATEST_MAX
+    while True:
+        span = spans(cluster, wanted, count)
+        with Reading(cluster.settings, wanted.topic, span) as reading:
+            found = reading.collect(accepts, None if is_latest else wanted.limit, deadline)
+        if not is_latest or reading.is_done or count <= len(span) or time.monotonic() > deadline:
+            break
+        count = max(len(span), count // 8)
     found.sort(key=_order, reverse=is_latest)
     return Read(found[: wanted.limit], reading.scanned, reading.cursor, reading.is_done)
 
@@ -96,7 +106,8 @@ def spans(cluster: Cluster, wanted: Wanted, count: int) -> dict[Place, Bounds]:
     if wanted.cursor is not None:
         begins = {place: wanted.cursor.get(place[1], one.end) for place, one in edges.items()}
     else:
-        position = _position(wanted, max(1, count // max(1, len(edges))))
+        each = count // max(1, len(edges))
+        position = _position(wanted, max(1, each if count > LATEST_MAX else min(each, wanted.limit)))
         at_time = time_lookup(cluster, edges)
         begins = {
             place: resolve(position, one, lambda timestamp, place=place: at_time(place, timestamp))  # type: ignore[misc]

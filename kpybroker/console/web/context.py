@@ -19,6 +19,10 @@ NAVIGATION = (
     ("/", "Cluster"),
     ("/topics", "Topics"),
     ("/groups", "Groups"),
+    ("/transactions", "Transactions"),
+    ("/replication", "Replication"),
+    ("/log-dirs", "Log directories"),
+    ("/access", "Access"),
 )
 
 

@@ -47,8 +47,10 @@ class Notes(Failures):
 class Live:
     """Runs queries against the cluster that `settings` name. Nothing is sent before the first one."""
 
-    def __init__(self, settings: Settings, page_s_max: float = PAGE_S_MAX) -> None:
-        self.settings = settings._replace(timeout_s=min(settings.timeout_s, REQUEST_S_MAX))
+    def __init__(
+        self, settings: Settings, page_s_max: float = PAGE_S_MAX, request_s_max: float = REQUEST_S_MAX
+    ) -> None:
+        self.settings = settings._replace(timeout_s=min(settings.timeout_s, request_s_max))
         self._page_s_max = page_s_max
         self._lock = threading.Lock()
         self._cluster: Cluster | None = None

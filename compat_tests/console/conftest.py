@@ -1,0 +1,126 @@
+"""One broker, one console and one browser for the whole folder: Debian's Chromium, driven by Playwright.
+
+Pictures for the docs are written with `--console-pictures DIRECTORY` only.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from compat_tests.deps import axe
+from kpybroker.testing import Broker
+
+CHROMIUM = "/usr/bin/chromium"
+WAIT_MS = 60_000
+START_S = 180.0
+"""A machine that is busy with other tests starts a broker slowly."""
+
+OpenPage = Callable[..., Page]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--console-pictures", metavar="DIRECTORY", help="write the pictures of docs/console there")
+
+
+@contextmanager
+def console(*arguments: str) -> Iterator[str]:
+    """The address of a console with these arguments."""
+    command = [sys.executable, "-m", "kpybroker", "console", "--port", "0", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        ready = process.stdout.readline().split()
+        try:
+            assert ready[:3] == ["kpybroker", "console", "ready"]
+            yield ready[-1].rstrip("/")
+        finally:
+            process.kill()
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[Broker]:
+    """A broker with a topic `orders` of three partitions, and thirty records in it."""
+    with Broker(topics={"orders": 3}, start_timeout=START_S) as broker:
+        broker.produce("orders", [(f"customer-{n % 5}", {"order": n, "total": n * 3.5}) for n in range(30)])
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def address(kafka: Broker) -> Iterator[str]:
+    """A console of the broker that may change it."""
+    with console("-b", kafka.bootstrap_servers, "--allow-changes") as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    expect.set_options(timeout=WAIT_MS)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(chromium: Browser) -> Iterator[OpenPage]:
+    """Opens a page in a browser of its own. The test fails if the page's policy or a script was violated."""
+    problems: list[str] = []
+    contexts = []
+
+    def make(url: str, *, allows_failures: bool = False, **options: Any) -> Page:
+        context = chromium.new_context(**options)
+        context.set_default_timeout(WAIT_MS)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on("dialog", lambda dialog: problems.append(f"a dialog: {dialog.message}"))
+        page.on("request", lambda request: problems.append(request.url) if not _is_local(request.url) else None)
+        if not allows_failures:
+            page.on("console", lambda line: problems.append(line.text) if line.type == "error" else None)
+        page.goto(url)
+        return page
+
+    yield make
+    for context in contexts:
+        context.close()
+    assert problems == []
+
+
+def _is_local(url: str) -> bool:
+    return url.startswith("http://127.0.0.1:")
+
+
+@pytest.fixture(scope="session")
+def axe_source() -> str:
+    return axe().read_text(encoding="utf-8")
+
+
+def barriers(page: Page, source: str) -> list[str]:
+    """What axe finds serious or critical."""
+    page.evaluate(source)  # the protocol of the browser's debugger is not bound by the page's policy
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    return [
+        f"{one['id']} ({one['impact']}): {node['html'][:200]}"
+        for one in found["violations"]
+        if one["impact"] in ("serious", "critical")
+        for node in one["nodes"][:3]
+    ]
+
+
+@pytest.fixture
+def picture(request: pytest.FixtureRequest) -> Callable[[Page, str], None]:
+    """Writes a page's picture where `--console-pictures` says."""
+    directory = request.config.getoption("--console-pictures")
+
+    def write(page: Page, name: str) -> None:
+        if directory:
+            page.screenshot(path=Path(directory) / f"{name}.png")
+
+    return write

@@ -1,0 +1,133 @@
+"""What people do with the console: follow, produce, move a group, log in, and wait for a broker that is away."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+from playwright.sync_api import expect
+
+from compat_tests.console.conftest import OpenPage, barriers, console
+from kpybroker.testing import Broker
+
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\x00\x1b[31m\u202e"
+
+
+@pytest.fixture
+def topic(kafka: Broker) -> str:
+    name = f"w-{uuid.uuid4().hex[:8]}"
+    kafka.create_topic(name, 1)
+    return name
+
+
+def test_messages_are_followed_live(address: str, kafka: Broker, topic: str, open_page: OpenPage) -> None:
+    page = open_page(f"{address}/topics/{topic}/messages")
+    page.get_by_role("button", name="Follow live").click()
+    expect(page.locator("#summary")).to_have_attribute("data-following", "yes")
+    kafka.produce(topic, [f"live {number}" for number in range(5)])
+    expect(page.locator("#messages tr")).to_have_count(5)
+    expect(page.locator("#messages tr").first).to_contain_text("live 4")
+    expect(page.locator("#summary")).to_have_text("Following: 5 new.")
+    page.get_by_role("button", name="Stop following").click()
+    expect(page.locator("#summary")).to_have_text("Not following.")
+
+
+def test_a_hostile_message_is_shown_as_text(
+    address: str, kafka: Broker, topic: str, open_page: OpenPage, axe_source: str
+) -> None:
+    page = open_page(f"{address}/topics/{topic}/messages")
+    page.get_by_role("button", name="Follow live").click()
+    expect(page.locator("#summary")).to_have_attribute("data-following", "yes")
+    kafka.produce(topic, [(HOSTILE, HOSTILE), (b"\xff\xfe", b"\xc3\x28\xa0\xa1")])
+    expect(page.locator("#messages tr")).to_have_count(2)
+    assert page.locator("#messages script, #messages img").count() == 0
+    page.reload()
+    expect(page.locator("#messages")).to_contain_text(
+        "<script>alert(1)</script><img src=x onerror=alert(2)>␀␛[31m\\u202e"
+    )
+    assert barriers(page, axe_source) == []
+    page.goto(f"{address}/topics/{topic}/messages/0/0")
+    expect(page.locator("pre").last).to_contain_text("<script>alert(1)</script>")
+    assert page.locator("main script, main img").count() == 0
+
+
+def test_ten_megabytes_are_cut(address: str, kafka: Broker, open_page: OpenPage) -> None:
+    name = f"large-{uuid.uuid4().hex[:8]}"
+    admin = kafka.admin()
+    from confluent_kafka.admin import NewTopic
+
+    large = {"max.message.bytes": "20000000"}
+    admin.create_topics([NewTopic(name, 1, config=large)])[name].result()
+    producer = kafka.producer(message_max_bytes=20_000_000)
+    producer.produce(name, b'{"a": "' + b"x" * 10_000_000 + b'"}')
+    producer.flush()
+    page = open_page(f"{address}/topics/{name}/messages")
+    expect(page.locator("#messages tr")).to_contain_text("9.5 MiB")
+    page.locator("#messages a").click()
+    expect(page.get_by_text("Only the beginning is shown.")).to_be_visible()
+    assert len(page.content()) < 600_000
+    with page.expect_download() as download:
+        page.get_by_text("Download the value").click()
+    assert download.value.path().stat().st_size == 10_000_009
+
+
+def test_a_message_is_produced(address: str, topic: str, open_page: OpenPage) -> None:
+    page = open_page(f"{address}/topics/{topic}/produce")
+    page.locator("[name=key]").fill("k")
+    page.locator("[name=value]").fill('{"total": 7}')
+    page.get_by_label("Headers").fill("trace=1")
+    page.get_by_role("button", name="Produce").click()
+    expect(page.locator("h1")).to_have_text(f"{topic}-0 at 0")
+    expect(page.locator("pre").last).to_contain_text('"total": 7')
+    page.get_by_text("Copy into the produce form").click()
+    expect(page.locator("[name=value]")).to_have_value('{"total": 7}')
+
+
+def test_messages_are_filtered_and_downloaded(address: str, open_page: OpenPage) -> None:
+    page = open_page(f"{address}/topics/orders/messages")
+    page.get_by_label("JSONPath").fill("@.order == 7")
+    page.get_by_role("button", name="Show").click()
+    expect(page.locator("#messages tr")).to_have_count(1)
+    with page.expect_download() as download:
+        page.get_by_text("Download JSON lines").click()
+    assert '\\"order\\": 7' in download.value.path().read_text() or '\\"order\\":7' in download.value.path().read_text()
+
+
+def test_a_group_is_moved_after_its_preview(address: str, kafka: Broker, topic: str, open_page: OpenPage) -> None:
+    kafka.produce(topic, ["a", "b", "c"])
+    group = f"group of {topic}"
+    consumer = kafka.consumer(group_id=group, auto_offset_reset="earliest", enable_auto_commit=False)
+    consumer.subscribe([topic])
+    read = 0
+    while read < 3:
+        read += len(consumer.consume(3 - read, timeout=1))
+    consumer.commit(asynchronous=False)
+    consumer.close()
+    page = open_page(f"{address}/groups?q={topic}")
+    page.get_by_role("link", name=group).click()
+    page.locator("[name=to]").select_option("shift")
+    page.get_by_label("Offset, shift or time").fill("-2")
+    page.get_by_role("button", name="Preview").click()
+    expect(page.locator("tbody tr")).to_contain_text("would move")
+    assert kafka.committed(group) == {topic: {0: 3}}
+    page.get_by_role("button", name="Move 1 partition").click()
+    expect(page.locator("tbody tr")).to_contain_text("moved")
+    assert kafka.committed(group) == {topic: {0: 1}}
+
+
+def test_a_password_opens_the_console(
+    kafka: Broker, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch, axe_source: str
+) -> None:
+    monkeypatch.setenv("KPYBROKER_CONSOLE_PASSWORD", "open sesame")
+    with console("-b", kafka.bootstrap_servers) as address:
+        page = open_page(f"{address}/topics", allows_failures=True)
+        assert barriers(page, axe_source) == []
+        page.get_by_label("Password").fill("wrong")
+        page.get_by_role("button", name="Log in").click()
+        expect(page.get_by_role("alert")).to_have_text("this is not the password")
+        page.get_by_label("Password").fill("open sesame")
+        page.get_by_role("button", name="Log in").click()
+        expect(page.locator("h1")).to_have_text("Topics")
+        page.get_by_role("button", name="Log out").click()
+        page.goto(f"{address}/topics")
+        expect(page.get_by_label("Password")).to_be_visible()

@@ -1,0 +1,75 @@
+"""Log directories, and which replicas are behind their leaders.
+
+How far a replica is behind is what its broker says of it in DescribeLogDirs. A cluster has many replicas, so pages show
+the largest and the furthest behind, ROWS_MAX of each.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, Final, NamedTuple
+
+from kpybroker.client.actions.clusters import log_dir_rows
+from kpybroker.client.actions.partitions import Partition
+from kpybroker.client.connect.admin import Cluster
+from kpybroker.client.connect.errors import Failures
+from kpybroker.client.connect.wire import WireCluster
+from kpybroker.console.queries.topics import all_topics
+
+ROWS_MAX: Final = 50
+
+Rows = list[dict[str, Any]]
+
+
+class Directories(NamedTuple):
+    """A row for each log directory, and the largest replicas of `total`."""
+
+    rows: Rows
+    largest: Rows
+    total: int
+
+
+def directories(cluster: Cluster, failures: Failures) -> Directories:
+    """The log directories of all brokers. Raises CommandError."""
+    with WireCluster(cluster.settings) as wire:
+        rows, replicas = log_dir_rows(wire, sorted(wire.nodes), failures)
+    largest = sorted(replicas, key=lambda row: -row["size"])[:ROWS_MAX]
+    return Directories(rows, largest, len(replicas))
+
+
+class Replication(NamedTuple):
+    """A row for each broker; partitions with a problem, the worst first, and the replicas that are behind."""
+
+    brokers: Rows
+    problems: list[Partition]
+    problem_count: int
+    behind: Rows
+    partitions: int
+
+
+def replication(cluster: Cluster, failures: Failures) -> Replication:
+    """Who leads, who follows, and who is behind. Raises CommandError."""
+    metadata = cluster.metadata()
+    partitions = [partition for topic in all_topics(metadata) for partition in topic.partitions]
+    with WireCluster(cluster.settings) as wire:
+        _, replicas = log_dir_rows(wire, sorted(wire.nodes), failures)
+    leads = Counter(p.leader for p in partitions)
+    preferred = Counter(p.replicas[0] for p in partitions if p.replicas)
+    hosts = Counter(broker for p in partitions for broker in p.replicas)
+    in_sync = Counter(broker for p in partitions for broker in p.isr)
+    ids = sorted({*metadata.brokers, *hosts})
+    rows = [
+        {
+            "broker": one,
+            "is_up": one in metadata.brokers,
+            "leads": leads[one],
+            "preferred": preferred[one],
+            "replicas": hosts[one],
+            "in_sync": in_sync[one],
+        }
+        for one in ids
+    ]
+    problems = [p for p in partitions if p.leader is None or len(p.isr) < len(p.replicas)]
+    problems.sort(key=lambda p: (p.leader is not None, len(p.isr) - len(p.replicas), p.place))
+    behind = sorted((row for row in replicas if row["offset_lag"] > 0), key=lambda row: -row["offset_lag"])
+    return Replication(rows, problems[:ROWS_MAX], len(problems), behind[:ROWS_MAX], len(partitions))

@@ -1,0 +1,45 @@
+"""Transactions that coordinators know, and producers with an open transaction in a partition.
+
+Only the transactions of the page that is shown are described.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from kpybroker.client.actions import transactions
+from kpybroker.client.connect.admin import Cluster
+from kpybroker.client.connect.errors import Failures, usage
+from kpybroker.client.connect.wire import WireCluster
+from kpybroker.console.queries.pages import Page
+from kpybroker.console.queries.topics import PLACES_MAX, find
+
+Rows = list[dict[str, Any]]
+
+
+class Listed(NamedTuple):
+    """One page of the transactional ids."""
+
+    rows: Rows
+    page: Page
+
+
+def listed(cluster: Cluster, text: str, page_number: int, failures: Failures) -> Listed:
+    """The transactions of one page. Raises CommandError."""
+    with WireCluster(cluster.settings) as wire:
+        everything = transactions.list_rows(wire, failures)
+        chosen = [row for row in everything if text.lower() in str(row["transactional_id"]).lower()]
+        page = Page.of(len(chosen), page_number)
+        rows = [
+            {**row, **transactions.described(wire, str(row["transactional_id"]), failures)}
+            for row in chosen[page.first : page.last]
+        ]
+    return Listed(rows, page)
+
+
+def open_producers(cluster: Cluster, topic: str, failures: Failures) -> Rows:
+    """The producers with an open transaction in the topic, from its leaders. Raises CommandError."""
+    if len(find(cluster, topic).partitions) > PLACES_MAX:
+        raise usage(f"{topic} has more than {PLACES_MAX} partitions", "use kpybroker transaction hanging")
+    with WireCluster(cluster.settings) as wire:
+        return transactions.open_producers(wire, [topic], failures)

@@ -1,0 +1,95 @@
+"""Replication, log directories, transactions and access."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kpybroker.client.connect.settings import Settings
+from kpybroker.console.queries import storage
+from kpybroker.console.web.live import Notes
+from kpybroker.testing import Broker
+from tests.console.conftest import MakeClient
+
+
+def test_replication_shows_every_replica_in_sync(client: MakeClient) -> None:
+    page = client().get("/replication").text
+    assert "none: every replica is in sync" in page
+    assert "Partitions with a problem: 0" in page
+
+
+def partition(leader: int, replicas: list[int], isr: list[int]) -> Any:
+    return SimpleNamespace(id=0, leader=leader, replicas=replicas, isrs=isr)
+
+
+def test_the_worst_partition_is_first_and_a_broker_that_is_down_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    topics = {
+        "healthy": partition(1, [1, 2], [1, 2]),
+        "behind": partition(1, [1, 2, 3], [1]),
+        "shrunk": partition(2, [2, 3], [2]),
+        "gone": partition(-1, [3], [3]),
+    }
+    metadata = SimpleNamespace(
+        brokers={1: None, 2: None}, topics={name: SimpleNamespace(partitions={0: one}) for name, one in topics.items()}
+    )
+    cluster: Any = SimpleNamespace(metadata=lambda: metadata, settings=None)
+    monkeypatch.setattr(storage, "WireCluster", _NoWire)
+    replica = {"topic": "behind", "partition": 0, "broker": 2, "offset_lag": 7, "size": 1}
+    monkeypatch.setattr(storage, "log_dir_rows", lambda *_: ([], [replica, {**replica, "offset_lag": 0}]))
+    found = storage.replication(cluster, Notes())
+    assert [one.topic for one in found.problems] == ["gone", "behind", "shrunk"]
+    assert [(one["broker"], one["is_up"], one["leads"], one["replicas"] - one["in_sync"]) for one in found.brokers] == [
+        (1, True, 2, 0),
+        (2, True, 1, 1),
+        (3, False, 0, 2),
+    ]
+    assert found.behind == [replica]
+
+
+class _NoWire:
+    def __init__(self, settings: Settings) -> None:
+        self.nodes: dict[int, Any] = {}
+
+    def __enter__(self) -> _NoWire:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+def test_log_directories_and_the_largest_replicas(client: MakeClient) -> None:
+    page = client().get("/log-dirs").text
+    assert "online" in page
+    assert "/topics/orders" in page
+
+
+def test_a_transaction_is_shown_while_it_is_open(client: MakeClient, broker: Broker) -> None:
+    producer = broker.producer(transactional_id="<tx>")
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.produce("orders", "in a transaction", partition=0)
+    producer.flush()
+    page = client().get("/transactions?topic=orders&q=TX").text
+    producer.abort_transaction()
+    assert "&lt;tx&gt;" in page
+    assert "Ongoing" in page
+    assert "orders-0" in page
+    assert "Open transactions in orders" in page
+    assert "<td colspan" not in page.split("Open transactions in orders", 1)[1]
+
+
+def test_without_an_authorizer_acls_are_a_note_with_a_fix(client: MakeClient) -> None:
+    page = client().get("/access")
+    assert page.status_code == 200
+    assert "SECURITY_DISABLED" in page.text
+    assert "authorizer.class.name" in page.text
+    assert "Quotas" in page.text
+
+
+def test_a_cluster_that_is_away(client: MakeClient) -> None:
+    browser = client(bootstrap="127.0.0.1:1")
+    for path in ("/replication", "/log-dirs", "/transactions", "/access", "/groups", "/group?id=g"):
+        page = browser.get(path)
+        assert page.status_code == 503
+        assert "fix: " in page.text
