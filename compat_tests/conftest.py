@@ -53,6 +53,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption("--keep-files", action="store_true", help="leave the brokers' directories in place")
     group.addoption("--exact", action="store_true", help="the loop is held for 50 ms at most, with no allowance")
+    group.addoption("--console-pictures", metavar="DIRECTORY", help="write the pictures of docs/console there")
     group.addoption("--deploy", action="store_true", help="build the image and boot the unit of docs/deploy")
     group.addoption("--replication-rounds", type=int, default=1, help="how often every broker of a cluster dies")
     group.addoption(

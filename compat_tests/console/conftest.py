@@ -26,10 +26,6 @@ START_S = 180.0
 OpenPage = Callable[..., Page]
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--console-pictures", metavar="DIRECTORY", help="write the pictures of docs/console there")
-
-
 @contextmanager
 def console(*arguments: str) -> Iterator[str]:
     """The address of a console with these arguments."""

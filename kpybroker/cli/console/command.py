@@ -20,6 +20,7 @@ EPILOG = """\b
 Examples:
   kpybroker console
   kpybroker console -b kafka.example.com:9093 --command-config client.properties
+  kpybroker console --control http://127.0.0.1:9099 --allow-changes
   kpybroker console --host 0.0.0.0 --password-file /run/secrets/console
 
 \b
@@ -53,6 +54,11 @@ Exit codes:
     metavar="NAME",
     help="A host name that browsers may use for the console, besides --host and loopback. May be repeated.",
 )
+@click.option(
+    "--control",
+    metavar="URL",
+    help="The control channel of `kpybroker dev --control`: requests, faults and the clock get pages.",
+)
 @client_command
 def console(
     connection: Connection,
@@ -62,8 +68,9 @@ def console(
     password_file: str | None,
     user_header: str | None,
     hosts: tuple[str, ...],
+    control: str | None,
 ) -> int:
-    """Show the cluster in the browser: topics, messages, groups.
+    """Show the cluster in the browser: topics, messages, groups, access, and for development faults and requests.
 
     It is a client like any other, for kpybroker and any other Kafka. Once ready it prints `kpybroker console ready at
     URL` on standard output. It needs the extras: pip install 'kpybroker[console]'.
@@ -74,7 +81,7 @@ def console(
 
     password = read_password(password_file)
     settings = load(connection)
-    return serve(ConsoleOptions(settings, host, port, allow_changes, password, user_header, hosts))
+    return serve(ConsoleOptions(settings, host, port, allow_changes, password, user_header, hosts, control))
 
 
 def read_password(file: str | None) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.routing import Route
 
-from kpybroker.console.pages import cluster, groups, login, messages, topics
+from kpybroker.console.pages import cluster, development, groups, login, messages, topics
 
 ROUTES = [
     Route("/", cluster.page),
@@ -27,6 +27,11 @@ ROUTES = [
     Route("/log-dirs", cluster.directories),
     Route("/transactions", cluster.transactions),
     Route("/access", cluster.access),
+    Route("/requests", development.requests),
+    Route("/faults", development.faults, methods=["GET"]),
+    Route("/faults", development.change_faults, methods=["POST"]),
+    Route("/clock", development.clock, methods=["GET"]),
+    Route("/clock", development.advance, methods=["POST"]),
     Route("/groups", groups.listing),
     Route("/group", groups.one),
     Route("/group/lag.json", groups.lag),

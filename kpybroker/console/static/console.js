@@ -3,6 +3,7 @@
 "use strict";
 (() => {
   const EVERY_MS = 2000;
+  const ROWS_MAX = 500;
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
   function options(element) {
@@ -28,19 +29,15 @@
     } catch (_) { /* the page's own text says when the cluster is away */ }
   }
 
-  for (const element of document.querySelectorAll("[data-chart]")) {
+  function chart(element) {
     const state = {};
     draw(element, state);
-    setInterval(() => draw(element, state), EVERY_MS);
+    const timer = setInterval(() => (element.isConnected ? draw(element, state) : clearInterval(timer)), EVERY_MS);
     addEventListener("resize", () => state.plot && state.plot.setSize({ width: element.clientWidth, height: 200 }));
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
       if (state.plot) { state.plot.destroy(); state.plot = null; draw(element, state); }
     });
   }
-})();
-
-(() => {
-  const ROWS_MAX = 500;
 
   // Rows are made by the server, which escapes everything in them.
   function follow(button) {
@@ -78,5 +75,15 @@
     button.addEventListener("click", () => (source ? stop("Not following.") : start()));
   }
 
-  document.querySelectorAll("[data-follow]").forEach(follow);
+  // Pages replace parts of themselves, so what is new is looked for whenever something changes.
+  function begin() {
+    for (const [name, work] of [["chart", chart], ["follow", follow]]) {
+      for (const element of document.querySelectorAll(`[data-${name}]:not([data-begun])`)) {
+        element.dataset.begun = "yes";
+        work(element);
+      }
+    }
+  }
+  new MutationObserver(begin).observe(document.body, { childList: true, subtree: true });
+  begin();
 })();

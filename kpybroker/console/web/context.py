@@ -11,6 +11,7 @@ from starlette.responses import HTMLResponse
 from kpybroker.client.connect.errors import hide
 from kpybroker.client.show.cells import moment, shown, size
 from kpybroker.console.options import ConsoleOptions
+from kpybroker.console.queries.control import Control, parse_address
 from kpybroker.console.queries.samples import Samples
 from kpybroker.console.web.live import Live
 from kpybroker.console.web.sessions import Sessions
@@ -24,6 +25,8 @@ NAVIGATION = (
     ("/log-dirs", "Log directories"),
     ("/access", "Access"),
 )
+DEVELOPMENT = (("/requests", "Requests"), ("/faults", "Faults"), ("/clock", "Clock"))
+"""Only with `--control`."""
 
 
 class Console:
@@ -34,6 +37,7 @@ class Console:
         self.live = Live(options.settings) if live is None else live
         self.sessions = Sessions(options.password)
         self.samples = Samples()
+        self.control = None if options.control is None else Control(parse_address(options.control))
         self.templates = Environment(
             loader=PackageLoader("kpybroker.console", "templates"),
             autoescape=True,
@@ -59,7 +63,7 @@ def render(request: Request, template: str, *, status: int = 200, **context: Any
     console = console_of(request)
     options = console.options
     common = {
-        "navigation": NAVIGATION,
+        "navigation": NAVIGATION if console.control is None else NAVIGATION + DEVELOPMENT,
         "path": request.url.path,
         "url": str(request.url.replace(scheme="", netloc="")),
         "bootstrap": options.settings.bootstrap,

@@ -1,0 +1,52 @@
+"""The pages of a development broker in a real browser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from compat_tests.console.conftest import OpenPage, barriers, console
+from kpybroker.testing import Broker
+
+
+@pytest.fixture(scope="module")
+def switchboard(kafka: Broker) -> Iterator[str]:
+    host, port = kafka.channel.address
+    with console("-b", kafka.bootstrap_servers, "--allow-changes", "--control", f"http://{host}:{port}") as found:
+        yield found
+
+
+@pytest.mark.parametrize("name", ["requests", "faults", "clock"])
+def test_a_page(
+    name: str, switchboard: str, open_page: OpenPage, axe_source: str, picture: Callable[[Page, str], None]
+) -> None:
+    page = open_page(f"{switchboard}/{name}", viewport={"width": 1280, "height": 800})
+    for scheme in ("dark", "light"):
+        page.emulate_media(color_scheme=scheme)
+        assert barriers(page, axe_source) == [], scheme
+    picture(page, name)
+    page.set_viewport_size({"width": 360, "height": 640})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_a_fault_is_switched_on_and_off(switchboard: str, kafka: Broker, open_page: OpenPage, axe_source: str) -> None:
+    page = open_page(f"{switchboard}/faults")
+    page.locator("[name=api]").fill("DescribeAcls")
+    page.locator("[name=act]").select_option("observe")
+    page.get_by_role("button", name="Add", exact=True).click()
+    expect(page.locator("tbody")).to_contain_text("DescribeAcls")
+    assert barriers(page, axe_source) == []
+    page.get_by_role("button", name="Remove all faults").click()
+    expect(page.locator("tbody")).to_have_text("none")
+    assert kafka.channel.call("faults") == []
+
+
+def test_the_clock_is_moved(switchboard: str, kafka: Broker, open_page: OpenPage) -> None:
+    before = kafka.channel.call("clock")["ahead_ms"]
+    page = open_page(f"{switchboard}/clock")
+    page.locator("[name=unit]").select_option("hours")
+    page.get_by_role("button", name="Advance").click()
+    expect(page.locator("#live")).not_to_contain_text(f"{before} ms")
+    assert kafka.channel.call("clock")["ahead_ms"] - before > 3_000_000

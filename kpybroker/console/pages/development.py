@@ -1,0 +1,90 @@
+"""What only a development broker has, with `--control`: its requests, a switchboard of faults, its clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from kpybroker.client.connect.errors import CommandError
+from kpybroker.console.queries import control as queries
+from kpybroker.console.queries.control import Control, Switch, Wanted
+from kpybroker.console.web.context import console_of, render
+from kpybroker.console.web.forms import is_bad_input, read_change, whole_number
+
+ADVANCE_MAX: Final = 36_500
+
+
+async def _call(request: Request, work: Callable[[Control], Any]) -> Any:
+    """The result of calls of the channel. Raises CommandError; HTTPException without `--control`."""
+    console = console_of(request)
+    if console.control is None:
+        raise HTTPException(404)
+    return await console.live.run(partial(work, console.control))
+
+
+async def requests(request: Request) -> Response:
+    """`/requests`: the newest, decoded."""
+    query = request.query_params
+    wanted = Wanted(query.get("api", "").strip(), query.get("client_id", "").strip(), bool(query.get("failed")))
+    rows = await _call(request, lambda control: queries.requests(control, wanted))
+    return render(request, "requests.html", title="Requests", rows=rows, wanted=wanted, limit=queries.SHOWN_MAX)
+
+
+async def faults(request: Request) -> Response:
+    """`GET /faults`"""
+    return await _faults_page(request)
+
+
+async def _faults_page(request: Request, error: CommandError | None = None, text: str = "") -> Response:
+    rows = await _call(request, queries.faults)
+    status = 200 if error is None else 400
+    context: dict[str, Any] = {"rows": rows, "acts": queries.ACTS, "error": error, "text": text}
+    return render(request, "faults.html", status=status, title="Faults", **context)
+
+
+async def change_faults(request: Request) -> Response:
+    """`POST /faults`: add one, or those of a text; remove, release, or remove all."""
+    form = await read_change(request)
+    text = form.get("text", "")
+    try:
+        await _call(request, _change(form, text))
+    except CommandError as error:
+        if not is_bad_input(error):
+            raise
+        return await _faults_page(request, error, text)
+    return RedirectResponse("/faults", 303)
+
+
+def _change(form: dict[str, str], text: str) -> Callable[[Control], Any]:
+    match form.get("do", ""):
+        case "add":
+            wanted = queries.rule(Switch(*(form.get(name, "") for name in Switch._fields)))
+            return lambda control: control.call("add_fault", **wanted)
+        case "load":
+            return lambda control: control.call("load_faults", text=text[: queries.TEXT_MAX])
+        case "remove" | "release" as what:
+            number = whole_number(form, "id", 0, 0, 10**9)
+            return lambda control: control.call(f"{what}_fault", id=number)
+        case "reset":
+            return lambda control: control.call("reset")
+        case other:
+            raise HTTPException(400, f"there is no action {other[:50]!r}")
+
+
+async def clock(request: Request) -> Response:
+    """`GET /clock`"""
+    found = await _call(request, lambda control: control.call("clock"))
+    return render(request, "clock.html", title="Clock", clock=found, units=list(queries.UNITS))
+
+
+async def advance(request: Request) -> Response:
+    """`POST /clock`: move it forward."""
+    form = await read_change(request)
+    ms = queries.milliseconds(whole_number(form, "number", 0, 0, ADVANCE_MAX), form.get("unit", ""))
+    await _call(request, lambda control: control.call("advance", ms=ms))
+    return RedirectResponse("/clock", 303)

@@ -1,0 +1,143 @@
+"""The control channel of a development broker: the requests that arrived, faults, the clock.
+
+A thin client over `kpybroker.testing`'s channel. What never lives here: a rule of the broker; it checks them itself.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
+
+from kpybroker.client.connect.errors import CommandError, usage
+from kpybroker.console.queries.decoding import visible
+from kpybroker.testing.errors import BrokerGone, TestingError
+from kpybroker.testing.running.channel import Channel
+
+SHOWN_MAX: Final = 100
+"""Requests on a page."""
+BODY_MAX: Final = 8000
+"""Characters of a decoded request or response."""
+TEXT_MAX: Final = 64 * 1024
+UNITS: Final = {"seconds": 1000, "minutes": 60_000, "hours": 3_600_000, "days": 86_400_000}
+ACTS: Final = {
+    "error": "fails with the error",
+    "delay_ms": "is delayed, in milliseconds",
+    "disconnect": "loses its connection: before, after",
+    "throttle_ms": "says to throttle, in milliseconds",
+    "hold": "is held until released",
+    "never_answer": "gets no response",
+    "blackhole": "makes its client be ignored",
+    "observe": "is only counted",
+}
+"""What a fault does, and what the form says of it; in Kafka's words where it has some."""
+FLAGS: Final = frozenset({"hold", "never_answer", "blackhole", "observe"})
+NUMBERS: Final = frozenset({"delay_ms", "throttle_ms"})
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """The host and port of `http://HOST:PORT`. Raises CommandError."""
+    try:
+        parts = urlsplit(text if "//" in text else f"//{text}")
+        if parts.scheme in ("", "http") and parts.hostname and parts.port and parts.path in ("", "/"):
+            return parts.hostname, parts.port
+    except ValueError:
+        pass
+    raise usage(f"--control {text} is no address", "give what the broker prints: http://127.0.0.1:PORT")
+
+
+class Control:
+    """Calls of one channel, from any thread; every failure is a CommandError."""
+
+    def __init__(self, address: tuple[str, int]) -> None:
+        self._channel = Channel(*address, lambda: None)
+
+    def call(self, method: str, **arguments: Any) -> Any:
+        """The method's result."""
+        try:
+            return self._channel.call(method, **arguments)
+        except BrokerGone as error:
+            raise CommandError(error.cause, "start the broker with --control, and name its address") from None
+        except TestingError as error:
+            raise usage(error.cause, error.fix) from None
+
+
+class Wanted(NamedTuple):
+    """Which requests a page shows; empty texts ask for nothing."""
+
+    api: str = ""
+    client_id: str = ""
+    failed: bool = False
+
+
+def requests(control: Control, wanted: Wanted) -> list[dict[str, Any]]:
+    """The newest requests, newest first, with their bodies as text. Raises CommandError."""
+    arguments: dict[str, Any] = {"limit": SHOWN_MAX}
+    if wanted.api:
+        arguments["api"] = wanted.api
+    if wanted.client_id:
+        arguments["client_id"] = wanted.client_id
+    found = control.call("requests", **arguments)
+    return [
+        {**entry, "request": body(entry["request"]), "response": body(entry["response"])}
+        for entry in reversed(found)
+        if not wanted.failed or entry["errors"] or entry["faults"]
+    ]
+
+
+def body(value: Any) -> str:
+    """Decoded fields as text; a dash for what was not kept."""
+    if value is None:
+        return "-"
+    text = visible(json.dumps(value, indent=2, ensure_ascii=False))
+    return text if len(text) <= BODY_MAX else f"{text[:BODY_MAX]}\n…"
+
+
+class Switch(NamedTuple):
+    """A fault as the form describes it."""
+
+    api: str
+    act: str
+    value: str = ""
+    topic: str = ""
+    client_id: str = ""
+    times: str = ""
+
+
+def rule(switch: Switch) -> dict[str, Any]:
+    """The rule that the broker is asked to add. Raises CommandError for what cannot be written as one."""
+    if switch.act not in ACTS:
+        raise usage(f"{switch.act[:50]!r} is nothing that a fault does", f"one of {', '.join(ACTS)}")
+    value: Any = True if switch.act in FLAGS else switch.value.strip()
+    if switch.act in NUMBERS:
+        value = _number(switch.act, str(value))
+    match = {"api": switch.api.strip(), "topic": switch.topic.strip(), "client_id": switch.client_id.strip()}
+    found: dict[str, Any] = {"match": {key: text for key, text in match.items() if text}, "act": {switch.act: value}}
+    if switch.times.strip():
+        found["trigger"] = {"times": _number("times", switch.times.strip())}
+    return found
+
+
+def _number(name: str, text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise usage(f"{name} is not a whole number: {text[:50]!r}", "write one such as 100")
+    return int(text)
+
+
+def faults(control: Control) -> list[dict[str, Any]]:
+    """All faults with their rule as text, hits and state. Raises CommandError."""
+    state = ("id", "hits", "matches", "holds", "is_over")
+    return [
+        {
+            "rule": visible(json.dumps({key: one[key] for key in one if key not in state}, ensure_ascii=False)),
+            **{key: one.get(key) for key in state},
+        }
+        for one in control.call("faults")
+    ]
+
+
+def milliseconds(number: int, unit: str) -> int:
+    """A time of the form. Raises CommandError."""
+    if unit not in UNITS:
+        raise usage(f"{unit[:50]!r} is no unit", f"one of {', '.join(UNITS)}")
+    return number * UNITS[unit]
