@@ -16,6 +16,7 @@ from kpybroker.cli.options import DevOptions, listener
 
 SINGLE_BROKER_FILE = "meta.properties"
 PORT_MAX = 65535
+METRICS_PORT = "kpybroker.metrics.port"
 
 KEYS_OF_ONE_BROKER = ("broker.id", "node.id", "listeners", "advertised.listeners", "log.dirs", "log.dir")
 """Each broker of the cluster has its own value."""
@@ -61,7 +62,10 @@ def check(options: DevOptions, given: Mapping[str, str], data_dir: str) -> None:
 
 
 def plans(props: Mapping[str, str], options: DevOptions, data_dir: str, temporary: str | None = None) -> list[run.Plan]:
-    """One plan for each broker: ids from 0, ports from `port` (0: any free ones), directories below `data_dir`."""
+    """One plan for each broker: ids from 0, ports from `port` (0: any free ones), directories below `data_dir`.
+
+    The ports of metrics count up from the given one as well.
+    """
     Path(data_dir).mkdir(parents=True, exist_ok=True)
     wanted = []
     protocol = options.security.protocol
@@ -71,5 +75,8 @@ def plans(props: Mapping[str, str], options: DevOptions, data_dir: str, temporar
             "listeners": listener(options.host, options.port + broker_id if options.port else 0, protocol),
             "log.dirs": str(Path(data_dir) / f"broker-{broker_id}"),
         }
+        metrics_port = props.get(METRICS_PORT, "")
+        if metrics_port.isdecimal() and int(metrics_port):
+            own[METRICS_PORT] = str(int(metrics_port) + broker_id)
         wanted.append(run.plan({**props, **own}, "from the command line", temporary))
     return wanted

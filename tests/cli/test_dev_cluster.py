@@ -38,6 +38,12 @@ def test_each_broker_has_an_id_a_port_and_a_directory_of_its_own(tmp_path: Path)
     assert len({tuple(config.log_dirs) for config in configs}) == 3
 
 
+@pytest.mark.parametrize(("given", "ports"), [("9600", [9600, 9601, 9602]), ("0", [0, 0, 0])])
+def test_each_broker_serves_its_metrics_at_a_port_of_its_own(tmp_path: Path, given: str, ports: list[int]) -> None:
+    configs = [plan.config for plan in plans(tmp_path, 3, given={"kpybroker.metrics.port": given})]
+    assert [config.get_int("kpybroker.metrics.port") for config in configs] == ports
+
+
 def test_the_directory_of_a_single_broker_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / dev_cluster.SINGLE_BROKER_FILE).write_text("broker.id=0\n")
     with pytest.raises(SystemExit, check=lambda error: error.code == EXIT_CONFIG):

@@ -24,7 +24,7 @@ from kpybroker.broker.loop.yielding import paced
 from kpybroker.broker.network.sending import BUFFERS, Part
 from kpybroker.broker.requests.clients import client_name
 from kpybroker.broker.requests.context import ConnectionInfo, RequestContext
-from kpybroker.broker.requests.error_counts import codes_of, count, count_steps
+from kpybroker.broker.requests.error_counts import Codes, codes_of, count, count_steps
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.broker.requests.log_fields import CURRENT, of_request
 from kpybroker.broker.requests.served import LARGE_RESPONSES, SERVED
@@ -109,7 +109,8 @@ class Route:
         self.plain_requests = 0
         """Those that `handle_fast` did not answer: their codes are in `error_counts`."""
         self.error_counts: dict[int, int] = {}
-        self.codes = codes_of(info.response_class())
+        self.codes: Codes | None = None
+        """Where its responses have codes, while those are counted: only for the metrics."""
         self.timed_from = NEVER
         self.timed_first = self.timed_last = 0
         self.is_large = key in LARGE_RESPONSES
@@ -147,9 +148,15 @@ class Dispatcher:
         return list(self._routes.values())
 
     def time_requests(self, times: StageTimes) -> None:
-        """From now on a part of all requests is timed."""
+        """From now on a part of all requests is timed, and the error codes of all are counted."""
         self._times = times
-        times.tick(self.routes)
+        for route in self._routes.values():
+            self._count(route, times)
+
+    @staticmethod
+    def _count(route: Route, times: StageTimes) -> None:
+        route.codes = codes_of(API_INFO[route.key].response_class())
+        times.tick((route,))
 
     def _new_route(self, api_key: int, version: int) -> Route:
         try:
@@ -168,7 +175,7 @@ class Dispatcher:
         if not self._has_fast_produce:
             route.handle_fast = None
         if self._times is not None:
-            self._times.tick((route,))
+            self._count(route, self._times)
         return route
 
     def _is_capped(self, key: ApiKey, version: int, connection: ConnectionInfo) -> bool:
