@@ -23,6 +23,9 @@ WAIT_MS = 60_000
 START_S = 180.0
 """A machine that is busy with other tests starts a broker slowly."""
 
+PICTURES = frozenset({"topics", "messages", "group", "requests", "faults"})
+"""The pages that docs/guides/console.md and README show."""
+
 OpenPage = Callable[..., Page]
 
 
@@ -116,7 +119,7 @@ def picture(request: pytest.FixtureRequest) -> Callable[[Page, str], None]:
     directory = request.config.getoption("--console-pictures")
 
     def write(page: Page, name: str) -> None:
-        if directory:
+        if directory and name in PICTURES:
             page.screenshot(path=Path(directory) / f"{name}.png")
 
     return write

@@ -24,6 +24,9 @@ DOCUMENTATION = "https://kpybroker.example/"
 CLIENT = "confluent-kafka==2.16.1"
 SOURCE = f"{DOCUMENTATION}source/"
 
+BROWSERS = ("static", "templates")
+"""Folders of the console whose files are no Python."""
+
 
 class Built(NamedTuple):
     """The distributions, and the wheel's metadata."""
@@ -46,6 +49,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
 
 def test_the_wheel_is_the_package_and_nothing_else(built: Built) -> None:
     ours = {str(file.relative_to(ROOT)) for file in PACKAGE.rglob("*") if file.suffix in (".py", ".typed")}
+    ours |= {str(file.relative_to(ROOT)) for part in BROWSERS for file in (PACKAGE / "console" / part).iterdir()}
     assert len([name for name in ours if "/wire/messages/" in name]) > 80
     packed = {name for name in built.files() if ".dist-info/" not in name}
     assert packed == ours
@@ -102,9 +106,14 @@ def test_the_metadata_names_the_pythons_that_are_tested(built: Built) -> None:
 
 def test_every_package_of_an_extra_is_imported_somewhere() -> None:
     """An extra for users that nothing imports would promise what is not there."""
-    modules = {"confluent-kafka": "confluent_kafka", "pure-sasl": "puresasl", "pyyaml": "yaml"}
+    modules = {
+        "confluent-kafka": "confluent_kafka",
+        "pure-sasl": "puresasl",
+        "pyyaml": "yaml",
+        "python-jsonpath": "jsonpath",
+    }
     named = {node for file in PACKAGE.rglob("*.py") for node in imported(file)}
-    for extra in ("security", "tools", "spark"):
+    for extra in ("security", "tools", "console", "spark"):
         for requirement in environments.dependencies(extra):
             name = re.split(r"[<>=~!\[; ]", requirement)[0]
             assert modules.get(name, name) in named, f"{extra}: {name}"

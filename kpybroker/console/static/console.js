@@ -10,7 +10,7 @@
     const axis = () => ({ stroke: colour("--faint"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line") } });
     return {
       width: element.clientWidth || 320, height: 200, legend: { show: false }, cursor: { show: false },
-      scales: { y: { range: (_, low, high) => [0, Math.max(1, high * 1.1)] } },
+      scales: { x: { range: (_, low, high) => [low, Math.max(high, low + 30)] }, y: { range: (_, low, high) => [0, Math.max(1, high * 1.1)] } },
       axes: [axis(), { ...axis(), size: 64 }],
       series: [{}, { label: element.dataset.unit || "", stroke: colour("--link"), width: 2, points: { show: true, size: 4 } }],
     };

@@ -18,6 +18,7 @@ from kpybroker.client.connect.admin import Cluster
 from kpybroker.client.connect.errors import FIXES, CommandError, Failures, hide
 from kpybroker.client.connect.settings import Settings
 
+CLIENT_ID: Final = "kpybroker-console"
 REQUEST_S_MAX: Final = 4.0
 """How long one request may take."""
 PAGE_S_MAX: Final = 10.0
@@ -50,7 +51,8 @@ class Live:
     def __init__(
         self, settings: Settings, page_s_max: float = PAGE_S_MAX, request_s_max: float = REQUEST_S_MAX
     ) -> None:
-        self.settings = settings._replace(timeout_s=min(settings.timeout_s, request_s_max))
+        properties = {"client.id": CLIENT_ID, **settings.properties}
+        self.settings = settings._replace(properties=properties, timeout_s=min(settings.timeout_s, request_s_max))
         self._page_s_max = page_s_max
         self._lock = threading.Lock()
         self._cluster: Cluster | None = None
