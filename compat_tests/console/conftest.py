@@ -43,7 +43,7 @@ def console(*arguments: str) -> Iterator[str]:
             process.kill()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def kafka() -> Iterator[Broker]:
     """A broker with a topic `orders` of three partitions, and thirty records in it."""
     with Broker(topics={"orders": 3}, start_timeout=START_S) as broker:
@@ -51,15 +51,16 @@ def kafka() -> Iterator[Broker]:
         yield broker
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def address(kafka: Broker) -> Iterator[str]:
     """A console of the broker that may change it."""
     with console("-b", kafka.bootstrap_servers, "--allow-changes") as found:
         yield found
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
+    """Ends with the tests of a file: while it is open, an event loop runs in this thread."""
     expect.set_options(timeout=WAIT_MS)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
@@ -96,7 +97,7 @@ def _is_local(url: str) -> bool:
     return url.startswith("http://127.0.0.1:")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def axe_source() -> str:
     return axe().read_text(encoding="utf-8")
 

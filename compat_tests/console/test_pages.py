@@ -32,7 +32,7 @@ WIDE: dict[str, Any] = {"viewport": {"width": 1280, "height": 800}}
 NARROW: dict[str, Any] = {"viewport": {"width": 360, "height": 640}}
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def billing(kafka: Broker) -> None:
     """A group that has read the first half of `orders`."""
     consumer = kafka.consumer(group_id="billing", auto_offset_reset="earliest", enable_auto_commit=False)

@@ -250,8 +250,9 @@ class Partition:
 
     def _after_append(self, log: Log, leader: LeaderState, info: AppendInfo) -> None:
         self._unread_bytes += info.size
-        self.traffic.bytes_in += info.size
-        self.traffic.messages_in += info.last_offset - info.first_offset + 1
+        if info.last_offset >= 0:  # there was a batch
+            self.traffic.bytes_in += info.size
+            self.traffic.messages_in += info.last_offset - info.first_offset + 1
         if self._follower_sessions:
             for session, key in self._follower_sessions.items():
                 session.mark_dirty(key, info.size)

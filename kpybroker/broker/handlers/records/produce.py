@@ -225,7 +225,7 @@ def handle(broker: Broker, request: ProduceRequest, context: RequestContext) -> 
                 refuse(broker, context, topic.name, answer, data.records, error)
             else:
                 _appended(broker, pending, partition, info, answer)
-                if records[MAGIC_AT] < MAGIC_MAX:
+                if len(records) > MAGIC_AT and records[MAGIC_AT] < MAGIC_MAX:
                     partition.traffic.rarely().produce_conversions += info.last_offset - info.first_offset + 1
         if answers:
             response.responses.append(TopicResponse(name=topic.name, partition_responses=answers))
