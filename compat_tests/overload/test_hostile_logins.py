@@ -62,6 +62,12 @@ def attacked(launcher: Launcher, tmp_path_factory: pytest.TempPathFactory) -> It
     victim.close()
 
 
+def are_ended(victim: Victim, files: int) -> bool:
+    """Whether the broker has about as many files open as before."""
+    assert victim.open_files < files + FILES_SLACK, f"{victim.open_files} files are open, and {files} were before"
+    return True
+
+
 @pytest.fixture
 def descriptors() -> Iterator[None]:
     """Enough for this process's ends of the connections."""
