@@ -14,6 +14,7 @@ from typing import Final
 
 import uvicorn
 
+from kpybroker import system
 from kpybroker.client.connect.admin import Cluster
 from kpybroker.client.connect.errors import CommandError, usage
 from kpybroker.console.app import make_app
@@ -61,8 +62,7 @@ def bound(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family)
     try:
-        if sys.platform != "win32":
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        system.claim_port(listener)
         listener.bind((host, port))
         listener.listen()
     except OSError as error:

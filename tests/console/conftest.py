@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -27,7 +28,14 @@ def settings_for(bootstrap: str) -> Settings:
     return Settings(bootstrap, {}, START_S, "the test")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module", autouse=True)
+def nothing_is_left_to_later_tests() -> Iterator[None]:
+    """Kafka clients end here and not whenever garbage is collected: tests elsewhere count descriptors."""
+    yield
+    gc.collect()
+
+
+@pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
     with Broker(topics={"orders": 3}, start_timeout=START_S) as started:
         started.produce("orders", [(f"k{number}", f'{{"total": {number}}}') for number in range(60)])
@@ -51,7 +59,7 @@ def client(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> Iterator[MakeClie
         one.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def served(broker: Broker) -> Iterator[str]:
     """The address of a console as a process, without a slash at its end."""
     command = [sys.executable, "-m", "kpybroker", "console", "--port", "0", "-b", broker.bootstrap_servers]
