@@ -53,10 +53,6 @@ TAKES_LONG = (
 """A third of what remains: many cases or examples, or seconds of waiting, in few files."""
 
 
-KEEPS_CLIENTS = "tests/console/"
-"""Its Kafka clients can outlive their tests, in threads that end late, so it is last: others count descriptors."""
-
-
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--quick", action="store_true", help="of tests/, what is quick: no other processes, no long searches"
@@ -80,13 +76,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.nodeid.startswith("compat_tests/") and "broker" in getattr(item, "fixturenames", ()):
             assert scope_of(item.nodeid) == SHARED, f"{item.nodeid}: its file is another worker's"
-    items.sort(
-        key=lambda item: (
-            scope_of(item.nodeid) != SHARED,
-            "test_log_files" in item.nodeid,
-            item.nodeid.startswith(KEEPS_CLIENTS),
-        )
-    )
+    items.sort(key=lambda item: (scope_of(item.nodeid) != SHARED, "test_log_files" in item.nodeid))
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -354,6 +354,11 @@ class Broker:
             if self.embedded_store is not None:
                 await close_coordination(self.embedded_store, self.node_id)
 
+    @property
+    def is_stopping(self) -> bool:
+        """Whether a stop was requested."""
+        return self._stop_requested.is_set()
+
     async def wait_stop_requested(self) -> None:
         """Return after `stop`, or when the broker cannot go on: then `fatal` says why."""
         await self._stop_requested.wait()

@@ -5,17 +5,19 @@ from __future__ import annotations
 import gc
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
+from kpybroker.client.connect.admin import THREAD
 from kpybroker.client.connect.settings import Settings
 from kpybroker.console.app import make_app
 from kpybroker.console.options import ConsoleOptions
 from kpybroker.console.queries import messages
-from kpybroker.console.web.live import Live
+from kpybroker.console.web.live import REQUEST_S_MAX, Live
 from kpybroker.testing import Broker
 
 MakeClient = Callable[..., TestClient]
@@ -30,8 +32,11 @@ def settings_for(bootstrap: str) -> Settings:
 
 @pytest.fixture(scope="module", autouse=True)
 def nothing_is_left_to_later_tests() -> Iterator[None]:
-    """Kafka clients end here and not whenever garbage is collected: tests elsewhere count descriptors."""
+    """Kafka clients end here and not some time later: tests elsewhere count descriptors."""
     yield
+    for thread in threading.enumerate():
+        if thread.name == THREAD:
+            thread.join(START_S)
     gc.collect()
 
 
@@ -50,7 +55,8 @@ def client(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> Iterator[MakeClie
 
     def make(**options: Any) -> TestClient:
         wanted = ConsoleOptions(settings_for(options.pop("bootstrap", broker.bootstrap_servers)), **options)
-        live = Live(wanted.settings, page_s_max=START_S, request_s_max=START_S)
+        is_reachable = wanted.settings.bootstrap == broker.bootstrap_servers
+        live = Live(wanted.settings, page_s_max=START_S, request_s_max=START_S if is_reachable else REQUEST_S_MAX)
         made.append(TestClient(make_app(wanted, live), base_url=HERE, follow_redirects=False))
         return made[-1]
 

@@ -12,7 +12,8 @@ import base64
 from functools import cache
 from typing import Any, Final
 
-from kpybroker.broker.interception.request_json import JSON, PASSWORDS, uuid_text
+from kpybroker.broker.interception.message_walk import JSON, Style, message_in
+from kpybroker.broker.interception.request_json import PASSWORDS
 from kpybroker.broker.requests.context import ConnectionInfo
 from kpybroker.config.keys.registry import BROKER_KEYS
 from kpybroker.config.keys.synonyms import base_key
@@ -21,7 +22,8 @@ from kpybroker.wire.api import API_INFO, ApiKey
 from kpybroker.wire.headers import RequestHeader
 from kpybroker.wire.messages.alter_configs import AlterConfigsRequest
 from kpybroker.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
-from kpybroker.wire.schema import HIDDEN, SECRET_FIELDS, Field, Message, default_value, struct_fields
+from kpybroker.wire.primitives import Buffer
+from kpybroker.wire.schema import Field, Message
 
 CHANGES_OF_SETTINGS: Final = (AlterConfigsRequest, IncrementalAlterConfigsRequest)
 
@@ -56,47 +58,23 @@ def connection_json(connection: ConnectionInfo) -> dict[str, JSON]:
 
 def message_json(message: Message, version: int) -> dict[str, JSON]:
     """The fields that a version of a message has; tagged ones where they are not the default."""
-    return _struct_json(type(message), message, version)
+    return message_in(STYLE, message, version)
 
 
-def _struct_json(message_class: type[Message], node: Message, version: int) -> dict[str, JSON]:
-    inner = None if type(node) is message_class else type(node)
-    found: dict[str, JSON] = {}
-    for field in struct_fields(message_class, inner):
-        value = getattr(node, field.name)
-        if not field.present(version) or (field.is_tagged(version) and value in (None, default_value(field))):
-            continue
-        name = kafka_name(field.name)
-        if field.type_name == "records" and value is not None:
-            name += "SizeInBytes"
-        found[name] = _value_json(message_class, field, value, version)
-    if found.get("value") is not None and message_class in CHANGES_OF_SETTINGS and is_secret(found["name"]):
-        found["value"] = HIDDEN
-    return found
+def _field_name(field: Field, value: Any) -> str:
+    has_size = field.type_name == "records" and value is not None
+    return kafka_name(field.name) + ("SizeInBytes" if has_size else "")
 
 
-def _value_json(message_class: type[Message], field: Field, value: Any, version: int) -> JSON:
-    if value is None:
-        return None
-    if field.name in SECRET_FIELDS:
-        return HIDDEN
-    if field.array:
-        return [_element_json(message_class, field, one, version) for one in value]
-    return _element_json(message_class, field, value, version)
+def _base64_text(data: Buffer) -> str:
+    return base64.b64encode(data).decode()
 
 
-def _element_json(message_class: type[Message], field: Field, value: Any, version: int) -> JSON:
-    if isinstance(value, Message):
-        return _struct_json(message_class, value, version)
-    match field.type_name:
-        case "uuid":
-            return uuid_text(value)
-        case "bytes":
-            return base64.b64encode(value).decode()
-        case "records":
-            return len(value)
-        case _:
-            return value
+def _is_hidden(message_class: type[Message], name: str) -> bool:
+    return message_class in CHANGES_OF_SETTINGS and is_secret(name)
+
+
+STYLE: Final = Style(_field_name, _base64_text, len, _is_hidden, has_defaults=False)
 
 
 @cache

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator
-from typing import Any
+from typing import Final
 
+from kpybroker.broker.interception.message_walk import JSON, Style, message_in
 from kpybroker.broker.requests.context import ConnectionInfo
 from kpybroker.config.keys.registry import BROKER_KEYS
 from kpybroker.config.values import PASSWORD
@@ -19,14 +20,12 @@ from kpybroker.wire.headers import RequestHeader
 from kpybroker.wire.primitives import Buffer
 from kpybroker.wire.records.batch import HEADER_SIZE_UP_TO_MAGIC, iter_batches
 from kpybroker.wire.records.record import iter_records
-from kpybroker.wire.schema import HIDDEN, SECRET_FIELDS, Field, Message, struct_fields
+from kpybroker.wire.schema import Message, struct_fields
 
 RECORDS_BYTES_MAX = 16 * 1024
 UNCOMPRESSED_BYTES_MAX = 256 * 1024
 
 PASSWORDS = frozenset(name for name, key in BROKER_KEYS.items() if key.type == PASSWORD)
-
-JSON = Any
 
 
 def head_json(broker_id: int, header: RequestHeader, connection: ConnectionInfo) -> dict[str, JSON]:
@@ -50,53 +49,12 @@ def head_json(broker_id: int, header: RequestHeader, connection: ConnectionInfo)
 
 def message_json(message: Message, version: int) -> dict[str, JSON]:
     """The fields that a version of a message has."""
-    return _struct_json(type(message), message, version)
+    return message_in(STYLE, message, version)
 
 
-def _struct_json(message_class: type[Message], node: Message, version: int) -> dict[str, JSON]:
-    inner = None if type(node) is message_class else type(node)
-    found = {
-        field.name: _value_json(message_class, field, getattr(node, field.name), version)
-        for field in struct_fields(message_class, inner)
-        if field.present(version)
-    }
-    if found.get("value") is not None and _is_password(found.get("name")):
-        found["value"] = HIDDEN
-    return found
-
-
-def _is_password(name: JSON) -> bool:
+def _is_password(message_class: type[Message], name: str) -> bool:
     """Whether a setting of this name, perhaps one of a listener and a mechanism, is a password."""
-    return isinstance(name, str) and any(name == one or name.endswith(f".{one}") for one in PASSWORDS)
-
-
-def _value_json(message_class: type[Message], field: Field, value: Any, version: int) -> JSON:
-    if value is None:
-        return None
-    if field.name in SECRET_FIELDS:
-        return HIDDEN
-    if field.array:
-        return [_element_json(message_class, field, one, version) for one in value]
-    return _element_json(message_class, field, value, version)
-
-
-def _element_json(message_class: type[Message], field: Field, value: Any, version: int) -> JSON:
-    if isinstance(value, Message):
-        return _struct_json(message_class, value, version)
-    match field.type_name:
-        case "uuid":
-            return uuid_text(value)
-        case "bytes":
-            return bytes_json(value)
-        case "records":
-            return records_json(value)
-        case _:
-            return value
-
-
-def uuid_text(value: bytes) -> str:
-    """A UUID as Kafka prints it."""
-    return base64.urlsafe_b64encode(value).decode().rstrip("=")
+    return any(name == one or name.endswith(f".{one}") for one in PASSWORDS)
 
 
 def bytes_json(data: Buffer | None) -> JSON:
@@ -118,6 +76,9 @@ def records_json(data: Buffer) -> JSON:
         return {"bytes": size, "batches": list(_batches(memoryview(data)))}
     except KafkaError as error:
         return {"bytes": size, "error": str(error)}
+
+
+STYLE: Final = Style(lambda field, _: field.name, bytes_json, records_json, _is_password)
 
 
 def _batches(data: memoryview) -> Iterator[JSON]:

@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 
 import trio
 
-from kpybroker.broker.interception.request_json import JSON, error_names, head_json, message_json
+from kpybroker.broker.interception.message_walk import JSON
+from kpybroker.broker.interception.request_json import error_names, head_json, message_json
 from kpybroker.broker.network.sending import BUFFERS, Part
 from kpybroker.broker.requests.context import ConnectionInfo
 from kpybroker.broker.requests.dispatch import Answer

@@ -23,8 +23,8 @@ from types import coroutine
 from typing import Any, Final, Protocol, TypeVar
 
 from kpybroker.broker.interception.kafka_json import connection_json, header_json, message_json
+from kpybroker.broker.interception.message_walk import JSON
 from kpybroker.broker.interception.replies import ELEMENTS_MAX
-from kpybroker.broker.interception.request_json import JSON
 from kpybroker.broker.loop.steps import Steps, Suspended, Unfinished, run_steps
 from kpybroker.broker.network.sending import BUFFERS, Part
 from kpybroker.broker.requests.context import ConnectionInfo, RequestContext

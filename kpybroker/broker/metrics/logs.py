@@ -39,7 +39,6 @@ class LogsReader:
                 (g.BUFFER_UTILIZATION, 0 if stats is None else stats.buffer_utilization_percent),
                 (g.RECOPY, 0 if stats is None else stats.recopy_percent),
                 (g.MAX_CLEAN_TIME, 0 if stats is None else stats.clean_time_s),
-                (g.CLEANER_THREADS_DEAD, 0),
             ),
             single(
                 (g.MAX_DIRTY, 0 if stats is None else stats.max_dirty_percent),

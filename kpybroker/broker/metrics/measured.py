@@ -38,6 +38,10 @@ class Measured(Host, Protocol):
     stall: LoopStallGauge
 
     @property
+    def is_stopping(self) -> bool:
+        """Whether it hands over what it leads, and stops then."""
+
+    @property
     def cleaner(self) -> LogCleaner | None:
         """None while there was never a log to compact."""
 

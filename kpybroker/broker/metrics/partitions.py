@@ -93,7 +93,7 @@ class PartitionsReader:
                 (r.ISR_EXPANDS, traffic.isr_expands),
                 (r.FAILED_ISR_UPDATES, traffic.failed_isr_updates),
             ),
-            single((r.MAX_LAG, fetchers.max_lag), (r.FETCHER_THREADS_DEAD, 0), tags=(REPLICA,)),
+            single((r.MAX_LAG, fetchers.max_lag), tags=(REPLICA,)),
         ]
 
 

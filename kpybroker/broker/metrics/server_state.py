@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from kpybroker.broker.metrics.measured import Measured
 
 RUNNING: Final = 3
+PENDING_CONTROLLED_SHUTDOWN: Final = 6
+"""Kafka's `BrokerState`."""
 NO_LATENCY: Final = Histogram()
 
 
@@ -37,8 +39,9 @@ class ServerReader:
         read, written = disk_bytes()
         cache = broker.fetch_service.sessions
         rows, waiting = await self._waiting(budget)
+        state = PENDING_CONTROLLED_SHUTDOWN if broker.is_stopping else RUNNING
         return [
-            single((s.BROKER_STATE, RUNNING), (s.DISK_READ, read), (s.DISK_WRITTEN, written)),
+            single((s.BROKER_STATE, state), (s.DISK_READ, read), (s.DISK_WRITTEN, written)),
             single(
                 (s.EXPIRES, sessions[SessionState.EXPIRED]),
                 (s.DISCONNECTS, sessions[SessionState.DISCONNECTED]),

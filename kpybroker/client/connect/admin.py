@@ -23,6 +23,8 @@ from kpybroker.client.connect.settings import Settings
 
 POLL_S: Final = 0.1
 GRACE_S: Final = 1.5
+THREAD: Final = "kpybroker-client"
+"""The name of threads in which a call blocks that no one waits for any more; such a call ends after its timeout."""
 HOPELESS: Final = frozenset({"_AUTHENTICATION", "_SSL"})
 SILENT: Final = logging.Logger("librdkafka", logging.CRITICAL + 1)
 """For librdkafka's own lines, which it writes to standard error otherwise: what matters comes as an error too. With
@@ -151,5 +153,5 @@ class Cluster:
             except BaseException as error:
                 future.set_exception(error)
 
-        threading.Thread(target=run, daemon=True).start()
+        threading.Thread(target=run, name=THREAD, daemon=True).start()
         return future

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from confluent_kafka import Consumer, TopicPartition
 
 from kpybroker.client.actions.partitions import Place, bounds, known, parse_partitions, time_lookup
-from kpybroker.client.connect.admin import Cluster, ErrorWatch, make
+from kpybroker.client.connect.admin import THREAD, Cluster, ErrorWatch, make
 from kpybroker.client.connect.errors import CommandError, kafka_error, usage
 from kpybroker.client.connect.settings import CLIENT_ID, Settings
 from kpybroker.client.records.offsets import (
@@ -160,7 +160,7 @@ class Reading:
         return self
 
     def __exit__(self, *_: object) -> None:
-        threading.Thread(target=self._consumer.close, daemon=True).start()
+        threading.Thread(target=self._consumer.close, name=THREAD, daemon=True).start()
 
     @property
     def is_done(self) -> bool:

@@ -21,6 +21,7 @@ MBEANS: Final[dict[str, str]] = {
     "kafka.server:type=BrokerTopicMetrics,name=InvalidOffsetOrSequenceRecordsPerSec": "Errors of Produce, by code.",
     "kafka.server:type=BrokerTopicMetrics,name=NoKeyCompactedTopicRecordsPerSec": "Errors of Produce: INVALID_RECORD.",
     "kafka.server:type=BrokerTopicMetrics,name=Reassignment*": "They are a part of ReplicationBytes*.",
+    "*,name=DeadThreadCount": "A cleaner or a fetcher that fails is started again, and the log says why.",
     "kafka.server:type=DelayedFetchMetrics": "RemoteTimeMs of Fetch shows the waits.",
     "kafka.server:type=*-metrics,BrokerId=*": "Metrics of Java's network client, which is not here.",
     "kafka.server:type=Fetch|Produce|Request|ControllerMutation": "Throttled channels; see ThrottleTimeMs.",

@@ -34,9 +34,6 @@ BUFFER_UTILIZATION: Final = CLEANER.gauge(
 )
 RECOPY: Final = CLEANER.gauge("cleaner-recopy-percent", "percent", "How much of a log the last cleaning kept.")
 MAX_CLEAN_TIME: Final = CLEANER.gauge("max-clean-time-secs", "s", "How long the last cleaning took.")
-CLEANER_THREADS_DEAD: Final = CLEANER.gauge(
-    "DeadThreadCount", "processes", "Always 0: a cleaner that crashes is started again."
-)
 
 CLEANER_MANAGER: Final = Table("kafka.log", "LogCleanerManager")
 MAX_DIRTY: Final = CLEANER_MANAGER.gauge(

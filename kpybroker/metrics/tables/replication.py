@@ -78,8 +78,5 @@ MAX_LAG: Final = FETCHERS.gauge(
     "The largest distance of a follower here from its leader's end.",
     "It grows: this broker cannot keep up.",
 )
-FETCHER_THREADS_DEAD: Final = FETCHERS.gauge(
-    "DeadThreadCount", "fetchers", "Always 0: a fetcher that fails is restarted."
-)
 
 FAMILIES: Final = (*MANAGER, *PARTITION, *FETCHERS)

@@ -7,7 +7,12 @@ from typing import Final
 from kpybroker.metrics.mbeans import Table
 
 BROKER: Final = Table("kafka.server", "KafkaServer")
-BROKER_STATE: Final = BROKER.gauge("BrokerState", "state", "3 while the broker runs.", "It is not 3 for minutes.")
+BROKER_STATE: Final = BROKER.gauge(
+    "BrokerState",
+    "state",
+    "3 while the broker runs, 6 while it hands over what it leads before it stops.",
+    "It is 6 for minutes: other brokers do not take over.",
+)
 DISK_READ: Final = BROKER.gauge("linux-disk-read-bytes", "bytes", "Read from disks by this process; Linux only.")
 DISK_WRITTEN: Final = BROKER.gauge("linux-disk-write-bytes", "bytes", "Written to disks by this process; Linux only.")
 

@@ -67,6 +67,14 @@ def value(families: dict[str, Metric], name: str, **labels: str) -> float:
     return found
 
 
+async def test_the_state_is_that_of_a_broker_which_stops(tmp_path: Path) -> None:
+    state = "kafka_server_kafkaserver_brokerstate"
+    async with running_broker(tmp_path, kpybroker_metrics_port=PORT) as broker:
+        assert value(await scrape(broker), state) == 3
+        broker.stop()
+        assert value(await scrape(broker), state) == 6
+
+
 async def test_a_page_has_what_was_done(tmp_path: Path) -> None:
     records = batch(b"one", b"two")
     async with running_broker(tmp_path, topics=["t"], kpybroker_metrics_port=PORT) as broker:

@@ -50,6 +50,15 @@ async def test_appends_and_reads_count_for_their_topic(tmp_path: Path, shortcuts
         assert broker.replicas.traffic.replication_bytes_out == 0
 
 
+@pytest.mark.parametrize("version", [0, 2])
+async def test_a_produce_without_a_batch_is_no_message_and_no_conversion(tmp_path: Path, version: int) -> None:
+    async with running_broker(tmp_path, topics=["t"]) as broker:
+        response = await ask(broker, produce("t", b""), version)
+        assert response.responses[0].partition_responses[0].error_code == ErrorCode.NONE
+        assert counts(broker, "t") == (0, 0, 1, 0, 0)
+        assert broker.replicas.traffic.topics["t"].rare is None
+
+
 async def test_what_is_refused_counts_by_its_cause(tmp_path: Path) -> None:
     records = batch(b"one", b"two")
     async with running_broker(tmp_path) as broker:
