@@ -19,7 +19,7 @@ import time
 from calendar import timegm
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TextIO
 
 from kpybroker.cli.exit_codes import EXIT_CONFIG, EXIT_OK, fail
 
@@ -68,13 +68,7 @@ def run_merge(options: Options) -> int:
     if hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     with ExitStack() as stack:
-        logs = []
-        for path in paths:
-            try:
-                file = open(path, encoding="utf-8", errors="surrogateescape")  # noqa: SIM115 -- the stack closes it
-            except OSError as error:
-                fail(f"{path} cannot be read: {error.strerror}", "name state-change logs", EXIT_CONFIG)
-            logs.append(stack.enter_context(file))
+        logs = [stack.enter_context(_opened(path)) for path in paths]
         try:
             for line in merged(logs, selection):
                 sys.stdout.buffer.write(line.encode("utf-8", "surrogateescape") + b"\n")
@@ -82,6 +76,13 @@ def run_merge(options: Options) -> int:
         except IsADirectoryError as error:
             fail(f"{error.filename} cannot be read: {error.strerror}", "name state-change logs", EXIT_CONFIG)
     return EXIT_OK
+
+
+def _opened(path: str) -> TextIO:
+    try:
+        return open(path, encoding="utf-8", errors="surrogateescape")
+    except OSError as error:
+        fail(f"{path} cannot be read: {error.strerror}", "name state-change logs", EXIT_CONFIG)
 
 
 def merged(logs: Sequence[Iterator[str]], selection: Selection) -> Iterator[str]:

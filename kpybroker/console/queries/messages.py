@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from confluent_kafka import Consumer, TopicPartition
@@ -109,10 +110,7 @@ def spans(cluster: Cluster, wanted: Wanted, count: int) -> dict[Place, Bounds]:
         each = count // max(1, len(edges))
         position = _position(wanted, max(1, each if count > LATEST_MAX else min(each, wanted.limit)))
         at_time = time_lookup(cluster, edges)
-        begins = {
-            place: resolve(position, one, lambda timestamp, place=place: at_time(place, timestamp))  # type: ignore[misc]
-            for place, one in edges.items()
-        }
+        begins = {place: resolve(position, one, partial(at_time, place)) for place, one in edges.items()}
     return {place: Bounds(within(begins[place], one), one.end) for place, one in edges.items()}
 
 

@@ -37,7 +37,11 @@ OFFLINE_REPLICAS: Final = MANAGER.gauge(
     "Replicas on this broker in failed log directories.",
     "Above 0: replace the disk.",
 )
-REASSIGNING: Final = MANAGER.gauge("ReassigningPartitions", "partitions", "Partitions led here that are being moved.")
+REASSIGNING: Final = MANAGER.gauge(
+    "ReassigningPartitions",
+    "partitions",
+    "Partitions that are being moved to other brokers: all of them on the controller, none elsewhere.",
+)
 ISR_SHRINKS: Final = MANAGER.meter(
     "IsrShrinksPerSec", "changes", "Replicas were removed from an ISR.", "It grows without a restart: followers lag."
 )
