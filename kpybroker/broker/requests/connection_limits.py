@@ -73,7 +73,7 @@ class ConnectionLimits:
         self._total = 0
         self._of_listener: dict[str, int] = {}
         self._of_address: dict[str, int] = {}
-        self._overrides: tuple[list[str], dict[str, int]] = ([], {})  # as configured, and by address
+        self._overrides: tuple[tuple[str, ...], dict[str, int]] = ((), {})  # as configured, and by address
         self._slot_freed = trio.Event()
         self._rate: Rate | None = None  # of the broker
         self._listener_rates: dict[str, Rate] = {}
