@@ -2,7 +2,8 @@
 
 Kafka's `ConnectionQuotas`. Numbers (`max.connections`, also of one listener): at the limit accepting pauses; the
 listener between brokers is not bound by the broker's number where there is another one, which then gives up the
-connection that was idle longest. Of one address (`max.connections.per.ip`, with overrides): the new one is closed.
+connection that was idle longest. Of one address (`max.connections.per.ip`, with overrides, which may name a host): the
+new one is closed. Hosts are looked up once, by the first connection after a change.
 
 Rates (`max.connection.creation.rate`, also of one listener): accepting pauses until the rate is down again, at most for
 one window. Of one address (`connection_creation_rate`, KIP-612): the new connection is closed, after the time that
@@ -53,6 +54,12 @@ class Activity(Protocol):
 A = TypeVar("A", bound=Activity)
 
 
+async def resolve(name: str) -> str:
+    """The first address of a host; an address is its own. Raises OSError."""
+    found = await trio.socket.getaddrinfo(name, None, type=trio.socket.SOCK_STREAM)
+    return str(found[0][4][0])
+
+
 class ConnectionLimits:
     """The open connections, counted, and what is allowed of them. Limits are live: the next connection sees a change.
 
@@ -66,6 +73,7 @@ class ConnectionLimits:
         self._total = 0
         self._of_listener: dict[str, int] = {}
         self._of_address: dict[str, int] = {}
+        self._overrides: tuple[tuple[str, ...], dict[str, int]] = ((), {})  # as configured, and by address
         self._slot_freed = trio.Event()
         self._rate: Rate | None = None  # of the broker
         self._listener_rates: dict[str, Rate] = {}
@@ -144,12 +152,11 @@ class ConnectionLimits:
         self._slot_freed.set()
         self._slot_freed = trio.Event()
 
-    def _has_too_many(self, address: str) -> bool:
-        limit = self._config.get_int("max.connections.per.ip")
-        for entry in self._config.get_list("max.connections.per.ip.overrides"):
-            name, _, value = entry.rpartition(":")
-            if name == address:
-                limit = int(value)
+    async def _has_too_many(self, address: str) -> bool:
+        configured = self._config.get_list("max.connections.per.ip.overrides")
+        if configured != self._overrides[0]:
+            self._overrides = (configured, await _by_address(configured))
+        limit = self._overrides[1].get(address, self._config.get_int("max.connections.per.ip"))
         if self._of_address.get(address, 0) < limit:
             return False
         logger.info("Rejected connection from /%s, address already has the configured maximum of %d", address, limit)
@@ -182,7 +189,7 @@ class ConnectionLimits:
             for rate, _ in counted:
                 rate.record(-1, now_ms)
             return delay_ms / 1000
-        return 0 if self._has_too_many(address) else None
+        return 0 if await self._has_too_many(address) else None
 
     def _rates_of(self, listener: str) -> list[tuple[Rate, int]]:
         """The rates that a connection counts for, with their limits."""
@@ -237,3 +244,15 @@ class ConnectionLimits:
         finally:
             self._delayed -= 1
             stream.close()
+
+
+async def _by_address(overrides: Iterable[str]) -> dict[str, int]:
+    """The limits of `host:number`s by address. A host that has none is reported and left out."""
+    limits: dict[str, int] = {}
+    for entry in overrides:
+        name, _, value = entry.rpartition(":")
+        try:
+            limits[await resolve(name)] = int(value)
+        except OSError as error:
+            logger.error("Cannot limit the connections of %s (max.connections.per.ip.overrides): %s", name, error)
+    return limits

@@ -14,8 +14,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-import trio
-
+from kpybroker.broker.requests.connection_limits import resolve
 from kpybroker.core.security.quotas import (
     CLIENT_QUOTA_KEYS,
     CONNECTION_CREATION_RATE,
@@ -120,9 +119,3 @@ async def _resolve(limits: ConnectionLimits, name: str) -> None:
     rate = limits.host_rates[name]
     logger.info("Maximum connection creation rate of /%s is now %s", address, "the default" if rate is None else rate)
     limits.set_ip_rate(address, rate)
-
-
-async def resolve(name: str) -> str:
-    """The first address of a host; an address is its own. Raises OSError."""
-    found = await trio.socket.getaddrinfo(name, None, type=trio.socket.SOCK_STREAM)
-    return str(found[0][4][0])

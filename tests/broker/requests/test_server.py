@@ -12,6 +12,7 @@ import trio
 import trio.testing
 
 from kpybroker.broker.network.transport import SocketTransport, Transport
+from kpybroker.broker.requests import connection_limits
 from kpybroker.control.levers.transport import HeldTransport, Network
 from tests.support.echo_server import HOST, Client, Config, House
 from tests.support.memory_transport import MemoryListener, MemoryTransport
@@ -199,6 +200,32 @@ async def test_an_address_may_have_its_own_limit(transport: Transport) -> None:
     config = Config()
     config.values["max.connections.per.ip.overrides"] = ["10.0.0.1:5", f"{HOST}:0"]
     await House(transport, config).run(scenario)
+
+
+async def test_an_override_may_name_a_host_and_one_without_an_address_is_left_out(
+    transport: Transport, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked: list[str] = []
+
+    async def resolve(name: str) -> str:
+        asked.append(name)
+        if name == "gone.example":
+            raise OSError("no such host")
+        return HOST
+
+    monkeypatch.setattr(connection_limits, "resolve", resolve)
+
+    async def scenario(house: House) -> None:
+        assert await (await house.connect()).receive() is None
+        assert await (await house.connect()).receive() is None
+        config.values["max.connections.per.ip.overrides"] = ["here.example:1"]
+        assert await (await house.connect()).ask(b"x") == b"x"
+
+    config = Config()
+    config.values["max.connections.per.ip.overrides"] = ["gone.example:5", "here.example:0"]
+    await House(transport, config).run(scenario)
+    assert asked == ["gone.example", "here.example", "here.example"]
+    assert "Cannot limit the connections of gone.example" in caplog.text
 
 
 async def test_accepting_pauses_at_the_limit_of_all_connections(plain_transport: Transport) -> None:

@@ -9,7 +9,7 @@ import trio
 import trio.testing
 
 from kpybroker.broker.app import Broker
-from kpybroker.broker.security import quotas
+from kpybroker.broker.requests.connection_limits import resolve
 from kpybroker.wire import znodes
 from tests.support.configured_broker import configured_broker
 
@@ -77,8 +77,8 @@ async def test_a_value_that_is_no_number_is_reported_and_left_out(
 
 
 async def test_an_address_is_its_own_and_a_host_has_one() -> None:
-    assert await quotas.resolve("10.1.2.3") == "10.1.2.3"
-    assert await quotas.resolve("localhost") in ("127.0.0.1", "::1")
+    assert await resolve("10.1.2.3") == "10.1.2.3"
+    assert await resolve("localhost") in ("127.0.0.1", "::1")
 
 
 async def test_the_latest_change_of_a_host_applies(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kpybroker.broker.security.quotas import resolve
+from kpybroker.broker.requests.connection_limits import resolve
 from kpybroker.core.security.quotas import (
     CLIENT_QUOTA_KEYS,
     CONNECTION_CREATION_RATE,
