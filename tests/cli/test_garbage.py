@@ -71,24 +71,29 @@ def test_full_collections_wait_until_many_objects_have_survived(
     restored: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     collected: list[bool] = []
-    enough = 7 + garbage.YOUNG_COLLECTIONS_MIN
-    counts = iter([7, enough - 1, enough])
-    monkeypatch.setattr(garbage, "young_collections", lambda: next(counts, enough))
+    made: list[tuple[int, ...]] = []
+    monkeypatch.setattr(gc, "set_threshold", lambda *thresholds: made.append(thresholds))
+    monkeypatch.setattr(gc, "get_threshold", lambda: garbage.THRESHOLDS)
+    counts = iter([(0, 0, 0), (0, 0, garbage.YOUNG_COLLECTIONS_MIN)])
+    monkeypatch.setattr(gc, "get_count", lambda: next(counts, (0, 0, 0)))
     monkeypatch.setattr(gc, "collect", lambda: collected.append(True))
 
-    async def for_three_intervals() -> None:
-        with trio.move_on_after(3.5 * garbage.INTERVAL_S):
+    async def for_two_intervals() -> None:
+        with trio.move_on_after(2.5 * garbage.INTERVAL_S):
             await garbage.collect()
 
-    trio.run(for_three_intervals, clock=trio.testing.MockClock(autojump_threshold=0))
-    assert gc.get_threshold() in (garbage.THRESHOLDS, (*garbage.INCREMENTAL_THRESHOLDS, 0))
+    trio.run(for_two_intervals, clock=trio.testing.MockClock(autojump_threshold=0))
+    assert made == [garbage.THRESHOLDS]
     assert collected == [True]
     assert gc.get_freeze_count() > 0
 
 
-def test_collections_are_counted_and_each_looks_at_as_many_objects_on_every_python(restored: None) -> None:
-    garbage.set_thresholds()
-    before = garbage.young_collections()
-    kept = [[number] for number in range(205_000)]
-    assert 8 <= garbage.young_collections() - before <= 11, gc.get_threshold()
-    assert len(kept) == 205_000
+def test_a_python_that_collects_in_small_parts_is_left_to_do_so(
+    restored: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[tuple[int, ...]] = []
+    monkeypatch.setattr(gc, "set_threshold", lambda *thresholds: made.append(thresholds))
+    monkeypatch.setattr(gc, "get_threshold", lambda: (*made[-1][:2], 0))
+    monkeypatch.setattr(gc, "collect", lambda: pytest.fail("a full collection blocks the loop"))
+    trio.run(garbage.collect, clock=trio.testing.MockClock(autojump_threshold=0))
+    assert made == [garbage.THRESHOLDS, (garbage.THRESHOLDS[0], garbage.OLD_PARTS)]
