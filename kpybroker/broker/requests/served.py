@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from kpybroker.wire.api import ApiKey
 
 SERVED: dict[ApiKey, tuple[int, int]] = {
@@ -71,6 +73,21 @@ SERVED: dict[ApiKey, tuple[int, int]] = {
 
 REFUSED = frozenset({ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.SHARE_GROUP_HEARTBEAT})
 """Of these, the APIs that are there to be refused: clients that did not find them would not say what they wait for."""
+
+ADVISED_SOFTWARE = ("apache-kafka-java", "rdkafka")
+"""Parts of the names of client software that is listed them. Others get the list of Kafka 3.9: some, as franz-go, take
+version 1 of ConsumerGroupHeartbeat for the protocol itself."""
+
+
+def listed_for(served: Mapping[ApiKey, tuple[int, int]], software: str) -> dict[ApiKey, tuple[int, int]]:
+    """What ApiVersions lists of `served` for client software of this name and version."""
+    if any(name in software for name in ADVISED_SOFTWARE):
+        return dict(served)
+    listed = {key: versions for key, versions in served.items() if key not in REFUSED}
+    if ApiKey.CONSUMER_GROUP_HEARTBEAT in served:
+        listed[ApiKey.CONSUMER_GROUP_HEARTBEAT] = (0, 0)
+    return listed
+
 
 LARGE_RESPONSES = frozenset(
     {

@@ -44,7 +44,7 @@ _HEAD: Final = f"""\
 Every key of Kafka 3.9.1 is accepted, validated and shown by `kafka-configs --describe`. The column *here* says **yes**
 where a key does what it does in Kafka, and otherwise why it has no effect. At start the broker logs each key you set
 that has no effect, and each name that is not a key, with the key you probably meant. Keys that demand security which
-is not served (TLS, a login, an authorizer) end the start.
+is not served (another authorizer, `super.users` without one) end the start.
 
 ## Where values come from
 

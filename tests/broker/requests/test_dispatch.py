@@ -67,6 +67,22 @@ async def test_api_versions_names_all_that_is_served(tmp_path: Path, version: in
     async with running_broker(tmp_path) as broker:
         request = ApiVersionsRequest(client_software_name="test", client_software_version="1.0")
         response = await ask(broker, request, version)
+        listed = {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
+        as_kafka = SERVED | {ApiKey.CONSUMER_GROUP_HEARTBEAT: (0, 0)}
+        del as_kafka[ApiKey.SHARE_GROUP_HEARTBEAT]
+        assert listed == as_kafka
+
+
+@pytest.mark.parametrize(
+    ("name", "version"),
+    [("librdkafka", "2.16.0"), ("confluent-kafka-python", "2.16.1-rdkafka-2.16.0"), ("apache-kafka-java", "4.3.1")],
+)
+async def test_clients_that_wait_for_new_group_protocols_find_their_apis(
+    tmp_path: Path, name: str, version: str
+) -> None:
+    async with running_broker(tmp_path) as broker:
+        request = ApiVersionsRequest(client_software_name=name, client_software_version=version)
+        response = await ask(broker, request, 3)
         assert {api.api_key: (api.min_version, api.max_version) for api in response.api_keys} == SERVED
 
 

@@ -18,7 +18,7 @@ from tests.control.methods.test_topology import refused
 from tests.support.hosted_cluster import HostedCluster, eventually, hosted_cluster
 from tests.support.running_broker import CLIENT, ask
 
-ASKED = ApiVersionsRequest(client_software_name="test", client_software_version="1")
+ASKED = ApiVersionsRequest(client_software_name="librdkafka", client_software_version="1")
 
 
 async def api_versions(cluster: HostedCluster, broker: int, version: int) -> dict[int, tuple[int, int]]:

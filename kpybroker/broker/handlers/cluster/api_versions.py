@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
-from kpybroker.broker.requests.served import SERVED
+from kpybroker.broker.requests.served import SERVED, listed_for
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -45,13 +45,15 @@ async def handle(broker: Broker, request: ApiVersionsRequest, context: RequestCo
     if not oldest <= context.api_version <= newest:
         own = {ApiKey.API_VERSIONS: (oldest, newest)} if cap is None or cap.lists_own_range else {}
         return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=_listed(own))
+    software = ""
     if context.api_version >= SERVED_FROM:
         name, version = request.client_software_name, request.client_software_version
         if not (_SOFTWARE_NAME.fullmatch(name) and _SOFTWARE_NAME.fullmatch(version)):
             raise KafkaError(ErrorCode.INVALID_REQUEST)
         context.connection.client_software_name = name
         context.connection.client_software_version = version
-    return ApiVersionsResponse(api_keys=_listed(served))
+        software = f"{name} {version}"
+    return ApiVersionsResponse(api_keys=_listed(listed_for(served, software)))
 
 
 def _listed(served: Mapping[ApiKey, tuple[int, int]]) -> list[ApiVersionsResponse.ApiVersion]:
