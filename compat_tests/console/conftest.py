@@ -46,7 +46,7 @@ def console(*arguments: str) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def kafka() -> Iterator[Broker]:
     """A broker with a topic `orders` of three partitions, and thirty records in it."""
-    with Broker(topics={"orders": 3}, start_timeout=START_S) as broker:
+    with Broker(topics={"orders": 3}, config={"kpybroker.metrics.port": 0}, start_timeout=START_S) as broker:
         broker.produce("orders", [(f"customer-{n % 5}", {"order": n, "total": n * 3.5}) for n in range(30)])
         yield broker
 

@@ -59,6 +59,13 @@ Exit codes:
     metavar="URL",
     help="The control channel of `kpybroker dev --control`: requests, faults and the clock get pages.",
 )
+@click.option(
+    "--metrics-url",
+    "metrics",
+    multiple=True,
+    metavar="URL",
+    help="Where a broker serves its metrics to Prometheus; one for each broker. Pages show rates and sizes from them.",
+)
 @click.option("--exit-with", type=Number(1), hidden=True, help="Stop when this process ends.")
 @click.option("--socket", type=Number(0), hidden=True, help="The descriptor of a socket that listens already.")
 @client_command
@@ -71,6 +78,7 @@ def console(
     user_header: str | None,
     hosts: tuple[str, ...],
     control: str | None,
+    metrics: tuple[str, ...],
     exit_with: int | None,
     socket: int | None,
 ) -> int:
@@ -87,7 +95,9 @@ def console(
         _end_with(exit_with)
     password = read_password(password_file)
     settings = load(connection)
-    return serve(ConsoleOptions(settings, host, port, allow_changes, password, user_header, hosts, control), socket)
+    return serve(
+        ConsoleOptions(settings, host, port, allow_changes, password, user_header, hosts, control, metrics), socket
+    )
 
 
 def _end_with(pid: int) -> None:

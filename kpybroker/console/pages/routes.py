@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.routing import Route
 
-from kpybroker.console.pages import cluster, development, groups, login, messages, topics
+from kpybroker.console.pages import cluster, development, groups, login, messages, metrics, topics
 
 ROUTES = [
     Route("/", cluster.page),
@@ -27,6 +27,8 @@ ROUTES = [
     Route("/log-dirs", cluster.directories),
     Route("/transactions", cluster.transactions),
     Route("/access", cluster.access),
+    Route("/metrics/{page}", metrics.now),
+    Route("/metrics/{page}/{key}.json", metrics.chart),
     Route("/requests", development.requests),
     Route("/faults", development.faults, methods=["GET"]),
     Route("/faults", development.change_faults, methods=["POST"]),

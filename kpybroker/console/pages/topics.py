@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from kpybroker.console.queries import groups, topics
-from kpybroker.console.web.context import Console, console_of, render
+from kpybroker.console.web.context import Console, charts_of, console_of, render
 from kpybroker.console.web.forms import whole_number
 
 
@@ -33,7 +35,8 @@ async def one(request: Request) -> Response:
     found, notes = await console.live.ask(lambda cluster, _: topics.described(cluster, name, number))
     _remember(console, name, found.head["end"])
     rate = console.samples.rate(f"topic/{name}")
-    return render(request, "topic.html", title=name, tab="", name=name, found=found, rate=rate, notes=notes)
+    context: dict[str, Any] = {"found": found, "rate": rate, "charts": charts_of(request, "topic")}
+    return render(request, "topic.html", title=name, tab="", name=name, notes=notes, **context)
 
 
 async def configuration(request: Request) -> Response:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -11,7 +13,9 @@ from starlette.responses import HTMLResponse
 from kpybroker.client.connect.errors import hide
 from kpybroker.client.show.cells import moment, shown, size
 from kpybroker.console.options import ConsoleOptions
-from kpybroker.console.queries.control import Control, parse_address
+from kpybroker.console.queries.control import Control, metrics_addresses, parse_address
+from kpybroker.console.queries.http import check_address
+from kpybroker.console.queries.metrics import CHARTS, Chart, Metrics
 from kpybroker.console.queries.samples import Samples
 from kpybroker.console.web.live import Live
 from kpybroker.console.web.sessions import Sessions
@@ -38,6 +42,7 @@ class Console:
         self.sessions = Sessions(options.password)
         self.samples = Samples()
         self.control = None if options.control is None else Control(parse_address(options.control))
+        self.metrics = self._metrics(options)
         self.templates = Environment(
             loader=PackageLoader("kpybroker.console", "templates"),
             autoescape=True,
@@ -46,6 +51,12 @@ class Console:
             lstrip_blocks=True,
         )
         self.templates.filters.update(shown=shown, size=size, moment=moment, count=grouped, hide=hide)
+
+    def _metrics(self, options: ConsoleOptions) -> Metrics | None:
+        if options.metrics:
+            given = [check_address("--metrics-url", url) for url in options.metrics]
+            return Metrics(lambda: given, self.samples)
+        return None if self.control is None else Metrics(partial(metrics_addresses, self.control), self.samples)
 
     def text(self, template: str, **context: Any) -> str:
         """A template that is not a page, filled."""
@@ -56,6 +67,11 @@ def console_of(request: Request) -> Console:
     """The console that serves the request."""
     found: Console = request.app.state.console
     return found
+
+
+def charts_of(request: Request, page: str) -> Mapping[str, Chart] | None:
+    """The charts of the brokers' metrics on a page; None where no metrics are known."""
+    return None if console_of(request).metrics is None else CHARTS[page]
 
 
 def render(request: Request, template: str, *, status: int = 200, **context: Any) -> HTMLResponse:
