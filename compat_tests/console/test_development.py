@@ -18,7 +18,7 @@ def switchboard(kafka: Broker) -> Iterator[str]:
         yield found
 
 
-@pytest.mark.parametrize("name", ["requests", "faults", "clock"])
+@pytest.mark.parametrize("name", ["requests", "logs", "faults", "clock"])
 def test_a_page(
     name: str, switchboard: str, open_page: OpenPage, axe_source: str, picture: Callable[[Page, str], None]
 ) -> None:

@@ -30,6 +30,7 @@ ROUTES = [
     Route("/metrics/{page}", metrics.now),
     Route("/metrics/{page}/{key}.json", metrics.chart),
     Route("/requests", development.requests),
+    Route("/logs", development.log_lines),
     Route("/faults", development.faults, methods=["GET"]),
     Route("/faults", development.change_faults, methods=["POST"]),
     Route("/clock", development.clock, methods=["GET"]),

@@ -28,6 +28,7 @@ NAVIGATION = (
     ("/replication", "Replication"),
     ("/log-dirs", "Log directories"),
     ("/access", "Access"),
+    ("/logs", "Logs"),
 )
 DEVELOPMENT = (("/requests", "Requests"), ("/faults", "Faults"), ("/clock", "Clock"))
 """Only with `--control`."""
