@@ -192,3 +192,18 @@ def test_a_cluster_that_is_away_is_said_within_the_bound(client: MakeClient) -> 
     browser = client(bootstrap="127.0.0.1:1")
     for path in ("messages", "messages/0/0", "follow", "download.jsonl"):
         assert browser.get(f"/topics/orders/{path}").status_code == 503
+
+
+def test_messages_with_a_schema_are_bytes_with_a_note_while_the_registry_is_away(
+    client: MakeClient, broker: Broker
+) -> None:
+    name = f"schema-{uuid.uuid4().hex[:8]}"
+    broker.create_topic(name, 1)
+    broker.produce(name, [record(b"\0\0\0\0\x07data"), record("plain")])
+    browser = client(registry="http://127.0.0.1:1")
+    page = browser.get(f"/topics/{name}/messages").text
+    assert "Some are not decoded: http://127.0.0.1:1/schemas/ids/7 cannot be read" in page
+    assert "00 00 00 00 07 64" in page
+    assert "plain" in page
+    assert "Not decoded: " in browser.get(f"/topics/{name}/messages/0/0").text
+    assert client().get(f"/topics/{name}/messages?as=schema").status_code == 400

@@ -23,7 +23,7 @@ logger = logging.getLogger("kafka.server.KafkaServer")
 
 HOST: Final = "127.0.0.1"
 EXIT_BIND: Final = 5
-PACKAGES: Final = ("starlette", "uvicorn", "jinja2", "jsonpath", "httpx", "prometheus_client", "confluent_kafka")
+PACKAGES: Final = ("confluent_kafka", "starlette", "uvicorn", "jinja2", "jsonpath", "httpx", "fastavro")
 """Of the extra `console`."""
 STOP_S_MAX: Final = 3.0
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from kpybroker.client.connect.settings import Connection
 
 PASSWORD = "KPYBROKER_CONSOLE_PASSWORD"
+REGISTRY = "KPYBROKER_SCHEMA_REGISTRY"
 
 EPILOG = """\b
 Examples:
@@ -66,6 +67,11 @@ Exit codes:
     metavar="URL",
     help="Where a broker serves its metrics to Prometheus; one for each broker. Pages show rates and sizes from them.",
 )
+@click.option(
+    "--schema-registry",
+    metavar="URL",
+    help=f"Decode messages with schemas from there, or from ${REGISTRY}: Avro, JSON Schema, Protobuf.",
+)
 @click.option("--exit-with", type=Number(1), hidden=True, help="Stop when this process ends.")
 @click.option("--socket", type=Number(0), hidden=True, help="The descriptor of a socket that listens already.")
 @client_command
@@ -79,6 +85,7 @@ def console(
     hosts: tuple[str, ...],
     control: str | None,
     metrics: tuple[str, ...],
+    schema_registry: str | None,
     exit_with: int | None,
     socket: int | None,
 ) -> int:
@@ -95,9 +102,11 @@ def console(
         _end_with(exit_with)
     password = read_password(password_file)
     settings = load(connection)
-    return serve(
-        ConsoleOptions(settings, host, port, allow_changes, password, user_header, hosts, control, metrics), socket
+    registry = schema_registry or os.environ.get(REGISTRY) or None
+    options = ConsoleOptions(
+        settings, host, port, allow_changes, password, user_header, hosts, control, metrics, registry
     )
+    return serve(options, socket)
 
 
 def _end_with(pid: int) -> None:

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from kpybroker.client.connect.errors import CommandError
-from kpybroker.console.queries.metrics import CHARTS, Metrics
+from kpybroker.console.queries.outside.metrics import CHARTS, Metrics
 from kpybroker.console.web.context import Console, console_of
 
 

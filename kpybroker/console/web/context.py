@@ -14,8 +14,9 @@ from kpybroker.client.connect.errors import hide
 from kpybroker.client.show.cells import moment, shown, size
 from kpybroker.console.options import ConsoleOptions
 from kpybroker.console.queries.control import Control, metrics_addresses, parse_address
-from kpybroker.console.queries.http import check_address
-from kpybroker.console.queries.metrics import CHARTS, Chart, Metrics
+from kpybroker.console.queries.outside.http import check_address
+from kpybroker.console.queries.outside.metrics import CHARTS, Chart, Metrics
+from kpybroker.console.queries.outside.registry import Registry
 from kpybroker.console.queries.samples import Samples
 from kpybroker.console.web.live import Live
 from kpybroker.console.web.sessions import Sessions
@@ -43,6 +44,7 @@ class Console:
         self.sessions = Sessions(options.password)
         self.samples = Samples()
         self.control = None if options.control is None else Control(parse_address(options.control))
+        self.registry = _registry(options)
         self.metrics = self._metrics(options)
         self.templates = Environment(
             loader=PackageLoader("kpybroker.console", "templates"),
@@ -62,6 +64,10 @@ class Console:
     def text(self, template: str, **context: Any) -> str:
         """A template that is not a page, filled."""
         return self.templates.get_template(template).render(**context)
+
+
+def _registry(options: ConsoleOptions) -> Registry | None:
+    return None if options.registry is None else Registry(check_address("--schema-registry", options.registry))
 
 
 def console_of(request: Request) -> Console:

@@ -9,8 +9,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from kpybroker.client.connect.errors import CommandError, hide
-from kpybroker.console.queries import http, metrics
-from kpybroker.console.queries.metrics import Metrics, Value, base_name, parsed
+from kpybroker.console.queries.outside import http, metrics
+from kpybroker.console.queries.outside.metrics import Metrics, Value, base_name, parsed
 from kpybroker.console.queries.samples import Samples
 
 IN = "kafka_server_brokertopicmetrics_messagesin"

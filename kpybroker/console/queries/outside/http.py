@@ -6,6 +6,7 @@ followed.
 
 from __future__ import annotations
 
+import ssl
 import time
 from collections.abc import Iterator
 from typing import Final
@@ -19,6 +20,15 @@ STEP_S_MAX: Final = 2.0
 """To connect, and for each piece."""
 WHOLE_S_MAX: Final = 4.0
 OK: Final = 200
+NOT_FOUND: Final = 404
+
+
+class BadStatus(CommandError):
+    """A response with another status than 200."""
+
+    def __init__(self, url: str, status: int) -> None:
+        super().__init__(f"{shown(url)} responds with status {status}", "check the address")
+        self.status = status
 
 
 def check_address(option: str, url: str) -> str:
@@ -43,7 +53,8 @@ def shown(url: str) -> str:
 
 def new_client() -> httpx.Client:
     """A client for any threads."""
-    return httpx.Client(timeout=STEP_S_MAX, trust_env=False, follow_redirects=False)
+    trusted = ssl.create_default_context()  # the system's authorities, or SSL_CERT_FILE
+    return httpx.Client(timeout=STEP_S_MAX, trust_env=False, follow_redirects=False, verify=trusted)
 
 
 def lines(client: httpx.Client, url: str, bytes_max: int) -> Iterator[str]:
@@ -52,7 +63,7 @@ def lines(client: httpx.Client, url: str, bytes_max: int) -> Iterator[str]:
     try:
         with client.stream("GET", url) as response:
             if response.status_code != OK:
-                raise CommandError(f"{shown(url)} responds with status {response.status_code}", "check the address")
+                raise BadStatus(url, response.status_code)
             for line in response.iter_lines():
                 size += len(line)
                 if size > bytes_max:
