@@ -20,8 +20,9 @@ async def listing(request: Request) -> Response:
         bool(query.get("internal")),
         bool(query.get("problems")),
         whole_number(query, "page", 1, 1, 10**6),
+        bool(query.get("sizes")),
     )
-    found, notes = await console.live.ask(lambda cluster, _: topics.listed(cluster, wanted))
+    found, notes = await console.live.ask(lambda cluster, failed: topics.listed(cluster, wanted, failed))
     for row in found.rows:
         _remember(console, row["name"], row["end"])
         row["rate"] = console.samples.rate(f"topic/{row['name']}")
