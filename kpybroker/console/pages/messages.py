@@ -18,7 +18,7 @@ from kpybroker.client.connect.errors import CommandError, usage
 from kpybroker.client.records import json_lines
 from kpybroker.client.records.offsets import Bounds
 from kpybroker.client.records.record import Record
-from kpybroker.console.queries import messages, produce
+from kpybroker.console.queries import bulk, messages, produce
 from kpybroker.console.queries.decoding import DECODERS, Decoder, decoded, parsed_by, with_schemas
 from kpybroker.console.queries.filters import Accepts, Filters, compiled
 from kpybroker.console.queries.messages import Reading, Wanted
@@ -32,6 +32,8 @@ KEY_PREVIEW: Final = 120
 WHOLE: Final = 256 * 1024
 """Characters of a value in a list, of a key or header in it, and of a message's own page."""
 HEADERS_SHOWN: Final = 20
+LINES_MAX: Final = 1 << 20
+"""Characters of JSON lines that a form keeps after an error."""
 DOWNLOAD_RECORDS_MAX: Final = 100_000
 DOWNLOAD_BYTES_MAX: Final = 256 << 20
 DOWNLOAD_S_MAX: Final = 120.0
@@ -260,7 +262,7 @@ def _fields_of(record: Record) -> dict[str, str]:
 
 def _produce_page(request: Request, fields: Mapping[str, str], **more: Any) -> Response:
     name = request.path_params["name"]
-    context = {"sent": None, "error": None, "status": 200, **more}
+    context = {"sent": None, "error": None, "status": 200, "lines": "", **more}
     return render(request, "produce.html", title=f"{name}: produce", tab="produce", name=name, fields=fields, **context)
 
 
@@ -286,3 +288,19 @@ async def send(request: Request) -> Response:
         fields = {key: form.get(key, "") for key in ("key", "value", "headers", "partition")}
         return _produce_page(request, fields, error=error, status=400 if error.exit_code == 2 else 503)
     return RedirectResponse(f"/topics/{quote(name)}/messages/{partition}/{offset}", 303)
+
+
+async def send_all(request: Request) -> Response:
+    """`POST /topics/{name}/produce-lines`: the JSON lines of a download."""
+    form, name = await read_change(request), request.path_params["name"]
+    no_fields = dict.fromkeys(("key", "value", "headers", "partition"), "")
+
+    def work(cluster: Cluster, _: object) -> bulk.Sent:
+        return bulk.send(cluster, bulk.parse(name, form.get("lines", ""), bool(form.get("keep"))))
+
+    try:
+        sent, _ = await console_of(request).live.ask(work)
+    except CommandError as error:
+        status = 400 if error.exit_code == 2 else 503
+        return _produce_page(request, no_fields, error=error, status=status, lines=form.get("lines", "")[:LINES_MAX])
+    return _produce_page(request, no_fields, sent=sent)

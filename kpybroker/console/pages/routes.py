@@ -23,6 +23,7 @@ ROUTES = [
     Route("/topics/{name}/download.{form}", messages.download),
     Route("/topics/{name}/produce", messages.produce_form, methods=["GET"]),
     Route("/topics/{name}/produce", messages.send, methods=["POST"]),
+    Route("/topics/{name}/produce-lines", messages.send_all, methods=["POST"]),
     Route("/replication", cluster.replication),
     Route("/log-dirs", cluster.directories),
     Route("/transactions", cluster.transactions),
@@ -40,4 +41,6 @@ ROUTES = [
     Route("/group/lag.json", groups.lag),
     Route("/group/move", groups.preview, methods=["GET"]),
     Route("/group/move", groups.move, methods=["POST"]),
+    Route("/group/forget", groups.forget_preview, methods=["GET"]),
+    Route("/group/forget", groups.forget, methods=["POST"]),
 ]

@@ -77,9 +77,17 @@
     button.addEventListener("click", () => (source ? stop("Not following.") : start()));
   }
 
+  // A file's text goes into a text area of the same form, which is sent.
+  function into(input) {
+    input.closest("label").hidden = false;
+    input.addEventListener("change", async () => {
+      if (input.files.length) input.form.elements[input.dataset.into].value = await input.files[0].text();
+    });
+  }
+
   // Pages replace parts of themselves, so what is new is looked for whenever something changes.
   function begin() {
-    for (const [name, work] of [["chart", chart], ["follow", follow]]) {
+    for (const [name, work] of [["chart", chart], ["follow", follow], ["into", into]]) {
       for (const element of document.querySelectorAll(`[data-${name}]:not([data-begun])`)) {
         element.dataset.begun = "yes";
         work(element);
