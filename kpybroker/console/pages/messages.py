@@ -25,7 +25,7 @@ from kpybroker.console.queries.messages import Reading, Wanted
 from kpybroker.console.queries.outside.registry import Patience, Registry
 from kpybroker.console.web.context import Console, console_of, render
 from kpybroker.console.web.follow import Following
-from kpybroker.console.web.forms import read_change, whole_number
+from kpybroker.console.web.forms import read_change, status_of, whole_number
 
 PREVIEW: Final = 400
 KEY_PREVIEW: Final = 120
@@ -263,6 +263,7 @@ def _fields_of(record: Record) -> dict[str, str]:
 def _produce_page(request: Request, fields: Mapping[str, str], **more: Any) -> Response:
     name = request.path_params["name"]
     context = {"sent": None, "error": None, "status": 200, "lines": "", **more}
+    context["is_refused"] = context["status"] == 403
     return render(request, "produce.html", title=f"{name}: produce", tab="produce", name=name, fields=fields, **context)
 
 
@@ -286,7 +287,7 @@ async def send(request: Request) -> Response:
         (partition, offset), _ = await console_of(request).live.ask(work)
     except CommandError as error:
         fields = {key: form.get(key, "") for key in ("key", "value", "headers", "partition")}
-        return _produce_page(request, fields, error=error, status=400 if error.exit_code == 2 else 503)
+        return _produce_page(request, fields, error=error, status=status_of(error))
     return RedirectResponse(f"/topics/{quote(name)}/messages/{partition}/{offset}", 303)
 
 
@@ -301,6 +302,7 @@ async def send_all(request: Request) -> Response:
     try:
         sent, _ = await console_of(request).live.ask(work)
     except CommandError as error:
-        status = 400 if error.exit_code == 2 else 503
-        return _produce_page(request, no_fields, error=error, status=status, lines=form.get("lines", "")[:LINES_MAX])
+        return _produce_page(
+            request, no_fields, error=error, status=status_of(error), lines=form.get("lines", "")[:LINES_MAX]
+        )
     return _produce_page(request, no_fields, sent=sent)

@@ -150,7 +150,8 @@ def find(cluster: Cluster, name: str) -> Topic:
     for topic in all_topics(cluster.metadata()):
         if topic.name == name:
             return topic
-    raise CommandError(f"there is no topic {name}", FIXES["UNKNOWN_TOPIC_OR_PARTITION"])
+    fix = f"{FIXES['UNKNOWN_TOPIC_OR_PARTITION']}; one that this user may not describe is hidden"
+    raise CommandError(f"there is no topic {name}", fix)
 
 
 def settings(cluster: Cluster, name: str, failures: Failures) -> list[Row]:

@@ -19,6 +19,7 @@ from kpybroker.console.queries.outside.metrics import CHARTS, Chart, Metrics
 from kpybroker.console.queries.outside.registry import Registry
 from kpybroker.console.queries.samples import Samples
 from kpybroker.console.web.live import Live
+from kpybroker.console.web.permissions import needed
 from kpybroker.console.web.sessions import Sessions
 
 NAVIGATION = (
@@ -94,6 +95,7 @@ def render(request: Request, template: str, *, status: int = 200, **context: Any
         "can_log_out": console.sessions.is_logged_in(request.state.session),
         "token": console.sessions.token(request.state.session),
         "notes": None,
+        "needs": needed(request.url.path),
     }
     return HTMLResponse(console.text(template, **{**common, **context}), status)
 
