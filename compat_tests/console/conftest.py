@@ -28,7 +28,7 @@ WAIT_MS = 60_000
 START_S = 180.0
 """A machine that is busy with other tests starts a broker slowly."""
 
-PICTURES = frozenset({"topics", "messages", "group", "requests", "faults"})
+PICTURES = frozenset({"topics", "topic-metrics", "messages", "group", "requests", "faults"})
 """The pages that docs/guides/console.md and README show."""
 
 OpenPage = Callable[..., Page]

@@ -14,7 +14,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from importlib.util import find_spec
-from typing import Final
+from typing import Any, Final
 
 from kpybroker.cli.exit_codes import EXIT_CONFIG, fail
 from kpybroker.system import OWN_SESSION, PASSES_SOCKETS, listening
@@ -60,7 +60,7 @@ class ChildConsole:
                 return
             process.kill()
 
-        descriptors = (self._listener.fileno(),) if PASSES_SOCKETS else ()
+        passed: dict[str, Any] = {"pass_fds": (self._listener.fileno(),)} if PASSES_SOCKETS else {}
         command = self.command(bootstrap, control)
         if not PASSES_SOCKETS:
             self._listener.close()
@@ -70,8 +70,8 @@ class ChildConsole:
             stdout=subprocess.DEVNULL,
             check=False,
             deliver_cancel=stop,
-            pass_fds=descriptors,
             **OWN_SESSION,
+            **passed,
         )
         logger.warning("The console has ended with exit code %d; kpybroker console starts another", done.returncode)
 
