@@ -72,7 +72,7 @@ def test_an_administrator_sees_everything(browse: Browse) -> None:
     assert "SCRAM" in access
 
 
-def test_a_reader_reads_and_is_told_what_it_may_not(browse: Browse) -> None:
+def test_a_reader_reads_and_learns_which_permission_is_missing(browse: Browse) -> None:
     browser = browse("alice")
     assert "/topics/orders" in browser.get("/topics").text
     assert "&lt;paid&gt;" in browser.get("/topics/orders/messages").text
