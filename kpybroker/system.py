@@ -89,6 +89,23 @@ def claim_port(sock: socket.socket) -> None:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 
 
+def listening(host: str, port: int) -> socket.socket:
+    """A socket that listens on an address; port 0 takes a free one. Raises OSError."""
+    made = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    try:
+        claim_port(made)
+        made.bind((host, port))
+        made.listen()
+    except BaseException:
+        made.close()
+        raise
+    return made
+
+
+PASSES_SOCKETS: Final = sys.platform != "win32" and not IS_PORTABLE
+"""Whether a child process can be given a socket by its descriptor."""
+
+
 def reset_on_close(sock: socket.socket) -> None:
     """Let `close` drop what is not sent, and reset the connection (SO_LINGER of 0 seconds)."""
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("hh" if sys.platform == "win32" else "ii", 1, 0))

@@ -5,6 +5,8 @@ Pictures for the docs are written with `--console-pictures DIRECTORY` only.
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -19,11 +21,14 @@ from compat_tests.deps import axe
 from kpybroker.testing import Broker
 
 CHROMIUM = "/usr/bin/chromium"
+KEEP_PRIORITY = ("setpriv", "--bounding-set=-sys_nice", "--inh-caps=-sys_nice")
+"""Chromium gives itself a higher priority where it may, as root may: then the console waits for the browser, and a page
+takes seconds in place of tenths."""
 WAIT_MS = 60_000
 START_S = 180.0
 """A machine that is busy with other tests starts a broker slowly."""
 
-PICTURES = frozenset({"topics", "messages", "group", "requests", "faults"})
+PICTURES = frozenset({"topics", "topic-metrics", "messages", "group", "requests", "faults"})
 """The pages that docs/guides/console.md and README show."""
 
 OpenPage = Callable[..., Page]
@@ -46,7 +51,7 @@ def console(*arguments: str) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def kafka() -> Iterator[Broker]:
     """A broker with a topic `orders` of three partitions, and thirty records in it."""
-    with Broker(topics={"orders": 3}, start_timeout=START_S) as broker:
+    with Broker(topics={"orders": 3}, config={"kpybroker.metrics.port": 0}, start_timeout=START_S) as broker:
         broker.produce("orders", [(f"customer-{n % 5}", {"order": n, "total": n * 3.5}) for n in range(30)])
         yield broker
 
@@ -59,11 +64,22 @@ def address(kafka: Broker) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
+def browser_command(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What starts Chromium with the priority of the tests."""
+    if os.getuid() != 0 or shutil.which(KEEP_PRIORITY[0]) is None:
+        return CHROMIUM
+    file = tmp_path_factory.mktemp("browser") / "chromium"
+    file.write_text(f'#!/bin/sh\nexec {" ".join(KEEP_PRIORITY)} {CHROMIUM} "$@"\n')
+    file.chmod(0o755)
+    return str(file)
+
+
+@pytest.fixture(scope="module")
+def chromium(browser_command: str) -> Iterator[Browser]:
     """Ends with the tests of a file: while it is open, an event loop runs in this thread."""
     expect.set_options(timeout=WAIT_MS)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=browser_command, args=["--no-sandbox"])
         yield browser
         browser.close()
 

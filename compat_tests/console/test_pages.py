@@ -27,6 +27,7 @@ PAGES = {
     "groups": "/groups?lag=1",
     "group": "/group?id=billing",
     "move": "/group/move?id=billing&to=start",
+    "forget": "/group/forget?id=billing",
 }
 WIDE: dict[str, Any] = {"viewport": {"width": 1280, "height": 800}}
 NARROW: dict[str, Any] = {"viewport": {"width": 360, "height": 640}}

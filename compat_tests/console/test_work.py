@@ -76,7 +76,7 @@ def test_a_message_is_produced(address: str, topic: str, open_page: OpenPage) ->
     page.locator("[name=key]").fill("k")
     page.locator("[name=value]").fill('{"total": 7}')
     page.get_by_label("Headers").fill("trace=1")
-    page.get_by_role("button", name="Produce").click()
+    page.get_by_role("button", name="Produce", exact=True).click()
     expect(page.locator("h1")).to_have_text(f"{topic}-0 at 0")
     expect(page.locator("pre").last).to_contain_text('"total": 7')
     page.get_by_text("Copy into the produce form").click()
@@ -107,7 +107,7 @@ def test_a_group_is_moved_after_its_preview(address: str, kafka: Broker, topic: 
     page.get_by_role("link", name=group).click()
     page.locator("[name=to]").select_option("shift")
     page.get_by_label("Offset, shift or time").fill("-2")
-    page.get_by_role("button", name="Preview").click()
+    page.get_by_role("button", name="Preview", exact=True).click()
     expect(page.locator("tbody tr")).to_contain_text("would move")
     assert kafka.committed(group) == {topic: {0: 3}}
     page.get_by_role("button", name="Move 1 partition").click()
@@ -131,3 +131,15 @@ def test_a_password_opens_the_console(
         page.get_by_role("button", name="Log out").click()
         page.goto(f"{address}/topics")
         expect(page.get_by_label("Password")).to_be_visible()
+
+
+def test_a_download_is_produced_from_its_file(address: str, kafka: Broker, topic: str, open_page: OpenPage) -> None:
+    page = open_page(f"{address}/topics/orders/messages?start=oldest&limit=5&partitions=0")
+    with page.expect_download() as download:
+        page.get_by_text("Download JSON lines").click()
+    page.goto(f"{address}/topics/{topic}/produce")
+    page.locator("input[type=file]").set_input_files(download.value.path())
+    expect(page.locator("[name=lines]")).to_have_value(download.value.path().read_text())
+    page.get_by_role("button", name="Produce all").click()
+    expect(page.get_by_role("status")).to_contain_text("messages were produced")
+    assert len(kafka.records(topic)) == len(download.value.path().read_text().splitlines())

@@ -38,7 +38,7 @@ class Facts(NamedTuple):
 
     `fsync_each`: every message is fsynced. `control`: where the control channel is, if there is one.
     `clients`: the lines on what clients set, where that is more than an address. `metrics`: where each broker that
-    has metrics serves them.
+    has metrics serves them. `console`: where the console of `dev --console` is.
     """
 
     nodes: Sequence[Node]
@@ -51,6 +51,7 @@ class Facts(NamedTuple):
     control: str | None = None
     clients: Sequence[str] = ()
     metrics: Sequence[str] = ()
+    console: str | None = None
 
 
 _REACHABLE = {"0.0.0.0": "127.0.0.1", "::": "127.0.0.1", "": "127.0.0.1"}
@@ -99,6 +100,7 @@ def ready_json(facts: Facts) -> str:
             "ephemeral": facts.ephemeral,
             "control": facts.control,
             "metrics": list(facts.metrics),
+            "console": facts.console,
         }
     )
 
@@ -113,6 +115,7 @@ def banner(facts: Facts) -> str:
         f"  tree     {facts.coordination}",
         f"  durable  {durability(facts.ephemeral, facts.fsync_each)}",
         *(f"  metrics  {address}" for address in facts.metrics),
+        *([] if facts.console is None else [f"  console  {facts.console}"]),
         *(facts.clients or _plain_clients(at)),
         "  stop     Ctrl-C",
     ]

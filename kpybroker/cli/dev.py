@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kpybroker.broker.lifecycle.errors import EXIT_STORAGE
 from kpybroker.cli import run
@@ -15,8 +16,12 @@ from kpybroker.cli.exit_codes import EXIT_CONFIG, fail
 from kpybroker.cli.log_set_up import set_up_logging
 from kpybroker.cli.options import DevOptions, listener, parse_overrides, python_level
 from kpybroker.config.development import development_defaults
-from kpybroker.control.development.security import NoCertificates, broker_keys, tls_directory, tls_files
+from kpybroker.control.development.security import ADMIN, NoCertificates, Wanted, broker_keys, tls_directory, tls_files
 from kpybroker.control.process.ephemeral import ephemeral_directory
+
+if TYPE_CHECKING:
+    from kpybroker.cli.console.child import ChildConsole
+    from kpybroker.control.development.certificates import TlsFiles
 
 DIRECTORY_KEYS = ("log.dirs", "log.dir")
 
@@ -68,12 +73,17 @@ def _run(options: DevOptions, data_dir: str, given: Mapping[str, str], temporary
     except NoCertificates as error:
         fail(error.cause, error.fix, EXIT_CONFIG if error.is_missing else EXIT_STORAGE)
     defaults = development_defaults(options.brokers) | broker_keys(wanted, tls)
+    console, control = None, options.control
+    if options.console is not None:
+        console = _console(options.console, wanted, tls)
+        control = 0 if control is None else control
+        defaults["kpybroker.metrics.port"] = "0"
     show = None
     if wanted.protocol != "PLAINTEXT":
         from kpybroker.cli.dev_security import client_lines
 
         show = partial(client_lines, wanted=wanted, tls=tls)
-    extras = run.Extras(f"{data_dir}-more", options.control, options.exit_with, show)
+    extras = run.Extras(f"{data_dir}-more", control, options.exit_with, show, console)
     if options.brokers > 1:
         from kpybroker.cli import dev_cluster
 
@@ -88,6 +98,16 @@ def _run(options: DevOptions, data_dir: str, given: Mapping[str, str], temporary
     props = {**defaults, "listeners": listener(options.host, options.port, wanted.protocol), **given}
     plan = run.plan(props, "from the command line", temporary)
     return run.run([plan], extras)
+
+
+def _console(port: int, wanted: Wanted, tls: TlsFiles | None) -> ChildConsole:
+    """A console that may do everything. Ends the process where it cannot be."""
+    from kpybroker.cli.console.child import prepare
+    from kpybroker.control.development import logins
+
+    if wanted.protocol == "PLAINTEXT":
+        return prepare(port, {})
+    return prepare(port, logins.librdkafka(logins.Login(wanted, ADMIN, tls)))
 
 
 def _check_no_cluster(data_dir: str) -> None:

@@ -54,6 +54,14 @@ def cli() -> None:
     metavar="PORT",
     help="Open the control channel on loopback, for tests: faults, clock, a look inside. 0 takes a free port.",
 )
+@click.option(
+    "--console",
+    type=Number(0, 65535),
+    is_flag=False,
+    flag_value="8080",
+    metavar="[PORT]",
+    help="Show the broker in the browser too, at PORT of loopback. 0 takes a free port. [PORT: 8080]",
+)
 @click.option("--tls", is_flag=True, help="Encrypt, with certificates of its own; the settings are printed.")
 @click.option(
     "--sasl",

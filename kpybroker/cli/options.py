@@ -26,6 +26,7 @@ class DevOptions(NamedTuple):
     sasl: str | None = None
     acl: bool = False
     tls: bool = False
+    console: int | None = None
 
     @property
     def security(self) -> Wanted:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     import trio
 
     from kpybroker.broker.app import Broker
+    from kpybroker.cli.console.child import ChildConsole
     from kpybroker.control.hosted import Hosted
 
 config_log = logging.getLogger("kafka.server.KafkaConfig")
@@ -69,12 +70,13 @@ def plan(props: Mapping[str, str], source: str, temporary: str | None = None) ->
 
 class Extras(NamedTuple):
     """What `dev` adds: a directory for files that belong to no single broker of them, the port of the control channel,
-    the id of a process to end with, and what makes the banner's lines on clients for an address."""
+    the id of a process to end with, what makes the banner's lines on clients for an address, and a console to run."""
 
     directory: str = ""
     control_port: int | None = None
     exit_with: int | None = None
     clients: Callable[[str], Sequence[str]] | None = None
+    console: ChildConsole | None = None
 
 
 NO_EXTRAS = Extras()
@@ -142,6 +144,9 @@ async def _serve(plans: Sequence[Plan], extras: Extras) -> None:
             facts = _facts(list(hosted.brokers.values()), plans[0], control)
             show = extras.clients or partial(_secured_clients, plans[0].config)
             facts = facts._replace(clients=show(bootstrap_servers(facts.nodes)))
+            if extras.console is not None:
+                facts = facts._replace(console=extras.console.url)
+                nursery.start_soon(extras.console.run, bootstrap_servers(facts.nodes), facts.control)
             announce(facts, to_a_person=extras.exit_with is None)
 
         await hosted.run(on_ready)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -17,10 +17,15 @@ from kpybroker.client.connect.errors import CommandError
 from kpybroker.console.options import ConsoleOptions
 from kpybroker.console.pages.routes import ROUTES
 from kpybroker.console.web.context import Console, render
-from kpybroker.console.web.forms import is_bad_input
+from kpybroker.console.web.forms import status_of
 from kpybroker.console.web.guard import Guard
 from kpybroker.console.web.live import Live
 
+TITLES: Final = {
+    400: "This cannot be used",
+    403: "The cluster does not allow this",
+    503: "The cluster did not answer this",
+}
 STATIC: Final = Path(__file__).with_name("static")
 
 
@@ -39,15 +44,16 @@ def make_app(options: ConsoleOptions, live: Live | None = None) -> Starlette:
 async def _failed(request: Request, error: Exception) -> Response:
     """The cluster did not do what a page asked. The page asks again by itself, unless it was the reader's input."""
     assert isinstance(error, CommandError)
-    is_bad = is_bad_input(error)
-    status = 400 if is_bad else 503
-    title = "This cannot be used" if is_bad else "The cluster did not answer this"
-    again = request.method == "GET" and not is_bad
-    return render(request, "failed.html", status=status, title=title, error=error, again=again)
+    status = status_of(error)
+    again = request.method == "GET" and status != 400
+    context: dict[str, Any] = {"error": error, "again": again, "is_refused": status == 403}
+    return render(request, "failed.html", status=status, title=TITLES[status], **context)
 
 
 async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     cause = "there is no such page" if error.status_code == 404 else error.detail
     shown = CommandError(cause, "go back, or choose a page above")
-    return render(request, "failed.html", status=error.status_code, title="Not done", error=shown, again=False)
+    return render(
+        request, "failed.html", status=error.status_code, title="Not done", error=shown, again=False, is_refused=False
+    )

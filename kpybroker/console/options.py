@@ -14,7 +14,9 @@ class ConsoleOptions(NamedTuple):
     """The cluster and how the console is protected.
 
     `password` or `user_header` ask for a login; without one, the console serves this machine only. `hosts` are names
-    under which browsers may reach it, besides the one that it binds and those of loopback.
+    under which browsers may reach it, besides the one that it binds and those of loopback. `registry` is the address
+    of a schema registry. `metrics` are addresses of brokers' metrics; with `control`, those of its brokers are asked
+    for.
     """
 
     settings: Settings
@@ -25,6 +27,8 @@ class ConsoleOptions(NamedTuple):
     user_header: str | None = None
     hosts: Sequence[str] = ()
     control: str | None = None
+    metrics: Sequence[str] = ()
+    registry: str | None = None
 
     @property
     def has_login(self) -> bool:

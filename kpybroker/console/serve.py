@@ -25,11 +25,15 @@ START_S_MAX: Final = 5.0
 STOP_S_MAX: Final = 2
 
 
-def serve(options: ConsoleOptions) -> int:
-    """Serve until Ctrl-C or SIGTERM; the exit code. Raises CommandError where it cannot begin."""
+def serve(options: ConsoleOptions, descriptor: int | None = None) -> int:
+    """Serve until Ctrl-C or SIGTERM; the exit code. Raises CommandError where it cannot begin.
+
+    `descriptor` is of a socket that listens already, from a broker that starts this console next to itself.
+    """
     check(options)
-    with bound(options.host, options.port) as listener:
-        Cluster(options.settings._replace(timeout_s=min(options.settings.timeout_s, START_S_MAX))).metadata()
+    with bound(options.host, options.port) if descriptor is None else socket.socket(fileno=descriptor) as listener:
+        if descriptor is None:
+            Cluster(options.settings._replace(timeout_s=min(options.settings.timeout_s, START_S_MAX))).metadata()
         host, port = listener.getsockname()[:2]
         config = uvicorn.Config(
             make_app(options),
@@ -59,14 +63,8 @@ def check(options: ConsoleOptions) -> None:
 
 def bound(host: str, port: int) -> socket.socket:
     """A listening socket. Raises CommandError with exit code 5."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family)
     try:
-        system.claim_port(listener)
-        listener.bind((host, port))
-        listener.listen()
+        return system.listening(host, port)
     except OSError as error:
-        listener.close()
         fix = "choose another port: --port" if error.errno in (errno.EADDRINUSE, errno.EACCES) else "check --host"
         raise CommandError(f"cannot listen on {host}:{port}: {error.strerror or error}", fix, EXIT_BIND) from None
-    return listener

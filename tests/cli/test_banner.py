@@ -63,6 +63,7 @@ def test_as_json_it_has_what_a_program_needs() -> None:
         "ephemeral": False,
         "control": None,
         "metrics": [],
+        "console": None,
     }
 
 

@@ -42,7 +42,7 @@ def nothing_is_left_to_later_tests() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
-    with Broker(topics={"orders": 3}, start_timeout=START_S) as started:
+    with Broker(topics={"orders": 3}, config={"kpybroker.metrics.port": 0}, start_timeout=START_S) as started:
         started.produce("orders", [(f"k{number}", f'{{"total": {number}}}') for number in range(60)])
         yield started
 

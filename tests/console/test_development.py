@@ -133,3 +133,22 @@ def test_an_address_that_is_none(text: str) -> None:
 
 def test_addresses() -> None:
     assert parse_address("http://127.0.0.1:9099") == parse_address("127.0.0.1:9099") == ("127.0.0.1", 9099)
+
+
+def test_log_lines_are_filtered_and_a_request_leads_to_its_own(browser: TestClient, broker: Broker) -> None:
+    page = browser.get("/logs?logger=kafka.server&text=STARTED").text
+    assert "[KafkaServer id=0] started" in page
+    assert "no such line" in browser.get("/logs?level=FATAL").text
+    assert "no such line" in browser.get("/logs?logger=kafka.serv").text
+    assert browser.get("/logs?level=LOUD").status_code == 400
+    browser.get("/topics")
+    link = browser.get("/requests?api=Metadata").text.split('href="/logs?', 1)[1].split('"', 1)[0]
+    assert link.startswith("correlation=")
+    assert link.endswith("client_id=kpybroker-console")
+    assert browser.get(f"/logs?{link.replace('&amp;', '&')}").status_code == 200
+
+
+def test_for_other_brokers_the_page_says_why_there_is_no_log(client: MakeClient) -> None:
+    page = client().get("/logs")
+    assert page.status_code == 200
+    assert "--control URL" in page.text

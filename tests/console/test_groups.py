@@ -137,3 +137,35 @@ def test_a_group_that_is_not_there(client: MakeClient) -> None:
 def test_a_plan_that_is_none(text: str) -> None:
     with pytest.raises(CommandError):
         read_plan(text)
+
+
+def test_committed_offsets_are_deleted_after_a_preview(
+    client: MakeClient, broker: Broker, group: str, topic: str
+) -> None:
+    browser = client(allow_changes=True)
+    assert "no such committed offset" in get(browser, "/group/forget", id=group, topics="nothing").text
+    ((partition, _),) = broker.committed(group)[topic].items()
+    assert "no such committed" in get(browser, "/group/forget", id=group, topics=f"{topic}:{1 - partition}").text
+    page = get(browser, "/group/forget", id=group, topics=f"{topic}:{partition}").text
+    assert page.count("would be deleted") == 1
+    assert partition in broker.committed(group)[topic]
+    form = {"token": token_of(page), "plan": html.unescape(PLAN.findall(page)[0])}
+    assert "<td>deleted</td>" in browser.post("/group/forget", params={"id": group}, data=form).text
+    assert broker.committed(group) == {}
+    again = browser.post("/group/forget", params={"id": group}, data=form)
+    assert "was committed since the preview" in again.text
+    reader = client()
+    assert "read-only" in get(reader, "/group/forget", id=group).text
+    assert reader.post("/group/forget", params={"id": group}, data=form).status_code == 403
+
+
+def test_offsets_of_a_topic_that_members_read_stay(client: MakeClient, broker: Broker, topic: str) -> None:
+    member = consumer_of(broker, f"reads-{topic}", topic)
+    browser = client(allow_changes=True)
+    page = get(browser, "/group/forget", id=f"reads-{topic}").text
+    form = {"token": token_of(page), "plan": html.unescape(PLAN.findall(page)[0])}
+    done = browser.post("/group/forget", params={"id": f"reads-{topic}"}, data=form).text
+    assert "<td>failed</td>" in done
+    assert "fix: " in done
+    assert broker.committed(f"reads-{topic}")[topic]
+    member.close()

@@ -192,3 +192,56 @@ def test_a_cluster_that_is_away_is_said_within_the_bound(client: MakeClient) -> 
     browser = client(bootstrap="127.0.0.1:1")
     for path in ("messages", "messages/0/0", "follow", "download.jsonl"):
         assert browser.get(f"/topics/orders/{path}").status_code == 503
+
+
+def test_messages_with_a_schema_are_bytes_with_a_note_while_the_registry_is_away(
+    client: MakeClient, broker: Broker
+) -> None:
+    name = f"schema-{uuid.uuid4().hex[:8]}"
+    broker.create_topic(name, 1)
+    broker.produce(name, [record(b"\0\0\0\0\x07data"), record("plain")])
+    browser = client(registry="http://127.0.0.1:1")
+    page = browser.get(f"/topics/{name}/messages").text
+    assert "Some are not decoded: http://127.0.0.1:1/schemas/ids/7 cannot be read" in page
+    assert "00 00 00 00 07 64" in page
+    assert "plain" in page
+    assert "Not decoded: " in browser.get(f"/topics/{name}/messages/0/0").text
+    assert client().get(f"/topics/{name}/messages?as=schema").status_code == 400
+
+
+def test_a_download_is_produced_again_as_it_was(client: MakeClient, broker: Broker, topic: str) -> None:
+    broker.produce(topic, [record(b"\xff\x00", None, 1, 10**12 + 99), record(None, "gone", 0, 10**12 + 98)])
+    copy = f"copy-{topic}"
+    broker.create_topic(copy, 2)
+    browser = client(allow_changes=True)
+    lines = browser.get(f"/topics/{topic}/download.jsonl?start=oldest").text
+    token = token_of(browser.get(f"/topics/{copy}/produce").text)
+    done = browser.post(f"/topics/{copy}/produce-lines", data={"token": token, "lines": lines, "keep": "1"})
+    assert "12 messages were produced" in done.text
+    assert "partition 0, offsets 0 to 5" in done.text
+
+    def of(name: str) -> list[tuple[object, ...]]:
+        lines = browser.get(f"/topics/{name}/download.jsonl?start=oldest").text.splitlines()
+        rows = [json.loads(line) for line in lines]
+        return sorted((row["partition"], row["timestamp"], str(row["key"]), str(row["value"])) for row in rows)
+
+    assert of(copy) == of(topic)
+
+
+@pytest.mark.parametrize(
+    ("lines", "cause"),
+    [
+        ('{"value": "a"}\n\n{"value": 7}', "line 3: value is neither a string nor null"),
+        ("[" * 50_000, "line 1: "),
+        ('{"value": "\\ud800"}', "line 1: value has half of a surrogate pair"),
+        (" \n", "there is no line"),
+        ('{"value": "a", "partition": 9}', "has no partition 9"),
+    ],
+)
+def test_a_bad_line_sends_nothing(client: MakeClient, broker: Broker, topic: str, lines: str, cause: str) -> None:
+    browser = client(allow_changes=True)
+    token = token_of(browser.get(f"/topics/{topic}/produce").text)
+    answer = browser.post(f"/topics/{topic}/produce-lines", data={"token": token, "lines": lines, "keep": "1"})
+    assert answer.status_code == 400
+    assert cause in answer.text
+    assert len(broker.records(topic)) == 10

@@ -7,8 +7,11 @@ import socket
 import subprocess
 import sys
 import urllib.request
+from pathlib import Path
 
+import psutil
 import pytest
+from confluent_kafka.admin import NewTopic
 
 from kpybroker.client.connect.errors import CommandError
 from kpybroker.console import serve
@@ -68,3 +71,30 @@ def test_a_password_file_must_hold_a_password(
     result = invoke(monkeypatch, "console", "--password-file", str(file))
     assert result.code == 2
     assert len(result.err.splitlines()) == 2
+
+
+def test_a_message_of_50_megabytes_is_cut_in_pages_and_whole_as_a_download(broker: Broker, served: str) -> None:
+    admin = broker.admin()
+    admin.create_topics([NewTopic("large", 1, config={"max.message.bytes": "60000000"})])["large"].result()
+    size = 50_000_000
+    producer = broker.producer(message_max_bytes=60_000_000)
+    producer.produce("large", b"x" * size)
+    producer.flush()
+    with urllib.request.urlopen(f"{served}/topics/large/messages") as page:
+        listed = page.read()
+    assert b"47.7 MiB" in listed
+    with urllib.request.urlopen(f"{served}/topics/large/messages/0/0") as page:
+        whole = page.read()
+    assert b"Only the beginning is shown." in whole
+    assert len(listed) < 20_000
+    assert len(whole) < 400_000
+    read = 0
+    with urllib.request.urlopen(f"{served}/topics/large/messages/0/0/raw") as page:
+        while chunk := page.read(1 << 20):
+            read += len(chunk)
+    assert read == size
+    (console,) = (child for child in psutil.Process().children() if "console" in child.cmdline())
+    status = Path(f"/proc/{console.pid}/status")
+    if status.exists():
+        peak_kib = int(status.read_text().split("VmHWM:")[1].split()[0])
+        assert peak_kib * 1024 < 10 * size

@@ -23,6 +23,18 @@ def test_topics_are_filtered_by_a_part_of_their_name(client: MakeClient, broker:
     assert "/topics/" not in browser.get("/topics?problems=1").text.replace("/topics/__", "")
 
 
+def test_sizes_are_asked_for_after_the_page_is_shown(client: MakeClient, broker: Broker) -> None:
+    broker.create_topic("sized", 1)
+    broker.produce("sized", ["x" * 3000])
+    browser = client()
+    first = browser.get("/topics?q=sized").text
+    assert 'hx-get="/topics?q=sized&amp;sizes=1" hx-trigger="load, every 5s"' in first
+    assert "KiB" not in first
+    then = browser.get("/topics?q=sized&sizes=1").text
+    assert "KiB" in then
+    assert 'hx-get="/topics?q=sized&amp;sizes=1" hx-trigger="every 5s"' in then
+
+
 def test_a_topic_shows_its_partitions_and_the_source_and_meaning_of_its_settings(client: MakeClient) -> None:
     browser = client()
     page = browser.get("/topics/orders").text

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from kpybroker.client.connect.settings import Connection
 
 PASSWORD = "KPYBROKER_CONSOLE_PASSWORD"
+REGISTRY = "KPYBROKER_SCHEMA_REGISTRY"
 
 EPILOG = """\b
 Examples:
@@ -59,6 +60,20 @@ Exit codes:
     metavar="URL",
     help="The control channel of `kpybroker dev --control`: requests, faults and the clock get pages.",
 )
+@click.option(
+    "--metrics-url",
+    "metrics",
+    multiple=True,
+    metavar="URL",
+    help="Where a broker serves its metrics to Prometheus; one for each broker. Pages show rates and sizes from them.",
+)
+@click.option(
+    "--schema-registry",
+    metavar="URL",
+    help=f"Decode messages with schemas from there, or from ${REGISTRY}: Avro, JSON Schema, Protobuf.",
+)
+@click.option("--exit-with", type=Number(1), hidden=True, help="Stop when this process ends.")
+@click.option("--socket", type=Number(0), hidden=True, help="The descriptor of a socket that listens already.")
 @client_command
 def console(
     connection: Connection,
@@ -69,6 +84,10 @@ def console(
     user_header: str | None,
     hosts: tuple[str, ...],
     control: str | None,
+    metrics: tuple[str, ...],
+    schema_registry: str | None,
+    exit_with: int | None,
+    socket: int | None,
 ) -> int:
     """Show the cluster in the browser: topics, messages, groups, access, and for development faults and requests.
 
@@ -79,9 +98,22 @@ def console(
     from kpybroker.console.options import ConsoleOptions
     from kpybroker.console.serve import serve
 
+    if exit_with is not None:
+        _end_with(exit_with)
     password = read_password(password_file)
     settings = load(connection)
-    return serve(ConsoleOptions(settings, host, port, allow_changes, password, user_header, hosts, control))
+    registry = schema_registry or os.environ.get(REGISTRY) or None
+    options = ConsoleOptions(
+        settings, host, port, allow_changes, password, user_header, hosts, control, metrics, registry
+    )
+    return serve(options, socket)
+
+
+def _end_with(pid: int) -> None:
+    """Nothing here is kept, so the end may come at any time."""
+    from kpybroker.control.process.exit_with import EXIT_CODE, exit_with
+
+    exit_with(pid, lambda: os._exit(EXIT_CODE), lambda: None)
 
 
 def read_password(file: str | None) -> str | None:

@@ -303,7 +303,7 @@ def offset_delete(connection: Connection, group: str, texts: Sequence[str], exec
     failures = Failures()
     wanted = parse_places(texts)
     offsets = committed(cluster, group)
-    places = [place for place in sorted(offsets) if _is_wanted(place, wanted)]
+    places = [place for place in sorted(offsets) if is_wanted(place, wanted)]
     for topic in wanted:
         if not any(place[0] == topic for place in places):
             fix = "kpybroker group describe shows the offsets"
@@ -314,22 +314,24 @@ def offset_delete(connection: Connection, group: str, texts: Sequence[str], exec
     ]
     if execute and places:
         with WireCluster(settings) as wire:
-            _delete_offsets(wire, group, rows, failures)
+            delete_offsets(wire, group, rows, failures)
     output.rows(rows, DELETED)
     if not execute:
         note(DRY_RUN)
     return failures.exit_code()
 
 
-def _is_wanted(place: Place, wanted: Mapping[str, list[int] | None]) -> bool:
+def is_wanted(place: Place, wanted: Mapping[str, list[int] | None]) -> bool:
+    """Whether a partition is one of those of `parse_places`."""
     if place[0] not in wanted:
         return False
     numbers = wanted[place[0]]
     return numbers is None or place[1] in numbers
 
 
-def _delete_offsets(wire: WireCluster, group: str, rows: Sequence[dict[str, Any]], failures: Failures) -> None:
-    """confluent-kafka does not offer OffsetDelete."""
+def delete_offsets(wire: WireCluster, group: str, rows: Sequence[dict[str, Any]], failures: Failures) -> None:
+    """Delete these committed offsets, and say in each row how it went. Raises CommandError."""
+    # confluent-kafka does not offer OffsetDelete.
     partition, topic = OffsetDeleteRequest.OffsetDeleteRequestPartition, OffsetDeleteRequest.OffsetDeleteRequestTopic
     by_topic: dict[str, list[Any]] = {}
     for row in rows:

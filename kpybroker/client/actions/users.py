@@ -17,13 +17,26 @@ from confluent_kafka.admin import (
 
 from kpybroker.client.actions.topic_changes import DRY_RUN
 from kpybroker.client.connect.admin import Cluster
-from kpybroker.client.connect.errors import CommandError, Failures, keep_secret, note, usage
+from kpybroker.client.connect.errors import (
+    CommandError,
+    Failures,
+    broker_error,
+    check,
+    keep_secret,
+    note,
+    usage,
+)
 from kpybroker.client.connect.settings import Connection, load
+from kpybroker.client.connect.wire import WireCluster
 from kpybroker.client.show.cells import Column, Row
 from kpybroker.client.show.output import Output
+from kpybroker.wire.api import ApiKey
+from kpybroker.wire.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
 
 MECHANISMS: Final = {"SCRAM-SHA-256": ScramMechanism.SCRAM_SHA_256, "SCRAM-SHA-512": ScramMechanism.SCRAM_SHA_512}
 NAMES: Final = {mechanism: name for name, mechanism in MECHANISMS.items()}
+NAMES_BY_NUMBER: Final = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
+"""As the protocol numbers them."""
 ITERATIONS_MIN: Final = 4096
 
 COLUMNS: Final = (Column("USER", "user"), Column("MECHANISM", "mechanism"), Column("ITERATIONS", "iterations"))
@@ -40,20 +53,26 @@ def show_list(connection: Connection, users: Sequence[str], output: Output) -> i
 
 
 def credentials(cluster: Cluster, users: Sequence[str], failures: Failures) -> list[Row]:
-    """The SCRAM mechanisms of these users, or of all."""
-    if users:
-        futures = cluster.admin.describe_user_scram_credentials(list(dict.fromkeys(users)), **cluster.timeout)
-        described = cluster.results(futures)
-    else:
-        found = cluster.result(cluster.admin.describe_user_scram_credentials(**cluster.timeout))
-        described = [(user, one, None) for user, one in sorted(found.items())]
+    """The SCRAM mechanisms of these users, or of all. Raises CommandError.
+
+    Not by confluent-kafka: librdkafka 2.x corrupts its memory where the whole request is refused, and ends the process.
+    """
+    name = DescribeUserScramCredentialsRequest.UserName
+    wanted = [name(name=user) for user in dict.fromkeys(users)] if users else None
+    with WireCluster(cluster.settings) as wire:
+        request = DescribeUserScramCredentialsRequest(users=wanted)
+        response = wire.any().request(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, request)
+    check(response.error_code, response.error_message)
     rows: list[Row] = []
-    for user, found, error in described:
+    for found in sorted(response.results, key=lambda one: one.user):
+        error = broker_error(found.error_code, found.error_message)
         if error is not None:
-            failures.add(f"user {user}", CommandError(error.cause, FIX if "RESOURCE" in error.cause else error.fix))
+            fix = FIX if "RESOURCE" in error.cause else error.fix
+            failures.add(f"user {found.user}", CommandError(error.cause, fix))
             continue
-        for one in sorted(found.scram_credential_infos, key=lambda one: str(one.mechanism.name)):
-            rows.append({"user": user, "mechanism": NAMES[one.mechanism], "iterations": one.iterations})
+        for one in sorted(found.credential_infos, key=lambda one: one.mechanism):
+            mechanism = NAMES_BY_NUMBER.get(one.mechanism, f"mechanism {one.mechanism}")
+            rows.append({"user": found.user, "mechanism": mechanism, "iterations": one.iterations})
     return rows
 
 

@@ -14,7 +14,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 FORMATS = ("table", "wide", "json", "yaml")
 EXTRA = {
     **dict.fromkeys(("confluent_kafka", "rich", "yaml"), "tools"),
-    **dict.fromkeys(("starlette", "uvicorn", "jinja2", "jsonpath", "anyio"), "console"),
+    **dict.fromkeys(
+        ("starlette", "uvicorn", "jinja2", "jsonpath", "anyio", "httpx", "prometheus_client", "fastavro", "google"),
+        "console",
+    ),
 }
 """Packages of extras, and the name of the extra."""
 

@@ -10,20 +10,23 @@ from starlette.responses import Response
 from kpybroker.console.queries import access as access_queries
 from kpybroker.console.queries import brokers, storage
 from kpybroker.console.queries import transactions as transaction_queries
-from kpybroker.console.web.context import console_of, render
+from kpybroker.console.web.context import charts_of, console_of, render
 from kpybroker.console.web.forms import whole_number
 
 
 async def page(request: Request) -> Response:
     """`/`: what each broker is, and how full."""
     found, notes = await console_of(request).live.ask(brokers.described)
-    return render(request, "cluster.html", title="Cluster", cluster=found, notes=notes)
+    return render(
+        request, "cluster.html", title="Cluster", cluster=found, notes=notes, charts=charts_of(request, "cluster")
+    )
 
 
 async def replication(request: Request) -> Response:
     """`/replication`: who leads, who is behind."""
     found, notes = await console_of(request).live.ask(storage.replication)
-    return render(request, "replication.html", title="Replication", found=found, notes=notes)
+    charts = charts_of(request, "replication")
+    return render(request, "replication.html", title="Replication", found=found, notes=notes, charts=charts)
 
 
 async def directories(request: Request) -> Response:

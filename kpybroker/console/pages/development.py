@@ -10,8 +10,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from kpybroker.client.connect.errors import CommandError
+from kpybroker.client.connect.errors import CommandError, usage
 from kpybroker.console.queries import control as queries
+from kpybroker.console.queries import logs
 from kpybroker.console.queries.control import Control, Switch, Wanted
 from kpybroker.console.web.context import console_of, render
 from kpybroker.console.web.forms import is_bad_input, read_change, whole_number
@@ -33,6 +34,19 @@ async def requests(request: Request) -> Response:
     wanted = Wanted(query.get("api", "").strip(), query.get("client_id", "").strip(), bool(query.get("failed")))
     rows = await _call(request, lambda control: queries.requests(control, wanted))
     return render(request, "requests.html", title="Requests", rows=rows, wanted=wanted, limit=queries.SHOWN_MAX)
+
+
+async def log_lines(request: Request) -> Response:
+    """`/logs`: of a development broker; for others the page says why there are none."""
+    query = request.query_params
+    wanted = logs.Wanted(*(query.get(name, "").strip() for name in logs.Wanted._fields))
+    if wanted.level not in ("", *logs.LEVELS):
+        raise usage(f"{wanted.level[:50]!r} is no level", f"one of {', '.join(logs.LEVELS)}")
+    rows = None
+    if console_of(request).control is not None:
+        rows = await _call(request, lambda control: logs.lines(control, wanted))
+    context: dict[str, Any] = {"levels": logs.LEVELS, "limit": logs.SHOWN_MAX, "kept": logs.READ_MAX}
+    return render(request, "logs.html", title="Logs", rows=rows, wanted=wanted, **context)
 
 
 async def faults(request: Request) -> Response:

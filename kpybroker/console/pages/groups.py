@@ -89,6 +89,29 @@ def _move_page(request: Request, name: str, rows: list[dict[str, Any]], notes: A
     return render(request, "move.html", title=title, name=name, rows=rows, moving=moving, notes=notes, **context)
 
 
+async def forget_preview(request: Request) -> Response:
+    """`/group/forget?id=&topics=`: which committed offsets would be deleted; nothing is changed."""
+    name, topics = group_of(request), request.query_params.get("topics", "")
+    rows, notes = await console_of(request).live.ask(lambda cluster, _: groups.committed_rows(cluster, name, topics))
+    plan = json.dumps([[row["topic"], row["partition"], row["offset"], row["offset"]] for row in rows])
+    return _forget_page(request, name, rows, notes, plan=plan, is_preview=True)
+
+
+async def forget(request: Request) -> Response:
+    """`POST /group/forget?id=`: what the preview showed."""
+    name, form = group_of(request), await read_change(request)
+    planned = [{**row, "offset": row["to"]} for row in read_plan(form.get("plan", ""))]
+    rows, notes = await console_of(request).live.ask(
+        lambda cluster, failed: groups.forget(cluster, name, planned, failed)
+    )
+    return _forget_page(request, name, rows, notes, plan="", is_preview=False)
+
+
+def _forget_page(request: Request, name: str, rows: list[dict[str, Any]], notes: Any, **context: Any) -> Response:
+    title = f"Delete offsets of group {name}"
+    return render(request, "forget.html", title=title, name=name, rows=rows, notes=notes, **context)
+
+
 def read_plan(text: str) -> list[dict[str, Any]]:
     """The rows of a preview, which the form carries. Raises CommandError."""
     try:

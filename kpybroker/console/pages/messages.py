@@ -18,19 +18,22 @@ from kpybroker.client.connect.errors import CommandError, usage
 from kpybroker.client.records import json_lines
 from kpybroker.client.records.offsets import Bounds
 from kpybroker.client.records.record import Record
-from kpybroker.console.queries import messages, produce
-from kpybroker.console.queries.decoding import DECODERS, decoded
+from kpybroker.console.queries import bulk, messages, produce
+from kpybroker.console.queries.decoding import DECODERS, Decoder, decoded, parsed_by, with_schemas
 from kpybroker.console.queries.filters import Accepts, Filters, compiled
 from kpybroker.console.queries.messages import Reading, Wanted
+from kpybroker.console.queries.outside.registry import Patience, Registry
 from kpybroker.console.web.context import Console, console_of, render
 from kpybroker.console.web.follow import Following
-from kpybroker.console.web.forms import read_change, whole_number
+from kpybroker.console.web.forms import read_change, status_of, whole_number
 
 PREVIEW: Final = 400
 KEY_PREVIEW: Final = 120
 WHOLE: Final = 256 * 1024
 """Characters of a value in a list, of a key or header in it, and of a message's own page."""
 HEADERS_SHOWN: Final = 20
+LINES_MAX: Final = 1 << 20
+"""Characters of JSON lines that a form keeps after an error."""
 DOWNLOAD_RECORDS_MAX: Final = 100_000
 DOWNLOAD_BYTES_MAX: Final = 256 << 20
 DOWNLOAD_S_MAX: Final = 120.0
@@ -41,7 +44,7 @@ FIELDS: Final = ("start", "at", "partitions", "limit", "key", "value", "header",
 class Query:
     """What the page's form asks for."""
 
-    def __init__(self, topic: str, fields: Mapping[str, str]) -> None:
+    def __init__(self, topic: str, fields: Mapping[str, str], registry: Registry | None) -> None:
         self.fields = {name: fields.get(name, "") for name in FIELDS}
         start = fields.get("start") or "latest"
         if start not in messages.STARTS:
@@ -50,10 +53,11 @@ class Query:
         cursor = messages.read_cursor(fields.get("cursor", ""))
         self.wanted = Wanted(topic, start, fields.get("at", "").strip(), fields.get("partitions", ""), limit, cursor)
         self.filters = Filters(*(fields.get(name, "") for name in ("key", "value", "header", "path")))
-        self.accepts: Accepts = compiled(self.filters)
+        self.accepts: Accepts = compiled(self.filters, parsed_by(registry and Patience(registry)))
         self.decoder = fields.get("as") or "auto"
-        if self.decoder not in DECODERS:
-            raise usage(f"{self.decoder[:50]!r} is no way to show bytes", f"one of {', '.join(DECODERS)}")
+        known = decoders(registry)
+        if self.decoder not in known:
+            raise usage(f"{self.decoder[:50]!r} is no way to show bytes", f"one of {', '.join(known)}")
 
     @property
     def has_filter(self) -> bool:
@@ -67,10 +71,15 @@ class Query:
 
 def query_of(request: Request) -> Query:
     """The request's query. Raises CommandError."""
-    return Query(request.path_params["name"], request.query_params)
+    return Query(request.path_params["name"], request.query_params, console_of(request).registry)
 
 
-def row(record: Record, decoder: str) -> dict[str, Any]:
+def decoders(registry: Registry | None) -> Mapping[str, Decoder]:
+    """For one page."""
+    return DECODERS if registry is None else with_schemas(Patience(registry))
+
+
+def row(record: Record, decoder: str, known: Mapping[str, Decoder] = DECODERS) -> dict[str, Any]:
     """A record as the list shows it."""
     headers = [
         (decoded(name.encode(errors="replace"), KEY_PREVIEW, "text").text, decoded(value, KEY_PREVIEW))
@@ -78,8 +87,8 @@ def row(record: Record, decoder: str) -> dict[str, Any]:
     ]
     return {
         "record": record,
-        "key": decoded(record.key, KEY_PREVIEW, decoder),
-        "value": decoded(record.value, PREVIEW, decoder),
+        "key": decoded(record.key, KEY_PREVIEW, decoder, known),
+        "value": decoded(record.value, PREVIEW, decoder, known),
         "headers": headers,
         "more_headers": max(0, len(record.headers) - HEADERS_SHOWN),
     }
@@ -87,10 +96,13 @@ def row(record: Record, decoder: str) -> dict[str, Any]:
 
 async def listing(request: Request) -> Response:
     """`/topics/{name}/messages`"""
-    query = query_of(request)
-    found, notes = await console_of(request).live.ask(
-        lambda cluster, _: messages.read(cluster, query.wanted, query.accepts, query.has_filter)
-    )
+    query, known = query_of(request), decoders(console_of(request).registry)
+
+    def work(cluster: Cluster, _: object) -> tuple[messages.Read, list[dict[str, Any]]]:
+        found = messages.read(cluster, query.wanted, query.accepts, query.has_filter)
+        return found, [row(record, query.decoder, known) for record in found.records]
+
+    (found, rows), notes = await console_of(request).live.ask(work)
     cursor = messages.write_cursor(found.cursor)
     is_onward = query.wanted.start != "latest" and not found.is_at_end and len(cursor) < 6000
     return render(
@@ -101,10 +113,11 @@ async def listing(request: Request) -> Response:
         name=query.wanted.topic,
         query=query,
         found=found,
-        rows=[row(record, query.decoder) for record in found.records],
+        rows=rows,
+        undecoded=next((one.note for each in rows for one in (each["key"], each["value"]) if one.note), ""),
         onward=query.text(cursor=cursor) if is_onward else None,
         follow=f"/topics/{quote(query.wanted.topic)}/follow?{query.text()}",
-        decoders=list(DECODERS),
+        decoders=list(known),
         starts=messages.STARTS,
         notes=notes,
     )
@@ -121,15 +134,19 @@ async def follow(request: Request) -> Response:
 
 
 def _row_html(console: Console, topic: str, decoder: str, record: Record) -> str:
-    return console.text("message_row.html", name=topic, one=row(record, decoder))
+    return console.text("message_row.html", name=topic, one=row(record, decoder, decoders(console.registry)))
 
 
 async def one(request: Request) -> Response:
     """`/topics/{name}/messages/{partition}/{offset}`"""
-    record = await _one(request)
+    console, record = console_of(request), await _one(request)
+    known = decoders(console.registry)
     decoder = request.query_params.get("as", "auto")
-    decoder = decoder if decoder in DECODERS else "auto"
+    decoder = decoder if decoder in known else "auto"
     name = request.path_params["name"]
+    key, value = await console.live.run(
+        lambda: tuple(decoded(data, WHOLE, decoder, known) for data in (record.key, record.value))
+    )
     return render(
         request,
         "message.html",
@@ -137,13 +154,13 @@ async def one(request: Request) -> Response:
         tab="messages",
         name=name,
         record=record,
-        key=decoded(record.key, WHOLE, decoder),
-        value=decoded(record.value, WHOLE, decoder),
+        key=key,
+        value=value,
         headers=[
-            (decoded(key.encode(errors="replace"), WHOLE, "text").text, decoded(value, WHOLE // 16, decoder))
-            for key, value in record.headers
+            (decoded(key.encode(errors="replace"), WHOLE, "text").text, decoded(data, WHOLE // 16))
+            for key, data in record.headers
         ],
-        decoders=list(DECODERS),
+        decoders=list(known),
         decoder=decoder,
     )
 
@@ -245,7 +262,8 @@ def _fields_of(record: Record) -> dict[str, str]:
 
 def _produce_page(request: Request, fields: Mapping[str, str], **more: Any) -> Response:
     name = request.path_params["name"]
-    context = {"sent": None, "error": None, "status": 200, **more}
+    context = {"sent": None, "error": None, "status": 200, "lines": "", **more}
+    context["is_refused"] = context["status"] == 403
     return render(request, "produce.html", title=f"{name}: produce", tab="produce", name=name, fields=fields, **context)
 
 
@@ -269,5 +287,22 @@ async def send(request: Request) -> Response:
         (partition, offset), _ = await console_of(request).live.ask(work)
     except CommandError as error:
         fields = {key: form.get(key, "") for key in ("key", "value", "headers", "partition")}
-        return _produce_page(request, fields, error=error, status=400 if error.exit_code == 2 else 503)
+        return _produce_page(request, fields, error=error, status=status_of(error))
     return RedirectResponse(f"/topics/{quote(name)}/messages/{partition}/{offset}", 303)
+
+
+async def send_all(request: Request) -> Response:
+    """`POST /topics/{name}/produce-lines`: the JSON lines of a download."""
+    form, name = await read_change(request), request.path_params["name"]
+    no_fields = dict.fromkeys(("key", "value", "headers", "partition"), "")
+
+    def work(cluster: Cluster, _: object) -> bulk.Sent:
+        return bulk.send(cluster, bulk.parse(name, form.get("lines", ""), bool(form.get("keep"))))
+
+    try:
+        sent, _ = await console_of(request).live.ask(work)
+    except CommandError as error:
+        return _produce_page(
+            request, no_fields, error=error, status=status_of(error), lines=form.get("lines", "")[:LINES_MAX]
+        )
+    return _produce_page(request, no_fields, sent=sent)

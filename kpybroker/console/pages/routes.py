@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.routing import Route
 
-from kpybroker.console.pages import cluster, development, groups, login, messages, topics
+from kpybroker.console.pages import cluster, development, groups, login, messages, metrics, topics
 
 ROUTES = [
     Route("/", cluster.page),
@@ -23,11 +23,15 @@ ROUTES = [
     Route("/topics/{name}/download.{form}", messages.download),
     Route("/topics/{name}/produce", messages.produce_form, methods=["GET"]),
     Route("/topics/{name}/produce", messages.send, methods=["POST"]),
+    Route("/topics/{name}/produce-lines", messages.send_all, methods=["POST"]),
     Route("/replication", cluster.replication),
     Route("/log-dirs", cluster.directories),
     Route("/transactions", cluster.transactions),
     Route("/access", cluster.access),
+    Route("/metrics/{page}", metrics.now),
+    Route("/metrics/{page}/{key}.json", metrics.chart),
     Route("/requests", development.requests),
+    Route("/logs", development.log_lines),
     Route("/faults", development.faults, methods=["GET"]),
     Route("/faults", development.change_faults, methods=["POST"]),
     Route("/clock", development.clock, methods=["GET"]),
@@ -37,4 +41,6 @@ ROUTES = [
     Route("/group/lag.json", groups.lag),
     Route("/group/move", groups.preview, methods=["GET"]),
     Route("/group/move", groups.move, methods=["POST"]),
+    Route("/group/forget", groups.forget_preview, methods=["GET"]),
+    Route("/group/forget", groups.forget, methods=["POST"]),
 ]

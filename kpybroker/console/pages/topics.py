@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from kpybroker.console.queries import groups, topics
-from kpybroker.console.web.context import Console, console_of, render
+from kpybroker.console.web.context import Console, charts_of, console_of, render
 from kpybroker.console.web.forms import whole_number
 
 
@@ -18,8 +20,9 @@ async def listing(request: Request) -> Response:
         bool(query.get("internal")),
         bool(query.get("problems")),
         whole_number(query, "page", 1, 1, 10**6),
+        bool(query.get("sizes")),
     )
-    found, notes = await console.live.ask(lambda cluster, _: topics.listed(cluster, wanted))
+    found, notes = await console.live.ask(lambda cluster, failed: topics.listed(cluster, wanted, failed))
     for row in found.rows:
         _remember(console, row["name"], row["end"])
         row["rate"] = console.samples.rate(f"topic/{row['name']}")
@@ -33,7 +36,8 @@ async def one(request: Request) -> Response:
     found, notes = await console.live.ask(lambda cluster, _: topics.described(cluster, name, number))
     _remember(console, name, found.head["end"])
     rate = console.samples.rate(f"topic/{name}")
-    return render(request, "topic.html", title=name, tab="", name=name, found=found, rate=rate, notes=notes)
+    context: dict[str, Any] = {"found": found, "rate": rate, "charts": charts_of(request, "topic")}
+    return render(request, "topic.html", title=name, tab="", name=name, notes=notes, **context)
 
 
 async def configuration(request: Request) -> Response:

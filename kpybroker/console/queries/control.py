@@ -62,6 +62,14 @@ class Control:
             raise usage(error.cause, error.fix) from None
 
 
+def metrics_addresses(control: Control) -> list[str]:
+    """Where the brokers that are up serve their metrics. Raises CommandError if none does."""
+    found = [one["metrics"] for one in control.call("status")["brokers"] if one.get("metrics")]
+    if not found:
+        raise CommandError("the broker serves no metrics", "start it with --override kpybroker.metrics.port=0")
+    return found
+
+
 class Wanted(NamedTuple):
     """Which requests a page shows; empty texts ask for nothing."""
 

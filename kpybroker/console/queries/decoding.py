@@ -1,4 +1,4 @@
-"""Bytes of a message as text for a page. `DECODERS` is where a decoder with a schema registry joins.
+"""Bytes of a message as text for a page. `with_schemas` adds the decoder with a schema registry.
 
 A decoder returns None for bytes that are not of its kind; `auto` takes the first of AUTOMATIC that does not. Whatever
 bytes arrive, the text has no control character and none that changes the direction of text: they are shown as symbols.
@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
+
+from kpybroker.client.connect.errors import CommandError, hide
+from kpybroker.console.queries.outside.schemas import Schemas, number_of, value_of
 
 JSON_BYTES_MAX: Final = 1 << 20
 """Larger values are not parsed: they are shown as text, and no JSONPath matches them."""
@@ -27,6 +30,8 @@ class Text(NamedTuple):
     text: str
     size: int
     is_cut: bool = False
+    note: str = ""
+    """Why it is not what was asked for."""
 
 
 NULL: Final = Text("null", "null", 0)
@@ -114,8 +119,46 @@ def automatic(data: bytes, length: int) -> Text | None:
 DECODERS: Final[dict[str, Decoder]] = {"auto": automatic, "json": as_json, "text": as_lossy_text, "hex": as_hex}
 
 
-def decoded(data: bytes | None, length: int, decoder: str = "auto") -> Text:
+def decoded(data: bytes | None, length: int, decoder: str = "auto", decoders: Mapping[str, Decoder] = DECODERS) -> Text:
     """Bytes as the named decoder shows them, and in hex where it cannot."""
     if data is None:
         return NULL
-    return DECODERS[decoder](bytes(data), length) or as_hex(bytes(data), length)
+    return decoders[decoder](bytes(data), length) or as_hex(bytes(data), length)
+
+
+def with_schemas(schemas: Schemas) -> dict[str, Decoder]:
+    """The decoders with `schema`, for one page; `auto` tries it for bytes that begin with the id of one."""
+
+    def by_schema(data: bytes, length: int) -> Text:
+        try:
+            found = value_of(schemas, data)
+            text = json.dumps(found.value, ensure_ascii=False, indent=2, default=_plain)
+        except CommandError as error:
+            return as_hex(data, length)._replace(note=hide(error.cause))
+        except (ValueError, TypeError, RecursionError) as error:
+            return as_hex(data, length)._replace(note=f"the value cannot be written: {error}")
+        return _cut(found.kind, text, data, length)
+
+    def any_kind(data: bytes, length: int) -> Text | None:
+        return automatic(data, length) if number_of(data) is None else by_schema(data, length)
+
+    return {**DECODERS, "auto": any_kind, "schema": by_schema}
+
+
+def _plain(value: Any) -> str:
+    """What JSON has no type for: bytes as hex; decimals, times and ids as text."""
+    return value.hex() if isinstance(value, bytes) else str(value)
+
+
+def parsed_by(schemas: Schemas | None) -> Callable[[bytes | None], Any]:
+    """`parsed`, for values with a schema too. The function raises ValueError."""
+
+    def parse(data: bytes | None) -> Any:
+        if schemas is None or number_of(data) is None:
+            return parsed(data)
+        try:
+            return json.loads(json.dumps(value_of(schemas, bytes(data or b"")).value, default=_plain))
+        except (CommandError, TypeError, RecursionError) as error:
+            raise ValueError(str(error)) from None
+
+    return parse

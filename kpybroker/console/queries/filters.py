@@ -31,8 +31,11 @@ class Filters(NamedTuple):
     path: str = ""
 
 
-def compiled(filters: Filters) -> Accepts:
-    """The function that says whether a record is shown. Raises CommandError for a filter that is none."""
+def compiled(filters: Filters, parse: Callable[[bytes | None], Any] = parsed) -> Accepts:
+    """The function that says whether a record is shown. Raises CommandError for a filter that is none.
+
+    `parse` reads a value for JSONPath, or raises ValueError.
+    """
     if any(len(text) > TEXT_MAX for text in filters):
         raise usage(f"a filter is longer than {TEXT_MAX} characters", "write a shorter one")
     checks: list[Accepts] = []
@@ -43,7 +46,7 @@ def compiled(filters: Filters) -> Accepts:
     if filters.header:
         checks.append(_header(filters.header))
     if filters.path:
-        checks.append(_json(filters.path))
+        checks.append(_json(filters.path, parse))
     return lambda record: all(check(record) for check in checks)
 
 
@@ -69,7 +72,7 @@ def _environment() -> JSONPathEnvironment:
     return made
 
 
-def _json(text: str) -> Accepts:
+def _json(text: str, parse: Callable[[bytes | None], Any]) -> Accepts:
     is_path = text.lstrip().startswith("$")
     try:
         path = _environment().compile(text if is_path else f"$[?{text}]")
@@ -79,7 +82,7 @@ def _json(text: str) -> Accepts:
 
     def accepts(record: Record) -> bool:
         try:
-            value: Any = parsed(record.value)
+            value: Any = parse(record.value)
             return any(True for _ in path.finditer(value if is_path else [value]))
         except (ValueError, JSONPathError, RecursionError, TypeError):
             return False

@@ -13,8 +13,10 @@ from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from kpybroker.client.actions import seek
 from kpybroker.client.actions.groups import (
     committed,
+    delete_offsets,
     describe_groups,
     describe_row,
+    is_wanted,
     list_groups,
     no_such_group,
     offset_rows,
@@ -22,10 +24,11 @@ from kpybroker.client.actions.groups import (
     total_lag,
     type_name,
 )
-from kpybroker.client.actions.partitions import Place
+from kpybroker.client.actions.partitions import Place, parse_places
 from kpybroker.client.actions.seek import SeekOptions
 from kpybroker.client.connect.admin import Cluster
 from kpybroker.client.connect.errors import CommandError, Failures, usage
+from kpybroker.client.connect.wire import WireCluster
 from kpybroker.client.records.offsets import Bounds
 from kpybroker.console.queries.pages import Page
 from kpybroker.console.queries.topics import PLACES_MAX, find, read_offsets
@@ -170,6 +173,32 @@ def move(cluster: Cluster, group: str, rows: Sequence[dict[str, Any]], failures:
     moved = [{**row, "status": "stays", "error": None} for row in rows]
     seek.commit(cluster, group, moved, failures)
     return moved
+
+
+# --- forget
+
+
+def committed_rows(cluster: Cluster, group: str, topics: str) -> list[dict[str, Any]]:
+    """The committed offsets of the topics and partitions, or all of them for an empty text. Raises CommandError."""
+    wanted = parse_places([topics]) if topics.strip() else None
+    return [
+        {"topic": place[0], "partition": place[1], "offset": offset, "status": "would be deleted"}
+        for place, offset in sorted(committed(cluster, group).items())
+        if wanted is None or is_wanted(place, wanted)
+    ]
+
+
+def forget(cluster: Cluster, group: str, rows: Sequence[dict[str, Any]], failures: Failures) -> list[dict[str, Any]]:
+    """Delete exactly the offsets that a preview showed. Raises CommandError where one has moved since."""
+    now = committed(cluster, group)
+    for row in rows:
+        if now.get((row["topic"], row["partition"])) != row["offset"]:
+            where = f"{row['topic']}-{row['partition']}"
+            raise CommandError(f"{where} was committed since the preview", "look at the preview again")
+    deleted = [dict(row) for row in rows]
+    with WireCluster(cluster.settings) as wire:
+        delete_offsets(wire, group, deleted, failures)
+    return deleted
 
 
 def _require_empty(cluster: Cluster, group: str, failures: Failures) -> None:

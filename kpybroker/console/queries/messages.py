@@ -43,7 +43,8 @@ BUFFER_KIB: Final = 8 << 10
 POLL_S: Final = 0.1
 BATCH: Final = 100
 END: Final = "_PARTITION_EOF"
-PASSING: Final = frozenset({"_TRANSPORT", "_ALL_BROKERS_DOWN", "_RESOLVE", "_TIMED_OUT"})
+PASSING: Final = frozenset({"_TRANSPORT", "_ALL_BROKERS_DOWN", "_RESOLVE", "_TIMED_OUT", "GROUP_AUTHORIZATION_FAILED"})
+"""librdkafka looks for the coordinator of a group that reading does not use, so a user need not be allowed one."""
 STARTS: Final = ("latest", "oldest", "offset", "time")
 
 Cursor = dict[int, int]

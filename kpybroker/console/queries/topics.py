@@ -12,11 +12,13 @@ from typing import Any, Final, NamedTuple
 
 from confluent_kafka.admin import ConfigResource
 
+from kpybroker.client.actions.clusters import log_dir_rows
 from kpybroker.client.actions.partitions import Partition, Topic, bounds, known
 from kpybroker.client.actions.resources import config_rows
 from kpybroker.client.actions.topics import Offsets, list_row, partition_row
 from kpybroker.client.connect.admin import Cluster
 from kpybroker.client.connect.errors import FIXES, CommandError, Failures
+from kpybroker.client.connect.wire import WireCluster
 from kpybroker.client.show.cells import Row
 from kpybroker.config.docs.lookup import topic_doc
 from kpybroker.config.topic import TOPIC_KEYS
@@ -32,6 +34,8 @@ class Wanted(NamedTuple):
     internal: bool = False
     problems: bool = False
     page: int = 1
+    sizes: bool = False
+    """Ask the brokers how large the topics are. The first page that a browser shows does without."""
 
 
 class Listed(NamedTuple):
@@ -46,7 +50,7 @@ class Listed(NamedTuple):
     leaders: list[tuple[int, int]]
 
 
-def listed(cluster: Cluster, wanted: Wanted) -> Listed:
+def listed(cluster: Cluster, wanted: Wanted, failures: Failures) -> Listed:
     """The topics of one page, with what is true of all of them. Raises CommandError."""
     metadata = cluster.metadata()
     everything = all_topics(metadata)
@@ -56,8 +60,16 @@ def listed(cluster: Cluster, wanted: Wanted) -> Listed:
     offsets = read_offsets(cluster, [p for topic in shown for p in topic.partitions])
     partitions = [partition for topic in everything for partition in topic.partitions]
     leaders = Counter(partition.leader for partition in partitions if partition.leader is not None)
+    sizes = _sizes(cluster, failures) if wanted.sizes else None
     return Listed(
-        [{**list_row(topic, offsets), "end": end_of(topic, offsets)} for topic in shown],
+        [
+            {
+                **list_row(topic, offsets),
+                "end": end_of(topic, offsets),
+                "size": None if sizes is None else sizes[topic.name],
+            }
+            for topic in shown
+        ],
         page,
         len(everything),
         len(partitions),
@@ -65,6 +77,15 @@ def listed(cluster: Cluster, wanted: Wanted) -> Listed:
         sum(partition.leader is None for partition in partitions),
         sorted((broker, leaders[broker]) for broker in metadata.brokers),
     )
+
+
+def _sizes(cluster: Cluster, failures: Failures) -> Counter[str]:
+    """Bytes of all replicas of each topic."""
+    sizes: Counter[str] = Counter()
+    with WireCluster(cluster.settings) as wire:
+        for row in log_dir_rows(wire, sorted(wire.nodes), failures)[1]:
+            sizes[row["topic"]] += row["size"]
+    return sizes
 
 
 def _is_wanted(topic: Topic, wanted: Wanted) -> bool:
@@ -129,7 +150,8 @@ def find(cluster: Cluster, name: str) -> Topic:
     for topic in all_topics(cluster.metadata()):
         if topic.name == name:
             return topic
-    raise CommandError(f"there is no topic {name}", FIXES["UNKNOWN_TOPIC_OR_PARTITION"])
+    fix = f"{FIXES['UNKNOWN_TOPIC_OR_PARTITION']}; one that this user may not describe is hidden"
+    raise CommandError(f"there is no topic {name}", fix)
 
 
 def settings(cluster: Cluster, name: str, failures: Failures) -> list[Row]:

@@ -6,10 +6,12 @@
   const ROWS_MAX = 500;
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
+  const height = (element) => Number(element.dataset.height) || 200;
+
   function options(element) {
     const axis = () => ({ stroke: colour("--faint"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line") } });
     return {
-      width: element.clientWidth || 320, height: 200, legend: { show: false }, cursor: { show: false },
+      width: element.clientWidth || 320, height: height(element), legend: { show: false }, cursor: { show: false },
       scales: { x: { range: (_, low, high) => [low, Math.max(high, low + 30)] }, y: { range: (_, low, high) => [0, Math.max(1, high * 1.1)] } },
       axes: [axis(), { ...axis(), size: 64 }],
       series: [{}, { label: element.dataset.unit || "", stroke: colour("--link"), width: 2, points: { show: true, size: 4 } }],
@@ -33,7 +35,7 @@
     const state = {};
     draw(element, state);
     const timer = setInterval(() => (element.isConnected ? draw(element, state) : clearInterval(timer)), EVERY_MS);
-    addEventListener("resize", () => state.plot && state.plot.setSize({ width: element.clientWidth, height: 200 }));
+    addEventListener("resize", () => state.plot && state.plot.setSize({ width: element.clientWidth, height: height(element) }));
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
       if (state.plot) { state.plot.destroy(); state.plot = null; draw(element, state); }
     });
@@ -75,9 +77,17 @@
     button.addEventListener("click", () => (source ? stop("Not following.") : start()));
   }
 
+  // A file's text goes into a text area of the same form, which is sent.
+  function into(input) {
+    input.closest("label").hidden = false;
+    input.addEventListener("change", async () => {
+      if (input.files.length) input.form.elements[input.dataset.into].value = await input.files[0].text();
+    });
+  }
+
   // Pages replace parts of themselves, so what is new is looked for whenever something changes.
   function begin() {
-    for (const [name, work] of [["chart", chart], ["follow", follow]]) {
+    for (const [name, work] of [["chart", chart], ["follow", follow], ["into", into]]) {
       for (const element of document.querySelectorAll(`[data-${name}]:not([data-begun])`)) {
         element.dataset.begun = "yes";
         work(element);

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -11,9 +13,13 @@ from starlette.responses import HTMLResponse
 from kpybroker.client.connect.errors import hide
 from kpybroker.client.show.cells import moment, shown, size
 from kpybroker.console.options import ConsoleOptions
-from kpybroker.console.queries.control import Control, parse_address
+from kpybroker.console.queries.control import Control, metrics_addresses, parse_address
+from kpybroker.console.queries.outside.http import check_address
+from kpybroker.console.queries.outside.metrics import CHARTS, Chart, Metrics
+from kpybroker.console.queries.outside.registry import Registry
 from kpybroker.console.queries.samples import Samples
 from kpybroker.console.web.live import Live
+from kpybroker.console.web.permissions import needed
 from kpybroker.console.web.sessions import Sessions
 
 NAVIGATION = (
@@ -24,6 +30,7 @@ NAVIGATION = (
     ("/replication", "Replication"),
     ("/log-dirs", "Log directories"),
     ("/access", "Access"),
+    ("/logs", "Logs"),
 )
 DEVELOPMENT = (("/requests", "Requests"), ("/faults", "Faults"), ("/clock", "Clock"))
 """Only with `--control`."""
@@ -38,6 +45,8 @@ class Console:
         self.sessions = Sessions(options.password)
         self.samples = Samples()
         self.control = None if options.control is None else Control(parse_address(options.control))
+        self.registry = _registry(options)
+        self.metrics = self._metrics(options)
         self.templates = Environment(
             loader=PackageLoader("kpybroker.console", "templates"),
             autoescape=True,
@@ -47,15 +56,30 @@ class Console:
         )
         self.templates.filters.update(shown=shown, size=size, moment=moment, count=grouped, hide=hide)
 
+    def _metrics(self, options: ConsoleOptions) -> Metrics | None:
+        if options.metrics:
+            given = [check_address("--metrics-url", url) for url in options.metrics]
+            return Metrics(lambda: given, self.samples)
+        return None if self.control is None else Metrics(partial(metrics_addresses, self.control), self.samples)
+
     def text(self, template: str, **context: Any) -> str:
         """A template that is not a page, filled."""
         return self.templates.get_template(template).render(**context)
+
+
+def _registry(options: ConsoleOptions) -> Registry | None:
+    return None if options.registry is None else Registry(check_address("--schema-registry", options.registry))
 
 
 def console_of(request: Request) -> Console:
     """The console that serves the request."""
     found: Console = request.app.state.console
     return found
+
+
+def charts_of(request: Request, page: str) -> Mapping[str, Chart] | None:
+    """The charts of the brokers' metrics on a page; None where no metrics are known."""
+    return None if console_of(request).metrics is None else CHARTS[page]
 
 
 def render(request: Request, template: str, *, status: int = 200, **context: Any) -> HTMLResponse:
@@ -71,6 +95,7 @@ def render(request: Request, template: str, *, status: int = 200, **context: Any
         "can_log_out": console.sessions.is_logged_in(request.state.session),
         "token": console.sessions.token(request.state.session),
         "notes": None,
+        "needs": needed(request.url.path),
     }
     return HTMLResponse(console.text(template, **{**common, **context}), status)
 

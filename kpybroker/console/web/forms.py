@@ -11,6 +11,7 @@ from starlette.requests import Request
 
 from kpybroker.client.connect.errors import CommandError, usage
 from kpybroker.console.web.context import console_of
+from kpybroker.console.web.permissions import REFUSED
 
 FORM_BYTES_MAX: Final = 16 * 1024 * 1024
 FIELDS_MAX: Final = 2000
@@ -51,6 +52,11 @@ def whole_number(fields: Mapping[str, str], name: str, default: int, low: int, h
     if not low <= int(text) <= high:
         raise usage(f"{name} is {text}", f"write a number from {low} to {high}")
     return int(text)
+
+
+def status_of(error: CommandError) -> int:
+    """400 for the reader's input, 403 for a missing permission, 503 for the cluster."""
+    return 400 if is_bad_input(error) else 403 if REFUSED in error.cause else 503
 
 
 def is_bad_input(error: CommandError) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import anyio
 from anyio import to_thread
@@ -17,6 +17,7 @@ from anyio import to_thread
 from kpybroker.client.connect.admin import Cluster
 from kpybroker.client.connect.errors import FIXES, CommandError, Failures, hide
 from kpybroker.client.connect.settings import Settings
+from kpybroker.console.web.permissions import REFUSED
 
 CLIENT_ID: Final = "kpybroker-console"
 REQUEST_S_MAX: Final = 4.0
@@ -32,13 +33,14 @@ class Notes(Failures):
 
     def __init__(self) -> None:
         super().__init__()
-        self.items: list[dict[str, str]] = []
+        self.items: list[dict[str, Any]] = []
 
     def add(self, item: str, error: CommandError) -> dict[str, str]:
         """Keep one for the page, and return it as a row's `error`."""
         self.count += 1
-        self.items.append({"item": item, "cause": hide(error.cause), "fix": error.fix})
-        return {"cause": hide(error.cause), "fix": error.fix}
+        shown = {"cause": hide(error.cause), "fix": error.fix}
+        self.items.append({"item": item, **shown, "is_refused": REFUSED in error.cause})
+        return shown
 
     def exit_code(self) -> int:
         """1 if any item failed; prints nothing."""

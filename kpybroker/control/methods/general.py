@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 async def status(hosted: Hosted) -> JSON:
-    """Version and process id, and each broker: its state, its listeners, its log directories."""
+    """Version and process id, and each broker: its state, its listeners, its log directories, its metrics."""
     up = next(iter(hosted.brokers.values()), None)
     controller = active_controller(awake(hosted))
     return {
@@ -31,7 +31,7 @@ async def status(hosted: Hosted) -> JSON:
 
 
 def broker_status(hosted: Hosted, broker_id: int) -> JSON:
-    """State, listeners and log directories of one broker. Raises ControlError."""
+    """State, listeners, log directories and metrics of one broker. Raises ControlError."""
     broker = hosted.brokers.get(broker_id)
     config = hosted.plan(broker_id).config()
     return {
@@ -40,6 +40,7 @@ def broker_status(hosted: Hosted, broker_id: int) -> JSON:
         "listeners": _listeners(broker) if broker else [],
         "rack": config.get_str("broker.rack") or None,
         "log_dirs": list(config.log_dirs),
+        "metrics": broker.metrics.url if broker is not None and broker.metrics is not None else None,
     }
 
 

@@ -1,0 +1,138 @@
+"""A client of a schema registry's REST interface: `GET /schemas/ids/N`, and what a schema refers to.
+
+Schemas never change, so they are kept. A registry that fails is left alone for AWAY_S, so that the messages of a page
+wait for it once; an id that it does not know is remembered as long.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote
+
+from kpybroker.client.connect.errors import CommandError
+from kpybroker.console.queries.outside import http
+
+SCHEMA_BYTES_MAX: Final = 4 << 20
+KEPT_MAX: Final = 1000
+REFERENCES_MAX: Final = 100
+AWAY_S: Final = 10.0
+WAIT_S_MAX: Final = 4.0
+"""How long all schemas together may keep one page waiting; one request more may be under way."""
+
+
+class Schema(NamedTuple):
+    """Its type (AVRO, JSON, PROTOBUF), its text, and by name those that it refers to, the deepest first."""
+
+    kind: str
+    text: str
+    references: tuple[tuple[str, str], ...] = ()
+
+
+class Registry:
+    """Of any threads. `now` is a monotonic clock in seconds."""
+
+    def __init__(self, url: str, now: Callable[[], float] = time.monotonic) -> None:
+        self._url = url
+        self._now = now
+        self._client = http.new_client()
+        self._lock = threading.Lock()
+        self._schemas: OrderedDict[int, Schema | CommandError] = OrderedDict()
+        self._forget_at: dict[int, float] = {}
+        self._away_until = 0.0
+        self._why: CommandError | None = None
+
+    def schema(self, number: int) -> Schema:
+        """The schema with this id. Raises CommandError, at once where that is known already."""
+        with self._lock:
+            found = self._kept(number)
+            if found is None:
+                found = self._fetched(number)
+                self._schemas[number] = found
+                while len(self._schemas) > KEPT_MAX:
+                    self._forget_at.pop(self._schemas.popitem(last=False)[0], None)
+        if isinstance(found, CommandError):
+            raise found
+        return found
+
+    def _kept(self, number: int) -> Schema | CommandError | None:
+        if self._forget_at.get(number, float("inf")) <= self._now():
+            del self._forget_at[number], self._schemas[number]
+        return self._schemas.get(number)
+
+    def _fetched(self, number: int) -> Schema | CommandError:
+        """What is to be kept. Raises CommandError where the registry is away."""
+        if self._why is not None and self._now() < self._away_until:
+            raise self._why
+        try:
+            answer = self._get(f"/schemas/ids/{number}")
+            kind = str(answer.get("schemaType") or "AVRO")
+            serialized = "?format=serialized" if kind == "PROTOBUF" else ""
+            if serialized:
+                answer = self._get(f"/schemas/ids/{number}{serialized}")
+            references: dict[str, str] = {}
+            self._collect(answer, serialized, references)
+            return Schema(kind, _text(answer), tuple(references.items()))
+        except http.BadStatus as error:
+            if error.status != http.NOT_FOUND:
+                raise self._away(error) from None
+            self._forget_at[number] = self._now() + AWAY_S
+            return CommandError(f"the registry has no schema {number}", "name the registry that the producer uses")
+        except CommandError as error:
+            raise self._away(error) from None
+
+    def _away(self, error: CommandError) -> CommandError:
+        self._why, self._away_until = error, self._now() + AWAY_S
+        return error
+
+    def _collect(self, answer: dict[str, Any], serialized: str, found: dict[str, str]) -> None:
+        """Texts of all that is referred to, by the name of the reference."""
+        for one in answer.get("references") or ():
+            name = str(one["name"])
+            if name in found:
+                continue
+            if len(found) >= REFERENCES_MAX:
+                raise CommandError(f"a schema refers to more than {REFERENCES_MAX} others", "use another decoder")
+            found[name] = ""
+            path = f"/subjects/{quote(str(one['subject']), safe='')}/versions/{int(one['version'])}{serialized}"
+            inner = self._get(path)
+            self._collect(inner, serialized, found)
+            del found[name]  # after those that it refers to
+            found[name] = _text(inner)
+
+    def _get(self, path: str) -> dict[str, Any]:
+        url = self._url + path
+        try:
+            answer = json.loads("\n".join(http.lines(self._client, url, SCHEMA_BYTES_MAX)))
+        except (ValueError, RecursionError):
+            answer = None
+        if not isinstance(answer, dict) or not isinstance(answer.get("schema"), str):
+            raise CommandError(f"{http.shown(url)} is no schema registry's", "check --schema-registry")
+        return answer
+
+
+def _text(answer: dict[str, Any]) -> str:
+    text: str = answer["schema"]
+    return text
+
+
+class Patience:
+    """A registry for one page: after WAIT_S_MAX of waiting, only schemas that are kept are used."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._waited_s = 0.0
+
+    def schema(self, number: int) -> Schema:
+        """As `Registry.schema`."""
+        if self._waited_s > WAIT_S_MAX:
+            raise CommandError("the schema registry is slow", "load the page again")
+        began = time.monotonic()
+        try:
+            return self._registry.schema(number)
+        finally:
+            self._waited_s += time.monotonic() - began

@@ -1,0 +1,263 @@
+"""Messages with a schema's id in front, as serializers with a registry write them: a zero byte, the id, the data.
+
+Avro is read by fastavro, Protobuf by Google's protobuf from the descriptors that the registry compiles
+(`?format=serialized`): a registry that only has the text of a .proto file leaves it in hex, since no library that is
+kept compiles one at run time. The data of JSON Schema are JSON.
+
+Bytes come from anyone. fastavro recurses in C as deep as the data say, and reads as many elements of no size as they
+claim, so a recursive schema is used for DEEP_BYTES_MAX at most, and one with such an array not at all.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple, Protocol
+
+import fastavro
+from google.protobuf import (
+    any_pb2,
+    descriptor_pb2,
+    descriptor_pool,
+    duration_pb2,
+    empty_pb2,
+    field_mask_pb2,
+    json_format,
+    message_factory,
+    struct_pb2,
+    timestamp_pb2,
+    wrappers_pb2,
+)
+
+from kpybroker.client.connect.errors import CommandError
+from kpybroker.console.queries.outside.registry import Schema
+
+DATA_BYTES_MAX: Final = 1 << 20
+DEEP_BYTES_MAX: Final = 500
+PREFIX_BYTES: Final = 5
+READERS_MAX: Final = 200
+KNOWN_FILES: Final = (
+    any_pb2,
+    descriptor_pb2,
+    duration_pb2,
+    empty_pb2,
+    field_mask_pb2,
+    struct_pb2,
+    timestamp_pb2,
+    wrappers_pb2,
+)
+OTHER: Final = "show the message as hex or text"
+
+Reader = Callable[[bytes], Any]
+"""From the bytes after the id to a value that JSON can hold. Raises anything for data that are not of the schema."""
+
+
+class Schemas(Protocol):
+    """Where schemas are from."""
+
+    def schema(self, number: int) -> Schema:
+        """Raises CommandError."""
+
+
+class Value(NamedTuple):
+    """A decoded value, and the schema's type and id."""
+
+    value: Any
+    kind: str
+
+
+def number_of(data: bytes | None) -> int | None:
+    """The id of the schema in front; None where there is none."""
+    if data is None or len(data) < PREFIX_BYTES or data[0] != 0:
+        return None
+    return int.from_bytes(data[1:PREFIX_BYTES], "big")
+
+
+_readers: OrderedDict[Schema, Reader] = OrderedDict()
+_lock = threading.Lock()
+
+
+def value_of(schemas: Schemas, data: bytes) -> Value:
+    """The value of data with an id in front. Raises CommandError."""
+    number = number_of(data)
+    if number is None:
+        raise CommandError("no id of a schema is in front of these bytes", OTHER)
+    if len(data) > DATA_BYTES_MAX:
+        raise CommandError(f"more than {DATA_BYTES_MAX} bytes are not decoded", OTHER)
+    schema = schemas.schema(number)
+    kind = f"{schema.kind.lower()}, schema {number}"
+    try:
+        return Value(_reader(schema)(data[PREFIX_BYTES:]), kind)
+    except CommandError:
+        raise
+    except Exception as error:  # of four libraries, for data that anyone sent
+        cause = f"the bytes are not of schema {number} ({schema.kind}): {type(error).__name__}: {str(error)[:200]}"
+        raise CommandError(cause, OTHER) from None
+
+
+def _reader(schema: Schema) -> Reader:
+    make = MAKERS.get(schema.kind)
+    if make is None:
+        raise CommandError(f"schemas of type {schema.kind[:50]} are not known here", OTHER)
+    with _lock:
+        if schema not in _readers:
+            _readers[schema] = make(schema)
+            while len(_readers) > READERS_MAX:
+                _readers.popitem(last=False)
+        return _readers[schema]
+
+
+# --- Avro
+
+Names = dict[str, Any]
+
+
+def _avro(schema: Schema) -> Reader:
+    names: Names = {}
+    for _, text in schema.references:
+        fastavro.parse_schema(json.loads(text), named_schemas=names)
+    parsed = fastavro.parse_schema(json.loads(schema.text), named_schemas=names)
+    if _has_endless_array(parsed, names, set()):
+        raise CommandError("an array of this schema has elements without a size", OTHER)
+    is_recursive = _is_recursive(parsed, names, ())
+
+    def read(data: bytes) -> Any:
+        if is_recursive and len(data) > DEEP_BYTES_MAX:
+            raise CommandError(f"of a schema that contains itself, {DEEP_BYTES_MAX} bytes are decoded at most", OTHER)
+        return fastavro.schemaless_reader(io.BytesIO(data), parsed, None)
+
+    return read
+
+
+def _parts(schema: Any) -> list[Any]:
+    """The schemas directly in one."""
+    if isinstance(schema, list):
+        return schema
+    if not isinstance(schema, Mapping):
+        return []
+    kind = schema["type"]
+    if kind in ("record", "error"):
+        return [field["type"] for field in schema["fields"]]
+    if kind in ("array", "map"):
+        return [schema["items" if kind == "array" else "values"]]
+    return [kind]
+
+
+def _is_recursive(schema: Any, names: Names, within: tuple[str, ...]) -> bool:
+    if isinstance(schema, str):
+        if schema not in names:
+            return False
+        schema = names[schema]
+    name = schema.get("name") if isinstance(schema, Mapping) else None
+    if name is not None:
+        if name in within:
+            return True
+        within = (*within, name)
+    return any(_is_recursive(part, names, within) for part in _parts(schema))
+
+
+def _has_endless_array(schema: Any, names: Names, seen: set[str]) -> bool:
+    if isinstance(schema, str):
+        if schema not in names or schema in seen:
+            return False
+        seen.add(schema)
+        schema = names[schema]
+    if isinstance(schema, Mapping) and schema["type"] == "array" and _is_empty(schema["items"], names, ()):
+        return True
+    return any(_has_endless_array(part, names, seen) for part in _parts(schema))
+
+
+def _is_empty(schema: Any, names: Names, within: tuple[str, ...]) -> bool:
+    """Whether a value takes no byte."""
+    if isinstance(schema, str):
+        if schema not in names or schema in within:
+            return schema == "null"
+        return _is_empty(names[schema], names, (*within, schema))
+    if not isinstance(schema, Mapping):
+        return False
+    kind = schema["type"]
+    if kind in ("record", "error"):
+        return all(_is_empty(part, names, within) for part in _parts(schema))
+    if kind == "fixed":
+        return int(schema["size"]) == 0
+    return False if kind in ("array", "map", "enum") else _is_empty(kind, names, within)
+
+
+# --- Protobuf
+
+
+def _protobuf(schema: Schema) -> Reader:
+    pool = descriptor_pool.DescriptorPool()
+    for known in KNOWN_FILES:
+        pool.AddSerializedFile(known.DESCRIPTOR.serialized_pb)
+    known_names = {known.DESCRIPTOR.name for known in KNOWN_FILES}
+    for name, text in schema.references:
+        if name not in known_names:
+            pool.AddSerializedFile(_file(text, name).SerializeToString())
+    main = _file(schema.text, "schema.proto")
+    pool.AddSerializedFile(main.SerializeToString())
+    found = pool.FindFileByName(main.name)
+    top = [found.message_types_by_name[one.name] for one in main.message_type]
+
+    def read(data: bytes) -> Any:
+        indexes, start = _indexes(data)
+        message = top[indexes[0]]
+        for index in indexes[1:]:
+            message = message.nested_types[index]
+        made = message_factory.GetMessageClass(message)()
+        made.ParseFromString(data[start:])
+        return json_format.MessageToDict(made, preserving_proto_field_name=True, descriptor_pool=pool)
+
+    return read
+
+
+def _file(text: str, name: str) -> Any:
+    """A descriptor of a file as the registry compiles it. Raises CommandError for its text."""
+    try:
+        made = descriptor_pb2.FileDescriptorProto.FromString(base64.b64decode(text, validate=True))
+    except Exception:
+        raise CommandError("the registry does not compile Protobuf, and the console does not either", OTHER) from None
+    made.name = name
+    return made
+
+
+def _indexes(data: bytes) -> tuple[list[int], int]:
+    """Which message of the file: its index at each level, and where the data begin."""
+    count, at = _zigzag(data, 0)
+    if count == 0:
+        return [0], at
+    if not 0 < count <= 100:
+        raise ValueError(f"{count} indexes of a message")
+    found = []
+    for _ in range(count):
+        index, at = _zigzag(data, at)
+        if index < 0:
+            raise ValueError(f"message {index}")
+        found.append(index)
+    return found, at
+
+
+def _zigzag(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while shift < 35:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (value >> 1) ^ -(value & 1), at
+        shift += 7
+    raise ValueError("a number of more than five bytes")
+
+
+# --- JSON
+
+
+def _json(_: Schema) -> Reader:
+    return json.loads
+
+
+MAKERS: Final[dict[str, Callable[[Schema], Reader]]] = {"AVRO": _avro, "PROTOBUF": _protobuf, "JSON": _json}

@@ -1,0 +1,27 @@
+"""Which permissions a page needs of the console's user, for the answer to a refusal. The names are Kafka's."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+REFUSED: Final = "AUTHORIZATION_FAILED"
+
+_NEEDS: Final = (
+    (r"/topics/[^/]+/(messages|follow|download).*", "Describe and Read on the topic"),
+    (r"/topics/[^/]+/produce.*", "Describe and Write on the topic"),
+    (r"/topics/[^/]+/configuration", "DescribeConfigs on the topic"),
+    (r"/topics/[^/]+/groups", "Describe on the topic and on each group"),
+    (r"/topics.*", "Describe on each topic, and for sizes Describe on the cluster"),
+    (r"/group/move", "Describe and Read on the group, and Read on its topics"),
+    (r"/group/forget", "Delete on the group, and Read on its topics"),
+    (r"/groups?", "Describe on each group, and Describe on its topics"),
+    (r"/transactions", "Describe on each transactional id, and Read on the topic"),
+    (r"/access", "Describe and DescribeConfigs on the cluster"),
+    (r"/(replication|log-dirs)?", "Describe on the cluster"),
+)
+
+
+def needed(path: str) -> str:
+    """What a page needs, in words; empty for one that needs nothing."""
+    return next((words for pattern, words in _NEEDS if re.fullmatch(pattern, path)), "")

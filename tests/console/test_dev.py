@@ -1,0 +1,68 @@
+"""`kpybroker dev --console`: the console next to the broker, which ends with it in every case."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+
+import psutil
+import pytest
+
+from kpybroker.cli.console import child
+from kpybroker.system import PASSES_SOCKETS
+from tests.console.conftest import START_S
+
+DEV = [sys.executable, "-m", "kpybroker", "dev", "--port", "0", "--ephemeral"]
+
+
+@pytest.mark.skipif(not PASSES_SOCKETS, reason="the console binds its port itself, some time later")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_it_is_there_with_the_broker_and_ends_with_it(number: signal.Signals) -> None:
+    command = [*DEV, "--console", "0", "--log-format", "json"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        assert process.stdout is not None
+        ready = json.loads(process.stdout.readline())
+        for page, part in (("topics", b"Topics"), ("requests", b"Metadata"), ("faults", b"Add a fault")):
+            with urllib.request.urlopen(ready["console"] + page, timeout=START_S) as response:
+                assert part in response.read()
+        (console,) = psutil.Process(process.pid).children()
+        process.send_signal(number)
+        assert process.stdout.read() == ""
+        assert process.wait(START_S) in (0, -signal.SIGKILL)
+        assert psutil.wait_procs([console], START_S)[1] == []
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_a_taken_port_is_two_lines_before_the_broker_starts() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = subprocess.run([*DEV, "--console", str(port)], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (child.EXIT_BIND, "")
+    cause, fix = done.stderr.splitlines()[-2:]
+    assert cause.startswith(f"kpybroker: the console cannot listen on 127.0.0.1:{port}: ")
+    assert fix == "fix: choose another port: --console PORT, 0 for a free one"
+
+
+def test_a_missing_extra_is_two_lines(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(child, "PACKAGES", ("no_such_package",))
+    with pytest.raises(SystemExit) as ended:
+        child.prepare(0, {})
+    assert ended.value.code == 2
+    assert "pip install 'kpybroker[console]'" in capsys.readouterr().err
+
+
+def test_a_login_of_the_broker_is_passed_on() -> None:
+    made = child.prepare(0, {"sasl.username": "admin"})
+    try:
+        command = made.command("127.0.0.1:1", "http://127.0.0.1:2")
+    finally:
+        made.close()
+    assert command[-2:] == ["-X", "sasl.username=admin"]
+    assert command[command.index("--control") + 1] == "http://127.0.0.1:2"
