@@ -233,3 +233,13 @@ def test_the_samples_of_metrics_have_keys_and_a_spelling_that_exist() -> None:
     assert {target.partition(":")[2] for job in jobs for one in job["static_configs"] for target in one["targets"]} == {
         "9404"
     }
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+def test_mbeans_are_read_over_http(tmp_path: Path) -> None:
+    port = free_port()
+    with dev_broker(tmp_path / "data", "--override", f"kpybroker.metrics.port={port}"):
+        out = run_sample("metrics/jolokia.sh", tmp_path, {"localhost:9404": f"127.0.0.1:{port}"})
+    assert '"attribute":"Value"},"value":' in out.replace(" ", "")
+    assert '"kafka.server:name=MessagesInPerSec,type=BrokerTopicMetrics":{"Count":' in out.replace(" ", "")
+    assert out.count('"status":200') == 4

@@ -52,7 +52,9 @@ class Metrics:
             (network.tick, lambda: times.tick(broker.dispatcher.routes)),
             (times.rotate,),
         )
-        self.server = MetricsServer(self.readers, Spelling(broker.config.get_str("kpybroker.metrics.spelling")))
+        self.server = MetricsServer(
+            self.readers, Spelling(broker.config.get_str("kpybroker.metrics.spelling")), self.ticker
+        )
         self.address: tuple[str, int] | None = None
 
     def listen(self) -> None:

@@ -1,4 +1,5 @@
-"""`GET /metrics`, as Prometheus asks for it. `?spelling=` asks for another spelling than the configured one.
+"""`GET /metrics`, as Prometheus asks for it, and `/jolokia`. `?spelling=` asks for another
+spelling than the configured one.
 
 A page is read and written in slices, and sent as it is written, so that requests of clients pass in between. A client
 that does not read its page for `IDLE_S` is closed.
@@ -15,6 +16,7 @@ import trio
 
 from kpybroker.broker.lifecycle.errors import EXIT_PORT, StartupError
 from kpybroker.broker.loop.yielding import YieldBudget
+from kpybroker.broker.metrics.jolokia import endpoint
 from kpybroker.http.messages import HttpError, Request, Response
 from kpybroker.http.server import HttpServer, Limits
 from kpybroker.metrics.spelling import Spelling
@@ -22,12 +24,13 @@ from kpybroker.metrics.text import CONTENT_TYPE, exposition
 
 if TYPE_CHECKING:
     from kpybroker.broker.metrics.measured import Reader
+    from kpybroker.broker.metrics.ticker import Ticker
     from kpybroker.metrics.reading import Reading
 
 logger = logging.getLogger("kafka.server.KafkaServer")
 
 CONNECTIONS_MAX: Final = 16
-BODY_BYTES_MAX: Final = 1024
+BODY_BYTES_MAX: Final = 64 << 10
 IDLE_S: Final = 120.0
 PIECE_CHARS: Final = 64 << 10
 PATH: Final = "/metrics"
@@ -37,8 +40,9 @@ PLAIN: Final = "text/plain; charset=utf-8"
 class MetricsServer:
     """Bind with `listen`, then run `serve` until it is cancelled."""
 
-    def __init__(self, readers: Sequence[Reader], spelling: Spelling) -> None:
+    def __init__(self, readers: Sequence[Reader], spelling: Spelling, ticker: Ticker) -> None:
         self._readers = readers
+        self._jolokia = endpoint.Jolokia(self.read, lambda: ticker.rates, ticker.clock)
         self._spelling = spelling
         limits = Limits(CONNECTIONS_MAX, BODY_BYTES_MAX, IDLE_S)
         self._http = HttpServer(self._respond, _refused, limits, "The metrics' port", logger)
@@ -57,6 +61,8 @@ class MetricsServer:
             ) from error
 
     async def _respond(self, request: Request) -> Response:
+        if f"{request.path}/".startswith(f"{endpoint.PATH}/"):
+            return await self._jolokia.respond(request)
         if request.path not in (PATH, "/"):
             raise HttpError(f"there is nothing at {request.path}", f"GET {PATH}", 404)
         if request.verb not in ("GET", "HEAD"):

@@ -31,7 +31,7 @@ class Ticker:
         on_tick: Iterable[Callable[[], None]],
         on_window: Iterable[Callable[[], None]],
     ) -> None:
-        self._clock = clock
+        self.clock = clock
         self._counting = counting
         self._on_tick = tuple(on_tick)
         self._on_window = tuple(on_window)
@@ -41,7 +41,7 @@ class Ticker:
     async def run(self) -> None:
         """Tick until cancelled."""
         while True:
-            await self._clock.pause(TICK_S)
+            await self.clock.pause(TICK_S)
             await self.tick()
 
     async def tick(self) -> None:
@@ -56,7 +56,7 @@ class Ticker:
 
     async def _move_rates(self) -> None:
         """Rates of what is not there any more are dropped."""
-        now_s, budget = self._clock.monotonic(), YieldBudget()
+        now_s, budget = self.clock.monotonic(), YieldBudget()
         known, moved = self.rates, {}
         for reader in self._counting:
             for reading in await reader.read(budget):

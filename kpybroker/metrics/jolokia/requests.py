@@ -1,0 +1,106 @@
+"""What Jolokia is asked: by the path of a GET, or by the JSON of a POST."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+from urllib.parse import parse_qs, unquote
+
+ILLEGAL: Final = "java.lang.IllegalArgumentException"
+FORBIDDEN: Final = "java.lang.SecurityException"
+REQUESTS_MAX: Final = 100
+"""In one POST."""
+OPERATIONS: Final = ("read", "list", "search", "version")
+NOT_ALLOWED: Final = ("write", "exec", "notification")
+_SEPARATED: Final = re.compile(r"((?:[^/!]|!.)*)(?:/|$)", re.DOTALL)
+
+
+class RequestError(Exception):
+    """`error_type` is a Java class, as Jolokia reports it."""
+
+    def __init__(self, error_type: str, message: str, status: int) -> None:
+        super().__init__(message)
+        self.error_type = error_type
+        self.message = message
+        self.status = status
+
+
+class JolokiaRequest(NamedTuple):
+    """`attribute` is None for all, a name, or several. `path` is that of `list`, or into a value."""
+
+    type: str
+    mbean: str = ""
+    attribute: str | tuple[str, ...] | None = None
+    path: tuple[str, ...] = ()
+    canonical: bool = True
+
+
+def split_path(path: str) -> list[str]:
+    """Parts between slashes. `!/` is a slash in a part, `!!` an exclamation mark."""
+    parts: list[str] = []
+    position = 0
+    while position < len(path):
+        match = _SEPARATED.match(path, position)
+        if match is None or match.end() == position:
+            raise RequestError(ILLEGAL, f"{path!r} ends in '!', which escapes what follows it", 400)
+        parts.append(re.sub(r"!(.)", r"\1", match[1], flags=re.DOTALL))
+        position = match.end()
+    return parts
+
+
+def from_get(path: str, query: str) -> JolokiaRequest:
+    """`path` is what follows `/jolokia`. Raises RequestError."""
+    parameters = {key: values[-1] for key, values in parse_qs(query).items()}
+    parts = split_path((parameters.get("p") or unquote(path)).strip("/"))
+    kind, *rest = parts or ["version"]
+    canonical = parameters.get("canonicalNaming", "true") != "false"
+    if kind in ("read", "search"):
+        if not rest:
+            raise RequestError(ILLEGAL, f"{kind} needs an MBean: /jolokia/{kind}/kafka.server:type=*,*", 400)
+        names = tuple(rest[1].split(",")) if len(rest) > 1 and rest[1] else ()
+        attribute = names[0] if len(names) == 1 else names or None
+        return JolokiaRequest(kind, rest[0], attribute, tuple(rest[2:]), canonical)
+    return JolokiaRequest(_operation(kind), path=tuple(rest), canonical=canonical)
+
+
+def from_post(body: bytes) -> tuple[list[JolokiaRequest | RequestError], bool]:
+    """The requests, and whether they are in an array. Raises RequestError."""
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise RequestError(ILLEGAL, f"the body is not JSON: {error}", 400) from None
+    if not isinstance(found, list):
+        return [_from_json(found)], False
+    if len(found) > REQUESTS_MAX:
+        raise RequestError(ILLEGAL, f"{len(found)} requests at once: send at most {REQUESTS_MAX}", 400)
+    return [_from_json(one) for one in found], True
+
+
+def _from_json(found: Any) -> JolokiaRequest | RequestError:
+    if not isinstance(found, Mapping):
+        return RequestError(ILLEGAL, "a request is a JSON object", 400)
+    try:
+        kind = _operation(str(found.get("type", "")).lower())
+        mbean, attribute = found.get("mbean", ""), found.get("attribute")
+        if not isinstance(mbean, str) or (kind in ("read", "search") and not mbean):
+            raise RequestError(ILLEGAL, f"{kind} needs an mbean, a text", 400)
+        if isinstance(attribute, list) and all(isinstance(name, str) for name in attribute):
+            attribute = tuple(attribute) or None
+        if not (attribute is None or isinstance(attribute, str | tuple)):
+            raise RequestError(ILLEGAL, "attribute is a text or a list of texts", 400)
+        options = found.get("config")
+        naming = options.get("canonicalNaming", True) if isinstance(options, Mapping) else True
+        path = tuple(split_path(str(found.get("path") or "").strip("/")))
+        return JolokiaRequest(kind, mbean, attribute or None, path, naming not in (False, "false"))
+    except RequestError as error:
+        return error
+
+
+def _operation(kind: str) -> str:
+    if kind in NOT_ALLOWED:
+        raise RequestError(FORBIDDEN, f"{kind} is not allowed: MBeans are only read here", 403)
+    if kind not in OPERATIONS:
+        raise RequestError(ILLEGAL, f"No type with name '{kind}' exists: {', '.join(OPERATIONS)}", 400)
+    return kind
