@@ -12,7 +12,9 @@ import urllib.request
 import psutil
 import pytest
 
+from kpybroker.broker.lifecycle.errors import EXIT_PORT
 from kpybroker.cli.console import child
+from kpybroker.control.development.security import USERS
 from kpybroker.system import PASSES_SOCKETS
 from tests.console.conftest import START_S
 
@@ -44,7 +46,7 @@ def test_a_taken_port_is_two_lines_before_the_broker_starts() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         done = subprocess.run([*DEV, "--console", str(port)], capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (child.EXIT_BIND, "")
+    assert (done.returncode, done.stdout) == (EXIT_PORT, "")
     cause, fix = done.stderr.splitlines()[-2:]
     assert cause.startswith(f"kpybroker: the console cannot listen on 127.0.0.1:{port}: ")
     assert fix == "fix: choose another port: --console PORT, 0 for a free one"
@@ -58,11 +60,19 @@ def test_a_missing_extra_is_two_lines(monkeypatch: pytest.MonkeyPatch, capsys: p
     assert "pip install 'kpybroker[console]'" in capsys.readouterr().err
 
 
-def test_a_login_of_the_broker_is_passed_on() -> None:
-    made = child.prepare(0, {"sasl.username": "admin"})
+@pytest.mark.skipif(not PASSES_SOCKETS, reason="the console binds its port itself, some time later")
+def test_it_logs_in_and_its_arguments_show_no_password() -> None:
+    command = [*DEV, "--console", "0", "--log-format", "json", "--sasl", "scram", "--acl"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
-        command = made.command("127.0.0.1:1", "http://127.0.0.1:2")
+        assert process.stdout is not None
+        ready = json.loads(process.stdout.readline())
+        with urllib.request.urlopen(ready["console"] + "topics", timeout=START_S) as response:
+            assert b"Topics" in response.read()
+        (console,) = psutil.Process(process.pid).children()
+        arguments = " ".join(console.cmdline())
+        assert "--options-from-stdin" in arguments
+        assert not [password for password in USERS.values() if password in arguments]
     finally:
-        made.close()
-    assert command[-2:] == ["-X", "sasl.username=admin"]
-    assert command[command.index("--control") + 1] == "http://127.0.0.1:2"
+        process.terminate()
+        process.communicate()

@@ -1,5 +1,5 @@
-"""`GET /metrics`, as Prometheus asks for it, and `/jolokia`. `?spelling=` asks for another
-spelling than the configured one.
+"""`GET /metrics`, as Prometheus asks for it; `?spelling=` asks for another spelling than the configured one. And
+`/jolokia`.
 
 A page is read and written in slices, and sent as it is written, so that requests of clients pass in between. A client
 that does not read its page for `IDLE_S` is closed.

@@ -2,7 +2,8 @@
 
 The port is bound here, before the broker starts: a taken one is an error at once, and a browser that is quicker than
 the console waits for it. The child gets the listening socket; on Windows, which passes none on, it binds the port
-itself. It watches this process (`--exit-with`), so it ends after a `kill -9` of the broker too.
+itself. It watches this process (`--exit-with`), so it ends after a `kill -9` of the broker too. Its login is read from
+standard input: everybody on the machine can read the arguments of a process.
 """
 
 from __future__ import annotations
@@ -16,14 +17,15 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any, Final
 
+from kpybroker.broker.lifecycle.errors import EXIT_PORT
 from kpybroker.cli.exit_codes import EXIT_CONFIG, fail
+from kpybroker.client.commands.options import EXTRA
 from kpybroker.system import OWN_SESSION, PASSES_SOCKETS, listening
 
 logger = logging.getLogger("kafka.server.KafkaServer")
 
 HOST: Final = "127.0.0.1"
-EXIT_BIND: Final = 5
-PACKAGES: Final = ("confluent_kafka", "starlette", "uvicorn", "jinja2", "jsonpath", "httpx", "fastavro")
+PACKAGES: Final = ("confluent_kafka", *(name for name, extra in EXTRA.items() if extra == "console"))
 """Of the extra `console`."""
 STOP_S_MAX: Final = 3.0
 
@@ -45,8 +47,8 @@ class ChildConsole:
             options += ["--socket", str(self._listener.fileno())]
         else:
             options += ["--port", str(self._listener.getsockname()[1])]
-        for key, value in self._client.items():
-            options += ["-X", f"{key}={value}"]
+        if self._client:
+            options.append("--options-from-stdin")
         return [sys.executable, "-m", "kpybroker", "console", *options]
 
     async def run(self, bootstrap: str, control: str | None) -> None:
@@ -66,7 +68,7 @@ class ChildConsole:
             self._listener.close()
         done = await trio.run_process(
             command,
-            stdin=subprocess.DEVNULL,
+            stdin="".join(f"{key}={value}\n" for key, value in self._client.items()).encode(),
             stdout=subprocess.DEVNULL,
             check=False,
             deliver_cancel=stop,
@@ -95,5 +97,5 @@ def prepare(port: int, client: Mapping[str, str]) -> ChildConsole:
         fail(
             f"the console cannot listen on {HOST}:{port}: {error.strerror or error}",
             "choose another port: --console PORT, 0 for a free one",
-            EXIT_BIND,
+            EXIT_PORT,
         )

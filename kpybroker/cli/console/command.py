@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -73,6 +74,7 @@ Exit codes:
     help=f"Decode messages with schemas from there, or from ${REGISTRY}: Avro, JSON Schema, Protobuf.",
 )
 @click.option("--exit-with", type=Number(1), hidden=True, help="Stop when this process ends.")
+@click.option("--options-from-stdin", is_flag=True, hidden=True, help="Read lines of KEY=VALUE as -X takes them.")
 @click.option("--socket", type=Number(0), hidden=True, help="The descriptor of a socket that listens already.")
 @client_command
 def console(
@@ -87,6 +89,7 @@ def console(
     metrics: tuple[str, ...],
     schema_registry: str | None,
     exit_with: int | None,
+    options_from_stdin: bool,
     socket: int | None,
 ) -> int:
     """Show the cluster in the browser: topics, messages, groups, access, and for development faults and requests.
@@ -101,6 +104,8 @@ def console(
     if exit_with is not None:
         _end_with(exit_with)
     password = read_password(password_file)
+    if options_from_stdin:
+        connection = connection._replace(options=(*connection.options, *sys.stdin.read().splitlines()))
     settings = load(connection)
     registry = schema_registry or os.environ.get(REGISTRY) or None
     options = ConsoleOptions(

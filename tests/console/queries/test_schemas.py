@@ -35,6 +35,12 @@ ORDER = {
 }
 LIST = {"type": "record", "name": "L", "fields": [{"name": "next", "type": ["null", "L"]}]}
 ENDLESS = {"type": "array", "items": {"type": "record", "name": "E", "fields": [{"name": "n", "type": "null"}]}}
+DOUBLED: Any = "null"
+"""No byte is 2^40 values: each record holds the one inside it twice."""
+for _level in range(40):
+    _twice = DOUBLED["name"] if isinstance(DOUBLED, dict) else DOUBLED
+    _fields = [{"name": "a", "type": DOUBLED}, {"name": "b", "type": _twice}]
+    DOUBLED = {"type": "record", "name": f"Level{_level}", "fields": _fields}
 REFERENCE = {"name": "geo.Place", "subject": "place/value", "version": 3}
 
 
@@ -67,6 +73,8 @@ PAGES: dict[str, Any] = {
     "/schemas/ids/7": {"schema": "{", "schemaType": "AVRO"},
     "/schemas/ids/8": {"schema": "?", "schemaType": "THRIFT"},
     "/schemas/ids/9": ["no schema"],
+    "/schemas/ids/10": {"schema": json.dumps(ORDER), "references": [{"name": "geo.Place"}]},
+    "/schemas/ids/11": {"schema": json.dumps(DOUBLED)},
 }
 
 
@@ -143,7 +151,9 @@ def test_values_are_decoded_by_the_schema_in_front(real: Registry, data: bytes, 
         (framed(3, b""), "the bytes are not of schema 3"),
         (framed(4, b"\x00"), "does not compile Protobuf"),
         (framed(5, b"\x02" * 100_000 + b"\x00"), "of a schema that contains itself"),
-        (framed(6, b"\x80\x80\x80\x80\x80\x02\x00"), "elements without a size"),
+        (framed(6, b"\x80\x80\x80\x80\x80\x02\x00"), "take no bytes"),
+        (framed(10, b"x"), "lack their parts"),
+        (framed(11, b""), "take no bytes"),
         (framed(7, b"\x00"), "the bytes are not of schema 7"),
         (framed(8, b"\x00"), "schemas of type THRIFT are not known here"),
         (framed(1, b"\x00" * schemas.DATA_BYTES_MAX), "are not decoded"),
@@ -206,6 +216,6 @@ def test_a_condition_sees_the_decoded_value(real: Registry) -> None:
     assert not compiled(Filters(path="$.total"), parsed_by(real))(record._replace(value=framed(99, b"")))
 
 
-@given(number=st.integers(0, 10), data=st.binary(max_size=60))
+@given(number=st.integers(0, 12), data=st.binary(max_size=60))
 def test_no_bytes_fail(real: Registry, number: int, data: bytes) -> None:
     assert decoded(framed(number, data), 100, "auto", with_schemas(real)).text is not None

@@ -80,10 +80,13 @@ class Registry:
         except http.BadStatus as error:
             if error.status != http.NOT_FOUND:
                 raise self._away(error) from None
-            self._forget_at[number] = self._now() + AWAY_S
-            return CommandError(f"the registry has no schema {number}", "name the registry that the producer uses")
+            why = f"the registry has no schema {number}"
+        except (KeyError, TypeError, ValueError):
+            why = f"the registry's references of schema {number} lack their parts"
         except CommandError as error:
             raise self._away(error) from None
+        self._forget_at[number] = self._now() + AWAY_S
+        return CommandError(why, "name the registry that the producer uses")
 
     def _away(self, error: CommandError) -> CommandError:
         self._why, self._away_until = error, self._now() + AWAY_S

@@ -5,7 +5,7 @@ Avro is read by fastavro, Protobuf by Google's protobuf from the descriptors tha
 kept compiles one at run time. The data of JSON Schema are JSON.
 
 Bytes come from anyone. fastavro recurses in C as deep as the data say, and reads as many elements of no size as they
-claim, so a recursive schema is used for DEEP_BYTES_MAX at most, and one with such an array not at all.
+claim, so a recursive schema is used for DEEP_BYTES_MAX at most, and one with many such values not at all.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from google.protobuf import (
     timestamp_pb2,
     wrappers_pb2,
 )
+from google.protobuf.message import DecodeError
 
 from kpybroker.client.connect.errors import CommandError
 from kpybroker.console.queries.outside.registry import Schema
@@ -40,6 +41,7 @@ DATA_BYTES_MAX: Final = 1 << 20
 DEEP_BYTES_MAX: Final = 500
 PREFIX_BYTES: Final = 5
 READERS_MAX: Final = 200
+EMPTY_VALUES_MAX: Final = 1000
 KNOWN_FILES: Final = (
     any_pb2,
     descriptor_pb2,
@@ -121,9 +123,9 @@ def _avro(schema: Schema) -> Reader:
     for _, text in schema.references:
         fastavro.parse_schema(json.loads(text), named_schemas=names)
     parsed = fastavro.parse_schema(json.loads(schema.text), named_schemas=names)
-    if _has_endless_array(parsed, names, set()):
-        raise CommandError("an array of this schema has elements without a size", OTHER)
-    is_recursive = _is_recursive(parsed, names, ())
+    if _is_endless(parsed, names, set(), {}):
+        raise CommandError("values of this schema take no bytes, however many they are", OTHER)
+    is_recursive = _is_recursive(parsed, names, (), set())
 
     def read(data: bytes) -> Any:
         if is_recursive and len(data) > DEEP_BYTES_MAX:
@@ -147,7 +149,8 @@ def _parts(schema: Any) -> list[Any]:
     return [kind]
 
 
-def _is_recursive(schema: Any, names: Names, within: tuple[str, ...]) -> bool:
+def _is_recursive(schema: Any, names: Names, within: tuple[str, ...], seen: set[str]) -> bool:
+    """`within` are the records around this place, `seen` all that were met: each is looked into once."""
     if isinstance(schema, str):
         if schema not in names:
             return False
@@ -156,35 +159,46 @@ def _is_recursive(schema: Any, names: Names, within: tuple[str, ...]) -> bool:
     if name is not None:
         if name in within:
             return True
+        if name in seen:
+            return False
+        seen.add(name)
         within = (*within, name)
-    return any(_is_recursive(part, names, within) for part in _parts(schema))
+    return any(_is_recursive(part, names, within, seen) for part in _parts(schema))
 
 
-def _has_endless_array(schema: Any, names: Names, seen: set[str]) -> bool:
+def _is_endless(schema: Any, names: Names, seen: set[str], known: dict[str, int]) -> bool:
+    """Whether a few bytes can be a great many values: of an array, or of records that hold others twice."""
     if isinstance(schema, str):
         if schema not in names or schema in seen:
             return False
         seen.add(schema)
         schema = names[schema]
-    if isinstance(schema, Mapping) and schema["type"] == "array" and _is_empty(schema["items"], names, ()):
+    if _values_without_bytes(schema, names, known) > EMPTY_VALUES_MAX:
         return True
-    return any(_has_endless_array(part, names, seen) for part in _parts(schema))
+    is_array = isinstance(schema, Mapping) and schema["type"] == "array"
+    if is_array and _values_without_bytes(schema["items"], names, known):
+        return True
+    return any(_is_endless(part, names, seen, known) for part in _parts(schema))
 
 
-def _is_empty(schema: Any, names: Names, within: tuple[str, ...]) -> bool:
-    """Whether a value takes no byte."""
+def _values_without_bytes(schema: Any, names: Names, known: dict[str, int]) -> int:
+    """How many values one of this schema holds if it takes no byte, else 0. `known` is filled, by name."""
     if isinstance(schema, str):
-        if schema not in names or schema in within:
-            return schema == "null"
-        return _is_empty(names[schema], names, (*within, schema))
+        if schema not in names:
+            return int(schema == "null")
+        if schema not in known:
+            known[schema] = 0  # of one that contains itself
+            known[schema] = _values_without_bytes(names[schema], names, known)
+        return known[schema]
     if not isinstance(schema, Mapping):
-        return False
+        return 0
     kind = schema["type"]
     if kind in ("record", "error"):
-        return all(_is_empty(part, names, within) for part in _parts(schema))
+        counts = [_values_without_bytes(part, names, known) for part in _parts(schema)]
+        return 1 + sum(counts) if all(counts) else 0
     if kind == "fixed":
-        return int(schema["size"]) == 0
-    return False if kind in ("array", "map", "enum") else _is_empty(kind, names, within)
+        return int(schema["size"] == 0)
+    return 0 if kind in ("array", "map", "enum") else _values_without_bytes(kind, names, known)
 
 
 # --- Protobuf
@@ -219,7 +233,7 @@ def _file(text: str, name: str) -> Any:
     """A descriptor of a file as the registry compiles it. Raises CommandError for its text."""
     try:
         made = descriptor_pb2.FileDescriptorProto.FromString(base64.b64decode(text, validate=True))
-    except Exception:
+    except (ValueError, DecodeError):
         raise CommandError("the registry does not compile Protobuf, and the console does not either", OTHER) from None
     made.name = name
     return made
