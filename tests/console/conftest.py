@@ -33,9 +33,10 @@ def settings_for(bootstrap: str) -> Settings:
 @pytest.fixture(scope="module", autouse=True)
 def nothing_is_left_to_later_tests() -> Iterator[None]:
     """Kafka clients end here and not some time later: tests elsewhere count descriptors."""
+    of_others = set(threading.enumerate())
     yield
     for thread in threading.enumerate():
-        if thread.name == THREAD:
+        if thread.name == THREAD and thread not in of_others:
             thread.join(START_S)
     gc.collect()
 
