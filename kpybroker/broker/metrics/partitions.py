@@ -33,16 +33,21 @@ OF_EXPORTER: Final = (
 
 
 class _Columns:
-    """Rows of values, turned into columns at the end."""
+    """Values by family. A tuple of each partition would be an object for the garbage collection to visit."""
 
     def __init__(self, families: Sequence[Family]) -> None:
         self.rows: list[tuple[str, ...]] = []
-        self.values: list[tuple[Value, ...]] = []
         self._families = families
+        self._columns: list[list[Value]] = [[] for _ in families]
+
+    def append(self, tags: tuple[str, ...], values: Sequence[Value]) -> None:
+        """One more row."""
+        self.rows.append(tags)
+        for column, value in zip(self._columns, values, strict=True):
+            column.append(value)
 
     def reading(self) -> Reading:
-        columns = zip(*self.values, strict=True) if self.values else ([] for _ in self._families)
-        return Reading(self.rows, list(zip(self._families, columns, strict=True)))
+        return Reading(self.rows, list(zip(self._families, self._columns, strict=True)))
 
 
 class PartitionsReader:
@@ -64,18 +69,15 @@ class PartitionsReader:
             state = (0, 0, 0, 0, 0, 0)
             if log is not None:
                 producers += len(log.producers.producers)
-                of_log.rows.append(tags)
-                of_log.values.append((log.size, log.log_start_offset, log.log_end_offset, len(log.segments_map)))
+                of_log.append(tags, (log.size, log.log_start_offset, log.log_end_offset, len(log.segments_map)))
                 if leader is not None:
                     state = _state(log, leader)
                     leaders += 1
                     under_replicated += state[0]
                     under_min += state[1]
                     at_min += state[2]
-                    of_exporter.rows.append((tags[1], tags[0]))
-                    of_exporter.values.append(_exported(partition, log, state))
-            of_partition.rows.append(tags)
-            of_partition.values.append(state)
+                    of_exporter.append((tags[1], tags[0]), _exported(partition, log, state))
+            of_partition.append(tags, state)
         traffic, fetchers = self._broker.replicas.traffic, self._broker.replicas.fetchers
         return [
             of_partition.reading(),

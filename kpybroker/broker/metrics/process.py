@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import trio
+
 from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.metrics.reading import Reading, single
 from kpybroker.metrics.tables import process as p
@@ -14,8 +16,8 @@ class ProcessReader:
     """What the system says of it: memory, processor time, files (`process_*`)."""
 
     async def read(self, budget: YieldBudget) -> Sequence[Reading]:
-        """Values now."""
-        usage = process_usage()
+        """Values now. In a thread: counting 10 000 open files takes 8 ms."""
+        usage = await trio.to_thread.run_sync(process_usage)
         return [
             single(
                 (p.CPU, usage.cpu_s),

@@ -1,6 +1,6 @@
 """Requests by API: how many, their errors, and how long each stage takes.
 
-Times are sampled: while one API has many requests, one in 32 is timed and counts for the others.
+Times are sampled: while one API has many requests, one in 64 is timed and counts for the others.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -108,3 +109,16 @@ def test_changes_of_the_isr_count_by_their_direction() -> None:
 
 def test_an_idle_topic_costs_less_than_100_bytes_and_its_name() -> None:
     assert sys.getsizeof(TopicTraffic()) < 100
+
+
+def test_an_idle_topic_of_one_partition_costs_less_than_200_bytes() -> None:
+    traffic, count = Traffic(), 10_000
+    names = [f"topic-{number}" for number in range(count)]
+    tracemalloc.start()
+    try:
+        for name in names:
+            traffic.host(name)
+        used = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert used <= 200 * count
