@@ -157,7 +157,7 @@ def test_a_bomb_in_a_batch_is_refused_where_its_records_must_be_seen(flat: Victi
     assert log.offset_at(-1) == RECORDS * sum(codes.count(ErrorCode.NONE) for codes in reported.values())
 
 
-@pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize("magic", [pytest.param(0, marks=pytest.mark.wide), 1])
 def test_a_bomb_in_an_old_message_is_refused_for_that_must_be_converted(flat: Victim, magic: int) -> None:
     log = RawLog(flat.broker, f"messages-{magic}", max_message_bytes=LARGEST)
     reported: dict[Codec, list[ErrorCode]] = {codec: [] for codec in IN_MESSAGES}
@@ -246,7 +246,9 @@ def test_recovery_looks_at_headers_and_checksums_and_so_stays_small_and_loses_no
     assert ends == {"stored-0": 30, "stored-1": 30, "stored-2": 40 * RECORDS}
 
 
-@pytest.mark.parametrize(("log", "version"), [("stored-1", 0), ("stored-2", 0), ("stored-2", 2)])
+@pytest.mark.parametrize(
+    ("log", "version"), [("stored-1", 0), pytest.param("stored-2", 0, marks=pytest.mark.wide), ("stored-2", 2)]
+)
 def test_a_bomb_that_must_be_converted_is_an_error(flat_bombed: Victim, log: str, version: int) -> None:
     found = stored(flat_bombed.broker, log)
     step = RECORDS if log == "stored-2" else 1
@@ -254,7 +256,13 @@ def test_a_bomb_that_must_be_converted_is_an_error(flat_bombed: Victim, log: str
     assert reported == CONVERTED[log]
 
 
-@pytest.mark.parametrize(("log", "version"), [("stored-0", 0), ("stored-1", 2), ("stored-2", 4), ("stored-2", 11)])
+@pytest.mark.parametrize(
+    ("log", "version"),
+    [
+        *(pytest.param(log, version, marks=pytest.mark.wide) for log, version in (("stored-0", 0), ("stored-2", 4))),
+        *(("stored-1", 2), ("stored-2", 11)),
+    ],
+)
 def test_a_bomb_in_the_consumers_format_is_data(flat_bombed: Victim, log: str, version: int) -> None:
     found = stored(flat_bombed.broker, log)
     end = found.offset_at(-1)
