@@ -16,7 +16,7 @@ from compat_tests.support.services import Broker
 JOB = "kafka"
 STEP_S = 15
 """Between two samples, as between two scrapes of docs/samples/metrics/prometheus.yml."""
-TIMEOUT_S = 30.0
+TIMEOUT_S = 120.0
 
 
 class Series(NamedTuple):

@@ -62,7 +62,9 @@ def page_of(cluster: Cluster, *others: Broker) -> Page:
     return scrape(brokers | {f"other-{number}": broker for number, broker in enumerate(others)})
 
 
-def page_with(is_there: Callable[[Page], bool], what: str, scraped: Callable[[], Page]) -> Page:
+def page_with(
+    is_there: Callable[[Page], bool], what: str, scraped: Callable[[], Page], deadline_s: float = DEADLINE_S
+) -> Page:
     """The first page in the fault."""
     found: list[Page] = []
 
@@ -70,7 +72,7 @@ def page_with(is_there: Callable[[Page], bool], what: str, scraped: Callable[[],
         found[:] = [scraped()]
         return is_there(found[0])
 
-    eventually(look, what)
+    eventually(look, what, deadline_s)
     return found[0]
 
 
