@@ -133,9 +133,7 @@ def test_a_disk_fills_up(measured: MakeMeasured, tmp_path: Path) -> None:
 
 
 def _usable_is_all(page: Page) -> Page:
-    return {
-        series: page[series._replace(name=VOLUME)] for series in page if series.name == USABLE
-    }
+    return {series: page[series._replace(name=VOLUME)] for series in page if series.name == USABLE}
 
 
 @pytest.mark.skipif(IS_PORTABLE, reason="how many descriptors are open is known on Linux only")

@@ -112,9 +112,7 @@ def test_a_session_expires(cluster: Cluster, tmp_path: Path) -> None:
     before = page_of(cluster)
     cluster.expire(3)
     expired = total(before, EXPIRES) + 1
-    during = page_with(
-        lambda page: total(page, EXPIRES) == expired, "a session that expired", lambda: page_of(cluster)
-    )
+    during = page_with(lambda page: total(page, EXPIRES) == expired, "a session that expired", lambda: page_of(cluster))
     begin_s = QUIET_MINUTES * 60
     course = Course().hold(before, QUIET_MINUTES).hold(during, 1)
     check(tmp_path, course, [firing(begin_s - 1), firing(begin_s, "KafkaSessionExpired")])
@@ -158,9 +156,7 @@ def test_two_brokers_are_the_controller(
     """A fourth broker was started with another `zookeeper.connect`, and Prometheus asks it as one of the cluster."""
     before = page_of(cluster)
     stray = measured(launcher.zookeeper("astray"), broker_id="4")
-    during = page_with(
-        lambda page: total(page, CONTROLLER) == 2, "two controllers", lambda: page_of(cluster, stray)
-    )
+    during = page_with(lambda page: total(page, CONTROLLER) == 2, "two controllers", lambda: page_of(cluster, stray))
     begin_s = QUIET_MINUTES * 60
     course = Course().hold(before, QUIET_MINUTES).hold(during, 3)
     check(tmp_path, course, [firing(begin_s + 45), firing(course.end_s, "KafkaSeveralControllers")])

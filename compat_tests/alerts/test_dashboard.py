@@ -57,7 +57,9 @@ def pages(measured: MakeMeasured) -> tuple[Page, Page]:
 
 def test_every_metric_is_on_a_page(pages: tuple[Page, Page]) -> None:
     there = {series.name for series in pages[1]}
-    queries = [variable["query"]["query"] for variable in DASHBOARD["templating"]["list"] if variable["type"] == "query"]
+    queries = [
+        variable["query"]["query"] for variable in DASHBOARD["templating"]["list"] if variable["type"] == "query"
+    ]
     for text in [*(expression for _, expression in expressions()), *queries]:
         assert metrics_of(text)
         assert metrics_of(text) <= there, text

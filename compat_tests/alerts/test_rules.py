@@ -1,13 +1,13 @@
-"""The rules as files: sound for promtool, each with what an operator needs, each fired by a fault and by made-up values."""
+"""The rules as files: sound for promtool, with what an operator needs, each fired by a fault and by made-up values."""
 
 from __future__ import annotations
 
 import re
 import shutil
+import tomllib
 from pathlib import Path
 
 import pytest
-import tomllib
 import yaml
 
 from compat_tests.alerts.expressions import metrics_of
