@@ -15,6 +15,7 @@ from compat_tests.alerts.expressions import metrics_of
 from compat_tests.alerts.promtool import DEPLOY, Question, ask
 from compat_tests.alerts.scraped import JOB, Course, Page, scrape
 from compat_tests.support import quick
+from kpybroker.system import IS_PORTABLE
 
 DASHBOARD = json.loads((DEPLOY / "grafana-dashboard.json").read_text(encoding="utf-8"))
 CHOSEN = {"job": JOB, "request": "Produce", "instance": ".*", "topic": ".*", "group": ".*", "__rate_interval": "1m"}
@@ -55,6 +56,10 @@ def pages(measured: MakeMeasured) -> tuple[Page, Page]:
     return before, scrape({"broker": broker})
 
 
+on_linux = pytest.mark.skipif(IS_PORTABLE, reason="memory, disks and descriptors of a process are known on Linux only")
+
+
+@on_linux
 def test_every_metric_is_on_a_page(pages: tuple[Page, Page]) -> None:
     there = {series.name for series in pages[1]}
     queries = [
@@ -65,6 +70,7 @@ def test_every_metric_is_on_a_page(pages: tuple[Page, Page]) -> None:
         assert metrics_of(text) <= there, text
 
 
+@on_linux
 def test_every_expression_has_data(pages: tuple[Page, Page], tmp_path: Path) -> None:
     course = Course().hold(pages[0], 5).hold(pages[1], 1)
     metrics = {series.name for series in pages[1]}
