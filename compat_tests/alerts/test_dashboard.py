@@ -13,14 +13,16 @@ import pytest
 from compat_tests.alerts.conftest import MakeMeasured
 from compat_tests.alerts.expressions import metrics_of
 from compat_tests.alerts.promtool import DEPLOY, Question, ask
-from compat_tests.alerts.scraped import JOB, Course, Page, scrape
+from compat_tests.alerts.scraped import JOB, Course, Page, scrape, total
 from compat_tests.support import quick
+from compat_tests.support.waiting import eventually
 from kpybroker.system import IS_PORTABLE
 
 DASHBOARD = json.loads((DEPLOY / "grafana-dashboard.json").read_text(encoding="utf-8"))
 CHOSEN = {"job": JOB, "request": "Produce", "instance": ".*", "topic": ".*", "group": ".*", "__rate_interval": "1m"}
 """What Grafana puts in the place of each variable."""
 ROWS = ["Cluster health", "Traffic", "Requests by stage", "Logs and the cleaner", "Groups and lag", "Process"]
+CONNECTIONS = "kafka_server_socket_server_metrics_connections_software"
 COLUMNS = 24
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 
@@ -52,8 +54,13 @@ def pages(measured: MakeMeasured) -> tuple[Page, Page]:
     before = scrape({"broker": broker})
     quick.fill(broker.bootstrap, "orders", ["two"] * 10)
     client = quick.admin_client(broker.bootstrap)
-    client.list_topics(timeout=quick.DEADLINE_S)
-    return before, scrape({"broker": broker})
+
+    def with_a_connection() -> Page | None:
+        client.list_topics(timeout=quick.DEADLINE_S)
+        page = scrape({"broker": broker})
+        return page if total(page, CONNECTIONS) else None
+
+    return before, eventually(with_a_connection, "a page with the software of a connection")
 
 
 on_linux = pytest.mark.skipif(IS_PORTABLE, reason="memory, disks and descriptors of a process are known on Linux only")
