@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kpybroker.broker.loop.yielding import YieldBudget
-from kpybroker.metrics.reading import Reading, single
+from kpybroker.metrics.mbeans import Family
+from kpybroker.metrics.reading import Reading, Value, single
 from kpybroker.metrics.tables import log as g
+from kpybroker.storage.disk.errors import LogDirError
 
 if TYPE_CHECKING:
     from kpybroker.broker.metrics.measured import Measured
@@ -33,7 +35,7 @@ class LogsReader:
         since_ms = 0 if stats is None else (self._broker.clock.monotonic() - stats.looked_at) * 1000
         return [
             single((g.OFFLINE_DIRECTORIES, sum(offline))),
-            Reading(rows, [(g.DIRECTORY_OFFLINE, offline)]),
+            Reading(rows, [(g.DIRECTORY_OFFLINE, offline), *self._volumes(directories)]),
             single((g.FLUSH_TIME, logs.flush_times)),
             single(
                 (g.BUFFER_UTILIZATION, 0 if stats is None else stats.buffer_utilization_percent),
@@ -46,3 +48,17 @@ class LogsReader:
             ),
             Reading(rows, [(g.UNCLEANABLE_PARTITIONS, [uncleanable[directory] for directory in directories])]),
         ]
+
+    def _volumes(self, directories: Sequence[str]) -> list[tuple[Family, list[Value]]]:
+        """Nothing of a directory that is offline, or whose volume does not say."""
+        total: list[Value] = []
+        usable: list[Value] = []
+        dirs = self._broker.logs.dirs
+        for directory in directories:
+            try:
+                usage = dirs.disk_usage(directory) if dirs.is_live(directory) else None
+            except LogDirError:
+                usage = None
+            total.append(None if usage is None else usage.total_bytes)
+            usable.append(None if usage is None else usage.usable_bytes)
+        return [(g.TOTAL_BYTES, total), (g.USABLE_BYTES, usable)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 from pathlib import Path
 
@@ -101,6 +102,15 @@ async def test_a_page_has_what_was_done(tmp_path: Path) -> None:
         assert value(found, "kafka_controller_kafkacontroller_globaltopiccount") == 1
         assert value(found, "kafka_brokers") == value(found, "kafka_topic_partitions", topic="t") == 1
         assert value(found, "process_cpu_seconds_total") > 0
+
+
+async def test_the_volume_of_a_log_directory_is_there_while_the_directory_works(tmp_path: Path) -> None:
+    usage = shutil.disk_usage(tmp_path)
+    async with running_broker(tmp_path, kpybroker_metrics_port=PORT) as broker:
+        found = await scrape(broker)
+        labels = {"logDirectory": str(tmp_path)}
+        assert value(found, "kpybroker_log_directory_total_bytes", **labels) == usage.total
+        assert 0 <= value(found, "kpybroker_log_directory_usable_bytes", **labels) <= usage.total
 
 
 @pytest.mark.parametrize("spelling", Spelling)
