@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from kpybroker.broker.metrics.cluster import ClusterReader
-from kpybroker.broker.metrics.controller import ControllerReader
-from kpybroker.broker.metrics.groups import GroupsReader
-from kpybroker.broker.metrics.logs import LogsReader
-from kpybroker.broker.metrics.network import NetworkReader
-from kpybroker.broker.metrics.partitions import PartitionsReader
-from kpybroker.broker.metrics.process import ProcessReader
-from kpybroker.broker.metrics.requests import RequestsReader
+from kpybroker.broker.metrics.readers.cluster import ClusterReader
+from kpybroker.broker.metrics.readers.controller import ControllerReader
+from kpybroker.broker.metrics.readers.groups import GroupsReader
+from kpybroker.broker.metrics.readers.logs import LogsReader
+from kpybroker.broker.metrics.readers.network import NetworkReader
+from kpybroker.broker.metrics.readers.partitions import PartitionsReader
+from kpybroker.broker.metrics.readers.process import ProcessReader
+from kpybroker.broker.metrics.readers.requests import RequestsReader
+from kpybroker.broker.metrics.readers.server_state import ServerReader
+from kpybroker.broker.metrics.readers.topics import TopicsReader
 from kpybroker.broker.metrics.server import MetricsServer
-from kpybroker.broker.metrics.server_state import ServerReader
 from kpybroker.broker.metrics.ticker import Ticker
-from kpybroker.broker.metrics.topics import TopicsReader
 from kpybroker.broker.requests.stage_times import StageTimes
 from kpybroker.metrics.spelling import Spelling
 
