@@ -25,6 +25,10 @@ IS_SERVED: Final = "start the broker with kpybroker.metrics.port, or Kafka with 
 Answer = dict[str, Any]
 
 
+class NotYet(CommandError):
+    """What may be there a moment later, while a broker starts."""
+
+
 class Jolokia(NamedTuple):
     """`authorization` is a header. `timeout_s` is for one POST."""
 
@@ -112,7 +116,8 @@ def _refused(where: str, status: int, *, has_login: bool) -> CommandError:
         return CommandError(f"{where} does not exist (HTTP 404)", f"give the URL with its path; {IS_SERVED}")
     if status == 405:
         return CommandError(f"{where} refuses POST (HTTP 405)", IS_SERVED)
-    return CommandError(f"{where} answers with HTTP {status}", IS_SERVED)
+    kind = NotYet if status >= 500 else CommandError
+    return kind(f"{where} answers with HTTP {status}", IS_SERVED)
 
 
 def _unreachable(error: Exception, asked: Jolokia) -> CommandError:
@@ -125,21 +130,23 @@ def _unreachable(error: Exception, asked: Jolokia) -> CommandError:
         case ssl.SSLError():
             return CommandError(f"{where} does not speak TLS: {error.reason or error}", "give it with http://")
         case socket.gaierror():
-            return CommandError(f"the name {host} cannot be resolved: {error.strerror}", "give a name or an address")
+            return NotYet(f"the name {host} cannot be resolved: {error.strerror}", "give a name or an address")
         case TimeoutError():
             fix = "look whether the broker is overloaded; --timeout gives it more time"
-            return CommandError(f"{where} did not respond within {asked.timeout_s:g} s", fix)
+            if asked.address.scheme == "https":
+                fix = "give it with http:// if it has no TLS; --timeout gives it more time"
+            return NotYet(f"{where} did not respond within {asked.timeout_s:g} s", fix)
         case ConnectionRefusedError():
-            return CommandError(f"{where} refuses connections", IS_SERVED)
+            return NotYet(f"{where} refuses connections", IS_SERVED)
         case http.client.IncompleteRead():
-            return CommandError(f"{where} closed the connection within its response", "try again; look at its log")
+            return NotYet(f"{where} closed the connection within its response", "try again; look at its log")
         case ConnectionError():
             fix = "give the port of its metrics, not Kafka's own, and https:// if it has TLS"
-            return CommandError(f"{where} closed the connection without a response", fix)
+            return NotYet(f"{where} closed the connection without a response", fix)
         case http.client.HTTPException() | ValueError():
             fix = "give the port of its metrics, not Kafka's own, and https:// if it has TLS"
             return CommandError(f"{where} does not speak HTTP", fix)
         case OSError():
-            return CommandError(f"{where} cannot be reached: {error.strerror or error}", "check address and network")
+            return NotYet(f"{where} cannot be reached: {error.strerror or error}", "check address and network")
         case _:
             raise error

@@ -16,7 +16,7 @@ from kpybroker.client.connect.errors import CommandError, note, usage
 from kpybroker.client.metrics import report
 from kpybroker.client.metrics.address import DEFAULT, parse_address, read_login
 from kpybroker.client.metrics.dates import date_format
-from kpybroker.client.metrics.jolokia import Jolokia, failed
+from kpybroker.client.metrics.jolokia import Jolokia, NotYet, failed
 from kpybroker.client.show.output import write
 from kpybroker.metrics.jolokia.names import parse_name
 from kpybroker.metrics.jolokia.requests import RequestError
@@ -28,6 +28,8 @@ OK: Final = "200"
 NOT_FOUND: Final = "404"
 IN_ERROR: Final = "ERROR: "
 """What Jolokia sends as the value of an attribute that cannot be read."""
+NOT_A_NUMBER: Final = "NaN"
+"""JSON has no such number: Jolokia sends null."""
 AS_THE_SERVER: Final = {"canonicalNaming": "false", "ignoreErrors": "true"}
 T = TypeVar("T")
 
@@ -117,19 +119,19 @@ def _time_writer(pattern: str | None) -> Callable[[float], str]:
 
 
 class _Patience:
-    """Tries again what fails, for `wait_s`."""
+    """Tries again what is not there yet, for `wait_s`."""
 
     def __init__(self, wait_s: float, clock: Clock) -> None:
         self._wait_s = wait_s
         self._clock = clock
 
     def until_done(self, action: Callable[[], T]) -> T:
-        """What the first attempt that succeeds returns. Raises the CommandError of the last one."""
+        """What the first attempt that succeeds returns. Raises CommandError, of the last one after `wait_s`."""
         deadline_s = self._clock.monotonic_s() + self._wait_s
         while True:
             try:
                 return action()
-            except CommandError:
+            except NotYet:
                 if self._clock.monotonic_s() >= deadline_s:
                     raise
             self._clock.pause(PAUSE_S)
@@ -145,7 +147,7 @@ def _names(jolokia: Jolokia, patterns: Sequence[str]) -> dict[str, list[str]]:
         names = answer.get("value")
         if not isinstance(names, list) or not names:
             fix = "kpybroker metrics list shows those that there are; --wait SECONDS waits for it"
-            raise CommandError(f"no MBean matches {pattern}", fix)
+            raise NotYet(f"no MBean matches {pattern}", fix)
         found[pattern] = [str(name) for name in names]
     return found
 
@@ -172,8 +174,12 @@ def _attributes(mbean: Any) -> Iterator[tuple[str, str]]:
     if not isinstance(mbean, dict):
         return
     for attribute, value in mbean.items():
-        if not (isinstance(value, str) and value.startswith(IN_ERROR)):
-            yield attribute, value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+        if value is None:
+            yield attribute, NOT_A_NUMBER
+        elif not isinstance(value, str):
+            yield attribute, json.dumps(value, separators=(",", ":"))
+        elif not value.startswith(IN_ERROR):
+            yield attribute, value
 
 
 def _note_missing(keys: Sequence[str], values: dict[str, str], missing: set[str]) -> None:
