@@ -46,7 +46,7 @@ STABLE = {
 
 
 def _agent(port: int, *options: str) -> str:
-    (jar,) = jars_dir("jolokia").glob("*-javaagent.jar")
+    (jar,) = jars_dir("jolokia").glob("jolokia*.jar")
     return f"-javaagent:{jar}={','.join([f'port={port}', 'host=127.0.0.1', 'discoveryEnabled=false', *options])}"
 
 
@@ -59,7 +59,8 @@ class Kafka(NamedTuple):
 
     def jmx_tool(self, *arguments: str) -> str:
         url = f"service:jmx:rmi:///jndi/rmi://127.0.0.1:{self.jmx_port}/jmxrmi"
-        return run_process(jvm("org.apache.kafka.tools.JmxTool", "--jmx-url", url, *arguments, options=["-Xmx128m"])).out
+        command = jvm("org.apache.kafka.tools.JmxTool", "--jmx-url", url, *arguments, options=["-Xmx128m"])
+        return run_process(command).out
 
     def watch(self, *arguments: str) -> str:
         return CommandLine("").run("metrics", "watch", f"127.0.0.1:{self.jolokia_port}", *arguments).out

@@ -54,6 +54,11 @@ async def sent(address: tuple[str, int], data: bytes) -> tuple[int, bytes]:
         return int(head.split()[1]), body
 
 
+async def send_without_end(stream: trio.SocketStream) -> None:
+    while True:
+        await stream.send_all(bytes(65536))
+
+
 def request(line: str, *headers: str, body: bytes = b"") -> bytes:
     return "\r\n".join([f"{line} HTTP/1.1", "Host: h", *headers, "", ""]).encode() + body
 
@@ -122,8 +127,7 @@ async def test_a_refused_client_that_sends_without_end_is_cut_off(monkeypatch: p
     async with serving() as address, await trio.open_tcp_stream(*address) as stream:
         await stream.send_all(request("POST /", "Content-Length: 11"))
         with pytest.raises(trio.BrokenResourceError):
-            while True:
-                await stream.send_all(bytes(65536))
+            await send_without_end(stream)
 
 
 async def test_requests_follow_each_other_on_a_connection() -> None:

@@ -85,7 +85,7 @@ class MetricsServer:
             raise HttpError("there is no such spelling", f"one of {names}", 400) from None
 
     async def read(self, wanted: Callable[[Family], bool] | None = None) -> list[Reading]:
-        """The values of the readers that have a family that is wanted, others of theirs too; of all without `wanted`."""
+        """What readers with a family that is wanted read, their other families included. Without `wanted`, of all."""
         budget = YieldBudget()
         readings: list[Reading] = []
         for reader in self._readers:

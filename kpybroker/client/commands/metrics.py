@@ -43,7 +43,7 @@ def metrics() -> None:
 @metrics.command(
     "watch",
     epilog=examples(
-        "kpybroker metrics watch --object-name 'kafka.server:type=BrokerTopicMetrics,*' --attributes Count",
+        "kpybroker metrics watch --object-name 'kafka.server:type=BrokerTopic*,*' --attributes Count",
         "kpybroker metrics watch http://kafka.example.com:8778/jolokia --one-time --report-format tsv",
     ),
 )

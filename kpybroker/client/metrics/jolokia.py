@@ -25,6 +25,10 @@ IS_SERVED: Final = "start the broker with kpybroker.metrics.port, or Kafka with 
 Answer = dict[str, Any]
 
 
+class Number(str):
+    """A number as it was sent."""
+
+
 class NotYet(CommandError):
     """What may be there a moment later, while a broker starts."""
 
@@ -37,7 +41,7 @@ class Jolokia(NamedTuple):
     authorization: str | None = None
 
     def ask(self, requests: Sequence[dict[str, Any]]) -> list[Answer]:
-        """A response for each request; `status` and whatever else is a number are texts. Raises CommandError."""
+        """A response for each request; Numbers in it, `status` too, are `Number`s. Raises CommandError."""
         answers: list[Answer] = []
         for start in range(0, len(requests), REQUESTS_MAX):
             some = requests[start : start + REQUESTS_MAX]
@@ -83,7 +87,7 @@ class Jolokia(NamedTuple):
 
     def _understood(self, body: bytes, count: int) -> list[Answer]:
         try:
-            found = json.loads(body, parse_int=str, parse_float=str, parse_constant=str)
+            found = json.loads(body, parse_int=Number, parse_float=Number, parse_constant=Number)
         except (ValueError, RecursionError):
             raise self._no_jolokia("it does not send JSON") from None
         if isinstance(found, dict) and "error" in found:

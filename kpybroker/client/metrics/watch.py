@@ -16,7 +16,7 @@ from kpybroker.client.connect.errors import CommandError, note, usage
 from kpybroker.client.metrics import report
 from kpybroker.client.metrics.address import DEFAULT, parse_address, read_login
 from kpybroker.client.metrics.dates import date_format
-from kpybroker.client.metrics.jolokia import Jolokia, NotYet, failed
+from kpybroker.client.metrics.jolokia import Jolokia, NotYet, Number, failed
 from kpybroker.client.show.output import write
 from kpybroker.metrics.jolokia.names import parse_name
 from kpybroker.metrics.jolokia.requests import RequestError
@@ -28,6 +28,8 @@ OK: Final = "200"
 NOT_FOUND: Final = "404"
 IN_ERROR: Final = "ERROR: "
 """What Jolokia sends as the value of an attribute that cannot be read."""
+DEPTH_MAX: Final = 32
+"""Of a value within others."""
 NOT_A_NUMBER: Final = "NaN"
 """JSON has no such number: Jolokia sends null."""
 AS_THE_SERVER: Final = {"canonicalNaming": "false", "ignoreErrors": "true"}
@@ -163,23 +165,39 @@ def _values(jolokia: Jolokia, names: dict[str, list[str]], chosen: frozenset[str
             raise failed(answer)
         mbeans = answer["value"] if parse_name(pattern).is_pattern else {known[0]: answer["value"]}
         for name in known:
-            for attribute, value in _attributes(mbeans.get(name)):
-                if chosen is None or attribute in chosen:
-                    found[f"{name}:{attribute}"] = value
+            for attribute, value in _attributes(mbeans.get(name), chosen):
+                found[f"{name}:{attribute}"] = value
     return found
 
 
-def _attributes(mbean: Any) -> Iterator[tuple[str, str]]:
-    """Those that can be read, as text."""
+def _attributes(mbean: Any, chosen: frozenset[str] | None) -> Iterator[tuple[str, str]]:
+    """Those that can be read, as text. Raises CommandError."""
     if not isinstance(mbean, dict):
         return
     for attribute, value in mbean.items():
+        if chosen is not None and attribute not in chosen:
+            continue
         if value is None:
             yield attribute, NOT_A_NUMBER
         elif not isinstance(value, str):
-            yield attribute, json.dumps(value, separators=(",", ":"))
+            yield attribute, _json(attribute, value)
         elif not value.startswith(IN_ERROR):
             yield attribute, value
+
+
+def _json(attribute: str, value: Any, depth: int = 0) -> str:
+    """What is no number and no text, such as the memory of a JVM, as it was sent. Raises CommandError."""
+    if depth > DEPTH_MAX:
+        cause = f"the attribute {attribute} is nested too deeply to be printed"
+        raise CommandError(cause, "leave it out: --attributes")
+    if isinstance(value, Number):
+        return value
+    if isinstance(value, dict):
+        pairs = (f"{json.dumps(key)}:{_json(attribute, inner, depth + 1)}" for key, inner in value.items())
+        return "{" + ",".join(pairs) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(_json(attribute, inner, depth + 1) for inner in value) + "]"
+    return json.dumps(value)
 
 
 def _note_missing(keys: Sequence[str], values: dict[str, str], missing: set[str]) -> None:
