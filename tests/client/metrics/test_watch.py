@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import csv
+import errno
+import io
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -200,3 +203,13 @@ def test_names_are_listed_in_order(fake: FakeJolokia, monkeypatch: pytest.Monkey
     assert invoke(monkeypatch, "metrics", "list", fake.address).lines == [A, B]
     assert invoke(monkeypatch, "metrics", "list", fake.address, "--object-name", B).lines == [B]
     assert invoke(monkeypatch, "metrics", "list", fake.address, "--object-name", "x:*").code == 1
+
+
+def test_a_full_disk_is_said(fake: FakeJolokia, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full(io.BytesIO):
+        def flush(self) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(Full(), write_through=True))
+    with pytest.raises(CommandError, match="standard output cannot be written: No space left on device"):
+        watch(Source(fake.address), Watch([A]), Days().clock)
