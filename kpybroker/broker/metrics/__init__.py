@@ -1,7 +1,7 @@
 """Reads what the other parts count, as Kafka's MBeans, and serves it to Prometheus.
 
-A reader takes the parts whose values it reads, and has `async def read(budget)`. `metrics.Metrics` has all of them, and
-lives only in a broker that has `kpybroker.metrics.port`.
+`readers` read the parts; `metrics.Metrics` has all of them, and lives only in a broker that has
+`kpybroker.metrics.port`.
 
 Never here: counting (that is where something happens), names and meanings (`kpybroker.metrics`).
 """
