@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from kpybroker.config.topic import LogConfig
 
 logger = logging.getLogger(effects.CONTROLLER_LOGGER)
+state_log = logging.getLogger(effects.STATE_CHANGE_LOGGER)
 
 OPS_PER_SUBMISSION = 250
 UNCLEAN = "unclean.leader.election.enable"
@@ -281,6 +282,7 @@ class ClusterController:
         elif event is ShellSignal.FEATURE_CHANGE:
             await self._read_features()
         else:
+            self.machine.parts.context.is_traced = state_log.isEnabledFor(effects.TRACE)
             return await self._perform(self.machine.procedure(event))
         return None
 

@@ -16,7 +16,7 @@ from kpybroker.broker.metrics.partitions import PartitionsReader
 from kpybroker.broker.metrics.process import ProcessReader
 from kpybroker.broker.metrics.requests import RequestsReader
 from kpybroker.broker.metrics.server import MetricsServer
-from kpybroker.broker.metrics.server_state import ServerReader
+from kpybroker.broker.metrics.server_state import ServerReader, StateReader
 from kpybroker.broker.metrics.ticker import Ticker
 from kpybroker.broker.metrics.topics import TopicsReader
 from kpybroker.broker.requests.stage_times import StageTimes
@@ -29,7 +29,10 @@ logger = logging.getLogger("kafka.server.KafkaServer")
 
 
 class Metrics:
-    """`listen` before the broker starts, so that a port that is taken ends the start at once; `start` at its end."""
+    """`listen` before the broker starts, so that a port that is taken ends the start at once; `start` at its end.
+
+    Until `start` a page has the state of the broker and the process only: other parts do not exist yet.
+    """
 
     def __init__(self, broker: Measured) -> None:
         self._broker = broker
@@ -41,11 +44,13 @@ class Metrics:
         topics = TopicsReader(broker.replicas.traffic)
         requests = RequestsReader(broker.dispatcher, times)
         state = ServerReader(broker)
+        early = (StateReader(broker), ProcessReader())
         self.readers: tuple[Reader, ...] = (
             *(topics, requests, network, PartitionsReader(broker), LogsReader(broker)),
             *(ControllerReader(broker.controller), GroupsReader(broker), state, ClusterReader(broker)),
-            ProcessReader(),
+            *early,
         )
+        self._served: list[Reader] = list(early)
         self.ticker = Ticker(
             broker.clock,
             (topics, requests, network, state),
@@ -53,16 +58,17 @@ class Metrics:
             (times.rotate,),
         )
         self.server = MetricsServer(
-            self.readers, Spelling(broker.config.get_str("kpybroker.metrics.spelling")), self.ticker
+            self._served, Spelling(broker.config.get_str("kpybroker.metrics.spelling")), self.ticker
         )
         self.address: tuple[str, int] | None = None
 
     def listen(self) -> None:
-        """Bind the port. Raises StartupError."""
+        """Bind the port, and serve. Raises StartupError."""
         config = self._broker.config
         self.address = self.server.listen(
             config.get_str("kpybroker.metrics.host"), config.get_int("kpybroker.metrics.port")
         )
+        self._broker.spawn("metrics-server", self.server.serve)
 
     @property
     def url(self) -> str:
@@ -72,10 +78,10 @@ class Metrics:
         return f"http://{f'[{host}]' if ':' in host else host}:{port}/metrics"
 
     def start(self) -> None:
-        """Serve, and begin to sample requests."""
+        """Serve all of it, and begin to sample requests."""
+        self._served[:] = self.readers
         self._broker.dispatcher.time_requests(self._times)
         self._broker.spawn("metrics-ticker", self.ticker.run)
-        self._broker.spawn("metrics-server", self.server.serve)
         logger.info("[KafkaServer id=%d] Metrics at %s", self._broker.node_id, self.url)
 
     def close(self) -> None:
