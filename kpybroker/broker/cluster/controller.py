@@ -130,8 +130,8 @@ class ClusterController:
         return self._queue.statistics().current_buffer_used
 
     @property
-    def requests_queued(self) -> int:
-        """Requests that wait for brokers."""
+    def requests_queued(self) -> dict[int, int]:
+        """Requests that wait, by broker."""
         return self._channels.queued
 
     @property

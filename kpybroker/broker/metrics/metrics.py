@@ -17,7 +17,7 @@ from kpybroker.broker.metrics.process import ProcessReader
 from kpybroker.broker.metrics.requests import RequestsReader
 from kpybroker.broker.metrics.server import MetricsServer
 from kpybroker.broker.metrics.server_state import ServerReader, StateReader
-from kpybroker.broker.metrics.ticker import Ticker
+from kpybroker.broker.metrics.ticker import RareCounts, Ticker
 from kpybroker.broker.metrics.topics import TopicsReader
 from kpybroker.broker.requests.stage_times import StageTimes
 from kpybroker.metrics.spelling import Spelling
@@ -42,7 +42,7 @@ class Metrics:
             broker.server, broker.stall, lambda: [bound.name for bound in broker.bound], trio.current_time
         )
         topics = TopicsReader(broker.replicas.traffic)
-        requests = RequestsReader(broker.dispatcher, times)
+        requests = RequestsReader(broker.dispatcher, times, broker.fetch_service.follower_requests)
         state = ServerReader(broker)
         early = (StateReader(broker), ProcessReader())
         self.readers: tuple[Reader, ...] = (
@@ -53,7 +53,7 @@ class Metrics:
         self._served: list[Reader] = list(early)
         self.ticker = Ticker(
             broker.clock,
-            (topics, requests, network, state),
+            (topics, requests, network, state, RareCounts(broker)),
             (network.tick, lambda: times.tick(broker.dispatcher.routes)),
             (times.rotate,),
         )

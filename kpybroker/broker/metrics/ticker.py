@@ -11,14 +11,36 @@ from typing import TYPE_CHECKING, Final
 from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.metrics.mbeans import Family, Kind
 from kpybroker.metrics.rates import TICK_S, Rates
+from kpybroker.metrics.reading import Reading, single
+from kpybroker.metrics.tables import controller as c
+from kpybroker.metrics.tables import replication as r
 
 if TYPE_CHECKING:
     from kpybroker.broker.loop.clock import Clock
-    from kpybroker.broker.metrics.measured import Reader
+    from kpybroker.broker.metrics.measured import Measured, Reader
     from kpybroker.metrics.reading import Tags
 
 TICKS_A_WINDOW: Final = 60
 RATE_COST: Final = 1
+
+
+class RareCounts:
+    """Counts whose own readers walk over partitions: too much for every tick."""
+
+    def __init__(self, broker: Measured) -> None:
+        self._broker = broker
+
+    async def read(self, budget: YieldBudget) -> Sequence[Reading]:
+        """Values now."""
+        traffic = self._broker.replicas.traffic
+        return [
+            single(
+                (r.ISR_SHRINKS, traffic.isr_shrinks),
+                (r.ISR_EXPANDS, traffic.isr_expands),
+                (r.FAILED_ISR_UPDATES, traffic.failed_isr_updates),
+                (c.UNCLEAN_ELECTIONS, self._broker.controller.unclean_elections),
+            )
+        ]
 
 
 class Ticker:

@@ -147,9 +147,7 @@ class BrokerRequestBatch:
     def _log(self, message: str) -> Procedure[None]:
         yield state_change(self._settings, self._context.epoch, message)
 
-    def _trace_leader_and_isr(
-        self, broker_id: int, states: dict[TopicPartition, LeaderAndIsrState]
-    ) -> Procedure[None]:
+    def _trace_leader_and_isr(self, broker_id: int, states: dict[TopicPartition, LeaderAndIsrState]) -> Procedure[None]:
         """A line for each partition."""
         for partition, state in states.items():
             kind = "become-leader" if state.leader == broker_id else "become-follower"
