@@ -1,4 +1,4 @@
-"""States of partitions in requests of the controller, as Kafka's generated classes print them in the state-change log."""
+"""States of partitions in requests of the controller, as Kafka's generated classes print them."""
 
 from __future__ import annotations
 

@@ -14,7 +14,6 @@ from kpybroker.metrics.tables import requests as r
 from kpybroker.wire.api import API_INFO, ApiKey
 from kpybroker.wire.errors import ErrorCode
 
-
 FETCH_CONSUMER: Final = "FetchConsumer"
 FETCH_FOLLOWER: Final = "FetchFollower"
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import base64
 import logging
+from typing import Any
 
 from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.broker.replication.controller_requests import stop_orders, topic_orders
 from kpybroker.broker.requests.log_fields import TRACE
+from kpybroker.core.controller.model import LEADER_DURING_DELETE
 from kpybroker.core.state_texts import leader_and_isr_text, stop_replica_text, update_metadata_text
 from kpybroker.wire.messages.leader_and_isr import LeaderAndIsrRequest
 from kpybroker.wire.messages.stop_replica import StopReplicaRequest
@@ -80,6 +82,15 @@ async def updated_metadata(
     if logger.isEnabledFor(TRACE):
         budget = YieldBudget()
         for topic, state in states:
+            if state.leader == LEADER_DURING_DELETE:
+                logger.log(
+                    TRACE,
+                    "[Broker id=%d] Deleted partition %s-%d from metadata cache in response to UpdateMetadata request "
+                    "sent by controller %d epoch %d with correlation id %d",
+                    *(broker_id, topic, state.partition_index),
+                    *controller,
+                )
+                continue
             logger.log(
                 TRACE,
                 "[Broker id=%d] Cached leader info %s for partition %s-%d in response to UpdateMetadata request sent "
@@ -94,6 +105,38 @@ async def updated_metadata(
         *(broker_id, len(states) - deleted_count, deleted_count),
         *controller,
     )
+
+
+class TracedTransitions:
+    """A line before and one after each change of a role, at TRACE; `of` a request of the controller."""
+
+    def __init__(self, broker_id: int, request: LeaderAndIsrRequest, correlation_id: int) -> None:
+        self._broker_id = broker_id
+        self._of = (
+            f"correlationId {correlation_id} from controller {request.controller_id} epoch {request.controller_epoch}"
+        )
+
+    def starting(self, topic: str, state: Any) -> None:
+        """The partition is about to change."""
+        self._log("Handling", "starting", topic, state)
+
+    def completed(self, topic: str, state: Any) -> None:
+        """The partition has changed."""
+        self._log("Completed", "for", topic, state)
+
+    def _log(self, verb: str, what: str, topic: str, state: Any) -> None:
+        leads = state.leader == self._broker_id
+        logger.log(
+            TRACE,
+            "[Broker id=%d] %s LeaderAndIsr request %s %s the %s transition for partition %s-%d%s",
+            *(self._broker_id, verb, self._of, what, "become-leader" if leads else "become-follower"),
+            *(topic, state.partition_index, "" if leads else f" with leader {state.leader}"),
+        )
+
+
+def traced_transitions(broker_id: int, request: LeaderAndIsrRequest, correlation_id: int) -> TracedTransitions | None:
+    """None unless the level is TRACE."""
+    return TracedTransitions(broker_id, request, correlation_id) if logger.isEnabledFor(TRACE) else None
 
 
 def topic_id_text(topic_id: bytes) -> str:

@@ -1,6 +1,6 @@
 """The error codes in responses, counted for the metrics: the `errorCounts` of Kafka's responses.
 
-Where a response has codes is taken from its schema: every field of these names, at the top and in nested arrays. A field
+Where a response has codes is taken from its schema: every field of `NAMES`, at the top and in nested arrays. A field
 that an older version had does not count, as in Kafka; one that the version does not have yet counts as NONE (Fetch).
 """
 

@@ -129,7 +129,7 @@ class PartitionStateMachine:
             for partition in valid:
                 if self._budget.is_spent():
                     yield PAUSE
-                if context.is_traced:
+                if context.is_traced or target is PartitionState.NEW:
                     yield self._changed(partition, target)
                 context.put_partition_state(partition, target)
             return {}
@@ -317,12 +317,13 @@ class PartitionStateMachine:
         )
 
     def _changed(self, partition: TopicPartition, target: PartitionState) -> Log:
-        """To be yielded before the change; at TRACE."""
+        """To be yielded before the change. As in Kafka at TRACE, and at INFO for a new partition."""
         context = self._context
         change = f"Changed partition {partition} state from {context.partition_states[partition]} to {target}"
-        if target is PartitionState.NEW:
-            change += f" with assigned replicas {','.join(map(str, context.replicas(partition)))}"
-        return state_change(self._settings, context.epoch, change, TRACE)
+        if target is not PartitionState.NEW:
+            return state_change(self._settings, context.epoch, change, TRACE)
+        replicas = ",".join(map(str, context.replicas(partition)))
+        return state_change(self._settings, context.epoch, f"{change} with assigned replicas {replicas}")
 
     def _failed(self, partition: TopicPartition, target: PartitionState, reason: str) -> Log:
         current = self._context.partition_states[partition]

@@ -55,6 +55,8 @@ def parse_name(text: str) -> ObjectName:
 
 def _what_is_wrong(rest: str) -> str:
     """With what begins as a property."""
+    if rest.startswith("*"):
+        return "Invalid character found after '*': end of name or ',' expected"
     key, equals, value = rest.partition("=")
     if wrong := set(key) & set(",:*?"):
         return f"Invalid character '{min(wrong)}' in key part of property"

@@ -21,7 +21,7 @@ _LOCAL: Final = "WriteTxnMarkers|AllocateProducerIds|LeaderAndIsr|StopReplica|Up
 _TOPICS: Final = "kafka.server:type=BrokerTopicMetrics"
 
 MBEANS: Final[dict[str, str]] = {
-    "kafka.network:type=RequestChannel,*": "No queue lies between reading and handling: RequestQueueTimeMs is the wait.",
+    "kafka.network:type=RequestChannel,*": "There is no queue between reading and handling: RequestQueueTimeMs.",
     "kafka.network:type=SocketServer,name=ControlPlane*": "control.plane.listener.name opens no listener of its own.",
     "kafka.network:type=SocketServer,name=ExpiredConnectionsKilledCount": "A warning in the log says it.",
     "kafka.network:type=RequestMetrics,name=TemporaryMemoryBytes,*": "Conversions work on slices of 1 MB.",
@@ -71,7 +71,7 @@ MBEANS: Final[dict[str, str]] = {
         "They are no events of the controller here."
     ),
     "kafka.controller:type=ControllerChannelManager,name=RequestRateAndQueueTimeMs,*": "QueueSize shows what waits.",
-    "kafka.coordinator.transaction:type=TransactionMarkerChannelManager,*": "Markers that wait are in the broker's log.",
+    "kafka.coordinator.transaction:type=TransactionMarkerChannelManager,*": "The broker's log has markers that wait.",
     "kafka.log:type=LogCleaner,name=max-compaction-delay-secs": "max-dirty-percent shows what waits.",
     "kafka.utils:type=Throttler,*": "The cleaner is a process of its own.",
 }
@@ -122,5 +122,6 @@ def _matches(pattern: str, domain: str, properties: Mapping[str, str]) -> bool:
     if not is_open and wanted.keys() != properties.keys():
         return False
     return all(
-        any(fnmatchcase(properties[key], one) for one in alternatives.split("|")) for key, alternatives in wanted.items()
+        any(fnmatchcase(properties[key], one) for one in alternatives.split("|"))
+        for key, alternatives in wanted.items()
     )

@@ -84,7 +84,8 @@ def test_a_wrong_body_is_an_error(body: bytes) -> None:
         ("a:b=c,b=d", "key `b' already defined"),
         ("a:b=c=d", "Invalid character '=' in value part of property"),
         ('a:b="c', "Missing termination quote"),
-        ("a:*b=c", "Invalid character '*' in key part of property"),
+        ("a:*b=c", "Invalid character found after '*': end of name or ',' expected"),
+        ("a:b*=c", "Invalid character '*' in key part of property"),
         ("a:=c", "Invalid key (empty)"),
     ],
 )
