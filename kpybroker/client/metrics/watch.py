@@ -109,7 +109,8 @@ def _patterns(names: Sequence[str]) -> list[str]:
         try:
             parse_name(name)
         except RequestError as error:
-            raise usage(f"--object-name: {error.message}", "see kpybroker metrics list for names") from None
+            cause = f"--object-name {name} is no name of an MBean: {error.message}"
+            raise usage(cause, "see kpybroker metrics list for names") from None
     return list(dict.fromkeys(names)) or [EVERY]
 
 

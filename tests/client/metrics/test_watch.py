@@ -145,7 +145,7 @@ def test_all_mbeans_are_read_unless_some_are_named(fake: FakeJolokia, monkeypatc
     [
         (["--object-name", "kafka.x:*"], 1, "no MBean matches kafka.x:*", "kpybroker metrics list"),
         (["--object-name", A, "--object-name", "kafka.x:type=A"], 1, "no MBean matches kafka.x:type=A", "--wait"),
-        (["--object-name", "kafka.server"], 2, "--object-name: 'kafka.server' has no domain", "metrics list"),
+        (["--object-name", "kafka.server"], 2, "--object-name kafka.server is no name of an MBean: ", "metrics list"),
         (["--attributes", "Nothing"], 1, "the MBeans of *:* have no attribute Nothing", "leave --attributes out"),
         (["--date-format", "YYYY"], 2, "--date-format has the letter Y, which is not known", "use "),
     ],
