@@ -15,14 +15,13 @@ if TYPE_CHECKING:
     from kpybroker.broker.cluster.controller import ClusterController
 
 
+OF_A_WALK: Final = (c.IMBALANCE, c.PARTITIONS)
+
+
 class ControllerReader:
     """`kafka.controller:type=KafkaController` and the like, but for what needs a walk over all partitions."""
 
-    families: Final = (
-        *(c.ACTIVE, c.ACTIVE_BROKERS, c.OFFLINE_PARTITIONS, c.TOPICS, c.TOPICS_TO_DELETE),
-        *(c.REPLICAS_TO_DELETE, c.TOPICS_INELIGIBLE, c.REPLICAS_INELIGIBLE),
-        *(*c.STATS, *c.EVENTS, *c.CHANNELS, r.REASSIGNING),
-    )
+    families: Final = (*(family for family in c.FAMILIES if family not in OF_A_WALK), r.REASSIGNING)
 
     def __init__(self, controller: ClusterController) -> None:
         self._controller = controller
@@ -67,7 +66,7 @@ class ControllerReader:
 class LeadershipReader:
     """The partitions of the cluster, and those whose leader is not the preferred one, in a walk over all of them."""
 
-    families: Final = (c.IMBALANCE, c.PARTITIONS)
+    families: Final = OF_A_WALK
 
     def __init__(self, controller: ClusterController) -> None:
         self._controller = controller
