@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from kpybroker.broker.cluster.controller import ClusterController
     from kpybroker.broker.cluster.metadata_cache import MetadataCache
     from kpybroker.broker.coordinators.coordinators import Coordinators
+    from kpybroker.broker.lifecycle.state import BrokerState
     from kpybroker.broker.loop.stall import LoopStallGauge
     from kpybroker.broker.loop.yielding import YieldBudget
     from kpybroker.broker.maintenance.log_cleaner import LogCleaner
@@ -37,10 +38,7 @@ class Measured(Host, Protocol):
     replicas: Replicas
     server: Server
     stall: LoopStallGauge
-
-    @property
-    def is_stopping(self) -> bool:
-        """Whether it hands over what it leads, and stops then."""
+    state: BrokerState
 
     @property
     def cleaner(self) -> LogCleaner | None:

@@ -15,7 +15,7 @@ from kpybroker.broker.metrics.readers.network import NetworkReader
 from kpybroker.broker.metrics.readers.partitions import PartitionsReader, ReplicationReader
 from kpybroker.broker.metrics.readers.process import ProcessReader
 from kpybroker.broker.metrics.readers.requests import RequestsReader
-from kpybroker.broker.metrics.readers.server_state import PurgatoryReader, ServerReader
+from kpybroker.broker.metrics.readers.server_state import PurgatoryReader, ServerReader, StateReader
 from kpybroker.broker.metrics.readers.topics import TopicsReader
 from kpybroker.broker.metrics.server import MetricsServer
 from kpybroker.broker.metrics.ticker import Ticker
@@ -29,7 +29,10 @@ logger = logging.getLogger("kafka.server.KafkaServer")
 
 
 class Metrics:
-    """`listen` before the broker starts, so that a port that is taken ends the start at once; `start` at its end."""
+    """`listen` before the broker starts, so that a port that is taken ends the start at once; `start` at its end.
+
+    Until `start` a page has the state of the broker and the process only: other parts do not exist yet.
+    """
 
     def __init__(self, broker: Measured) -> None:
         self._broker = broker
@@ -39,32 +42,35 @@ class Metrics:
             broker.server, broker.stall, lambda: [bound.name for bound in broker.bound], trio.current_time
         )
         topics = TopicsReader(broker.replicas.traffic)
-        requests = RequestsReader(broker.dispatcher, times)
+        requests = RequestsReader(broker.dispatcher, times, broker.fetch_service.follower_requests)
         replication = ReplicationReader(broker.replicas)
+        controller = ControllerReader(broker.controller)
         state = ServerReader(broker)
+        early = (StateReader(broker), ProcessReader())
         self.readers: tuple[Reader, ...] = (
             *(topics, requests, network, PartitionsReader(broker), replication, LogsReader(broker)),
-            *(ControllerReader(broker.controller), LeadershipReader(broker.controller)),
-            *(GroupsReader(broker), LagsReader(broker), state, PurgatoryReader(broker), ClusterReader(broker)),
-            ProcessReader(),
+            *(controller, LeadershipReader(broker.controller), GroupsReader(broker), LagsReader(broker)),
+            *(state, PurgatoryReader(broker), ClusterReader(broker), *early),
         )
+        self._served: list[Reader] = list(early)
         self.ticker = Ticker(
             broker.clock,
-            (topics, requests, network, replication, state),
+            (topics, requests, network, replication, controller, state),
             (network.tick, lambda: times.tick(broker.dispatcher.routes)),
             (times.rotate,),
         )
         self.server = MetricsServer(
-            self.readers, Spelling(broker.config.get_str("kpybroker.metrics.spelling")), self.ticker
+            self._served, Spelling(broker.config.get_str("kpybroker.metrics.spelling")), self.ticker
         )
         self.address: tuple[str, int] | None = None
 
     def listen(self) -> None:
-        """Bind the port. Raises StartupError."""
+        """Bind the port, and serve. Raises StartupError."""
         config = self._broker.config
         self.address = self.server.listen(
             config.get_str("kpybroker.metrics.host"), config.get_int("kpybroker.metrics.port")
         )
+        self._broker.spawn("metrics-server", self.server.serve)
 
     @property
     def url(self) -> str:
@@ -74,10 +80,10 @@ class Metrics:
         return f"http://{f'[{host}]' if ':' in host else host}:{port}/metrics"
 
     def start(self) -> None:
-        """Serve, and begin to sample requests."""
+        """Serve all of it, and begin to sample requests."""
+        self._served[:] = self.readers
         self._broker.dispatcher.time_requests(self._times)
         self._broker.spawn("metrics-ticker", self.ticker.run)
-        self._broker.spawn("metrics-server", self.server.serve)
         logger.info("[KafkaServer id=%d] Metrics at %s", self._broker.node_id, self.url)
 
     def close(self) -> None:

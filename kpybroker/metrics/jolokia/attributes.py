@@ -16,12 +16,13 @@ from kpybroker.metrics.reading import Reading, Share, Tags, Value
 
 PERCENTILES: Final = tuple(f"{digits}thPercentile" for digits in ("50", "75", "95", "98", "99", "999"))
 SLICE_ROWS: Final = 500
+NO_RATES: Final = Rates(0, 0.0)
 Attributes = dict[str, int | float]
 RatesOf = Mapping[tuple[Family, Tags], Rates]
 
 
 def attributes(family: Family, value: Value, rates: Rates | None, now_s: float) -> Attributes:
-    """Of one MBean. A meter has rates from its first tick on, if it is one of those whose rates are kept."""
+    """Of one MBean. The rates of a meter are 0 before its first tick."""
     if isinstance(value, Histogram):
         found: Attributes = {"Count": value.count, "Mean": value.mean}
         found["Min"], found["Max"] = value.min * value.scale, value.max * value.scale
@@ -34,11 +35,11 @@ def attributes(family: Family, value: Value, rates: Rates | None, now_s: float) 
         return {family.attribute: value}
     if family.kind is not Kind.METER:
         return {"Value": value}
-    if rates is None:
-        return {"Count": value}
+    mean = 0.0 if rates is None else rates.mean(int(value), now_s)
+    rates = rates or NO_RATES
     return {
         "Count": value,
-        "MeanRate": rates.mean(int(value), now_s),
+        "MeanRate": mean,
         "OneMinuteRate": rates.one_minute,
         "FiveMinuteRate": rates.five_minutes,
         "FifteenMinuteRate": rates.fifteen_minutes,

@@ -68,5 +68,8 @@ UNCLEANABLE_PARTITIONS: Final = CLEANER_MANAGER.gauge(
     "Above 0: the log says why; the log grows without limit.",
     tags=("logDirectory",),
 )
+UNCLEANABLE_BYTES: Final = CLEANER_MANAGER.gauge(
+    "uncleanable-bytes", "bytes", "Size of these partitions.", "Above 0.", tags=("logDirectory",)
+)
 
 FAMILIES: Final = (*LOG, *MANAGER, *DISK, *FLUSHES, *CLEANER, *CLEANER_MANAGER)

@@ -26,7 +26,8 @@ from tests.support.running_broker import ask, running_broker
 
 OF_MBEANS = {
     *("TopicsReader", "RequestsReader", "NetworkReader", "PartitionsReader", "ReplicationReader", "LogsReader"),
-    *("ControllerReader", "LeadershipReader", "GroupsReader", "ServerReader", "PurgatoryReader"),
+    *("ControllerReader", "LeadershipReader", "GroupsReader", "StateReader", "ServerReader"),
+    "PurgatoryReader",
 }
 
 
@@ -76,7 +77,7 @@ async def test_a_reader_reads_what_it_says_and_each_family_has_one_reader(tmp_pa
     [
         (["kafka.server:type=ReplicaManager,name=PartitionCount"], {"ReplicationReader"}),
         (["kafka.server:type=ReplicaManager,name=LeaderCount"], {"PartitionsReader"}),
-        (["kafka.server:type=KafkaServer,name=BrokerState"], {"ServerReader"}),
+        (["kafka.server:type=KafkaServer,name=BrokerState"], {"StateReader"}),
         (["kafka.server:type=BrokerTopicMetrics,name=MessagesInPerSec,topic=t"], {"TopicsReader"}),
         (["kafka.server:type=BrokerTopicMetrics,name=MessagesInPerSec,partition=0"], set()),
         (["kafka.log:type=Log,name=Size,topic=t,partition=0"], {"PartitionsReader"}),

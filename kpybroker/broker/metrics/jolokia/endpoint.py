@@ -33,6 +33,8 @@ SLICE: Final = 500
 PIECES: Final = 2000
 """Of JSON, in one write."""
 EVERY: Final = "*:*"
+ATTRIBUTE_TEXT: Final = "Attribute exposed for management"
+MBEAN_TEXT: Final = "Information on the management interface of the MBean"
 NO_INSTANCE: Final = "javax.management.InstanceNotFoundException"
 NO_ATTRIBUTE: Final = "javax.management.AttributeNotFoundException"
 
@@ -70,6 +72,11 @@ class Jolokia:
         if isinstance(asked, RequestError):
             return _failed(asked, now)
         try:
+            if asked.mbean:
+                parse_name(asked.mbean)
+        except RequestError as error:
+            return _failed(error, now)
+        try:
             value = await self._value(asked, readings)
         except RequestError as error:
             return {"request": _echo(asked)} | _failed(error, now)
@@ -78,15 +85,16 @@ class Jolokia:
     async def _value(self, asked: JolokiaRequest, readings: Sequence[Reading]) -> Any:
         if asked.type == "version":
             info = {"product": "kpybroker", "version": __version__}
-            return {"agent": __version__, "protocol": PROTOCOL, "info": info}
+            return {"agent": __version__, "protocol": PROTOCOL, "config": {}, "info": info}
         if asked.type == "list":
-            return _inner(await self._listed(readings, canonical=asked.canonical), asked.path)
+            return _part_of_list(await self._listed(readings, canonical=asked.canonical), asked)
         pattern = parse_name(asked.mbean)
         found = await self._matching(asked.mbean, readings, canonical=asked.canonical)
         if asked.type == "search":
             return list(found)
         if not found:
-            detail = f"No MBean with pattern {asked.mbean} found" if pattern.is_pattern else asked.mbean
+            what = f"No MBean with pattern {asked.mbean} found for reading attributes"
+            detail = what if pattern.is_pattern else asked.mbean
             raise RequestError(NO_INSTANCE, detail, 404)
         if pattern.is_pattern:
             return _inner(await _chosen_of_all(asked, found), asked.path)
@@ -107,8 +115,11 @@ class Jolokia:
         listed: dict[str, Any] = {}
         for index, (name, values) in enumerate((await self._matching(EVERY, readings, canonical=canonical)).items()):
             domain, _, properties = name.partition(":")
-            described = {key: {"rw": False, "type": _java_type(value), "desc": ""} for key, value in values.items()}
-            listed.setdefault(domain, {})[properties] = {"attr": described, "desc": ""}
+            described = {
+                key: {"rw": False, "type": _java_type(key, value), "desc": ATTRIBUTE_TEXT}
+                for key, value in values.items()
+            }
+            listed.setdefault(domain, {})[properties] = {"attr": described, "desc": MBEAN_TEXT}
             if index % SLICE == SLICE - 1:
                 await trio.lowlevel.checkpoint()
         return listed
@@ -147,13 +158,35 @@ async def _chosen_of_all(asked: JolokiaRequest, found: dict[str, Attributes]) ->
         if index % SLICE == SLICE - 1:
             await trio.lowlevel.checkpoint()
     if not chosen:
-        raise RequestError(ILLEGAL, f"No matching attributes {', '.join(names)} found on MBeans {asked.mbean}", 400)
+        raise RequestError(ILLEGAL, f"No matching attributes [{', '.join(names)}] found on MBeans [{asked.mbean}]", 400)
     return chosen
+
+
+def _part_of_list(listed: dict[str, Any], asked: JolokiaRequest) -> Any:
+    """What is at the path: of a domain, an MBean with its properties in any order, and so on."""
+    domain, properties, *rest = (*asked.path, "", "")[: max(len(asked.path), 2)]
+    if not domain:
+        return listed
+    if not properties:
+        return listed.get(domain, {})
+    name = parse_name(f"{domain}:{properties}")
+    value = listed.get(domain, {}).get(name.text(canonical=asked.canonical).partition(":")[2])
+    if value is None:
+        raise RequestError(ILLEGAL, f"No MBean '{domain}:{properties}' found", 400)
+    for depth, part in enumerate(rest):
+        if not isinstance(value, dict) or part not in value:
+            raise RequestError(
+                ILLEGAL, "Path given but extracted value is empty" if depth else f"Illegal path element {part}", 400
+            )
+        value = value[part]
+    return value
 
 
 def _inner(value: Any, path: tuple[str, ...]) -> Any:
     for part in path:
-        if not isinstance(value, dict) or part not in value:
+        if not isinstance(value, dict):
+            return None
+        if part not in value:
             raise RequestError(ILLEGAL, f"there is no {part!r} on the path {'/'.join(path)}", 400)
         value = value[part]
     return value
@@ -162,12 +195,11 @@ def _inner(value: Any, path: tuple[str, ...]) -> Any:
 def _echo(asked: JolokiaRequest) -> dict[str, Any]:
     echo: dict[str, Any] = {"type": asked.type}
     if asked.mbean:
-        try:
-            echo["mbean"] = parse_name(asked.mbean).text(canonical=asked.canonical)
-        except RequestError:
-            echo["mbean"] = asked.mbean
+        echo["mbean"] = parse_name(asked.mbean).text(canonical=True)
     if asked.attribute:
-        echo["attribute"] = asked.attribute
+        echo["attribute"] = (
+            asked.attribute if isinstance(asked.attribute, str) or len(asked.attribute) > 1 else asked.attribute[0]
+        )
     if asked.path:
         echo["path"] = "/".join(part.replace("!", "!!").replace("/", "!/") for part in asked.path)
     return echo
@@ -178,7 +210,9 @@ def _failed(error: RequestError, now: int) -> dict[str, Any]:
     return {"error_type": error.error_type, "error": text, "status": error.status, "timestamp": now}
 
 
-def _java_type(value: float) -> str:
+def _java_type(attribute: str, value: float) -> str:
+    if attribute == "Value":
+        return "java.lang.Object"
     return "long" if isinstance(value, int) else "double"
 
 

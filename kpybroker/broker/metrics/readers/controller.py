@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from kpybroker.broker.loop.yielding import YieldBudget
+from kpybroker.core.controller.model import ReplicaState
 from kpybroker.metrics.reading import Reading, single
 from kpybroker.metrics.tables import controller as c
 from kpybroker.metrics.tables import replication as r
@@ -32,11 +33,17 @@ class ControllerReader:
         active = controller.is_active
         unclean = controller.unclean_elections
         brokers = offline = topics = deleting = reassigning = 0
+        replicas_to_delete = topics_ineligible = replicas_ineligible = 0
         if active:
             context = controller.machine.parts.context
             brokers, offline = len(context.live_brokers), context.offline_partition_count
             topics, deleting = len(context.all_topics), len(context.topics_to_be_deleted)
             reassigning = len(context.partitions_being_reassigned)
+            topics_ineligible = len(context.topics_ineligible_for_deletion)
+            for topic in context.topics_to_be_deleted:
+                replicas_to_delete += len(context.replicas_for_topic(topic))
+                replicas_ineligible += len(context.replicas_in_state(topic, ReplicaState.DELETION_INELIGIBLE))
+        queues = controller.requests_queued
         return [
             single(
                 (c.ACTIVE, int(active)),
@@ -44,10 +51,14 @@ class ControllerReader:
                 (c.OFFLINE_PARTITIONS, offline),
                 (c.TOPICS, topics),
                 (c.TOPICS_TO_DELETE, deleting),
+                (c.REPLICAS_TO_DELETE, replicas_to_delete),
+                (c.TOPICS_INELIGIBLE, topics_ineligible),
+                (c.REPLICAS_INELIGIBLE, replicas_ineligible),
             ),
             single((c.UNCLEAN_ELECTIONS, unclean), *stats.times.items()),
             single((c.EVENT_QUEUE, controller.queued), (c.EVENT_QUEUE_TIME, stats.queue_time)),
-            single((c.CHANNEL_QUEUE, controller.requests_queued)),
+            single((c.CHANNEL_QUEUE, sum(queues.values()))),
+            Reading([(str(broker_id),) for broker_id in queues], [(c.BROKER_QUEUE, list(queues.values()))]),
             single((r.REASSIGNING, reassigning)),
         ]
 

@@ -31,8 +31,10 @@ class LogsReader:
         offline = [int(not logs.dirs.is_live(directory)) for directory in directories]
         rows = [(directory,) for directory in directories]
         uncleanable: Counter[str] = Counter()
-        if cleaner is not None:
-            uncleanable.update(log.log_dir for log in cleaner.uncleanable)
+        uncleanable_bytes: Counter[str] = Counter()
+        for log in () if cleaner is None else cleaner.uncleanable:
+            uncleanable[log.log_dir] += 1
+            uncleanable_bytes[log.log_dir] += log.size
         stats = None if cleaner is None else cleaner.stats
         since_ms = 0 if stats is None else (self._broker.clock.monotonic() - stats.looked_at) * 1000
         return [
@@ -48,7 +50,13 @@ class LogsReader:
                 (g.MAX_DIRTY, 0 if stats is None else stats.max_dirty_percent),
                 (g.SINCE_LAST_RUN, int(since_ms)),
             ),
-            Reading(rows, [(g.UNCLEANABLE_PARTITIONS, [uncleanable[directory] for directory in directories])]),
+            Reading(
+                rows,
+                [
+                    (g.UNCLEANABLE_PARTITIONS, [uncleanable[directory] for directory in directories]),
+                    (g.UNCLEANABLE_BYTES, [uncleanable_bytes[directory] for directory in directories]),
+                ],
+            ),
         ]
 
     def _volumes(self, directories: Sequence[str]) -> list[tuple[Family, list[Value]]]:

@@ -15,16 +15,28 @@ from kpybroker.system import disk_bytes
 if TYPE_CHECKING:
     from kpybroker.broker.metrics.measured import Measured
 
-RUNNING: Final = 3
-PENDING_CONTROLLED_SHUTDOWN: Final = 6
-"""Kafka's `BrokerState`."""
 NO_LATENCY: Final = Histogram()
 
 
-class ServerReader:
-    """`kafka.server:type=KafkaServer`, `SessionExpireListener`, `ZooKeeperClientMetrics`, `FetchSessionCache`."""
+class StateReader:
+    """`kafka.server:type=KafkaServer`, which needs no other part of the broker: also while it starts."""
 
-    families: Final = (*s.BROKER, *s.SESSION, *s.TREE, *s.SESSIONS)
+    families: Final = tuple(s.BROKER)
+
+    def __init__(self, broker: Measured) -> None:
+        self._broker = broker
+
+    async def read(self, budget: YieldBudget) -> Sequence[Reading]:
+        """Values now."""
+        read, written = disk_bytes()
+        state = int(self._broker.state)
+        return [single((s.BROKER_STATE, state), (s.DISK_READ, read), (s.DISK_WRITTEN, written))]
+
+
+class ServerReader:
+    """`kafka.server:type=SessionExpireListener`, `ZooKeeperClientMetrics`, `FetchSessionCache`."""
+
+    families: Final = (*s.SESSION, *s.TREE, *s.SESSIONS)
 
     def __init__(self, broker: Measured) -> None:
         self._broker = broker
@@ -38,11 +50,8 @@ class ServerReader:
     async def read(self, budget: YieldBudget) -> Sequence[Reading]:
         """Values now."""
         broker, sessions = self._broker, self._sessions
-        read, written = disk_bytes()
         cache = broker.fetch_service.sessions
-        state = PENDING_CONTROLLED_SHUTDOWN if broker.is_stopping else RUNNING
         return [
-            single((s.BROKER_STATE, state), (s.DISK_READ, read), (s.DISK_WRITTEN, written)),
             single(
                 (s.EXPIRES, sessions[SessionState.EXPIRED]),
                 (s.DISCONNECTS, sessions[SessionState.DISCONNECTED]),

@@ -43,6 +43,7 @@ class TopicsReader:
         for family, value in zip((*OF_FREQUENT, *OF_RARE), _values(total), strict=True):
             columns[family].insert(0, value)
         rest: list[Value] = [None] * (len(rows) - 1)
+        columns[t.INVALID_CRC][1:] = rest  # as in Kafka, whose validator does not know the topic
         only_broker = [
             (t.REPLICATION_BYTES_IN, [traffic.replication_bytes_in, *rest]),
             (t.REPLICATION_BYTES_OUT, [traffic.replication_bytes_out, *rest]),
