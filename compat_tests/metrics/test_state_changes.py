@@ -6,8 +6,6 @@ often a line is written, and in which order, depends on when the brokers notice 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from compat_tests.conftest import Launcher
@@ -43,7 +41,7 @@ def lines_of(cluster: Cluster) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def found(launcher: Launcher) -> Iterator[dict[str, set[str]]]:
+def found(launcher: Launcher) -> dict[str, set[str]]:
     lines = {}
     for kind in KINDS:
         cluster = Cluster(launcher.directory / f"changes-{kind}", launcher.zookeeper(f"changes-{kind}"), (kind, kind))
@@ -51,7 +49,7 @@ def found(launcher: Launcher) -> Iterator[dict[str, set[str]]]:
             lines[kind] = lines_of(cluster)
         finally:
             cluster.close()
-    yield lines
+    return lines
 
 
 @pytest.mark.wide
