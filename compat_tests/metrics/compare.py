@@ -61,7 +61,7 @@ def _is_idle(kafka: Snapshot, name: str) -> bool:
     if is_listed(name, ELSEWHERE):
         return True
     if of_requests and TIMES.search(name) is None:
-        return growth(kafka, name) == 0
+        return bool(growth(kafka, name) == 0)
     return (of_requests or is_listed(name, absent.COUNTS)) and kafka.after[name].get("Count") == 0
 
 

@@ -132,6 +132,16 @@ async def test_the_volume_of_a_log_directory_is_there_while_the_directory_works(
         assert 0 <= value(found, "kpybroker_log_directory_usable_bytes", **labels) <= usage.total
 
 
+async def test_fetches_count_once_more_by_who_fetches(tmp_path: Path) -> None:
+    async with running_broker(tmp_path, topics=["t"], kpybroker_metrics_port=PORT) as broker:
+        await ask(broker, fetch("t"), 12)
+        await ask(broker, fetch("t"), 12)
+        await ask(broker, fetch("t", replica_id=1), 12)
+        found = await scrape(broker)
+        for name, count in (("Fetch", 3), ("FetchConsumer", 2), ("FetchFollower", 1)):
+            assert value(found, "kafka_network_requestmetrics_requests_total", request=name, version="12") == count
+
+
 @pytest.mark.parametrize("spelling", Spelling)
 async def test_every_spelling_can_be_asked_for_and_configured(tmp_path: Path, spelling: Spelling) -> None:
     async with running_broker(
