@@ -87,7 +87,7 @@ def reason(error: BaseException) -> str:
             cause = cause.exceptions[0]
         if isinstance(cause, ssl.SSLError):
             return str(cause)
-        if isinstance(cause, OSError) and cause.errno in errno.errorcode:
+        if isinstance(cause, OSError) and cause.errno is not None and cause.errno in errno.errorcode:
             return os.strerror(cause.errno)
         cause = cause.__cause__ or cause.__context__
     return getattr(error, "strerror", None) or str(error) or type(error).__name__

@@ -13,10 +13,10 @@ from kpybroker.config.broker import BrokerConfig
 from tests.support.running_broker import running_broker
 
 
-async def refused_at_start(directory: Path, **keys: str) -> StartupError:
-    """Why a broker with these keys does not start."""
+async def refused_at_start(directory: Path, endpoint: str) -> StartupError:
+    """Why a broker with this endpoint does not start."""
     with pytest.raises((StartupError, ExceptionGroup)) as caught:
-        async with running_broker(directory, **keys):
+        async with running_broker(directory, kpybroker_otlp_endpoint=endpoint):
             raise AssertionError("it started")
     error: BaseException = caught.value
     while isinstance(error, ExceptionGroup):
@@ -29,7 +29,7 @@ async def refused_at_start(directory: Path, **keys: str) -> StartupError:
 
 async def test_without_the_extra_the_start_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(configured, "OTLP_PACKAGES", ("httpx", "opentelemetry.nothing", "nothing.at.all"))
-    error = await refused_at_start(tmp_path, kpybroker_otlp_endpoint="http://localhost:4318")
+    error = await refused_at_start(tmp_path, "http://localhost:4318")
     assert error.cause == (
         "kpybroker.otlp.endpoint needs packages that are not installed: opentelemetry.nothing, nothing.at.all"
     )
@@ -63,7 +63,7 @@ def test_the_path_of_metrics_is_appended(endpoint: str, url: str) -> None:
     ],
 )
 async def test_an_endpoint_that_is_no_address_ends_the_start(tmp_path: Path, endpoint: str) -> None:
-    error = await refused_at_start(tmp_path, kpybroker_otlp_endpoint=endpoint)
+    error = await refused_at_start(tmp_path, endpoint)
     assert error.cause == "kpybroker.otlp.endpoint is not the address of a server"
 
 
@@ -96,6 +96,5 @@ def test_a_header_that_cannot_be_read_is_named_by_its_place_and_not_shown(bad: s
 
 
 async def test_graphite_needs_its_class_and_its_switch(tmp_path: Path) -> None:
-    switch = {"kafka_graphite_metrics_reporter_enabled": "true"}
-    async with running_broker(tmp_path, **switch) as broker:
+    async with running_broker(tmp_path, kafka_graphite_metrics_reporter_enabled="true") as broker:
         assert broker.metrics is None

@@ -145,17 +145,21 @@ async def test_a_large_reading_is_sent_in_pieces_and_others_run_in_between() -> 
 
 async def test_a_broker_with_kafkas_settings_reports_what_it_counted(tmp_path: Path) -> None:
     listener, port = await listening()
-    keys = {
-        "kafka_metrics_reporters": "com.criteo.kafka.KafkaGraphiteMetricsReporter",
-        "kafka_metrics_polling_interval_secs": "1",
-        "kafka_graphite_metrics_reporter_enabled": "true",
-        "kafka_graphite_metrics_host": "127.0.0.1",
-        "kafka_graphite_metrics_port": str(port),
-        "kafka_graphite_metrics_group": "test.broker1",
-        "kafka_graphite_metrics_exclude_regex": "kafka.log.*",
-        "kafka_graphite_dimension_enabled_median": "false",
-    }
-    async with listener, running_broker(tmp_path, topics=["t"], **keys) as broker:
+    async with (
+        listener,
+        running_broker(
+            tmp_path,
+            topics=["t"],
+            kafka_metrics_reporters="com.criteo.kafka.KafkaGraphiteMetricsReporter",
+            kafka_metrics_polling_interval_secs="1",
+            kafka_graphite_metrics_reporter_enabled="true",
+            kafka_graphite_metrics_host="127.0.0.1",
+            kafka_graphite_metrics_port=str(port),
+            kafka_graphite_metrics_group="test.broker1",
+            kafka_graphite_metrics_exclude_regex="kafka.log.*",
+            kafka_graphite_dimension_enabled_median="false",
+        ) as broker,
+    ):
         assert broker.metrics is not None
         assert broker.metrics.url is None
         await ask(broker, produce("t", batch(b"one", b"two")), 9)

@@ -49,7 +49,7 @@ class Receiver:
         while True:
             event = http.next_event()
             if event is h11.NEED_DATA:
-                http.receive_data(await stream.receive_some(65536))
+                http.receive_data(bytes(await stream.receive_some(65536)))
             elif isinstance(event, h11.Request):
                 request, body = event, b""
             elif isinstance(event, h11.Data):
@@ -194,16 +194,19 @@ async def test_the_headers_are_never_logged(caplog: pytest.LogCaptureFixture) ->
 
 
 async def test_a_broker_reports_what_it_counted(tmp_path: Path) -> None:
-    async with receiver() as there:
-        keys = {
-            "kpybroker_otlp_endpoint": there.url.removesuffix("/v1/metrics"),
-            "kpybroker_otlp_interval_ms": "1000",
-            "kpybroker_otlp_headers": "Authorization=Bearer%20s3cret",
-        }
-        async with running_broker(tmp_path, topics=["t"], **keys) as broker:
-            await ask(broker, produce("t", batch(b"one", b"two")), 9)
-            await there.arrived.wait()
-            resource = f"{broker.cluster_id}/0"
+    async with (
+        receiver() as there,
+        running_broker(
+            tmp_path,
+            topics=["t"],
+            kpybroker_otlp_endpoint=there.url.removesuffix("/v1/metrics"),
+            kpybroker_otlp_interval_ms="1000",
+            kpybroker_otlp_headers="Authorization=Bearer%20s3cret",
+        ) as broker,
+    ):
+        await ask(broker, produce("t", batch(b"one", b"two")), 9)
+        await there.arrived.wait()
+        resource = f"{broker.cluster_id}/0"
     request, body = there.requests[0]
     assert dict(request.headers)[b"authorization"] == SECRET.encode()
     (of_resource,) = ExportMetricsServiceRequest.FromString(body).resource_metrics
