@@ -74,10 +74,11 @@ def lines(
         for family, values in reading.columns:
             if family.fixed or family.attribute:
                 continue
-            if family.tags not in scopes:
-                scopes[family.tags] = [_scope(family.tags, row) for row in reading.rows]
+            heads = scopes.setdefault(family.tags, [])
+            while len(heads) < len(reading.rows):
+                some = slice(len(heads), len(heads) + SLICE_ROWS)
+                heads += [_scope(family.tags, row) for row in reading.rows[some]]
                 yield ""
-            heads = scopes[family.tags]
             for start in range(0, len(values), SLICE_ROWS):
                 yield "".join(
                     _of_mbean(family, heads[index], values[index], layout, rates.get((family, row)), now_s, epoch_s)

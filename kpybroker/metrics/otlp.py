@@ -48,10 +48,11 @@ class Exported:
             attributes: dict[tuple[str, ...], list[list[KeyValue]]] = {}
             for family, values in reading.columns:
                 spelled = spell(family, self._spelling)
-                if spelled.labels not in attributes:
-                    attributes[spelled.labels] = [_attributes(spelled.labels, row) for row in reading.rows]
+                of_rows = attributes.setdefault(spelled.labels, [])
+                while len(of_rows) < len(reading.rows):
+                    some = slice(len(of_rows), len(of_rows) + SLICE_ROWS)
+                    of_rows += [_attributes(spelled.labels, row) for row in reading.rows[some]]
                     yield None
-                of_rows = attributes[spelled.labels]
                 for start in range(0, len(values), SLICE_ROWS):
                     some = slice(start, start + SLICE_ROWS)
                     self._add(family, spelled, of_rows[some], values[some])

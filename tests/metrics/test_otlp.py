@@ -8,7 +8,7 @@ from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 from opentelemetry.proto.metrics.v1.metrics_pb2 import AggregationTemporality, Metric
 
 from kpybroker.metrics.histogram import Histogram
-from kpybroker.metrics.otlp import POINTS_MAX, Exported
+from kpybroker.metrics.otlp import POINTS_MAX, SLICE_ROWS, Exported
 from kpybroker.metrics.reading import Reading, Share, single
 from kpybroker.metrics.spelling import Spelling
 from kpybroker.metrics.tables import log, network, replication, requests, topics
@@ -92,3 +92,9 @@ def test_a_large_reading_is_several_requests_and_loses_nothing() -> None:
 def test_nothing_is_no_request() -> None:
     assert exported([]) == []
     assert exported([Reading([], [(log.SIZE, [])])]) == []
+
+
+def test_labels_and_points_are_made_in_slices() -> None:
+    rows = [(f"t{index}", "0") for index in range(SLICE_ROWS * 3 + 1)]
+    made = Exported({}, Spelling.JMX_EXPORTER, START_NS, NOW_NS)
+    assert len(list(made.requests([Reading(rows, [(log.SIZE, range(len(rows)))])]))) == 4 + 4 + 1
