@@ -15,7 +15,10 @@ import pytest
 SHARED = "the session's broker"
 APART = {
     f"compat_tests/test_{name}.py"
-    for name in ("compaction", "compaction_files", "delivery", "log_rules", "open_transactions", "portable", "restart")
+    for name in (
+        *("cli_metrics", "compaction", "compaction_files", "delivery", "log_rules"),
+        *("open_transactions", "portable", "restart"),
+    )
 }
 """Beside files that use the session's broker, those that start brokers of their own."""
 STARTS_PROCESSES = (

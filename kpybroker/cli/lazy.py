@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import click
 
-CLIENT_COMMANDS = ("topic", "group", "config", "cluster", "transaction", "acl", "user", "doctor", "completion")
+CLIENT_COMMANDS = (
+    *("topic", "group", "config", "cluster", "transaction", "acl", "user"),
+    *("metrics", "doctor", "completion"),
+)
 LAZY_COMMANDS = (*CLIENT_COMMANDS, "console")
 
 
@@ -51,6 +54,10 @@ def _lazy_command(name: str) -> click.Command | None:
             from kpybroker.client.commands.user import user
 
             return user
+        case "metrics":
+            from kpybroker.client.commands.metrics import metrics
+
+            return metrics
         case "doctor":
             from kpybroker.client.commands.doctor import doctor
 

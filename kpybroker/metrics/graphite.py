@@ -58,6 +58,11 @@ class Layout:
     suffixes: frozenset[str] = frozenset(DIMENSIONS.values())
 
 
+def is_sent(family: Family) -> bool:
+    """Whether this is an MBean of Yammer's."""
+    return not family.fixed and not family.attribute
+
+
 def lines(
     readings: Iterable[Reading],
     layout: Layout,
@@ -72,7 +77,7 @@ def lines(
     for reading in readings:
         scopes: dict[tuple[str, ...], list[str]] = {}
         for family, values in reading.columns:
-            if family.fixed or family.attribute:
+            if not is_sent(family):
                 continue
             heads = scopes.setdefault(family.tags, [])
             while len(heads) < len(reading.rows):

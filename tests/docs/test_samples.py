@@ -279,3 +279,14 @@ def test_mbeans_are_read_over_http(tmp_path: Path) -> None:
     assert '"attribute":"Value"},"value":' in out.replace(" ", "")
     assert '"kafka.server:name=MessagesInPerSec,type=BrokerTopicMetrics":{"Count":' in out.replace(" ", "")
     assert out.count('"status":200') == 4
+
+
+def test_mbeans_are_watched(tmp_path: Path) -> None:
+    port = free_port()
+    with dev_broker(tmp_path / "data", "--override", f"kpybroker.metrics.port={port}") as broker:
+        run_sample("start/first_message.py", tmp_path, places(broker))
+        out = run_sample("metrics/watch.sh", tmp_path, {"localhost:9404": f"127.0.0.1:{port}"}).splitlines()
+    assert "kafka.log:type=Log,name=Size,topic=greetings,partition=0" in out
+    traffic, count = "BrokerTopicMetrics,name=MessagesInPerSec", "ReplicaManager,name=PartitionCount"
+    assert out[-2] == f'"time","kafka.server:type={traffic}:Count","kafka.server:type={count}:Value"'
+    assert re.fullmatch(r"\d{13},\d+,\d+", out[-1])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from kpybroker.broker.loop.host import Host
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kpybroker.broker.requests.connection import BoundListener
     from kpybroker.broker.requests.dispatch import Dispatcher
     from kpybroker.broker.requests.server import Server
+    from kpybroker.metrics.mbeans import Family
     from kpybroker.metrics.reading import Reading
 
 
@@ -50,6 +51,10 @@ class Measured(Host, Protocol):
 
 class Reader(Protocol):
     """Some of the families."""
+
+    @property
+    def families(self) -> Collection[Family]:
+        """All that it may read: a reader none of whose families is asked for is not run."""
 
     async def read(self, budget: YieldBudget) -> Sequence[Reading]:
         """Their values now. Work over many elements is counted in `budget`."""

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import trio
 
 from kpybroker.broker.metrics.readers.cluster import ClusterReader
-from kpybroker.broker.metrics.readers.controller import ControllerReader
-from kpybroker.broker.metrics.readers.groups import GroupsReader
+from kpybroker.broker.metrics.readers.controller import ControllerReader, LeadershipReader
+from kpybroker.broker.metrics.readers.groups import GroupsReader, LagsReader
 from kpybroker.broker.metrics.readers.logs import LogsReader
 from kpybroker.broker.metrics.readers.network import NetworkReader
-from kpybroker.broker.metrics.readers.partitions import PartitionsReader
+from kpybroker.broker.metrics.readers.partitions import PartitionsReader, ReplicationReader
 from kpybroker.broker.metrics.readers.process import ProcessReader
 from kpybroker.broker.metrics.readers.requests import RequestsReader
-from kpybroker.broker.metrics.readers.server_state import ServerReader
+from kpybroker.broker.metrics.readers.server_state import PurgatoryReader, ServerReader
 from kpybroker.broker.metrics.readers.topics import TopicsReader
 from kpybroker.broker.metrics.reporters.configured import reporters
 from kpybroker.broker.metrics.reporters.periodic import Periodic
@@ -42,15 +42,17 @@ class Metrics:
         )
         topics = TopicsReader(broker.replicas.traffic)
         requests = RequestsReader(broker.dispatcher, times)
+        replication = ReplicationReader(broker.replicas)
         state = ServerReader(broker)
         self.readers: tuple[Reader, ...] = (
-            *(topics, requests, network, PartitionsReader(broker), LogsReader(broker)),
-            *(ControllerReader(broker.controller), GroupsReader(broker), state, ClusterReader(broker)),
+            *(topics, requests, network, PartitionsReader(broker), replication, LogsReader(broker)),
+            *(ControllerReader(broker.controller), LeadershipReader(broker.controller)),
+            *(GroupsReader(broker), LagsReader(broker), state, PurgatoryReader(broker), ClusterReader(broker)),
             ProcessReader(),
         )
         self.ticker = Ticker(
             broker.clock,
-            (topics, requests, network, state),
+            (topics, requests, network, replication, state),
             (network.tick, lambda: times.tick(broker.dispatcher.routes)),
             (times.rotate,),
         )

@@ -45,17 +45,25 @@ def attributes(family: Family, value: Value, rates: Rates | None, now_s: float) 
     }
 
 
+def may_match(matcher: Matcher, family: Family) -> bool:
+    """Whether an MBean of the family can match, whatever the values of its tags are."""
+    return not family.fixed and matcher.may_match(family.domain, _keys(family), family.tags)
+
+
+def _keys(family: Family) -> dict[str, str]:
+    """The properties that all MBeans of a family have."""
+    return {"type": family.type} | ({"name": family.name} if family.name else {})
+
+
 def mbeans(
     readings: Iterable[Reading], matcher: Matcher, rates: RatesOf, now_s: float
 ) -> Iterator[tuple[ObjectName, Attributes] | None]:
     """Those that match. None after each slice of work. MBeans without a `name` come once for each attribute."""
     for reading in readings:
         for family, values in reading.columns:
-            if family.fixed:
+            if not may_match(matcher, family):
                 continue
-            keys = {"type": family.type} | ({"name": family.name} if family.name else {})
-            if not matcher.may_match(family.domain, keys, family.tags):
-                continue
+            keys = _keys(family)
             for index, (row, value) in enumerate(zip(reading.rows, values, strict=True)):
                 if index % SLICE_ROWS == SLICE_ROWS - 1:
                     yield None

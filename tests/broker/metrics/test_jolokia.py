@@ -60,6 +60,8 @@ async def test_mbeans_are_read(tmp_path: Path) -> None:
         rates = (await asked(broker, f"/read/{MESSAGES_IN}"))["value"]
         assert rates.keys() == {"Count", *RATES}
         assert rates["OneMinuteRate"] == 2 / 5
+        shrinks = await asked(broker, "/read/kafka.server:type=ReplicaManager,name=IsrShrinksPerSec")
+        assert shrinks["value"].keys() == {"Count", *RATES}
 
         every = await asked(broker, "/read/kafka.server:type=BrokerTopicMetrics,name=MessagesInPerSec,*/Count")
         assert every["value"] == {

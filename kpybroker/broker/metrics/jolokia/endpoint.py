@@ -1,25 +1,30 @@
 """Requests of Jolokia's protocol 7.2, answered from one reading of the broker each. HTTP's status is 200 for all.
 
+Only those readers run that have an MBean which a pattern of the request can match.
+
 Matching and writing are done in slices, so that requests of clients pass in between.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
 from kpybroker import __version__
 from kpybroker.http.messages import HttpError, Request, Response
-from kpybroker.metrics.jolokia.attributes import Attributes, RatesOf, mbeans
-from kpybroker.metrics.jolokia.names import Matcher, parse_name
+from kpybroker.metrics.jolokia.attributes import Attributes, RatesOf, may_match, mbeans
+from kpybroker.metrics.jolokia.names import Matcher, ObjectName, parse_name
 from kpybroker.metrics.jolokia.requests import ILLEGAL, JolokiaRequest, RequestError, from_get, from_post
 
 if TYPE_CHECKING:
     from kpybroker.broker.loop.clock import Clock
+    from kpybroker.metrics.mbeans import Family
     from kpybroker.metrics.reading import Reading
+
+Read = Callable[[Callable[["Family"], bool]], Awaitable[Sequence["Reading"]]]
 
 PATH: Final = "/jolokia"
 PROTOCOL: Final = "7.2"
@@ -27,16 +32,15 @@ SLICE: Final = 500
 """MBeans between two checkpoints."""
 PIECES: Final = 2000
 """Of JSON, in one write."""
+EVERY: Final = "*:*"
 NO_INSTANCE: Final = "javax.management.InstanceNotFoundException"
 NO_ATTRIBUTE: Final = "javax.management.AttributeNotFoundException"
 
 
 class Jolokia:
-    """`read` reads the broker, `rates` are those of the ticker now."""
+    """`read` reads the families of the broker for which its argument is true. `rates` are those of the ticker now."""
 
-    def __init__(
-        self, read: Callable[[], Awaitable[Sequence[Reading]]], rates: Callable[[], RatesOf], clock: Clock
-    ) -> None:
+    def __init__(self, read: Read, rates: Callable[[], RatesOf], clock: Clock) -> None:
         self._read = read
         self._rates = rates
         self._clock = clock
@@ -56,7 +60,8 @@ class Jolokia:
                 asked = [from_get(request.path.removeprefix(PATH), request.query)]
         except RequestError as error:
             asked = [error]
-        readings = await self._read() if any(_needs_values(one) for one in asked) else []
+        matchers = [Matcher(pattern) for pattern in _patterns(asked)]
+        readings = await self._read(lambda family: any(may_match(matcher, family) for matcher in matchers))
         found = [await self._result(one, readings) for one in asked]
         return Response(200, stream=_stream(found if in_array else found[0]))
 
@@ -100,7 +105,7 @@ class Jolokia:
 
     async def _listed(self, readings: Sequence[Reading], *, canonical: bool) -> dict[str, Any]:
         listed: dict[str, Any] = {}
-        for index, (name, values) in enumerate((await self._matching("*:*", readings, canonical=canonical)).items()):
+        for index, (name, values) in enumerate((await self._matching(EVERY, readings, canonical=canonical)).items()):
             domain, _, properties = name.partition(":")
             described = {key: {"rw": False, "type": _java_type(value), "desc": ""} for key, value in values.items()}
             listed.setdefault(domain, {})[properties] = {"attr": described, "desc": ""}
@@ -109,8 +114,14 @@ class Jolokia:
         return listed
 
 
-def _needs_values(asked: JolokiaRequest | RequestError) -> bool:
-    return isinstance(asked, JolokiaRequest) and asked.type != "version"
+def _patterns(asked: Iterable[JolokiaRequest | RequestError]) -> Iterator[ObjectName]:
+    """What has to be read for these requests."""
+    for one in asked:
+        if isinstance(one, JolokiaRequest) and one.type != "version":
+            try:
+                yield parse_name(EVERY if one.type == "list" else one.mbean)
+            except RequestError:
+                continue  # its own response says so
 
 
 def _chosen(asked: JolokiaRequest, values: Attributes) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.metrics.reading import Reading, single
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 class ClusterReader:
     """`kafka_brokers`, `kafka_broker_info`, `kafka_topic_partitions`."""
+
+    families: Final = (e.BROKERS, e.BROKER_INFO, e.TOPIC_PARTITIONS)
 
     def __init__(self, broker: Measured) -> None:
         self._broker = broker

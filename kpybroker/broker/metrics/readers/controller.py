@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.metrics.reading import Reading, single
@@ -15,7 +15,12 @@ if TYPE_CHECKING:
 
 
 class ControllerReader:
-    """`kafka.controller:type=KafkaController` and the like."""
+    """`kafka.controller:type=KafkaController` and the like, but for what needs a walk over all partitions."""
+
+    families: Final = (
+        *(c.ACTIVE, c.ACTIVE_BROKERS, c.OFFLINE_PARTITIONS, c.TOPICS, c.TOPICS_TO_DELETE),
+        *(*c.STATS, *c.EVENTS, *c.CHANNELS, r.REASSIGNING),
+    )
 
     def __init__(self, controller: ClusterController) -> None:
         self._controller = controller
@@ -26,25 +31,18 @@ class ControllerReader:
         stats = controller.stats
         active = controller.is_active
         unclean = controller.unclean_elections
-        brokers = offline = topics = partitions = deleting = reassigning = imbalance = 0
+        brokers = offline = topics = deleting = reassigning = 0
         if active:
             context = controller.machine.parts.context
             brokers, offline = len(context.live_brokers), context.offline_partition_count
             topics, deleting = len(context.all_topics), len(context.topics_to_be_deleted)
             reassigning = len(context.partitions_being_reassigned)
-            for partition, leadership in list(context.partition_leadership_info.items()):
-                await budget.spend(1)
-                partitions += 1
-                replicas = context.replicas(partition)
-                imbalance += bool(replicas) and leadership.leader_and_isr.leader != replicas[0]
         return [
             single(
                 (c.ACTIVE, int(active)),
                 (c.ACTIVE_BROKERS, brokers),
                 (c.OFFLINE_PARTITIONS, offline),
-                (c.IMBALANCE, imbalance),
                 (c.TOPICS, topics),
-                (c.PARTITIONS, partitions),
                 (c.TOPICS_TO_DELETE, deleting),
             ),
             single((c.UNCLEAN_ELECTIONS, unclean), *stats.times.items()),
@@ -52,3 +50,24 @@ class ControllerReader:
             single((c.CHANNEL_QUEUE, controller.requests_queued)),
             single((r.REASSIGNING, reassigning)),
         ]
+
+
+class LeadershipReader:
+    """The partitions of the cluster, and those whose leader is not the preferred one, in a walk over all of them."""
+
+    families: Final = (c.IMBALANCE, c.PARTITIONS)
+
+    def __init__(self, controller: ClusterController) -> None:
+        self._controller = controller
+
+    async def read(self, budget: YieldBudget) -> Sequence[Reading]:
+        """As the controller knows them."""
+        partitions = imbalance = 0
+        if self._controller.is_active:
+            context = self._controller.machine.parts.context
+            for partition, leadership in list(context.partition_leadership_info.items()):
+                await budget.spend(1)
+                partitions += 1
+                replicas = context.replicas(partition)
+                imbalance += bool(replicas) and leadership.leader_and_isr.leader != replicas[0]
+        return [single((c.IMBALANCE, imbalance), (c.PARTITIONS, partitions))]

@@ -41,7 +41,9 @@ STATES: Final = {
 
 
 class GroupsReader:
-    """`kafka.coordinator.group:type=GroupMetadataManager` and `kafka_consumergroup_*`."""
+    """`kafka.coordinator.group:type=GroupMetadataManager`, and the members of each group."""
+
+    families: Final = (*c.FAMILIES, e.MEMBERS)
 
     def __init__(self, broker: Measured) -> None:
         self._broker = broker
@@ -56,10 +58,20 @@ class GroupsReader:
         return [
             single((c.NUM_GROUPS, len(groups)), (c.NUM_OFFSETS, offsets), *counts),
             members,
-            *await self._lags(groups, budget),
         ]
 
-    async def _lags(self, groups: Sequence[Group], budget: YieldBudget) -> list[Reading]:
+
+class LagsReader:
+    """`kafka_consumergroup_*` of partitions and topics."""
+
+    families: Final = (e.GROUP_OFFSET, e.LAG, e.GROUP_OFFSET_SUM, e.LAG_SUM)
+
+    def __init__(self, broker: Measured) -> None:
+        self._broker = broker
+
+    async def read(self, budget: YieldBudget) -> Sequence[Reading]:
+        """The committed offsets of the groups that are loaded."""
+        groups = list(self._broker.coordinators.loaded_groups)
         ends = await self._ends_elsewhere(groups, budget)
         rows, committed, lags = [], [], []
         sums: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.metrics.reading import Reading, single
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 class LogsReader:
     """`kafka.log:type=LogManager`, `LogFlushStats`, `LogCleaner`, `LogCleanerManager`."""
+
+    families: Final = (*g.MANAGER, *g.FLUSHES, *g.CLEANER, *g.CLEANER_MANAGER)
 
     def __init__(self, broker: Measured) -> None:
         self._broker = broker

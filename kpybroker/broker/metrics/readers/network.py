@@ -24,6 +24,8 @@ class NetworkReader:
     `now_s` is the machine's time, in which the loop is busy or idle.
     """
 
+    families: Final = n.FAMILIES
+
     def __init__(
         self, server: Server, stall: LoopStallGauge, listeners: Callable[[], Sequence[str]], now_s: Callable[[], float]
     ) -> None:

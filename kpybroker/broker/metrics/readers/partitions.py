@@ -15,6 +15,7 @@ from kpybroker.metrics.tables import replication as r
 if TYPE_CHECKING:
     from kpybroker.broker.metrics.measured import Measured
     from kpybroker.broker.replication.partition import Partition
+    from kpybroker.broker.replication.replicas import Replicas
     from kpybroker.core.replication.replica import LeaderState
     from kpybroker.storage.log.log import Log
 
@@ -27,6 +28,10 @@ OF_PARTITION: Final = (
     *(r.P_REPLICAS, r.P_IN_SYNC, r.P_STABLE_LAG),
 )
 OF_LOG: Final = (g.SIZE, g.START_OFFSET, g.END_OFFSET, g.SEGMENTS)
+SUMS: Final = (
+    *(r.LEADER_COUNT, r.UNDER_REPLICATED, r.UNDER_MIN_ISR, r.AT_MIN_ISR),
+    *(r.OFFLINE_REPLICAS, r.PRODUCER_IDS),
+)
 OF_EXPORTER: Final = (
     *(e.CURRENT_OFFSET, e.OLDEST_OFFSET, e.LEADER, e.REPLICAS, e.IN_SYNC, e.PREFERRED, e.UNDER_REPLICATED),
 )
@@ -46,7 +51,10 @@ class _Columns:
 
 
 class PartitionsReader:
-    """`kafka.cluster:type=Partition`, `kafka.log:type=Log`, `kafka.server:type=ReplicaManager`, and the exporter's."""
+    """`kafka.cluster:type=Partition`, `kafka.log:type=Log`, the sums of `kafka.server:type=ReplicaManager`, and the
+    exporter's."""
+
+    families: Final = (*OF_PARTITION, *OF_LOG, *OF_EXPORTER, *SUMS, r.MAX_LAG)
 
     def __init__(self, broker: Measured) -> None:
         self._broker = broker
@@ -55,7 +63,6 @@ class PartitionsReader:
         """The partitions as they are when the walk reaches them."""
         of_partition, of_log, of_exporter = _Columns(OF_PARTITION), _Columns(OF_LOG), _Columns(OF_EXPORTER)
         leaders = under_replicated = under_min = at_min = offline = producers = 0
-        count = len(self._broker.replicas)
         for partition in self._broker.replicas:
             await budget.spend(PARTITION_COST)
             log, leader = partition.log, partition.leader
@@ -76,24 +83,33 @@ class PartitionsReader:
                     of_exporter.values.append(_exported(partition, log, state))
             of_partition.rows.append(tags)
             of_partition.values.append(state)
-        traffic, fetchers = self._broker.replicas.traffic, self._broker.replicas.fetchers
         return [
             of_partition.reading(),
             of_log.reading(),
             of_exporter.reading(),
+            single(*zip(SUMS, (leaders, under_replicated, under_min, at_min, offline, producers), strict=True)),
+            single((r.MAX_LAG, self._broker.replicas.fetchers.max_lag), tags=(REPLICA,)),
+        ]
+
+
+class ReplicationReader:
+    """What `kafka.server:type=ReplicaManager` has without a walk over partitions."""
+
+    families: Final = (r.PARTITION_COUNT, r.ISR_SHRINKS, r.ISR_EXPANDS, r.FAILED_ISR_UPDATES)
+
+    def __init__(self, replicas: Replicas) -> None:
+        self._replicas = replicas
+
+    async def read(self, budget: YieldBudget) -> Sequence[Reading]:
+        """Values now."""
+        traffic = self._replicas.traffic
+        return [
             single(
-                (r.PARTITION_COUNT, count),
-                (r.LEADER_COUNT, leaders),
-                (r.UNDER_REPLICATED, under_replicated),
-                (r.UNDER_MIN_ISR, under_min),
-                (r.AT_MIN_ISR, at_min),
-                (r.OFFLINE_REPLICAS, offline),
-                (r.PRODUCER_IDS, producers),
+                (r.PARTITION_COUNT, len(self._replicas)),
                 (r.ISR_SHRINKS, traffic.isr_shrinks),
                 (r.ISR_EXPANDS, traffic.isr_expands),
                 (r.FAILED_ISR_UPDATES, traffic.failed_isr_updates),
-            ),
-            single((r.MAX_LAG, fetchers.max_lag), tags=(REPLICA,)),
+            )
         ]
 
 

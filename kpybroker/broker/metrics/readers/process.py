@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.metrics.reading import Reading, single
@@ -12,6 +13,8 @@ from kpybroker.system import process_usage
 
 class ProcessReader:
     """What the system says of it: memory, processor time, files (`process_*`)."""
+
+    families: Final = p.FAMILIES
 
     async def read(self, budget: YieldBudget) -> Sequence[Reading]:
         """Values now."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import Final
 
 from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.broker.requests.dispatch import Dispatcher
@@ -16,6 +17,8 @@ from kpybroker.wire.errors import ErrorCode
 
 class RequestsReader:
     """`kafka.network:type=RequestMetrics`."""
+
+    families: Final = r.FAMILIES
 
     def __init__(self, dispatcher: Dispatcher, times: StageTimes) -> None:
         self._dispatcher = dispatcher

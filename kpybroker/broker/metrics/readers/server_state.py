@@ -22,7 +22,9 @@ NO_LATENCY: Final = Histogram()
 
 
 class ServerReader:
-    """`kafka.server:type=KafkaServer`, `SessionExpireListener`, `DelayedOperationPurgatory`, `FetchSessionCache`."""
+    """`kafka.server:type=KafkaServer`, `SessionExpireListener`, `ZooKeeperClientMetrics`, `FetchSessionCache`."""
+
+    families: Final = (*s.BROKER, *s.SESSION, *s.TREE, *s.SESSIONS)
 
     def __init__(self, broker: Measured) -> None:
         self._broker = broker
@@ -38,7 +40,6 @@ class ServerReader:
         broker, sessions = self._broker, self._sessions
         read, written = disk_bytes()
         cache = broker.fetch_service.sessions
-        rows, waiting = await self._waiting(budget)
         state = PENDING_CONTROLLED_SHUTDOWN if broker.is_stopping else RUNNING
         return [
             single((s.BROKER_STATE, state), (s.DISK_READ, read), (s.DISK_WRITTEN, written)),
@@ -49,7 +50,6 @@ class ServerReader:
                 (s.AUTH_FAILURES, sessions[SessionState.AUTH_FAILED]),
             ),
             single((s.TREE_LATENCY, broker.tree.latency or NO_LATENCY)),
-            Reading(rows, [(s.DELAYED, waiting), (s.PURGATORY_SIZE, waiting)]),
             single(
                 (s.FETCH_SESSIONS, len(cache)),
                 (s.FETCH_SESSION_PARTITIONS, cache.partitions),
@@ -57,7 +57,17 @@ class ServerReader:
             ),
         ]
 
-    async def _waiting(self, budget: YieldBudget) -> tuple[list[tuple[str]], list[int]]:
+
+class PurgatoryReader:
+    """`kafka.server:type=DelayedOperationPurgatory`, in a walk over all partitions and groups that are here."""
+
+    families: Final = tuple(s.PURGATORY)
+
+    def __init__(self, broker: Measured) -> None:
+        self._broker = broker
+
+    async def read(self, budget: YieldBudget) -> Sequence[Reading]:
+        """Requests that wait now."""
         broker = self._broker
         produce = rebalance = heartbeat = 0
         for partition in broker.replicas:
@@ -73,4 +83,5 @@ class ServerReader:
             "Rebalance": rebalance,
             "Heartbeat": heartbeat,
         }
-        return [(name,) for name in counts], list(counts.values())
+        waiting = list(counts.values())
+        return [Reading([(name,) for name in counts], [(s.DELAYED, waiting), (s.PURGATORY_SIZE, waiting)])]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.broker.replication.traffic import FREQUENT, RARE, TopicTraffic, Traffic
@@ -19,6 +20,8 @@ OF_RARE = (
 
 class TopicsReader:
     """`kafka.server:type=BrokerTopicMetrics`."""
+
+    families: Final = t.FAMILIES
 
     def __init__(self, traffic: Traffic) -> None:
         self._traffic = traffic

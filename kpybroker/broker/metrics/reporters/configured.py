@@ -12,16 +12,18 @@ from kpybroker import __version__
 from kpybroker.broker.lifecycle.errors import EXIT_CONFIG, StartupError
 from kpybroker.broker.metrics.reporters.graphite import GraphiteReporter
 from kpybroker.broker.metrics.reporters.periodic import Periodic
-from kpybroker.metrics.graphite import DIMENSIONS, Layout
+from kpybroker.metrics.graphite import DIMENSIONS, Layout, is_sent
 from kpybroker.metrics.spelling import Spelling
 
 if TYPE_CHECKING:
     from kpybroker.broker.metrics.measured import Measured
     from kpybroker.broker.metrics.ticker import Ticker
     from kpybroker.config.broker import BrokerConfig
+    from kpybroker.metrics.mbeans import Family
     from kpybroker.metrics.reading import Reading
 
-    Read = Callable[[], Awaitable[Sequence[Reading]]]
+    Wanted = Callable[[Family], bool]
+    Read = Callable[[Wanted], Awaitable[Sequence[Reading]]]
 
 OTLP_PATH: Final = "/v1/metrics"
 OTLP_PACKAGES: Final = ("httpx", "opentelemetry.proto")
@@ -30,7 +32,7 @@ _HEADER_VALUE: Final = re.compile(r"[\x20-\x7e]*")
 
 
 def reporters(broker: Measured, read: Read, ticker: Ticker) -> list[Periodic]:
-    """Those that are on. Raises StartupError."""
+    """Those that are on; `read` reads what is wanted. Raises StartupError."""
     found = []
     if broker.config.reports_to_graphite:
         found.append(_graphite(broker, read, ticker))
@@ -51,7 +53,7 @@ def _graphite(broker: Measured, read: Read, ticker: Ticker) -> Periodic:
         re.compile(exclude) if exclude else None,
         frozenset(suffixes),
     )
-    reporter = GraphiteReporter(host, port, layout, read, ticker)
+    reporter = GraphiteReporter(host, port, layout, lambda: read(is_sent), ticker)
     return Periodic(
         broker,
         config.get_int("kafka.metrics.polling.interval.secs"),
@@ -75,7 +77,9 @@ def _otlp(broker: Measured, read: Read, ticker: Ticker) -> Periodic:
     url = otlp_url(config.get_str("kpybroker.otlp.endpoint"))
     headers = otlp_headers(config)
     spelling = Spelling(config.get_str("kpybroker.metrics.spelling"))
-    reporter = OtlpReporter(url, headers, spelling, read, lambda: _resource(broker), ticker.clock)
+    reporter = OtlpReporter(
+        url, headers, spelling, lambda: read(lambda family: True), lambda: _resource(broker), ticker.clock
+    )
     return Periodic(
         broker,
         config.get_int("kpybroker.otlp.interval.ms") / 1000,

@@ -10,6 +10,8 @@ import trio
 import trio.testing
 
 from kpybroker.broker.loop.clock import SystemClock
+from kpybroker.broker.loop.yielding import YieldBudget
+from kpybroker.broker.metrics.readers.groups import LagsReader
 from kpybroker.broker.metrics.reporters.graphite import REPORT_S, GraphiteReporter
 from kpybroker.broker.metrics.reporters.periodic import ReportError
 from kpybroker.broker.metrics.ticker import Ticker
@@ -171,3 +173,24 @@ async def test_a_broker_with_kafkas_settings_reports_what_it_counted(tmp_path: P
     assert f"{start}.network.RequestMetrics.request.Produce.TotalTimeMs.99percentile" in values
     assert not [name for name in values if name.endswith(".median") or name.startswith(f"{start}.log.")]
     assert len(values) == len(lines)
+
+
+async def test_what_is_not_sent_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def read(self: LagsReader, budget: YieldBudget) -> list[Reading]:
+        raise AssertionError("lags were read, for which other brokers are asked")
+
+    monkeypatch.setattr(LagsReader, "read", read)
+    listener, port = await listening()
+    async with (
+        listener,
+        running_broker(
+            tmp_path,
+            kafka_metrics_reporters="com.criteo.kafka.KafkaGraphiteMetricsReporter",
+            kafka_metrics_polling_interval_secs="1",
+            kafka_graphite_metrics_reporter_enabled="true",
+            kafka_graphite_metrics_host="127.0.0.1",
+            kafka_graphite_metrics_port=str(port),
+        ),
+    ):
+        lines = await received(listener)
+    assert any("kafka.coordinator.group.GroupMetadataManager.NumGroups.value" in line for line in lines)
