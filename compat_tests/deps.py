@@ -1,5 +1,5 @@
 """Brings what the compatibility tests run but do not build: jars, kcat, graphviz, kafka-python 2, Python 3.14,
-a Kerberos KDC, Chromium, promtool.
+a Kerberos KDC, Chromium, promtool, Graphite's carbon.
 
     python compat_tests/deps.py            # all of it; a second run does nothing
     python compat_tests/deps.py jars kcat  # some of it
@@ -135,6 +135,11 @@ def fetch_debootstrap() -> None:
     _package("debootstrap", "debootstrap")
 
 
+def fetch_carbon() -> None:
+    """Graphite's server, from the system's packages. It is not started by the system here."""
+    _package("carbon-cache", "graphite-carbon")
+
+
 def fetch_kerberos() -> None:
     """A KDC, what kcat and Python need to be its clients, and the binding for Python, which is built here."""
     _package("krb5kdc", *KERBEROS)
@@ -258,6 +263,7 @@ STEPS = {
     "kerberos": fetch_kerberos,
     "browser": fetch_browser,
     "promtool": fetch_promtool,
+    "carbon": fetch_carbon,
 }
 
 ON_REQUEST = {"debootstrap": fetch_debootstrap, "clients": fetch_clients}

@@ -197,7 +197,7 @@ class Broker:
         measure(self.stall)
         self.state = BrokerState.STARTING
         if self.metrics is not None:
-            self.metrics.listen()
+            self.metrics.prepare()
         self.tokens = self._make_tokens()
         gates = self._make_gates()
         self.logs = startup.lock_log_dirs(self)
@@ -253,8 +253,10 @@ class Broker:
         return make_gates(self, self.dispatcher, self.configs, token_of)
 
     def _make_metrics(self) -> Metrics | None:
-        """None without a port to serve them on; only brokers that have one need what is imported here."""
-        if self.config.get("kpybroker.metrics.port") is None:
+        """None where no one asks for them; only other brokers need what is imported here."""
+        config = self.config
+        is_served = config.get("kpybroker.metrics.port") is not None
+        if not is_served and not config.reports_to_graphite and not config.get_str("kpybroker.otlp.endpoint"):
             return None
         from kpybroker.broker.metrics.metrics import Metrics
 

@@ -14,10 +14,15 @@ from pathlib import Path
 import pytest
 import yaml
 
+from kpybroker.broker.metrics.reporters.configured import otlp_headers, otlp_url
 from kpybroker.client.connect.settings import ENVIRONMENT, Connection, load
 from kpybroker.config.broker import BrokerConfig
+from kpybroker.config.interpret import interpret
 from kpybroker.config.sources.properties import load_properties
+from kpybroker.metrics.graphite import Layout, lines
+from kpybroker.metrics.reading import Reading
 from kpybroker.metrics.spelling import Spelling
+from kpybroker.metrics.tables import log, requests, topics
 from tests.support.ports import free_port
 from tests.support.samples import (
     SAMPLES,
@@ -233,6 +238,37 @@ def test_the_samples_of_metrics_have_keys_and_a_spelling_that_exist() -> None:
     assert {target.partition(":")[2] for job in jobs for one in job["static_configs"] for target in one["targets"]} == {
         "9404"
     }
+
+
+def sample_config(name: str) -> BrokerConfig:
+    props = load_properties(str(SAMPLES / "metrics" / name))
+    assert not interpret(props).notes
+    return BrokerConfig(props)
+
+
+def test_the_sample_of_graphite_excludes_what_it_says() -> None:
+    config = sample_config("graphite.properties")
+    assert config.reports_to_graphite
+    assert not config.get_bool("kafka.graphite.dimension.enabled.median")
+    exclude = re.compile(config.get_str("kafka.graphite.metrics.exclude.regex"))
+    readings = [
+        Reading([("orders",)], [(topics.MESSAGES_IN, [3])]),
+        Reading([("orders", "0")], [(log.SIZE, [1])]),
+        Reading([("Produce", "9")], [(requests.REQUESTS, [1])]),
+    ]
+    layout = Layout(config.get_str("kafka.graphite.metrics.group"), exclude)
+    text = "".join(lines(readings, layout, {}, 0.0, 1700000000))
+    assert text in (SAMPLES.parent / "guides" / "metrics.md").read_text()
+    assert text.count("\n") == 1
+
+
+def test_the_sample_of_otlp_has_an_address_and_a_header() -> None:
+    config = sample_config("otlp.properties")
+    assert otlp_url(config.get_str("kpybroker.otlp.endpoint")) == "https://collector.example:4318/v1/metrics"
+    assert otlp_headers(config) == {"Authorization": "Bearer TOKEN"}
+    collector = yaml.safe_load((SAMPLES / "metrics" / "collector.yaml").read_text())
+    pipeline = collector["service"]["pipelines"]["metrics"]
+    assert pipeline == {"receivers": list(collector["receivers"]), "exporters": list(collector["exporters"])}
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")

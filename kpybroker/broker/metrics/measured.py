@@ -29,6 +29,8 @@ class Measured(Host, Protocol):
     """The parts of one broker that count something."""
 
     bound: list[BoundListener]
+    cluster_id: str
+    """Once it has started."""
     controller: ClusterController
     coordinators: Coordinators
     dispatcher: Dispatcher

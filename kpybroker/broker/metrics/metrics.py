@@ -1,4 +1,4 @@
-"""All of it: the readers, the ticker and the endpoint of one broker."""
+"""All of it: the readers, the ticker, the endpoint and the reporters of one broker."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from kpybroker.broker.metrics.readers.process import ProcessReader
 from kpybroker.broker.metrics.readers.requests import RequestsReader
 from kpybroker.broker.metrics.readers.server_state import PurgatoryReader, ServerReader, StateReader
 from kpybroker.broker.metrics.readers.topics import TopicsReader
+from kpybroker.broker.metrics.reporters.configured import reporters
+from kpybroker.broker.metrics.reporters.periodic import Periodic
 from kpybroker.broker.metrics.server import MetricsServer
 from kpybroker.broker.metrics.ticker import Ticker
 from kpybroker.broker.requests.stage_times import StageTimes
@@ -29,7 +31,7 @@ logger = logging.getLogger("kafka.server.KafkaServer")
 
 
 class Metrics:
-    """`listen` before the broker starts, so that a port that is taken ends the start at once; `start` at its end.
+    """`prepare` before the broker starts, so that a port that is taken ends the start at once; `start` at its end.
 
     Until `start` a page has the state of the broker and the process only: other parts do not exist yet.
     """
@@ -63,28 +65,35 @@ class Metrics:
             self._served, Spelling(broker.config.get_str("kpybroker.metrics.spelling")), self.ticker
         )
         self.address: tuple[str, int] | None = None
+        self._reporters: list[Periodic] = []
 
-    def listen(self) -> None:
-        """Bind the port, and serve. Raises StartupError."""
+    def prepare(self) -> None:
+        """Bind the port, if there is one, and serve; make the reporters. Raises StartupError."""
         config = self._broker.config
-        self.address = self.server.listen(
-            config.get_str("kpybroker.metrics.host"), config.get_int("kpybroker.metrics.port")
-        )
-        self._broker.spawn("metrics-server", self.server.serve)
+        port = config.get_optional_int("kpybroker.metrics.port")
+        self._reporters = reporters(self._broker, self.server.read, self.ticker)
+        if port is not None:
+            self.address = self.server.listen(config.get_str("kpybroker.metrics.host"), port)
+            self._broker.spawn("metrics-server", self.server.serve)
 
     @property
-    def url(self) -> str:
-        """Where the page is. Only after `listen`."""
-        assert self.address is not None
+    def url(self) -> str | None:
+        """Where the page is; None without a port."""
+        if self.address is None:
+            return None
         host, port = self.address
         return f"http://{f'[{host}]' if ':' in host else host}:{port}/metrics"
 
     def start(self) -> None:
-        """Serve all of it, and begin to sample requests."""
+        """Serve all of it, report, and begin to sample requests."""
+        broker = self._broker
         self._served[:] = self.readers
-        self._broker.dispatcher.time_requests(self._times)
-        self._broker.spawn("metrics-ticker", self.ticker.run)
-        logger.info("[KafkaServer id=%d] Metrics at %s", self._broker.node_id, self.url)
+        broker.dispatcher.time_requests(self._times)
+        broker.spawn("metrics-ticker", self.ticker.run)
+        for reporter in self._reporters:
+            broker.spawn("metrics-reporter", reporter.run)
+        if self.address is not None:
+            logger.info("[KafkaServer id=%d] Metrics at %s", broker.node_id, self.url)
 
     def close(self) -> None:
         """Free the port of a broker that did not start."""

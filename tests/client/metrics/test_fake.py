@@ -44,6 +44,7 @@ async def test_it_responds_as_the_broker_does(tmp_path: Path) -> None:
     async with running_broker(tmp_path, topics=["t"], kpybroker_metrics_port="0") as broker:
         await ask(broker, produce("t", batch(b"one", b"two")), 9)
         assert broker.metrics is not None
+        assert broker.metrics.url is not None
         address = broker.metrics.url.removesuffix("/metrics")
         everything = [
             {"type": "read", "mbean": f"kafka.{domain}:*", "config": AS_THE_SERVER}
@@ -63,6 +64,7 @@ async def test_the_command_reads_the_broker(tmp_path: Path, monkeypatch: pytest.
     async with running_broker(tmp_path, topics=["t"], kpybroker_metrics_port="0") as broker:
         await ask(broker, produce("t", batch(b"one", b"two")), 9)
         assert broker.metrics is not None
+        assert broker.metrics.url is not None
         address = broker.metrics.url.removesuffix("/metrics")
 
         async def run(*arguments: str) -> Result:
