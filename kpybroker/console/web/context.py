@@ -92,6 +92,7 @@ def render(request: Request, template: str, *, status: int = 200, **context: Any
         "url": str(request.url.replace(scheme="", netloc="")),
         "bootstrap": options.settings.bootstrap,
         "allow_changes": options.allow_changes,
+        "user": request.state.user,
         "can_log_out": console.sessions.is_logged_in(request.state.session),
         "token": console.sessions.token(request.state.session),
         "notes": None,
