@@ -35,7 +35,7 @@ from kpybroker.console.queries.topics import PLACES_MAX, find, read_offsets
 
 GROUPS_MAX: Final = 200
 """Groups whose offsets are asked for to find the readers of a topic."""
-STATES: Final = ("Stable", "Empty", "PreparingRebalance", "CompletingRebalance", "Dead")
+STATES: Final = ("Stable", "Empty", "PreparingRebalance", "CompletingRebalance", "Dead", "Unknown")
 TARGETS: Final = ("start", "end", "offset", "shift", "time")
 
 

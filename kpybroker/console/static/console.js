@@ -1,9 +1,12 @@
 // Charts: each element with data-chart names a path that returns [times, values] and is asked every two seconds while
-// the page is visible. Following: a button with data-follow names a stream of table rows. The rest works without this.
+// the page is visible. Following: a button with data-follow names a stream of table rows. Parts that update themselves
+// keep the focus and how far they are scrolled, and stand still while text in them is selected, or a button with
+// data-pause is pressed. The rest works without this.
 "use strict";
 (() => {
   const EVERY_MS = 2000;
   const ROWS_MAX = 500;
+  let isPaused = false;
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
   const height = (element) => Number(element.dataset.height) || 200;
@@ -19,7 +22,7 @@
   }
 
   async function draw(element, state) {
-    if (document.hidden) return;
+    if (document.hidden || isPaused) return;
     try {
       const response = await fetch(element.dataset.chart, { headers: { Accept: "application/json" } });
       if (!response.ok) return;
@@ -85,9 +88,57 @@
     });
   }
 
+  // What a part of the page that updates itself loses with its elements: the focus, and how far its tables are scrolled.
+  const FOCUSABLE = "a[href], button, input, select, textarea, summary, [tabindex]";
+  const SCROLLING = ".table";
+
+  const described = (element) => [element.tagName, element.getAttribute("href"), element.name, element.getAttribute("aria-label"), element.textContent].join(" ");
+
+  function place(region) {
+    const focusable = [...region.querySelectorAll(FOCUSABLE)];
+    const focused = document.activeElement;
+    const index = focusable.indexOf(focused);
+    const scrolled = [...region.querySelectorAll(SCROLLING)].map((element) => element.scrollLeft);
+    return { index, what: index < 0 ? "" : described(focused), scrolled };
+  }
+
+  function restore(region, { index, what, scrolled }) {
+    region.querySelectorAll(SCROLLING).forEach((element, number) => { element.scrollLeft = scrolled[number] || 0; });
+    if (index < 0) return;
+    const focusable = [...region.querySelectorAll(FOCUSABLE)];
+    const same = focusable.find((element) => described(element) === what);
+    (same || focusable[Math.min(index, focusable.length - 1)] || document.getElementById("main")).focus({ preventScroll: true });
+  }
+
+  function isSelected(region) {
+    const selection = getSelection();
+    return selection.type === "Range" && selection.containsNode(region, true);
+  }
+
+  let kept = null;
+  document.addEventListener("htmx:beforeRequest", (event) => { if (isPaused) event.preventDefault(); });
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    const region = event.detail.target;
+    if (isSelected(region)) event.detail.shouldSwap = false;
+    else kept = { id: region.id, ...place(region) };
+  });
+  document.addEventListener("htmx:afterSwap", () => {
+    const region = kept && document.getElementById(kept.id);
+    if (region) restore(region, kept);
+    kept = null;
+  });
+
+  function pause(button) {
+    button.hidden = !document.querySelector("[hx-trigger], [data-chart]");
+    button.addEventListener("click", () => {
+      isPaused = !isPaused;
+      button.setAttribute("aria-pressed", String(isPaused));
+    });
+  }
+
   // Pages replace parts of themselves, so what is new is looked for whenever something changes.
   function begin() {
-    for (const [name, work] of [["chart", chart], ["follow", follow], ["into", into]]) {
+    for (const [name, work] of [["chart", chart], ["follow", follow], ["into", into], ["pause", pause]]) {
       for (const element of document.querySelectorAll(`[data-${name}]:not([data-begun])`)) {
         element.dataset.begun = "yes";
         work(element);
