@@ -1,7 +1,6 @@
 // Charts: each element with data-chart names a path that returns [times, values] and is asked every two seconds while
-// the page is visible. Following: a button with data-follow names a stream of table rows. Parts that update themselves
-// keep the focus and how far they are scrolled, and stand still while text in them is selected, or a button with
-// data-pause is pressed. The rest works without this.
+// the page is visible. Following: a button with data-follow names a stream of table rows. A button with data-pause
+// stops charts, and the parts that update themselves. The rest works without this.
 "use strict";
 (() => {
   const EVERY_MS = 2000;
@@ -88,45 +87,7 @@
     });
   }
 
-  // What a part of the page that updates itself loses with its elements: the focus, and how far its tables are scrolled.
-  const FOCUSABLE = "a[href], button, input, select, textarea, summary, [tabindex]";
-  const SCROLLING = ".table";
-
-  const described = (element) => [element.tagName, element.getAttribute("href"), element.name, element.getAttribute("aria-label"), element.textContent].join(" ");
-
-  function place(region) {
-    const focusable = [...region.querySelectorAll(FOCUSABLE)];
-    const focused = document.activeElement;
-    const index = focusable.indexOf(focused);
-    const scrolled = [...region.querySelectorAll(SCROLLING)].map((element) => element.scrollLeft);
-    return { index, what: index < 0 ? "" : described(focused), scrolled };
-  }
-
-  function restore(region, { index, what, scrolled }) {
-    region.querySelectorAll(SCROLLING).forEach((element, number) => { element.scrollLeft = scrolled[number] || 0; });
-    if (index < 0) return;
-    const focusable = [...region.querySelectorAll(FOCUSABLE)];
-    const same = focusable.find((element) => described(element) === what);
-    (same || focusable[Math.min(index, focusable.length - 1)] || document.getElementById("main")).focus({ preventScroll: true });
-  }
-
-  function isSelected(region) {
-    const selection = getSelection();
-    return selection.type === "Range" && selection.containsNode(region, true);
-  }
-
-  let kept = null;
-  document.addEventListener("htmx:beforeRequest", (event) => { if (isPaused) event.preventDefault(); });
-  document.addEventListener("htmx:beforeSwap", (event) => {
-    const region = event.detail.target;
-    if (isSelected(region)) event.detail.shouldSwap = false;
-    else kept = { id: region.id, ...place(region) };
-  });
-  document.addEventListener("htmx:afterSwap", () => {
-    const region = kept && document.getElementById(kept.id);
-    if (region) restore(region, kept);
-    kept = null;
-  });
+  document.addEventListener("htmx:before:request", (event) => { if (isPaused) event.preventDefault(); });
 
   function pause(button) {
     button.hidden = !document.querySelector("[hx-trigger], [data-chart]");

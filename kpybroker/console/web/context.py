@@ -102,7 +102,9 @@ def render(request: Request, template: str, *, status: int = 200, **context: Any
 
 
 def grouped(number: int | float | None) -> str:
-    """A number with thin spaces between its thousands."""
+    """A number with thin spaces between its thousands; decimals only where they say something."""
     if number is None:
         return "-"
+    if isinstance(number, float) and number.is_integer():
+        number = int(number)
     return f"{number:,}".replace(",", "\u202f") if isinstance(number, int) else f"{number:,.1f}".replace(",", "\u202f")
