@@ -24,7 +24,9 @@ def logged(kafka: Broker) -> None:
     kafka.channel.call(
         "add_fault", match={"api": "Produce"}, act={"error": "NOT_LEADER_OR_FOLLOWER"}, trigger={"times": 1}
     )
-    kafka.produce("orders", [("k", "logged")])
+    producer = kafka.producer()  # over the wire, again after the error
+    producer.produce("orders", "logged", "k")
+    producer.flush()
 
 
 PAGES = {
@@ -43,6 +45,8 @@ def test_a_page(
 ) -> None:
     page = open_page(switchboard + PAGES[name], viewport={"width": 1280, "height": 800})
     expect(page.locator("main table, main dl").first).to_be_visible()
+    if name == "logs":
+        expect(page.locator("tbody")).to_contain_text("Completed request")
     for scheme in ("dark", "light"):
         page.emulate_media(color_scheme=scheme)
         assert barriers(page, axe_source) == [], scheme
