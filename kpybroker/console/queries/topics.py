@@ -114,6 +114,10 @@ def end_of(topic: Topic, offsets: Offsets) -> int | None:
     return sum(ends) if len(ends) == len(topic.partitions) else None
 
 
+class NoTopic(CommandError):
+    """There is no such topic, or the user may not describe it."""
+
+
 class Described(NamedTuple):
     """One topic, with one page of its partitions."""
 
@@ -124,7 +128,7 @@ class Described(NamedTuple):
 
 
 def described(cluster: Cluster, name: str, page_number: int) -> Described:
-    """A topic. Raises CommandError if it does not exist."""
+    """A topic. Raises NoTopic."""
     topic = find(cluster, name)
     page = Page.of(len(topic.partitions), page_number)
     shown = topic.partitions[page.first : page.last]
@@ -141,12 +145,12 @@ def described(cluster: Cluster, name: str, page_number: int) -> Described:
 
 
 def find(cluster: Cluster, name: str) -> Topic:
-    """A topic without creating it. Raises CommandError if it does not exist."""
+    """A topic without creating it. Raises NoTopic."""
     for topic in all_topics(cluster.metadata()):
         if topic.name == name:
             return topic
     fix = f"{FIXES['UNKNOWN_TOPIC_OR_PARTITION']}; one that this user may not describe is hidden"
-    raise CommandError(f"there is no topic {name}", fix)
+    raise NoTopic(f"there is no topic {name}", fix)
 
 
 def places(topic: Topic, numbers: Iterable[int] = ()) -> list[tuple[str, int]]:
