@@ -116,7 +116,8 @@ def test_carbon_stores_what_is_sent_and_misses_nothing_once_it_is_back(launcher:
         broker.start()
         put_load_on(broker)
         eventually(lambda: carbon.newest(MESSAGES) == 3, "three messages in carbon")
-        assert carbon.newest("kafka.kafka.server.ReplicaManager.PartitionCount.value") == 51
+        partitions = "kafka.kafka.server.ReplicaManager.PartitionCount.value"
+        eventually(lambda: carbon.newest(partitions) == 51, "51 partitions in carbon, which has a file for each name")
         carbon.close()
         eventually(lambda: "Metrics do not arrive at Graphite" in broker.service.output(), "a line about it")
         carbon.start()
