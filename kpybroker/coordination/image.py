@@ -116,7 +116,7 @@ class Image:
             if isinstance(op, t.Exists):
                 return None
             raise t.NoNode(op.path)
-        if access is not None and not isinstance(op, t.Exists):
+        if access is not None:
             access.require(node.acl, t.READ | t.ADMIN if isinstance(op, t.GetAcl) else t.READ, op.path)
         match op:
             case t.Get():

@@ -143,8 +143,6 @@ class Connection:
 
     def _connect(self, frame: bytes) -> None:
         connect, sessions, now = decode_connect(frame), self.service.sessions, self.service.now()
-        if connect.protocol_version != 0:
-            raise ClientError(f"version {connect.protocol_version} of the protocol: no client of ZooKeeper")
         if connect.session_id == 0:
             session = sessions.open(connect.timeout_ms, now)
             if session is None:

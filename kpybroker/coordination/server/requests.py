@@ -20,7 +20,6 @@ class Connect(NamedTuple):
     `is_old`: without the field `readOnly`, as clients before 3.4 send it; the response is without it too.
     """
 
-    protocol_version: int
     last_zxid_seen: int
     timeout_ms: int
     session_id: int
@@ -146,14 +145,17 @@ class _NotServed(Exception):
 def decode_connect(frame: bytes) -> Connect:
     """Raises JuteError."""
     reader = Reader(frame)
-    version, zxid, timeout_ms, session_id = reader.int32(), reader.int64(), reader.int32(), reader.int64()
+    version = reader.int32()
+    if version != 0:  # the first bytes of a Kafka request would be one
+        raise JuteError(f"version {version}")
+    zxid, timeout_ms, session_id = reader.int64(), reader.int32(), reader.int64()
     password = reader.buffer() or b""
     is_old = reader.left == 0
     if not is_old:
         reader.boolean()
     if reader.left:
         raise JuteError(f"{reader.left} bytes after a ConnectRequest")
-    return Connect(version, zxid, timeout_ms, session_id, password, is_old)
+    return Connect(zxid, timeout_ms, session_id, password, is_old)
 
 
 def decode_request(frame: bytes) -> Request:
@@ -227,7 +229,7 @@ def _auth(reader: Reader) -> Auth:
 def _add_watch(reader: Reader) -> AddWatch:
     path, mode = reader.string(), reader.int32()
     if mode not in (0, 1):
-        raise _NotServed(ErrorCode.BAD_ARGUMENTS)
+        raise _NotServed(ErrorCode.MARSHALLING_ERROR)
     return AddWatch(path, mode == 1)
 
 
@@ -236,7 +238,7 @@ def _remove_watches(reader: Reader, *, keeps: bool) -> RemoveWatches:
     try:
         return RemoveWatches(path, WatcherType(number), keeps)
     except ValueError:
-        raise _NotServed(ErrorCode.BAD_ARGUMENTS) from None
+        raise _NotServed(ErrorCode.MARSHALLING_ERROR) from None
 
 
 def _refused(error: ErrorCode, *, closes: bool = False) -> Callable[[Reader], Refused]:

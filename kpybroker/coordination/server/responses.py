@@ -40,7 +40,7 @@ def notification(kind: WatchType, path: str) -> bytes:
 
 
 def stat(value: Stat) -> bytes:
-    """A Stat; counters start again where Java's would."""
+    """A Stat; counters start again where Java's would. That a node is a container is not shown (DataNode.copyStat)."""
     return _STAT.pack(
         value.czxid,
         value.mzxid,
@@ -49,7 +49,7 @@ def stat(value: Stat) -> bytes:
         _wrapped(value.version),
         _wrapped(value.cversion),
         _wrapped(value.aversion),
-        value.ephemeral_owner,
+        0 if value.ephemeral_owner == t.CONTAINER_OWNER else value.ephemeral_owner,
         value.data_length,
         value.num_children,
         value.pzxid,
