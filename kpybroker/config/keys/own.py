@@ -54,6 +54,8 @@ ROWS: Final[tuple[Row, ...]] = (
     ("kpybroker.metrics.port", INT, None, between(0, 65535), LOW, READ_ONLY, HONOURED),
     ("kpybroker.metrics.host", STRING, "127.0.0.1", ANYTHING, LOW, READ_ONLY, HONOURED),
     ("kpybroker.metrics.spelling", STRING, "jmx-exporter", one_of(*SPELLINGS), LOW, READ_ONLY, HONOURED),
+    ("kpybroker.zookeeper.port", INT, None, between(0, 65535), LOW, READ_ONLY, HONOURED),
+    ("kpybroker.zookeeper.host", STRING, "127.0.0.1", ANYTHING, LOW, READ_ONLY, HONOURED),
     ("kpybroker.shortcuts", LIST, "all", list_of("all", "none", *sorted(SHORTCUTS)), LOW, READ_ONLY, HONOURED),
 )
 

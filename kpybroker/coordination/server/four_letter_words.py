@@ -1,6 +1,6 @@
 """The four-letter words: state in text, for people and monitors, without a session.
 
-ZooKeeper serves only `srvr` unless it is told otherwise. Here the words are served that change nothing and cost little;
+By default ZooKeeper serves only `srvr`. Here the words are served that change nothing and cost little;
 the others are refused in ZooKeeper's own words.
 """
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from kpybroker import __version__
 
 if TYPE_CHECKING:
-    from kpybroker.coordination.server.connection import Connection
+    from kpybroker.coordination.server.client import Client
     from kpybroker.coordination.server.service import Service
 
 VERSION: Final = f"3.8.4-kpybroker-{__version__}, built on 2024-02-12 22:16 UTC"
@@ -24,7 +24,7 @@ VERSION: Final = f"3.8.4-kpybroker-{__version__}, built on 2024-02-12 22:16 UTC"
 _NOT_SERVED: Final = (b"crst", b"dirs", b"dump", b"gtmk", b"hash", b"orst", b"srst", b"stmk", b"telc", b"wchc", b"wchp")
 
 
-def answer(word: bytes, service: Service, asking: Connection) -> str | None:
+def answer(word: bytes, service: Service, asking: Client) -> str | None:
     """The text that answers a word; None for what is none."""
     if word in _NOT_SERVED:
         return f"{word.decode()} is not executed because it is not in the whitelist.\n"
@@ -32,15 +32,15 @@ def answer(word: bytes, service: Service, asking: Connection) -> str | None:
     return None if make is None else make(service, asking)
 
 
-def _ruok(service: Service, asking: Connection) -> str:
+def _ruok(service: Service, asking: Client) -> str:
     return "imok"
 
 
-def _isro(service: Service, asking: Connection) -> str:
+def _isro(service: Service, asking: Client) -> str:
     return "rw"
 
 
-def _srvr(service: Service, asking: Connection) -> str:
+def _srvr(service: Service, asking: Client) -> str:
     return f"Zookeeper version: {VERSION}\n{_state(service)}"
 
 
@@ -52,7 +52,7 @@ def _state(service: Service) -> str:
             f"Latency min/avg/max: {least:.0f}/{average:.4f}/{most:.0f}",
             f"Received: {stats.received}",
             f"Sent: {stats.sent}",
-            f"Connections: {len(service.connections)}",
+            f"Connections: {len(service.clients)}",
             f"Outstanding: {_outstanding(service)}",
             f"Zxid: 0x{service.store.changed_zxid:x}",
             "Mode: standalone",
@@ -62,30 +62,30 @@ def _state(service: Service) -> str:
 
 
 def _outstanding(service: Service) -> int:
-    return sum(connection.is_waiting for connection in service.connections)
+    return sum(client.is_waiting for client in service.clients)
 
 
-def _stat(service: Service, asking: Connection) -> str:
-    clients = _lines(_brief(connection, connection is asking) for connection in service.connections)
+def _stat(service: Service, asking: Client) -> str:
+    clients = _lines(_brief(client, client is asking) for client in service.clients)
     return f"Zookeeper version: {VERSION}\nClients:\n{clients}\n{_state(service)}"
 
 
-def _brief(connection: Connection, is_asking: bool) -> str:
-    host, port = connection.address
+def _brief(client: Client, is_asking: bool) -> str:
+    host, port = client.address
     flag = 0 if is_asking else 1
-    return f" /{host}:{port}[{flag}](queued=0,recved={connection.received},sent={connection.sent})"
+    return f" /{host}:{port}[{flag}](queued=0,recved={client.received},sent={client.sent})"
 
 
-def _cons(service: Service, asking: Connection) -> str:
-    return _lines(_full(connection, connection is asking) for connection in service.connections) + "\n"
+def _cons(service: Service, asking: Client) -> str:
+    return _lines(_full(client, client is asking) for client in service.clients) + "\n"
 
 
-def _full(connection: Connection, is_asking: bool) -> str:
-    brief, session = _brief(connection, is_asking), connection.session
+def _full(client: Client, is_asking: bool) -> str:
+    brief, session = _brief(client, is_asking), client.session
     return brief if session is None else f"{brief[:-1]},sid=0x{session.id:x},to={session.timeout_ms})"
 
 
-def _conf(service: Service, asking: Connection) -> str:
+def _conf(service: Service, asking: Client) -> str:
     limits = service.limits
     return _lines(
         (
@@ -98,7 +98,7 @@ def _conf(service: Service, asking: Connection) -> str:
     )
 
 
-def _envi(service: Service, asking: Connection) -> str:
+def _envi(service: Service, asking: Client) -> str:
     return "Environment:\n" + _lines(
         (
             f"zookeeper.version={VERSION}",
@@ -112,7 +112,7 @@ def _envi(service: Service, asking: Connection) -> str:
     )
 
 
-def _mntr(service: Service, asking: Connection) -> str:
+def _mntr(service: Service, asking: Client) -> str:
     stats, image = service.statistics, service.store.image
     rows = {
         "version": VERSION,
@@ -122,7 +122,7 @@ def _mntr(service: Service, asking: Connection) -> str:
         "min_latency": f"{stats.latency_ms_min:.0f}",
         "packets_received": stats.received,
         "packets_sent": stats.sent,
-        "num_alive_connections": len(service.connections),
+        "num_alive_connections": len(service.clients),
         "outstanding_requests": _outstanding(service),
         "znode_count": len(image.nodes),
         "watch_count": service.watches.total,
@@ -133,7 +133,7 @@ def _mntr(service: Service, asking: Connection) -> str:
     return _lines(f"zk_{name}\t{value}" for name, value in rows.items())
 
 
-def _wchs(service: Service, asking: Connection) -> str:
+def _wchs(service: Service, asking: Client) -> str:
     watches = service.watches
     return f"{watches.watchers} connections watching {watches.watched_paths} paths\nTotal watches:{watches.total}\n"
 
@@ -142,7 +142,7 @@ def _lines(lines: Iterable[str]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-_WORDS: Final[dict[bytes, Callable[[Service, Connection], str]]] = {
+_WORDS: Final[dict[bytes, Callable[[Service, Client], str]]] = {
     b"ruok": _ruok,
     b"srvr": _srvr,
     b"stat": _stat,

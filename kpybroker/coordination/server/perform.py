@@ -13,7 +13,7 @@ from kpybroker.core.tree import WatchType
 
 if TYPE_CHECKING:
     from kpybroker.coordination.image import Node
-    from kpybroker.coordination.server.connection import Connection
+    from kpybroker.coordination.server.client import Client
     from kpybroker.coordination.server.requests import Request
     from kpybroker.coordination.server.service import Service
     from kpybroker.coordination.server.sessions import Session
@@ -32,13 +32,13 @@ class _Asked(NamedTuple):
 
     request: Request
     service: Service
-    connection: Connection
+    client: Client
     session: Session
 
 
-def perform(request: Request, service: Service, connection: Connection, session: Session) -> Outcome:
+def perform(request: Request, service: Service, client: Client, session: Session) -> Outcome:
     """Perform one request. Watch events of its changes are in the queues when this returns."""
-    asked = _Asked(request, service, connection, session)
+    asked = _Asked(request, service, client, session)
     try:
         return _PERFORM[type(request.body)](asked, request.body)
     except t.TreeError as error:
@@ -52,29 +52,29 @@ def _read(asked: _Asked, op: t.ReadOperation) -> Outcome:
     result = _read_and_watch(asked, op)
     if result is None:
         return Outcome(ErrorCode.NO_NODE)
-    if isinstance(result, t.NodeAcl) and not asked.connection.access.may(result.acl, t.ADMIN):
+    if isinstance(result, t.NodeAcl) and not asked.client.access.may(result.acl, t.ADMIN):
         result = t.NodeAcl(hidden(result.acl), result.stat)
     return Outcome(body=responses.result(asked.request.code, result))
 
 
 def _read_and_watch(asked: _Asked, op: t.ReadOperation) -> t.Result:
-    result = asked.service.store.read_as(op, asked.connection.access)
+    result = asked.service.store.read_as(op, asked.client.access)
     if isinstance(op, t.Children) and op.watch:
-        asked.service.watches.watch_children(op.path, asked.connection)
+        asked.service.watches.watch_children(op.path, asked.client)
     elif isinstance(op, t.Get | t.Exists) and op.watch:
-        asked.service.watches.watch_data(op.path, asked.connection)
+        asked.service.watches.watch_data(op.path, asked.client)
     return result
 
 
 def _write(asked: _Asked, op: t.WriteOperation) -> Outcome:
-    change = asked.service.store.write_as(op, asked.session.id, asked.connection.access)
+    change = asked.service.store.write_as(op, asked.session.id, asked.client.access)
     return Outcome(body=responses.result(asked.request.code, change.result))
 
 
 def _multi(asked: _Asked, op: t.Multi) -> Outcome:
     parts: tuple[t.Result | t.TreeError, ...]
     try:
-        parts = asked.service.store.write_as(op, asked.session.id, asked.connection.access).parts
+        parts = asked.service.store.write_as(op, asked.session.id, asked.client.access).parts
     except t.MultiFailed as failed:
         parts = failed.errors
     return Outcome(body=responses.multi(asked.request.codes, parts))
@@ -100,7 +100,7 @@ def _get_ephemerals(asked: _Asked, body: requests.GetEphemerals) -> Outcome:
 
 
 def _count_all(asked: _Asked, body: requests.CountAll) -> Outcome:
-    asked.service.store.read_as(t.Children(body.path), asked.connection.access)
+    asked.service.store.read_as(t.Children(body.path), asked.client.access)
     nodes = asked.service.store.image.nodes
     count, left = 0, [body.path]
     while left:
@@ -116,7 +116,7 @@ def _count_all(asked: _Asked, body: requests.CountAll) -> Outcome:
 
 def _set_watches(asked: _Asked, body: requests.SetWatches) -> Outcome:
     """Set each watch again, or report at once what it has missed (DataTree.setWatches)."""
-    watches, nodes, connection = asked.service.watches, asked.service.store.image.nodes, asked.connection
+    watches, nodes, client = asked.service.watches, asked.service.store.image.nodes, asked.client
     for path in body.data:
         node = nodes.get(path)
         if node is None:
@@ -124,11 +124,11 @@ def _set_watches(asked: _Asked, body: requests.SetWatches) -> Outcome:
         elif node.mzxid > body.zxid:
             _missed(asked, WatchType.NODE_DATA_CHANGED, path, node)
         else:
-            watches.watch_data(path, connection)
+            watches.watch_data(path, client)
     for path in body.exists:
         node = nodes.get(path)
         if node is None:
-            watches.watch_data(path, connection)
+            watches.watch_data(path, client)
         else:
             _missed(asked, WatchType.NODE_CREATED, path, node)
     for path in body.children:
@@ -138,27 +138,27 @@ def _set_watches(asked: _Asked, body: requests.SetWatches) -> Outcome:
         elif node.pzxid > body.zxid:
             _missed(asked, WatchType.NODE_CHILDREN_CHANGED, path, node)
         else:
-            watches.watch_children(path, connection)
+            watches.watch_children(path, client)
     for path in body.persistent:
-        watches.watch_always(path, connection, is_recursive=False)
+        watches.watch_always(path, client, is_recursive=False)
     for path in body.recursive:
-        watches.watch_always(path, connection, is_recursive=True)
+        watches.watch_always(path, client, is_recursive=True)
     return Outcome()
 
 
 def _missed(asked: _Asked, kind: WatchType, path: str, node: Node | None) -> None:
-    if node is None or asked.connection.access.may(node.acl, t.READ):
-        asked.connection.queue(asked.service.store.changed_zxid, responses.notification(kind, path))
+    if node is None or asked.client.access.may(node.acl, t.READ):
+        asked.client.queue(asked.service.store.changed_zxid, responses.notification(kind, path))
 
 
 def _add_watch(asked: _Asked, body: requests.AddWatch) -> Outcome:
     t.check_path(body.path)
-    asked.service.watches.watch_always(body.path, asked.connection, is_recursive=body.is_recursive)
+    asked.service.watches.watch_always(body.path, asked.client, is_recursive=body.is_recursive)
     return Outcome(body=jute.int32(ErrorCode.OK))
 
 
 def _remove_watches(asked: _Asked, body: requests.RemoveWatches) -> Outcome:
-    found = asked.service.watches.remove(body.path, body.type, asked.connection, keeps=body.keeps)
+    found = asked.service.watches.remove(body.path, body.type, asked.client, keeps=body.keeps)
     return Outcome(ErrorCode.OK if found else ErrorCode.NO_WATCHER)
 
 
@@ -170,13 +170,13 @@ def _ping(asked: _Asked, body: requests.Ping) -> Outcome:
 
 
 def _auth(asked: _Asked, body: requests.Auth) -> Outcome:
-    if asked.connection.access.prove(body.scheme, body.credentials):
+    if asked.client.access.prove(body.scheme, body.credentials):
         return Outcome()
     return Outcome(ErrorCode.AUTH_FAILED, closes=True)
 
 
 def _who_am_i(asked: _Asked, body: requests.WhoAmI) -> Outcome:
-    identities = asked.connection.access.identities
+    identities = asked.client.access.identities
     shown = [(scheme, name.partition(":")[0] if scheme == "digest" else name) for scheme, name in identities]
     return Outcome(body=jute.vector(jute.string(scheme) + jute.string(user) for scheme, user in shown))
 

@@ -74,6 +74,13 @@ class TreeServer:
         self.address = sock.getsockname()[:2]
         return self.address
 
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine reaches it."""
+        from ipaddress import ip_address
+
+        return ip_address(self.address[0]).is_loopback
+
     def close(self) -> None:
         """Close the socket of a server that is not served."""
         if self._sock is not None:
@@ -149,47 +156,48 @@ class _Served:
         self._can_send = trio.Event()
         self._has_room = trio.Event()
         self._connection = Connection(service, address, self._wake, self._scope.cancel)
+        self._client = self._connection.client
 
     async def run(self) -> None:
-        connection = self._connection
-        if not self._service.add(connection):
+        client = self._client
+        if not self._service.add(client):
             return
         try:
             with self._scope:
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(self._write, nursery.cancel_scope)
                     await self._read()
-                    if not connection.is_ending:  # the client has closed its side, and reads no more
+                    if not client.is_ending:  # the client has closed its side, and reads no more
                         nursery.cancel_scope.cancel()
         except* ClientError as errors:
-            host, port = connection.address
+            host, port = client.address
             logger.warning("Connection of %s:%d is closed: %s", host, port, errors.exceptions[0])
         except* (trio.BrokenResourceError, trio.ClosedResourceError):
             pass  # the client went away
         except* Exception:
             logger.exception("A connection failed")
         finally:
-            self._service.remove(connection)
+            self._service.remove(client)
 
     def _wake(self) -> None:
         self._can_send.set()
 
     async def _read(self) -> None:
-        connection = self._connection
+        client = self._client
         first = trio.CancelScope(deadline=trio.current_time() + self._service.limits.first_request_seconds_max)
         with first:
-            while connection.session is None and not connection.is_ending:
+            while client.session is None and not client.is_ending:
                 if not await self._read_chunk():
                     return
         if first.cancelled_caught:
             raise ClientError("no first message in time")
-        while not connection.is_ending and await self._read_chunk():
+        while not client.is_ending and await self._read_chunk():
             pass
 
     async def _read_chunk(self) -> bool:
         """Read and perform what is there; False at the end of the stream."""
         connection = self._connection
-        while not connection.has_room:
+        while not self._client.has_room:
             self._has_room = trio.Event()
             await self._has_room.wait()
         data = await self._stream.receive_some(CHUNK_BYTES)
@@ -204,13 +212,13 @@ class _Served:
         return True
 
     async def _write(self, scope: trio.CancelScope) -> None:
-        connection = self._connection
-        while not connection.is_over:
+        client = self._client
+        while not client.is_over:
             self._can_send = trio.Event()
-            if data := connection.take():
+            if data := client.take():
                 await self._stream.send_all(data)
-                connection.sent_bytes(len(data))
+                client.note_sent(len(data))
                 self._has_room.set()
-            elif not connection.is_over:
+            elif not client.is_over:
                 await self._can_send.wait()
         scope.cancel()

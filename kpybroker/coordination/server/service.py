@@ -25,7 +25,7 @@ from kpybroker.core import tree as t
 if TYPE_CHECKING:
     from kpybroker.coordination.embedded import EmbeddedStore
     from kpybroker.coordination.image import Change
-    from kpybroker.coordination.server.connection import Connection
+    from kpybroker.coordination.server.client import Client
 
 logger = logging.getLogger("kafka.zookeeper.ZooKeeperServer")
 
@@ -46,79 +46,79 @@ class Service:
         self.now = now
         self.commit_soon = commit_soon
         self.sessions = Sessions(limits, store.next_session_id, new_password)
-        self.watches: Watches[Connection] = Watches()
-        self.connections: dict[Connection, None] = {}
+        self.watches: Watches[Client] = Watches()
+        self.clients: dict[Client, None] = {}
         self.statistics = Statistics()
         self.committed_zxid = -1
         """Responses that show nothing later may be sent; at first, after the first commit."""
-        self._connection_of: dict[int, Connection] = {}
+        self._client_of: dict[int, Client] = {}
 
     # --- as the store's observer
 
     def recorded(self, change: Change) -> None:
         """Queue the watch events of a change."""
         for kind, path, acl in change.triggers:
-            for connection in self.watches.fire(kind, path):
-                if connection.access.may(acl, t.READ):
-                    connection.queue(change.zxid, responses.notification(kind, path))
+            for client in self.watches.fire(kind, path):
+                if client.access.may(acl, t.READ):
+                    client.queue(change.zxid, responses.notification(kind, path))
 
     def committed(self, zxid: int) -> None:
         """Let everything go out that shows nothing later."""
         if zxid > self.committed_zxid:
             self.committed_zxid = zxid
-            for connection in self.connections:
-                connection.wake()
+            for client in self.clients:
+                client.wake()
 
     def commit_failed(self, cause: str) -> None:
         """End the connections that wait for a commit."""
-        waiting = [connection for connection in self.connections if connection.is_waiting]
+        waiting = [client for client in self.clients if client.is_waiting]
         logger.error("Changes were not saved (%s): %d connections are closed", cause, len(waiting))
-        for connection in waiting:
-            connection.abort()
+        for client in waiting:
+            client.abort()
 
     # --- connections and sessions
 
-    def add(self, connection: Connection) -> bool:
+    def add(self, client: Client) -> bool:
         """Note a new connection; False if there are too many."""
-        of_address = sum(other.address[0] == connection.address[0] for other in self.connections)
+        of_address = sum(other.address[0] == client.address[0] for other in self.clients)
         if of_address >= self.limits.connections_per_address_max:
-            logger.warning("%s has %d connections: one more is closed", connection.address[0], of_address)
+            logger.warning("%s has %d connections: one more is closed", client.address[0], of_address)
             return False
-        if len(self.connections) >= self.limits.connections_max:
-            logger.warning("There are %d connections: one more is closed", len(self.connections))
+        if len(self.clients) >= self.limits.connections_max:
+            logger.warning("There are %d connections: one more is closed", len(self.clients))
             return False
-        self.connections[connection] = None
+        self.clients[client] = None
         return True
 
-    def remove(self, connection: Connection) -> None:
+    def remove(self, client: Client) -> None:
         """Forget a connection that has ended, and its watches. Its session goes on."""
-        self.watches.forget(connection)
-        self.connections.pop(connection, None)
-        session = connection.session
-        if session is not None and self._connection_of.get(session.id) is connection:
-            del self._connection_of[session.id]
+        self.watches.forget(client)
+        self.clients.pop(client, None)
+        session = client.session
+        if session is not None and self._client_of.get(session.id) is client:
+            del self._client_of[session.id]
 
-    def attach(self, connection: Connection, session: Session) -> None:
+    def attach(self, client: Client, session: Session) -> None:
         """Make this the session's connection; an earlier one ends."""
-        earlier = self._connection_of.get(session.id)
+        earlier = self._client_of.get(session.id)
         if earlier is not None:
             earlier.abort()
-        self._connection_of[session.id] = connection
+        self._client_of[session.id] = client
 
     def end(self, session: Session) -> None:
         """End a session: its ephemeral nodes are deleted."""
         if self.sessions.end(session):
-            self._connection_of.pop(session.id, None)
+            self._client_of.pop(session.id, None)
             self.store.end_ephemerals(session.id)
 
     def expire(self) -> None:
         """End the sessions whose clients were not heard in time."""
         for session in self.sessions.due(self.now()):
             logger.info("Expiring session 0x%x, timeout of %dms exceeded", session.id, session.timeout_ms)
-            connection = self._connection_of.get(session.id)
+            client = self._client_of.get(session.id)
             self.end(session)
-            if connection is not None:
-                connection.abort()
+            if client is not None:
+                client.abort()
             self.commit_soon()
 
     def remove_containers(self) -> None:

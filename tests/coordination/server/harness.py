@@ -56,12 +56,13 @@ class Client:
         self.bench = bench
         self.is_aborted = False
         self.connection = Connection(bench.service, (address, 40_000), lambda: None, self._abort)
-        self.is_accepted = bench.service.add(self.connection)
+        self.peer = self.connection.client
+        self.is_accepted = bench.service.add(self.peer)
         self._received = b""
 
     def _abort(self) -> None:
         self.is_aborted = True
-        self.bench.service.remove(self.connection)
+        self.bench.service.remove(self.peer)
 
     def send(self, *frames: bytes) -> None:
         """Send frames, which are performed; nothing is committed."""
@@ -74,12 +75,12 @@ class Client:
 
     def text(self) -> str:
         """What has arrived, if it is not frames."""
-        return self.connection.take().decode()
+        return self.peer.take().decode()
 
     def frames(self) -> list[bytes]:
         """What has arrived, without their lengths."""
-        data = self.connection.take()
-        self.connection.sent_bytes(len(data))
+        data = self.peer.take()
+        self.peer.note_sent(len(data))
         frames = []
         while data:
             size = struct.unpack_from(">i", data)[0]

@@ -88,7 +88,7 @@ def test_persistent_and_recursive_watches_stay() -> None:
     assert below.events() == [(CREATED, "/a/b"), (CREATED, "/a/c"), (CHANGED, "/a")]
     assert below.ask(18, versioned("/", 3))[0] == 0
     assert below.ask(18, versioned("/", 3))[0] == -121
-    bench.service.remove(always.connection)
+    bench.service.remove(always.peer)
     assert bench.service.watches.total == 0
 
 
@@ -160,7 +160,7 @@ async def test_nothing_leaves_before_its_commit(tmp_path: Path) -> None:
     client.send(call(CREATE, create("/a"), 5))
     other.send(call(EXISTS, read("/a"), 6))
     client.send(call(11, b"", -2))
-    assert client.connection.is_waiting
+    assert client.peer.is_waiting
     async with trio.open_nursery() as nursery:
         nursery.start_soon(settled, bench.store)
         await trio.testing.wait_all_tasks_blocked()

@@ -62,7 +62,7 @@ async def test_a_client_that_says_nothing_is_closed(tmp_path: Path) -> None:
     async with served(tmp_path, Limits(first_request_seconds_max=0.01)) as server:
         stream = await trio.open_tcp_stream(*server.address)
         assert await end_of(stream) == b""
-        assert len(server.service.connections) == 0
+        assert len(server.service.clients) == 0
 
 
 async def test_a_client_that_goes_away_leaves_nothing_but_its_session(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ async def test_a_client_that_goes_away_leaves_nothing_but_its_session(tmp_path: 
         session = Session.of(await ask(stream, connect()))
         await ask(stream, struct.pack(">ii", 1, 1) + create("/e", flags=1))
         await stream.aclose()
-        while server.service.connections:
+        while server.service.clients:
             await trio.testing.wait_all_tasks_blocked()
         again = await trio.open_tcp_stream(*server.address)
         assert Session.of(await ask(again, connect(session.id, session.password))) == session

@@ -33,7 +33,7 @@ def test_a_session_survives_its_connection_for_its_timeout() -> None:
     client, session = connected(bench)
     assert client.ask(CREATE, create("/e", flags=1))[0] == 0
     client.ask(GET, read("/e", watch=True))
-    bench.service.remove(client.connection)
+    bench.service.remove(client.peer)
     bench.now += 29.9
     bench.service.expire()
     again = bench.client()
@@ -62,7 +62,7 @@ def test_a_session_ends_when_its_client_was_not_heard_in_time() -> None:
     assert other.events() == [(DELETED, "/e")]
     late = bench.client()
     assert late.connect(session.id, session.password) == Session(0, 0, bytes(16))
-    assert late.connection.is_over
+    assert late.peer.is_over
 
 
 def test_every_message_counts_as_heard() -> None:
@@ -81,7 +81,7 @@ def test_a_session_is_its_owners_alone() -> None:
     client, session = connected(bench)
     thief = bench.client()
     assert thief.connect(session.id, b"x" * 16).id == 0
-    assert thief.connection.is_over
+    assert thief.peer.is_over
     assert not client.is_aborted
     assert bench.client().connect(session.id + 1_000, session.password).id == 0
 
@@ -103,7 +103,7 @@ def test_a_session_that_is_closed_is_over_at_once() -> None:
     owner, session = connected(bench)
     owner.ask(CREATE, create("/e", flags=1))
     assert owner.ask(CLOSE) == (0, b"")
-    assert owner.connection.is_over
+    assert owner.peer.is_over
     assert "/e" not in bench.store.image.nodes
     assert bench.client().connect(session.id, session.password).id == 0
     assert len(bench.service.sessions) == 0
@@ -162,5 +162,5 @@ def test_after_a_restart_all_sessions_are_over_and_zxids_go_on() -> None:
     again = after.client()
     (answer,) = again.ask_raw(connect(session.id, session.password, zxid=before.store.changed_zxid))
     assert Session.of(answer).id == 0
-    assert again.connection.is_over
+    assert again.peer.is_over
     assert again.ask_raw(PING) == []

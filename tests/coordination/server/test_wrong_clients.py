@@ -87,14 +87,14 @@ def test_a_client_that_does_not_read_is_not_read_from_and_at_last_closed() -> No
     writer.connect()
     deaf.ask(106, text("/") + struct.pack(">i", 1))
     number = 0
-    while deaf.connection.has_room:
+    while deaf.peer.has_room:
         number += 1
         writer.ask(1, create(f"/n{number}"))
     assert not deaf.is_aborted
     while not deaf.is_aborted:
         number += 1
         writer.ask(1, create(f"/n{number}"))
-    assert 16_000 < deaf.connection.unsent_bytes < 17_000
+    assert 16_000 < deaf.peer.unsent_bytes < 17_000
 
 
 # --- four-letter words
@@ -104,8 +104,8 @@ def said(bench: Bench, word: bytes) -> str:
     client = bench.client()
     client.send_bytes(word)
     answer = client.text()
-    assert client.connection.is_over
-    bench.service.remove(client.connection)
+    assert client.peer.is_over
+    bench.service.remove(client.peer)
     return answer
 
 
@@ -128,8 +128,8 @@ def test_words_say_how_it_is() -> None:
     assert (state["Mode"], state["Node count"], state["Zxid"]) == ("standalone", "2", f"0x{2:x}")
     assert state["Connections"] == "2"
     assert "Clients:\n /127.0.0.1:40000[1](queued=0,recved=3,sent=3)\n" in said(bench, b"stat")
-    assert client.connection.session is not None
-    assert f"sid=0x{client.connection.session.id:x},to=30000)" in said(bench, b"cons")
+    assert client.peer.session is not None
+    assert f"sid=0x{client.peer.session.id:x},to=30000)" in said(bench, b"cons")
     assert "minSessionTimeout=4000\nmaxSessionTimeout=40000\n" in said(bench, b"conf")
     assert "zookeeper.version=3.8.4-kpybroker-" in said(bench, b"envi")
     rows = dict(line.split("\t") for line in said(bench, b"mntr").splitlines())
