@@ -12,7 +12,6 @@ from kpybroker.core import tree as t
 from kpybroker.core.tree import WatchType
 
 if TYPE_CHECKING:
-    from kpybroker.coordination.image import Node
     from kpybroker.coordination.server.client import Client
     from kpybroker.coordination.server.requests import Request
     from kpybroker.coordination.server.service import Service
@@ -115,14 +114,14 @@ def _count_all(asked: _Asked, body: requests.CountAll) -> Outcome:
 
 
 def _set_watches(asked: _Asked, body: requests.SetWatches) -> Outcome:
-    """Set each watch again, or report at once what it has missed (DataTree.setWatches)."""
+    """Set each watch again, or report at once what it has missed (DataTree.setWatches), which heeds no ACLs."""
     watches, nodes, client = asked.service.watches, asked.service.store.image.nodes, asked.client
     for path in body.data:
         node = nodes.get(path)
         if node is None:
-            _missed(asked, WatchType.NODE_DELETED, path, None)
+            _missed(asked, WatchType.NODE_DELETED, path)
         elif node.mzxid > body.zxid:
-            _missed(asked, WatchType.NODE_DATA_CHANGED, path, node)
+            _missed(asked, WatchType.NODE_DATA_CHANGED, path)
         else:
             watches.watch_data(path, client)
     for path in body.exists:
@@ -130,13 +129,13 @@ def _set_watches(asked: _Asked, body: requests.SetWatches) -> Outcome:
         if node is None:
             watches.watch_data(path, client)
         else:
-            _missed(asked, WatchType.NODE_CREATED, path, node)
+            _missed(asked, WatchType.NODE_CREATED, path)
     for path in body.children:
         node = nodes.get(path)
         if node is None:
-            _missed(asked, WatchType.NODE_DELETED, path, None)
+            _missed(asked, WatchType.NODE_DELETED, path)
         elif node.pzxid > body.zxid:
-            _missed(asked, WatchType.NODE_CHILDREN_CHANGED, path, node)
+            _missed(asked, WatchType.NODE_CHILDREN_CHANGED, path)
         else:
             watches.watch_children(path, client)
     for path in body.persistent:
@@ -146,9 +145,8 @@ def _set_watches(asked: _Asked, body: requests.SetWatches) -> Outcome:
     return Outcome()
 
 
-def _missed(asked: _Asked, kind: WatchType, path: str, node: Node | None) -> None:
-    if node is None or asked.client.access.may(node.acl, t.READ):
-        asked.client.queue(asked.service.store.changed_zxid, responses.notification(kind, path))
+def _missed(asked: _Asked, kind: WatchType, path: str) -> None:
+    asked.client.queue(asked.service.store.changed_zxid, responses.notification(kind, path))
 
 
 def _add_watch(asked: _Asked, body: requests.AddWatch) -> Outcome:

@@ -1,13 +1,16 @@
 """A conversation in ZooKeeper's protocol, in bytes, and what of the responses must be the same everywhere.
 
 The requests are encoded here, independently of the server's own code. `recorded.json` has the responses of a real
-ZooKeeper 3.8.4; `test_recorded` compares ours with them, and them with those of the ZooKeeper of the tests.
+ZooKeeper 3.8.4; `test_recorded` compares ours with them, and `compat_tests/tree/test_served_differential.py` them with
+those of the ZooKeeper that is there.
 """
 
 from __future__ import annotations
 
+import json
 import struct
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 PING_XID, AUTH_XID, SET_WATCHES_XID, EVENT_XID = -2, -4, -8, -1
@@ -229,6 +232,35 @@ class Ranks:
         return self._ranks.setdefault(zxid, len(self._ranks))
 
 
+RECORDED = Path(__file__).parent / "recorded.json"
+
+
+def recorded() -> dict[str, list[str]]:
+    """What a real ZooKeeper said, by the name of the step."""
+    found: dict[str, list[str]] = json.loads(RECORDED.read_text())
+    return found
+
+
+def conversation(connections: Iterator[Exchange]) -> dict[str, list[str]]:
+    """All steps, the last ones with connections of their own."""
+    ranks = Ranks()
+    found = dict(play(next(connections), STEPS, ranks))
+    for step in ENDS:
+        found.update(play(next(connections), (step,), ranks))
+    return found
+
+
+def difference(found: dict[str, list[str]], expected: dict[str, list[str]]) -> dict[str, tuple[object, object]]:
+    """Steps whose responses differ."""
+    names = {**found, **expected}
+    return {name: (found.get(name), expected.get(name)) for name in names if found.get(name) != expected.get(name)}
+
+
+def until_ping(frames: list[bytes]) -> list[bytes]:
+    """Those that are no responses to a ping."""
+    return [frame for frame in frames if struct.unpack_from(">i", frame)[0] != PING_XID]
+
+
 def canonical(op: int, frame: bytes, ranks: Ranks) -> bytes:
     """Without the zxid in the header (a failed write of ZooKeeper has one, too), times, and the session's id."""
     xid, _, error = struct.unpack_from(">iqi", frame)
@@ -237,7 +269,19 @@ def canonical(op: int, frame: bytes, ranks: Ranks) -> bytes:
         return head + body
     if op in (MULTI, MULTI_READ):
         return head + _canonical_multi(body, ranks)
-    return head + (body[:-STAT_BYTES] + stat(body[-STAT_BYTES:], ranks) if op in WITH_STAT else body)
+    if op in WITH_STAT:
+        body = body[:-STAT_BYTES] + stat(body[-STAT_BYTES:], ranks)
+    return head + (_sorted_names(body) if op in (8, 12, 103) else body)
+
+
+def _sorted_names(body: bytes) -> bytes:
+    """A vector of text, and what follows: children are in no particular order."""
+    names, at = [], 4
+    for _ in range(struct.unpack_from(">i", body)[0]):
+        end = at + 4 + struct.unpack_from(">i", body, at)[0]
+        names.append(body[at:end])
+        at = end
+    return body[:4] + b"".join(sorted(names)) + body[at:]
 
 
 def stat(encoded: bytes, ranks: Ranks) -> bytes:
@@ -273,7 +317,7 @@ def _canonical_multi(body: bytes, ranks: Ranks) -> bytes:
             out += skip(4)
         elif op == 8:
             count = struct.unpack_from(">i", body, at)[0]
-            out += skip(4) + b"".join(sized() for _ in range(count))
+            out += skip(4) + b"".join(sorted(sized() for _ in range(count)))
         elif op in (1, 15, 4):
             out += sized()
         if op in (15, 5, 4):
