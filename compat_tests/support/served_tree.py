@@ -5,33 +5,34 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
-from compat_tests.support.services import Broker, ZooKeeper, started
+from compat_tests.support.services import Broker, ZooKeeper
 from tests.support.ports import free_port
 
 
+class ServedTree(NamedTuple):
+    """Where clients of ZooKeeper connect, and the broker whose tree it is; None for a real ZooKeeper."""
+
+    address: str
+    broker: Broker | None
+
+
 @contextmanager
-def served_tree(kind: str, directory: Path) -> Iterator[str]:
-    """Its address, for as long as the block lasts."""
+def served_tree(kind: str, directory: Path) -> Iterator[ServedTree]:
+    """For as long as the block lasts."""
     if kind == "kafka":
-        with started(_Closing(ZooKeeper(directory / "zookeeper"))) as server:
-            yield server.inner.connect
+        server = ZooKeeper(directory / "zookeeper")
+        try:
+            server.start()
+            yield ServedTree(server.connect, None)
+        finally:
+            server.stop()
         return
     port = free_port()
     broker = Broker("kpybroker", directory / "host", None, {"kpybroker.zookeeper.port": str(port)})
     try:
         broker.start()
-        yield f"127.0.0.1:{port}"
+        yield ServedTree(f"127.0.0.1:{port}", broker)
     finally:
         broker.service.kill()
-
-
-class _Closing:
-    def __init__(self, inner: ZooKeeper) -> None:
-        self.inner = inner
-
-    def start(self) -> None:
-        self.inner.start()
-
-    def close(self) -> None:
-        self.inner.stop()

@@ -15,8 +15,8 @@ Connect = Callable[[], KazooClient]
 @pytest.fixture(scope="session")
 def tree_address(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Of a kpybroker that serves its tree, or with `--broker=kafka` of a ZooKeeper."""
-    with served_tree(request.config.getoption("--broker"), tmp_path_factory.mktemp("served")) as address:
-        yield address
+    with served_tree(request.config.getoption("--broker"), tmp_path_factory.mktemp("served")) as served:
+        yield served.address
 
 
 @pytest.fixture

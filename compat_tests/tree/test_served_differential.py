@@ -1,4 +1,4 @@
-"""The same requests, in bytes, to the server of the embedded tree and to a real ZooKeeper: the same responses come back.
+"""The same requests, in bytes, to the server of the embedded tree and to a real ZooKeeper: the same responses.
 
 Ours runs here without sockets. `KPYBROKER_RECORD=1` writes the recording that the unit tests compare with.
 """
