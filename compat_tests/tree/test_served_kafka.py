@@ -86,7 +86,8 @@ def test_kafka_starts_again_on_it_and_outlives_it(tree: ServedTree, tmp_path: Pa
         quick.create_topic(kafka.bootstrap, "t", partitions=2)
         quick.fill(kafka.bootstrap, "t", ["1", "2", "3"])
         kafka.restart()
-        assert quick.end_offset(kafka.bootstrap, "t", 0) == 3
+        quick.fill(kafka.bootstrap, "t", ["4"])
+        assert quick.end_offset(kafka.bootstrap, "t", 0) == 4
         with client_of(tree) as client:
             before = registered(client)
         for end in (tree.broker.service.kill, tree.broker.stop):
@@ -95,5 +96,5 @@ def test_kafka_starts_again_on_it_and_outlives_it(tree: ServedTree, tmp_path: Pa
             before = registered_after(tree, before)
         quick.create_topic(kafka.bootstrap, "u")
         quick.fill(kafka.bootstrap, "u", ["1"])
-        quick.fill(kafka.bootstrap, "t", ["4"])
-        assert quick.end_offset(kafka.bootstrap, "t", 0) == 4
+        quick.fill(kafka.bootstrap, "t", ["5"])
+        assert quick.end_offset(kafka.bootstrap, "t", 0) == 5
