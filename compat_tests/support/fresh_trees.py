@@ -1,6 +1,7 @@
 """A tree of kpybroker for everyone who connects: a connection is answered with its port, and it lives as long as that.
 
-For Kafka's own tests, whose `EmbeddedZookeeper` is replaced by one that asks here.
+For Kafka's own tests, whose `EmbeddedZookeeper` is replaced by one that asks here. The trees are in memory: those tests
+have bounds on time, and what is durable is tested elsewhere.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import trio
 
@@ -26,7 +26,6 @@ TICK_MS = 800
 class Trees:
     """`port` is where to connect; `made` counts the trees."""
 
-    directory: Path
     port: int = 0
     made: int = 0
     ready: threading.Event = field(default_factory=threading.Event)
@@ -44,8 +43,7 @@ class Trees:
     async def _serve(self, stream: trio.SocketStream) -> None:
         self.made += 1
         clock = SystemClock()
-        file = self.directory / f"tree-{self.made}.sqlite"
-        store = EmbeddedStore.open(file, trio.to_thread.run_sync, clock.time_ms, trio.lowlevel.checkpoint)
+        store = EmbeddedStore.in_memory(clock.time_ms, trio.lowlevel.checkpoint)
         server = TreeServer(store, clock, Limits(tick_ms=TICK_MS))
         _, port = server.listen("127.0.0.1", 0)
         try:
@@ -68,10 +66,9 @@ class Trees:
 
 
 @contextmanager
-def fresh_trees(directory: Path) -> Iterator[Trees]:
+def fresh_trees() -> Iterator[Trees]:
     """In a thread, for as long as the block lasts."""
-    directory.mkdir()
-    trees = Trees(directory)
+    trees = Trees()
     thread = threading.Thread(target=trio.run, args=(trees.run,))
     thread.start()
     trees.ready.wait()

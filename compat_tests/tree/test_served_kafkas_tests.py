@@ -39,7 +39,7 @@ def test_kafkas_own_tests_of_zookeeper_pass(request: pytest.FixtureRequest, tmp_
         said = run_tests([])
     else:
         run_process(["javac", "-d", str(tmp_path / "classes"), str(OURS)])
-        with fresh_trees(tmp_path / "trees") as trees:
+        with fresh_trees() as trees:
             said = run_tests([str(tmp_path / "classes")], f"-Dkpybroker.trees={trees.port}")
             assert trees.made >= COUNT
     assert (count(said, "successful"), count(said, "failed")) == (COUNT, 0), said
