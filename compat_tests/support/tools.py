@@ -1,7 +1,7 @@
 """Kafka's own command line tools, from the 3.9.1 and from the 4.x jars, and kcat, each run as a user runs them.
 
 Two older versions are here for what speaks to ZooKeeper itself: `Tools("2.8.2", zookeeper)` has `topics` and `configs`,
-`Tools("0.10.2.2", zookeeper)` the old `console-consumer`.
+`Tools("0.10.2.2", zookeeper)` these and the old `console-consumer`; `Tools("3.9.1", zookeeper)` has ZooKeeper's shell.
 
 A JVM that starts for one command spends most of its time loading classes, so the first run of a tool leaves an
 archive of its classes under `.cache/jvm/cds/` for the later ones (JEP 350). It changes speed only: a JVM that cannot
@@ -66,10 +66,16 @@ MAIN_CLASSES_3_9 = {
     "console-producer": "kafka.tools.ConsoleProducer",
     "broker-api-versions": "kafka.admin.BrokerApiVersionsCommand",
     "cluster": "kafka.tools.ClusterTool",
+    "zookeeper-shell": "org.apache.zookeeper.ZooKeeperMain",
 }
 MAIN_CLASSES_ON_ZOOKEEPER = {
     "2.8.2": {"topics": "kafka.admin.TopicCommand", "configs": "kafka.admin.ConfigCommand"},
-    "0.10.2.2": {"console-consumer": "kafka.tools.ConsoleConsumer"},
+    "0.10.2.2": {
+        "console-consumer": "kafka.tools.ConsoleConsumer",
+        "topics": "kafka.admin.TopicCommand",
+        "configs": "kafka.admin.ConfigCommand",
+        "consumer-groups": "kafka.admin.ConsumerGroupCommand",
+    },
 }
 # tools that do not take --bootstrap-server
 BOOTSTRAP_OPTION = {
@@ -80,6 +86,7 @@ BOOTSTRAP_OPTION = {
     "e2e-latency": None,
     "message-copier": "--broker-list",
     "replica-verification": "--broker-list",
+    "zookeeper-shell": "-server",
 }
 # how a tool is given the settings of its clients
 LOGIN_OPTION = {

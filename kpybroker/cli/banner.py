@@ -38,7 +38,8 @@ class Facts(NamedTuple):
 
     `fsync_each`: every message is fsynced. `control`: where the control channel is, if there is one.
     `clients`: the lines on what clients set, where that is more than an address. `metrics`: where each broker that
-    has metrics serves them. `console`: where the console of `dev --console` is.
+    has metrics serves them. `console`: where the console of `dev --console` is. `zookeeper`: where the tree is
+    served to clients of ZooKeeper.
     """
 
     nodes: Sequence[Node]
@@ -52,6 +53,7 @@ class Facts(NamedTuple):
     clients: Sequence[str] = ()
     metrics: Sequence[str] = ()
     console: str | None = None
+    zookeeper: str | None = None
 
 
 _REACHABLE = {"0.0.0.0": "127.0.0.1", "::": "127.0.0.1", "": "127.0.0.1"}
@@ -74,6 +76,8 @@ def ready_line(facts: Facts) -> str:
         fields.append(f"bootstrap.servers={bootstrap_servers(facts.nodes)}")
     if facts.control is not None:
         fields.append(f"control={facts.control}")
+    if facts.zookeeper is not None:
+        fields.append(f"zookeeper={facts.zookeeper}")
     return " ".join(fields)
 
 
@@ -101,6 +105,7 @@ def ready_json(facts: Facts) -> str:
             "control": facts.control,
             "metrics": list(facts.metrics),
             "console": facts.console,
+            "zookeeper": facts.zookeeper,
         }
     )
 
@@ -112,7 +117,7 @@ def banner(facts: Facts) -> str:
         f"  {_brokers(facts.nodes)} of cluster {facts.cluster_id}, kpybroker {facts.version}",
         *_addresses(facts.nodes),
         f"  data     {', '.join(facts.log_dirs)}",
-        f"  tree     {facts.coordination}",
+        f"  tree     {facts.coordination}{_for_zookeeper(facts)}",
         f"  durable  {durability(facts.ephemeral, facts.fsync_each)}",
         *(f"  metrics  {address}" for address in facts.metrics),
         *([] if facts.console is None else [f"  console  {facts.console}"]),
@@ -120,6 +125,10 @@ def banner(facts: Facts) -> str:
         "  stop     Ctrl-C",
     ]
     return "\n".join(lines)
+
+
+def _for_zookeeper(facts: Facts) -> str:
+    return "" if facts.zookeeper is None else f"; for clients of ZooKeeper at {facts.zookeeper}"
 
 
 def _plain_clients(at: str) -> list[str]:

@@ -73,6 +73,8 @@ def _run(options: DevOptions, data_dir: str, given: Mapping[str, str], temporary
     except NoCertificates as error:
         fail(error.cause, error.fix, EXIT_CONFIG if error.is_missing else EXIT_STORAGE)
     defaults = development_defaults(options.brokers) | broker_keys(wanted, tls)
+    if options.zookeeper_port is not None:
+        defaults["kpybroker.zookeeper.port"] = str(options.zookeeper_port)
     console, control = None, options.control
     if options.console is not None:
         console = _console(options.console, wanted, tls)

@@ -55,6 +55,12 @@ def cli() -> None:
     help="Open the control channel on loopback, for tests: faults, clock, a look inside. 0 takes a free port.",
 )
 @click.option(
+    "--zookeeper-port",
+    type=Number(0, 65535),
+    metavar="PORT",
+    help="Serve the tree to clients of ZooKeeper too, at PORT of loopback. 0 takes a free port.",
+)
+@click.option(
     "--console",
     type=Number(0, 65535),
     is_flag=False,

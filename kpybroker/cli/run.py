@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from kpybroker import __version__
 from kpybroker.cli import garbage
-from kpybroker.cli.banner import Address, Facts, Node, banner, bootstrap_servers, ready_json, ready_line
+from kpybroker.cli.banner import Address, Facts, Node, banner, bootstrap_servers, reachable, ready_json, ready_line
 from kpybroker.cli.exit_codes import EXIT_CONFIG, EXIT_FAILED, EXIT_OK, fail
 from kpybroker.cli.health.notify import STOPPING, notify, ready
 from kpybroker.cli.log_set_up import LogSettingError, apply_settings
@@ -144,6 +144,8 @@ async def _serve(plans: Sequence[Plan], extras: Extras) -> None:
             facts = _facts(list(hosted.brokers.values()), plans[0], control)
             show = extras.clients or partial(_secured_clients, plans[0].config)
             facts = facts._replace(clients=show(bootstrap_servers(facts.nodes)))
+            if hosted.tree_address is not None:
+                facts = facts._replace(zookeeper=reachable(Address("", *hosted.tree_address)))
             if extras.console is not None:
                 facts = facts._replace(console=extras.console.url)
                 nursery.start_soon(extras.console.run, bootstrap_servers(facts.nodes), facts.control)

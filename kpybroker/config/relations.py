@@ -190,6 +190,20 @@ def _check_connections(config: ConfigLookup) -> None:
     )
 
 
+def _check_coordination(config: ConfigLookup) -> None:
+    if config.get("kpybroker.zookeeper.port") is not None:
+        _require(
+            not config.get_str("zookeeper.connect"),
+            "kpybroker.zookeeper.port",
+            "kpybroker.zookeeper.port serves the embedded tree, and with zookeeper.connect there is none.",
+        )
+        _require(
+            not config.get_bool("zookeeper.set.acl"),
+            "kpybroker.zookeeper.port",
+            "kpybroker.zookeeper.port serves the embedded tree to all that reach it, yet zookeeper.set.acl is true.",
+        )
+
+
 def check_relations(config: ConfigLookup) -> None:
     """Raise `ConfigConflict` for the first keys whose values do not fit together."""
     _check_identity(config)
@@ -197,5 +211,6 @@ def check_relations(config: ConfigLookup) -> None:
     _check_replication(config)
     _check_listeners(config)
     _check_connections(config)
+    _check_coordination(config)
     for key in (SECRET, OLD_SECRET):
         encoder(config, key)  # raises where its settings cannot be used

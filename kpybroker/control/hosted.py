@@ -28,6 +28,7 @@ from kpybroker.broker.lifecycle.open_tree import (
     limit_factors,
     make_tree,
     open_store,
+    tree_server,
 )
 from kpybroker.broker.loop.clock import Clock, SystemClock
 from kpybroker.control.errors import ControlError
@@ -37,6 +38,7 @@ from kpybroker.core.tree import SystemFailure
 if TYPE_CHECKING:
     from kpybroker.broker.loop.host import Host
     from kpybroker.coordination.embedded import EmbeddedStore, TreeRows
+    from kpybroker.coordination.server.serve import TreeServer
     from kpybroker.coordination.tree import Tree
 
 logger = logging.getLogger("kafka.server.KafkaServer")
@@ -70,6 +72,9 @@ class Hosted:
         self.directory = directory
         self._store_file = directory / EMBEDDED_TREE_FILE if len(self._plans) > 1 else None
         self._store: EmbeddedStore | None = None
+        self.tree_address: tuple[str, int] | None = None
+        """Where the embedded tree is served to clients of ZooKeeper, if it is."""
+        self._end_of_server: tuple[trio.CancelScope, trio.Event] | None = None  # what ends it, and when it has ended
         self._ended: dict[int, trio.Event] = {}  # of those that are up, starting or stopping
         self._stop_requested = trio.Event()
         self._nursery: trio.Nursery | None = None
@@ -251,12 +256,33 @@ class Hosted:
             self._store = open_store(path, self.clock)
             logger.info("Coordination is embedded, in %s", path)
             limit_factors(host.config, len(self._plans))
+            port = None if self.tree_address is None else self.tree_address[1]
+            self._serve_tree(tree_server(self._store, host.config, self.clock, port))
         else:
             host.config.limit_factors(len(self._plans))  # the first one has the same to report
         session = self._store.session(host.config.get_int("zookeeper.session.timeout.ms"))
         return self.wrap_tree(broker_id, session)
 
+    def _serve_tree(self, server: TreeServer | None) -> None:
+        if server is not None:
+            assert self._nursery is not None
+            self.tree_address = server.address
+            self._end_of_server = trio.CancelScope(), trio.Event()
+            self._nursery.start_soon(self._serve_until_closed, server, *self._end_of_server)
+
+    async def _serve_until_closed(self, server: TreeServer, scope: trio.CancelScope, ended: trio.Event) -> None:
+        try:
+            with scope:
+                await server.serve()
+        finally:
+            server.close()
+            ended.set()
+
     async def _close_store(self) -> None:
+        if self._end_of_server is not None:
+            scope, ended = self._end_of_server
+            scope.cancel()
+            await ended.wait()
         if self._store is not None:
             try:
                 await self._store.close()

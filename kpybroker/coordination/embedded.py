@@ -14,6 +14,8 @@ Rules:
 
 A session here never loses its connection, and expires only when a test calls `expire`. An operation that has nothing to
 wait for returns without a checkpoint. No trio here: the caller runs the loop.
+
+Clients over the network have sessions, watches and rules of their own in `server`, which is an `Observer` of the store.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from kpybroker.coordination.image import Change, Image, Watches
+from kpybroker.coordination.image import Access, Change, Image, Watches
 from kpybroker.coordination.tree import Listener, Tree
 from kpybroker.core import tree as t
 from kpybroker.core.tree import SessionEvent, SessionState, TreeEvent, WatchEvent, path_of
@@ -48,6 +50,16 @@ class RunOffLoop(Protocol):
 
 
 Checkpoint = Callable[[], Awaitable[object]]
+
+
+class Observer(Protocol):
+    """What follows the changes of a store. Neither call may block or raise."""
+
+    def recorded(self, change: Change) -> None:
+        """A change was applied to memory, and is not yet saved."""
+
+    def committed(self, zxid: int) -> None:
+        """All changes up to `zxid` are saved, and their watch events were sent."""
 
 
 class _Committer:
@@ -122,6 +134,7 @@ class EmbeddedStore:
         self._watches = Watches()
         self._sessions: dict[int, EmbeddedTree] = {}
         self._pending_events: deque[tuple[int, EmbeddedTree, TreeEvent]] = deque()  # by zxid; at most one a watch
+        self._observers: list[Observer] = []
 
     @classmethod
     def in_memory(cls, now_ms: Callable[[], int], checkpoint: Checkpoint | None = None) -> EmbeddedStore:
@@ -165,6 +178,45 @@ class EmbeddedStore:
             if self._committer is not None:
                 assert self._run_off_loop is not None
                 await self._run_off_loop(self._committer.close)
+
+    # --- for the server of clients over the network
+
+    @property
+    def image(self) -> Image:
+        """The nodes, committed or not; to be read only."""
+        return self._image
+
+    @property
+    def changed_zxid(self) -> int:
+        """The zxid of the last change, committed or not."""
+        return self._changed_zxid
+
+    def observe(self, observer: Observer) -> None:
+        """Have `observer` called from now on."""
+        self._observers.append(observer)
+
+    def observe_no_more(self, observer: Observer) -> None:
+        """Undo `observe`."""
+        self._observers.remove(observer)
+
+    def next_session_id(self) -> int:
+        """The id of a session that the caller keeps."""
+        self._zxid += 1
+        return self._zxid
+
+    def end_ephemerals(self, session_id: int) -> None:
+        """Delete the ephemeral nodes of a session that the caller kept."""
+        self._end(session_id)
+
+    def read_as(self, op: t.ReadOperation, access: Access) -> t.Result:
+        """Read for a client with this access; sets no watch. The result is valid only after `settle`."""
+        return self._image.read(op, access)
+
+    def write_as(self, op: t.WriteOperation, session_id: int, access: Access | None) -> Change:
+        """Apply a write of a client with this access (None: of the tree itself). Raises TreeError."""
+        change = self._image.write(op, session_id, self._zxid + 1, self._now_ms(), access)
+        self._record(change)
+        return change
 
     # --- for EmbeddedTree
 
@@ -216,7 +268,9 @@ class EmbeddedStore:
         if not change.touched:
             return
         self._zxid = self._changed_zxid = change.zxid
-        for kind, path in change.triggers:
+        for observer in self._observers:
+            observer.recorded(change)
+        for kind, path, _ in change.triggers:
             for session_id in self._watches.fire(kind, path):
                 tree = self._sessions[session_id]
                 self._pending_events.append((change.zxid, tree, WatchEvent(kind, path, tree.generation)))
@@ -228,6 +282,8 @@ class EmbeddedStore:
         while pending and pending[0][0] <= zxid:
             _, tree, event = pending.popleft()
             tree.deliver(event)
+        for observer in self._observers:
+            observer.committed(zxid)
 
 
 class EmbeddedTree(Tree):

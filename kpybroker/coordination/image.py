@@ -4,19 +4,31 @@ Rules:
 
 * a write is applied as a whole, or raises a `TreeError` and changes nothing (a `Multi` undoes its parts);
 * a write reports the nodes it changed (their rows must be saved) and the watches it triggers; it does neither;
-* the zxid, the time and the session are arguments.
+* the zxid, the time and the session are arguments;
+* ACLs are enforced for whom there is an `Access`: clients over the network (`server`). The broker, in its own process,
+  has none and may do everything.
 
-What it deliberately does not do: keep watches or sessions (see `embedded`), save (see `database`), or enforce ACLs.
-They are stored and returned, but only the broker itself reaches this tree, in its own process.
+What it deliberately does not do: keep watches or sessions (see `embedded`), or save (see `database`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from kpybroker.core import tree as t
 from kpybroker.core.tree import Acl, Stat, WatchType, parent_path
+
+
+class Access(Protocol):
+    """Who asks, and what that client may do."""
+
+    def require(self, acl: tuple[Acl, ...], permissions: int, path: str) -> None:
+        """Raise `NoAuth` if the ACL gives this client none of `permissions`."""
+
+    def complete(self, acl: tuple[Acl, ...], path: str) -> tuple[Acl, ...]:
+        """The ACL to keep for one that was sent. Raises `InvalidAcl`."""
 
 
 class Node:
@@ -66,33 +78,37 @@ class Node:
 
 @dataclass(slots=True)
 class Change:
-    """What one write did: its result, the nodes it changed, the watches it triggers, in order."""
+    """What one write did: its result, the nodes it changed, the watches it triggers, in order, each with the ACL of
+    the node that it is about. `parts` are the results of a `Multi` with the stats of created nodes.
+    """
 
     session_id: int
     zxid: int
     now_ms: int
+    access: Access | None = None
     result: t.Result = None
+    parts: tuple[t.PartResult, ...] = ()
     touched: dict[str, None] = field(default_factory=dict)
-    triggers: list[tuple[WatchType, str]] = field(default_factory=list)
+    triggers: list[tuple[WatchType, str, tuple[Acl, ...]]] = field(default_factory=list)
     undo: list[Callable[[], None]] = field(default_factory=list)
 
 
 class Image:
-    """All nodes by path. `owners` has the ephemeral nodes of each session that has any."""
+    """All nodes by path. `owners` has the ephemeral nodes of each session that has any, `containers` the containers."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, Node] = {"/": Node(b"", t.OPEN_ACL_UNSAFE, 0, 0, 0)}
         self.owners: dict[int, dict[str, None]] = {}
+        self.containers: dict[str, None] = {}
 
     def add(self, path: str, node: Node) -> None:
         """Add a node as it was saved, parents first. Raises KeyError when the parent is missing."""
         if path != "/":
             self.nodes[parent_path(path)].children[path[path.rindex("/") + 1 :]] = None
-            if node.ephemeral_owner:
-                self.owners.setdefault(node.ephemeral_owner, {})[path] = None
+            self._own(path, node)
         self.nodes[path] = node
 
-    def read(self, op: t.ReadOperation) -> t.Result:
+    def read(self, op: t.ReadOperation, access: Access | None = None) -> t.Result:
         """Perform a read. Raises TreeError."""
         t.check_path(op.path)
         node = self.nodes.get(op.path)
@@ -100,6 +116,8 @@ class Image:
             if isinstance(op, t.Exists):
                 return None
             raise t.NoNode(op.path)
+        if access is not None:
+            access.require(node.acl, t.READ | t.ADMIN if isinstance(op, t.GetAcl) else t.READ, op.path)
         match op:
             case t.Get():
                 return t.NodeData(node.data, node.stat())
@@ -110,9 +128,11 @@ class Image:
             case t.GetAcl():
                 return t.NodeAcl(node.acl, node.stat())
 
-    def write(self, op: t.WriteOperation, session_id: int, zxid: int, now_ms: int) -> Change:
+    def write(
+        self, op: t.WriteOperation, session_id: int, zxid: int, now_ms: int, access: Access | None = None
+    ) -> Change:
         """Apply a write under `zxid`, as a whole or not at all. Raises TreeError."""
-        change = Change(session_id, zxid, now_ms)
+        change = Change(session_id, zxid, now_ms, access)
         if isinstance(op, t.Multi):
             self._multi(op, change)
         else:
@@ -137,8 +157,9 @@ class Image:
                 before = tuple(t.RolledBack(other.path) for other in op.ops[:index])
                 after = tuple(t.RuntimeInconsistency(other.path) for other in op.ops[index + 1 :])
                 raise t.MultiFailed((*before, error, *after)) from None
-            results.append(t.Created(result.path, None) if isinstance(result, t.Created) else result)
-        change.result = tuple(results)
+            results.append(result)
+        change.parts = tuple(results)
+        change.result = tuple(t.Created(r.path, None) if isinstance(r, t.Created) else r for r in results)
 
     def _part(self, op: t.Create | t.SetData | t.Delete | t.Check | t.SetAcl, change: Change) -> t.PartResult:
         match op:
@@ -150,7 +171,9 @@ class Image:
                 self._delete(op, change)
                 return None
             case t.Check():
-                _expect_version(self._node(op.path).version, op.version, op.path)
+                node = self._node(op.path)
+                _require(change, node.acl, t.READ, op.path)
+                _expect_version(node.version, op.version, op.path)
                 return None
             case t.SetAcl():
                 return self._set_acl(op, change)
@@ -163,25 +186,25 @@ class Image:
             raise t.NoNode(path) from None
 
     def _create(self, op: t.Create, change: Change) -> t.Created:
-        t.check_path(op.path)
-        if op.path == "/":
+        # the prefix of a sequential name may be empty
+        t.check_path(f"{op.path}0" if op.sequential else op.path)
+        if op.path == "/" and not op.sequential:
             raise t.NodeExists(op.path)
-        acl = t.OPEN_ACL_UNSAFE if op.acl is None else op.acl
-        if not acl:
-            raise t.InvalidAcl(op.path)
+        acl = _completed(change, t.OPEN_ACL_UNSAFE if op.acl is None else op.acl, op.path)
         parent = self.nodes.get(parent_path(op.path))
         if parent is None:
             raise t.NoNode(op.path)
+        _require(change, parent.acl, t.CREATE, op.path)
         path = f"{op.path}{parent.creates:010d}" if op.sequential else op.path
         if path in self.nodes:
             raise t.NodeExists(op.path)
-        if parent.ephemeral_owner:
+        if parent.ephemeral_owner not in (0, t.CONTAINER_OWNER):
             raise t.NoChildrenForEphemerals(op.path)
-        owner = change.session_id if op.ephemeral else 0
+        owner = t.CONTAINER_OWNER if op.container else change.session_id if op.ephemeral else 0
         node = Node(op.data, acl, change.zxid, change.now_ms, owner)
         self._link(path, node, change)
-        change.triggers.append((WatchType.NODE_CREATED, path))
-        change.triggers.append((WatchType.NODE_CHILDREN_CHANGED, parent_path(path)))
+        change.triggers.append((WatchType.NODE_CREATED, path, acl))
+        change.triggers.append((WatchType.NODE_CHILDREN_CHANGED, parent_path(path), parent.acl))
         return t.Created(path, node.stat())
 
     def _link(self, path: str, node: Node, change: Change) -> None:
@@ -191,8 +214,7 @@ class Image:
         parent.children[name] = None
         parent.creates += 1
         parent.pzxid = change.zxid
-        if node.ephemeral_owner:
-            self.owners.setdefault(node.ephemeral_owner, {})[path] = None
+        self._own(path, node)
 
         def undo() -> None:
             del self.nodes[path], parent.children[name]
@@ -206,11 +228,15 @@ class Image:
     def _delete(self, op: t.Delete, change: Change) -> None:
         if op.path == "/":
             raise t.BadArguments(op.path, "the root cannot be deleted")
+        t.check_path(op.path)
+        parent, name = self.nodes.get(parent_path(op.path)), op.path[op.path.rindex("/") + 1 :]
+        if parent is None:
+            raise t.NoNode(op.path)
+        _require(change, parent.acl, t.DELETE, op.path)
         node = self._node(op.path)
         _expect_version(node.version, op.version, op.path)
         if node.children:
             raise t.NotEmpty(op.path)
-        parent, name = self.nodes[parent_path(op.path)], op.path[op.path.rindex("/") + 1 :]
         pzxid_before = parent.pzxid
         del self.nodes[op.path], parent.children[name]
         parent.pzxid = change.zxid
@@ -222,11 +248,19 @@ class Image:
 
         change.undo.append(undo)
         change.touched[op.path] = change.touched[parent_path(op.path)] = None
-        change.triggers.append((WatchType.NODE_DELETED, op.path))
-        change.triggers.append((WatchType.NODE_CHILDREN_CHANGED, parent_path(op.path)))
+        change.triggers.append((WatchType.NODE_DELETED, op.path, node.acl))
+        change.triggers.append((WatchType.NODE_CHILDREN_CHANGED, parent_path(op.path), parent.acl))
+
+    def _own(self, path: str, node: Node) -> None:
+        if node.ephemeral_owner == t.CONTAINER_OWNER:
+            self.containers[path] = None
+        elif node.ephemeral_owner:
+            self.owners.setdefault(node.ephemeral_owner, {})[path] = None
 
     def _disown(self, path: str, node: Node) -> None:
-        if node.ephemeral_owner:
+        if node.ephemeral_owner == t.CONTAINER_OWNER:
+            del self.containers[path]
+        elif node.ephemeral_owner:
             owned = self.owners[node.ephemeral_owner]
             del owned[path]
             if not owned:
@@ -234,6 +268,7 @@ class Image:
 
     def _set_data(self, op: t.SetData, change: Change) -> Stat:
         node = self._node(op.path)
+        _require(change, node.acl, t.WRITE, op.path)
         _expect_version(node.version, op.version, op.path)
         before = (node.data, node.mzxid, node.mtime, node.version)
         node.data, node.mzxid, node.mtime, node.version = (
@@ -248,17 +283,29 @@ class Image:
 
         change.undo.append(undo)
         change.touched[op.path] = None
-        change.triggers.append((WatchType.NODE_DATA_CHANGED, op.path))
+        change.triggers.append((WatchType.NODE_DATA_CHANGED, op.path, node.acl))
         return node.stat()
 
     def _set_acl(self, op: t.SetAcl, change: Change) -> Stat:
+        t.check_path(op.path)
+        acl = _completed(change, op.acl, op.path)
         node = self._node(op.path)
-        if not op.acl:
-            raise t.InvalidAcl(op.path)
+        _require(change, node.acl, t.ADMIN, op.path)
         _expect_version(node.aversion, op.version, op.path)
-        node.acl, node.aversion = op.acl, node.aversion + 1
+        node.acl, node.aversion = acl, node.aversion + 1
         change.touched[op.path] = None
         return node.stat()
+
+
+def _require(change: Change, acl: tuple[Acl, ...], permissions: int, path: str) -> None:
+    if change.access is not None:
+        change.access.require(acl, permissions, path)
+
+
+def _completed(change: Change, acl: tuple[Acl, ...], path: str) -> tuple[Acl, ...]:
+    if not acl:
+        raise t.InvalidAcl(path)
+    return acl if change.access is None else change.access.complete(acl, path)
 
 
 def _expect_version(actual: int, expected: int, path: str) -> None:

@@ -22,6 +22,9 @@ from typing import NamedTuple
 ANY_VERSION = -1
 """As the expected version of `SetData`, `Delete`, `Check`: any version."""
 
+CONTAINER_OWNER = -(1 << 63)
+"""`Stat.ephemeral_owner` of a container node, which is removed some time after its last child."""
+
 
 @dataclass(frozen=True, slots=True)
 class Stat:
@@ -86,7 +89,8 @@ class Children(NamedTuple):
 class Create(NamedTuple):
     """-> `Created`. `sequential` appends the parent's ten-digit counter to `path`, which is then a prefix.
 
-    Without `acl` the node is open to all. Data None is null, which Kafka distinguishes from empty.
+    Without `acl` the node is open to all. Data None is null, which Kafka distinguishes from empty. `container` is for
+    clients of the embedded tree's server (`coordination.server`); it excludes `ephemeral`.
     """
 
     path: str
@@ -94,6 +98,7 @@ class Create(NamedTuple):
     ephemeral: bool = False
     sequential: bool = False
     acl: tuple[Acl, ...] | None = None
+    container: bool = False
 
 
 class SetData(NamedTuple):

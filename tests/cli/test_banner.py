@@ -64,6 +64,7 @@ def test_as_json_it_has_what_a_program_needs() -> None:
         "control": None,
         "metrics": [],
         "console": None,
+        "zookeeper": None,
     }
 
 
@@ -97,3 +98,10 @@ def test_both_say_where_the_metrics_are() -> None:
     assert json.loads(ready_json(known))["metrics"] == list(known.metrics)
     lines = banner(known).splitlines()
     assert [line.split()[1] for line in lines if line.startswith("  metrics ")] == list(known.metrics)
+
+
+def test_all_three_say_where_clients_of_zookeeper_connect() -> None:
+    known = facts([Node(0, [LOOPBACK])])._replace(zookeeper="127.0.0.1:2181")
+    assert ready_line(known) == "kpybroker ready at 127.0.0.1:9092 zookeeper=127.0.0.1:2181"
+    assert json.loads(ready_json(known))["zookeeper"] == "127.0.0.1:2181"
+    assert "  tree     embedded; for clients of ZooKeeper at 127.0.0.1:2181\n" in banner(known)

@@ -304,3 +304,52 @@ async def test_brokers_whose_task_is_cancelled_end_at_once(tmp_path: Path) -> No
             await trio.lowlevel.checkpoint()
     assert scope.cancelled_caught
     assert hosted.brokers == {}
+
+
+# --- the tree, for clients of ZooKeeper
+
+
+async def said_by(address: tuple[str, int] | None, word: bytes) -> bytes:
+    assert address is not None
+    stream = await trio.open_tcp_stream(*address)
+    await stream.send_all(word)
+    answer = b""
+    while more := await stream.receive_some():
+        answer += more
+    return answer
+
+
+async def test_the_tree_is_served_at_one_port_whatever_happens_to_the_brokers(tmp_path: Path) -> None:
+    async with controlled(tmp_path, count=2, kpybroker_zookeeper_port="0") as (hosted, _):
+        address = hosted.tree_address
+        assert await said_by(address, b"ruok") == b"imok"
+        await hosted.kill_broker(0)
+        assert b"Mode: standalone" in await said_by(address, b"srvr")
+        await hosted.replace_files(lambda: None)
+        assert hosted.tree_address == address
+        assert await said_by(address, b"ruok") == b"imok"
+
+
+async def test_without_a_port_the_tree_is_not_served(tmp_path: Path) -> None:
+    async with controlled(tmp_path) as (hosted, _):
+        assert hosted.tree_address is None
+
+
+async def test_a_port_of_the_tree_that_is_taken_ends_the_start_with_its_cause(tmp_path: Path) -> None:
+    async with controlled(tmp_path / "a", kpybroker_zookeeper_port="0") as (hosted, _):
+        assert hosted.tree_address is not None
+        port = str(hosted.tree_address[1])
+        with pytest.raises(ExceptionGroup) as raised:
+            async with running(Hosted(plans(tmp_path / "b", kpybroker_zookeeper_port=port), tmp_path / "b")):
+                raise AssertionError("it has started")
+        error = next(iter(leaves(raised.value)))
+        assert isinstance(error, StartupError)
+        assert error.exit_code == EXIT_PORT
+        assert error.cause == f"the tree cannot be served at 127.0.0.1:{port}: {os.strerror(errno.EADDRINUSE)}"
+        assert "kpybroker.zookeeper.port" in error.fix
+
+
+def leaves(error: BaseException) -> list[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        return [leaf for inner in error.exceptions for leaf in leaves(inner)]
+    return [error]

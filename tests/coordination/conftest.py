@@ -1,4 +1,4 @@
-"""One ZooKeeper for all tests of this room, and the five kinds of tree that must keep one contract."""
+"""One ZooKeeper for all tests of this room, and the six kinds of tree that must keep one contract."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from kpybroker.control.levers.tree import HeldTree
 from kpybroker.coordination.embedded import EmbeddedStore
 from kpybroker.coordination.faults import ExpirableTree, FaultyTree
 from kpybroker.coordination.kazoo_client import ClientOptions
+from kpybroker.coordination.server.serve import TreeServer
+from kpybroker.coordination.server.sessions import Limits
 from kpybroker.coordination.tree import Tree
 from kpybroker.coordination.zookeeper import ZooKeeperTree
 from kpybroker.core import tree as t
@@ -126,6 +128,10 @@ def _open(kind: str, directory: Path, connect: str) -> tuple[Callable[[], Expira
 @asynccontextmanager
 async def running(kind: str, directory: Path, connect: str = "") -> AsyncIterator[Cluster]:
     """An empty tree of one kind, for as long as the block lasts."""
+    if kind == "served":
+        async with served(directory) as server, running("zookeeper", directory, address_of(server)) as cluster:
+            yield cluster
+        return
     make, store = _open(kind, directory, connect)
     cluster = Cluster(make)
     try:
@@ -138,12 +144,34 @@ async def running(kind: str, directory: Path, connect: str = "") -> AsyncIterato
                 await store.close()
 
 
+@asynccontextmanager
+async def served(directory: Path, limits: Limits | None = None) -> AsyncIterator[TreeServer]:
+    """The server of an embedded tree, for as long as the block lasts."""
+    store = EmbeddedStore.open(directory / "coordination.sqlite", trio.to_thread.run_sync, wall_clock_ms)
+    server = TreeServer(store, SystemClock(), limits)
+    server.listen("127.0.0.1", 0)
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(server.serve)
+            yield server
+            nursery.cancel_scope.cancel()
+    finally:
+        with trio.CancelScope(shield=True):
+            await store.close()
+
+
+def address_of(server: TreeServer) -> str:
+    """The connect string."""
+    host, port = server.address
+    return f"{host}:{port}"
+
+
 def chroot_of(server: ZooKeeperServer) -> str:
     """A connect string that no other test uses."""
     return f"{server.address}/world-{next(_worlds)}"
 
 
-@pytest.fixture(params=["memory", "sqlite", "faulty", "held", "zookeeper"])
+@pytest.fixture(params=["memory", "sqlite", "faulty", "held", "served", "zookeeper"])
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
     connect = ""
     if request.param == "zookeeper":

@@ -108,7 +108,9 @@ def drain(log: EventLog) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("seed", range(3))
 async def test_every_tree_gives_the_same(seed: int, tmp_path: Path, zookeeper_server_shared: ZooKeeperServer) -> None:
+    (tmp_path / "served").mkdir()
     expected = await scenario("zookeeper", tmp_path, chroot_of(zookeeper_server_shared), seed)
     assert len({str(answer) for answer in expected}) > 100  # the scenario is varied
     assert await scenario("memory", tmp_path, "", seed) == expected
     assert await scenario("sqlite", tmp_path, "", seed) == expected
+    assert await scenario("served", tmp_path / "served", "", seed) == expected

@@ -228,6 +228,15 @@ def test_what_the_python_api_does(tmp_path: Path, sample: str, printed: str) -> 
     assert re.fullmatch(printed, run_sample(sample, tmp_path, {}))
 
 
+def test_a_service_locks_through_the_tree(tmp_path: Path) -> None:
+    started = text_of("zookeeper/start.sh", {"2181": "0"}).split()
+    assert started[:2] == ["kpybroker", "dev"]
+    with dev_broker(tmp_path / "data", *started[2:]) as running:
+        assert run_sample("zookeeper/lock.py", tmp_path, {"127.0.0.1:2181": running.zookeeper}) == "brokers: ['0']\n"
+    config = BrokerConfig(load_properties(str(SAMPLES / "zookeeper" / "server.properties")))
+    assert config.get_int("kpybroker.zookeeper.port") == 2181
+
+
 def test_the_samples_of_metrics_have_keys_and_a_spelling_that_exist() -> None:
     folder = Path(__file__).resolve().parents[2] / "docs" / "samples" / "metrics"
     lines = (folder / "metrics.properties").read_text().split()

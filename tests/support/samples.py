@@ -41,6 +41,7 @@ class DevBroker(NamedTuple):
 
     bootstrap: str
     data: Path
+    zookeeper: str = ""
 
 
 @contextmanager
@@ -52,7 +53,8 @@ def dev_broker(data: Path, *arguments: str) -> Iterator[DevBroker]:
         ready = process.stdout.readline()
         assert ready.startswith(READY), "the broker did not start"
         try:
-            yield DevBroker(ready.removeprefix(READY).split()[0], data)
+            address, *fields = ready.removeprefix(READY).split()
+            yield DevBroker(address, data, dict(field.split("=", 1) for field in fields).get("zookeeper", ""))
         finally:
             process.terminate()
 

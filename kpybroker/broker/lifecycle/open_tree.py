@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import trio
 
-from kpybroker.broker.lifecycle.errors import EXIT_CONFIG, EXIT_COORDINATION, EXIT_IDENTITY, StartupError
+from kpybroker.broker.lifecycle.errors import EXIT_CONFIG, EXIT_COORDINATION, EXIT_IDENTITY, EXIT_PORT, StartupError
 from kpybroker.config.replication_factors import describe
 from kpybroker.coordination.tree import CoordinationUnavailable
 from kpybroker.core import tree as t
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from kpybroker.broker.loop.host import Host
     from kpybroker.config.broker import BrokerConfig
     from kpybroker.coordination.embedded import EmbeddedStore
+    from kpybroker.coordination.server.serve import TreeServer
     from kpybroker.coordination.tree import Tree
 
 T = TypeVar("T")
@@ -117,6 +118,31 @@ def open_store(path: Path, clock: Clock) -> EmbeddedStore:
             "restore it from a copy, or start over with empty log directories",
             EXIT_COORDINATION,
         ) from error
+
+
+def tree_server(store: EmbeddedStore, config: BrokerConfig, clock: Clock, port: int | None = None) -> TreeServer | None:
+    """A bound server of this tree for clients of ZooKeeper, if one is configured. The caller serves and closes it.
+
+    `port` takes the place of the configured one: that which an earlier server of this process had.
+    """
+    if config.get("kpybroker.zookeeper.port") is None:
+        return None
+    from kpybroker.coordination.server.serve import TreeServer
+
+    host, server = config.get_str("kpybroker.zookeeper.host"), TreeServer(store, clock)
+    wanted = config.get_int("kpybroker.zookeeper.port") if port is None else port
+    try:
+        server.listen(host, wanted)
+    except OSError as error:
+        raise StartupError(
+            f"the tree cannot be served at {host}:{wanted}: {error.strerror or error}",
+            "change kpybroker.zookeeper.port (--zookeeper-port of dev; 0 takes a free one) or kpybroker.zookeeper.host",
+            EXIT_PORT,
+        ) from error
+    logger.info("The tree is served to clients of ZooKeeper at %s:%d", *server.address)
+    if not server.is_loopback:
+        logger.warning("Every client that reaches %s:%d can change what the cluster keeps in its tree", *server.address)
+    return server
 
 
 def limit_factors(config: BrokerConfig, brokers: int = 1) -> None:

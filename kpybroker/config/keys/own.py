@@ -76,6 +76,8 @@ ROWS: Final[tuple[Row, ...]] = (
     ("kpybroker.otlp.endpoint", STRING, None, ANYTHING, LOW, READ_ONLY, HONOURED),
     ("kpybroker.otlp.interval.ms", INT, "60000", at_least(1000), LOW, READ_ONLY, HONOURED),
     ("kpybroker.otlp.headers", PASSWORD, None, ANYTHING, LOW, READ_ONLY, HONOURED),
+    ("kpybroker.zookeeper.port", INT, None, between(0, 65535), LOW, READ_ONLY, HONOURED),
+    ("kpybroker.zookeeper.host", STRING, "127.0.0.1", ANYTHING, LOW, READ_ONLY, HONOURED),
     ("kpybroker.shortcuts", LIST, "all", list_of("all", "none", *sorted(SHORTCUTS)), LOW, READ_ONLY, HONOURED),
 )
 

@@ -1,0 +1,1 @@
+kpybroker dev --zookeeper-port 2181
