@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 CLIENT_COMMANDS = ("topic", "group", "config", "cluster", "transaction", "acl", "user", "doctor", "completion")
-LAZY_COMMANDS = (*CLIENT_COMMANDS, "console")
+LAZY_COMMANDS = (*CLIENT_COMMANDS, "console", "registry")
 
 
 class LazyGroup(click.Group):
@@ -59,6 +59,10 @@ def _lazy_command(name: str) -> click.Command | None:
             from kpybroker.cli.console.command import console
 
             return console
+        case "registry":
+            from kpybroker.cli.registry.command import registry
+
+            return registry
         case "completion":
             from kpybroker.client.commands.completion import completion
 

@@ -18,6 +18,7 @@ EXTRA = {
         ("starlette", "uvicorn", "jinja2", "jsonpath", "anyio", "httpx", "prometheus_client", "fastavro", "google"),
         "console",
     ),
+    **dict.fromkeys(("grpc_tools", "jsonschema", "referencing"), "registry"),
 }
 """Packages of extras, and the name of the extra."""
 
