@@ -10,6 +10,7 @@ Normalized: properties that Avro does not know are sorted too.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ from kpybroker.registry.schemas import avro_defaults
 from kpybroker.registry.schemas.avro_tree import MISSING, NAMED, PRIMITIVES, Field, Node
 from kpybroker.registry.schemas.model import AVRO, DEPTH_MAX, Texts, depth
 
+NAME: Final = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 RESERVED: Final = {
     "record": {"type", "name", "namespace", "doc", "fields", "aliases"},
     "enum": {"type", "name", "namespace", "doc", "symbols", "default", "aliases"},
@@ -138,6 +140,8 @@ class _Reader:
         if not isinstance(name, str) or not name:
             raise invalid_schema(f"a type {kind} has no name")
         full = _full(name, namespace if value.get("namespace") is None else str(value["namespace"]))
+        if not NAME.fullmatch(full):
+            raise invalid_schema(f"{full[:100]} cannot be a name")
         if full in self._names:
             raise invalid_schema(f"the type {full} is defined twice")
         shape = "record" if kind == "error" else kind
@@ -147,7 +151,9 @@ class _Reader:
         node.properties = _rest(value, shape)
         self._names[full] = node
         if shape == "record":
-            node.fields = [self._field(one, space) for one in value.get("fields") or ()]
+            if not isinstance(value.get("fields"), list):
+                raise invalid_schema(f"the record {full} has no fields")
+            node.fields = [self._field(one, space) for one in value["fields"]]
             if len({one.name for one in node.fields}) < len(node.fields):
                 raise invalid_schema(f"two fields of {full} have one name")
         elif kind == "enum":

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kpybroker.registry.errors import invalid_schema
-from kpybroker.registry.schemas import avro
-from kpybroker.registry.schemas.model import AVRO, Parsed, Texts
+from kpybroker.registry.schemas import avro, json_schema, protobuf
+from kpybroker.registry.schemas.model import KINDS, Parsed, Texts
 
 
 def parse(kind: str, text: str, references: Texts, *, is_new: bool = False) -> Parsed:
@@ -12,5 +12,9 @@ def parse(kind: str, text: str, references: Texts, *, is_new: bool = False) -> P
     match kind:
         case "AVRO":
             return avro.parse(text, references, is_new=is_new)
+        case "JSON":
+            return json_schema.parse(text, references, is_new=is_new)
+        case "PROTOBUF":
+            return protobuf.parse(text, references, is_new=is_new)
         case _:
-            raise invalid_schema(f"the schema type {kind[:50]} is not known; {AVRO} is")
+            raise invalid_schema(f"the schema type {kind[:50]} is not known; {', '.join(KINDS)} are")
