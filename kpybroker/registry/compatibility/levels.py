@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from kpybroker.registry.compatibility import differ
+from kpybroker.registry.errors import invalid_schema
 from kpybroker.registry.schemas.model import Parsed
 
 
@@ -37,11 +38,14 @@ class Earlier(NamedTuple):
 
 
 def check(name: str, new: Parsed, earlier: Sequence[Earlier]) -> list[str]:
-    """Why `new` may not follow `earlier`, which is in ascending order; empty if it may."""
+    """Why `new` may not follow `earlier`, which is in ascending order; empty if it may. Raises RegistryError 42201."""
     level = LEVELS[name]
     compared = earlier if level.transitive else earlier[-1:]
     for one in reversed(compared):
-        found = _between(level, new, one.schema)
+        try:
+            found = _between(level, new, one.schema)
+        except RecursionError:
+            raise invalid_schema("its types refer to one another too deep to be compared") from None
         if found:
             found += [
                 f"{{oldSchemaVersion: {one.version}}}",

@@ -78,7 +78,7 @@ def _descriptor(text: str) -> FileDescriptorProto | None:
         found = FileDescriptorProto.FromString(base64.b64decode(text, validate=True))
     except (ValueError, binascii.Error, DecodeError):
         return None
-    return found if found.message_type or found.enum_type or found.name else None
+    return found if found.message_type or found.enum_type or found.extension else None
 
 
 def _bare(file: FileDescriptorProto) -> FileDescriptorProto:

@@ -9,6 +9,7 @@ follow the lists of changes of Confluent's registry.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -16,6 +17,7 @@ from typing import NamedTuple
 import pytest
 
 from kpybroker.registry.compatibility.levels import LEVELS, Earlier, check
+from kpybroker.registry.errors import RegistryError
 from kpybroker.registry.schemas.model import Parsed
 from kpybroker.registry.schemas.parse import parse
 
@@ -88,8 +90,17 @@ def test_the_table_is_long_enough_and_has_no_row_twice() -> None:
 
 
 def test_the_first_schema_fits_and_another_type_does_not() -> None:
-    avro, json = parse("AVRO", '"int"', {}), parse("JSON", "{}", {})
+    avro, other = parse("AVRO", '"int"', {}), parse("JSON", "{}", {})
     for level in LEVELS:
         assert check(level, avro, []) == []
-        found = check(level, json, [Earlier(1, avro)])
+        found = check(level, other, [Earlier(1, avro)])
         assert ("different schema type" in "".join(found)) == (level != "NONE")
+
+
+def test_a_chain_of_types_that_is_too_deep_is_refused() -> None:
+    chain = {f"n{number}": {"properties": {"next": {"$ref": f"#/definitions/n{number + 1}"}}} for number in range(5000)}
+    text = json.dumps({"definitions": {**chain, "n5000": {"type": "string"}}, "$ref": "#/definitions/n0"})
+    schema = parse("JSON", text, {}, is_new=True)
+    with pytest.raises(RegistryError) as caught:
+        check("FULL", schema, [Earlier(1, schema)])
+    assert caught.value.code == 42201

@@ -12,7 +12,6 @@ from kpybroker.registry.schemas import avro
 CANONICAL = [
     ("string", '"string"'),
     ('{"type": "string"}', '"string"'),
-    ('{"type": {"type": "string"}}', '"string"'),
     ('{"logicalType": "date", "type": "int"}', '{"type":"int","logicalType":"date"}'),
     ('["null", {"type": "int"}]', '["null","int"]'),
     ('{"items": "int", "type": "array", "x": 1}', '{"type":"array","items":"int","x":1}'),
