@@ -12,7 +12,7 @@ from kpybroker.registry.errors import FORWARDING_FAILED, NO_LEADER, RegistryErro
 
 HEADER: Final = "X-Forward"
 PASSED: Final = ("authorization", "content-type", "accept")
-WAIT_S_MAX: Final = 60.0
+WAIT_S_MAX: Final = 20.0
 
 
 class Response(NamedTuple):

@@ -97,7 +97,7 @@ class Member:
                 return
             code = self._keep(coordinator, generation)
             if code == ErrorCode.NONE:
-                coordinator.request(ApiKey.LEAVE_GROUP, self._leaving())
+                coordinator.request(ApiKey.LEAVE_GROUP, self._leaving(coordinator.version_of(ApiKey.LEAVE_GROUP)))
                 return
             if code not in JOIN_AGAIN:
                 self._resign()
@@ -161,9 +161,11 @@ class Member:
             assignments=assignments,
         )
 
-    def _leaving(self) -> LeaveGroupRequest:
+    def _leaving(self, version: int) -> LeaveGroupRequest:
+        if version < 3:
+            return LeaveGroupRequest(group_id=self._group, member_id=self._member_id)
         leaving = LeaveGroupRequest.MemberIdentity(member_id=self._member_id)
-        return LeaveGroupRequest(group_id=self._group, member_id=self._member_id, members=[leaving])
+        return LeaveGroupRequest(group_id=self._group, members=[leaving])
 
     def _assigned(self, data: bytes, began: float) -> None:
         assignment = protocol.decode_assignment(data)

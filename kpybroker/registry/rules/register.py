@@ -29,7 +29,7 @@ def known(state: State, library: Library, subject: str, body: dict[str, Any], no
     identifier, number = _asked(body)
     if version is None or (identifier is not None and identifier != version.id):
         return None
-    return look_up.version_entity(version) if number is None or number == version.version else None
+    return _registered(version) if number is None or number == version.version else None
 
 
 def find(
@@ -56,7 +56,7 @@ def plan(state: State, library: Library, subject: str, body: dict[str, Any], *, 
         )
     same = look_up.same_version(state, subject, wanted)
     if same is not None and number is None and identifier in (None, same.id):
-        return Plan([], look_up.version_entity(same))
+        return Plan([], _registered(same))
     if not is_import and not force:
         _check_compatible(state, library, subject, wanted, parsed, current)
     following = max((version.version for version in versions), default=0) + 1
@@ -71,7 +71,7 @@ def plan(state: State, library: Library, subject: str, body: dict[str, Any], *, 
         and old.version < version.version
         and not state.referrers(subject, old.version, deleted=True)
     ]
-    return Plan([*written, records.schema(version)], look_up.version_entity(version), version)
+    return Plan([*written, records.schema(version)], _registered(version), version)
 
 
 def reasons(
@@ -80,6 +80,11 @@ def reasons(
     """Why a schema may not follow `earlier`, by the level of the subject. Raises RegistryError 42201."""
     definition, parsed = _wanted(state, library, subject, body, normalize)
     return _reasons(state, library, subject, definition, parsed, earlier)
+
+
+def _registered(version: Version) -> dict[str, Any]:
+    """The response. Without the text: a client of Protobuf takes the one that it sent to be the one that is kept."""
+    return {"id": version.id, "version": version.version, "guid": version.definition.guid}
 
 
 def _wanted(
