@@ -22,6 +22,7 @@ TESTS = [
     ROOT / "tests" / "docs" / "test_security_samples.py",
     ROOT / "compat_tests" / "docs" / "test_security_samples.py",
     ROOT / "compat_tests" / "spark" / "test_sample.py",
+    ROOT / "compat_tests" / "registry" / "test_samples.py",
 ]
 INCLUDED = re.compile(r"^\s*```\{literalinclude\} (\S+)", re.MULTILINE)
 COMMAND = re.compile(r"^\s*(make|python -m|python docs/|\.venv/bin/|kpybroker|\. \.venv|#|$)")

@@ -35,7 +35,7 @@ class MemoryLog:
 
 
 class Leader:
-    """Whoever a test says."""
+    """Leads or not, as a test says."""
 
     def __init__(self) -> None:
         self.leads = True

@@ -45,5 +45,5 @@ def delete_mode(call: Call) -> Answer:
 
 
 def get_contexts(call: Call) -> Answer:
-    """GET /contexts"""
+    """GET /contexts: the default one alone."""
     return ["."]

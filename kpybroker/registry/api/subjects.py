@@ -117,7 +117,7 @@ def delete_version(call: Call) -> Answer:
 
 
 def delete_subject(call: Call) -> Answer:
-    """DELETE /subjects/{subject}"""
+    """DELETE /subjects/{subject}, softly unless `permanent`"""
     permanent = call.flag("permanent")
     return call.service.write(lambda state, _: delete.subject(state, call.subject, permanent=permanent))
 

@@ -91,7 +91,7 @@ class Login:
         self._users = users
         self._key = secrets.token_bytes(32)
         self._known: set[bytes] = set()
-        self._nobody = hashed(secrets.token_hex())
+        self._unknown = hashed(secrets.token_hex())
         """Hashed for unknown names, so that they take as long as known ones."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -110,7 +110,7 @@ class Login:
         if login is None:
             return False
         name, password = login
-        is_known = await run_in_threadpool(is_right, password, self._users.get(name, self._nobody))
+        is_known = await run_in_threadpool(is_right, password, self._users.get(name, self._unknown))
         if is_known and name in self._users:
             if len(self._known) < KNOWN_MAX:
                 self._known.add(mark)

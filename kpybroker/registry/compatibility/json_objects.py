@@ -155,7 +155,7 @@ def _schema_of_others(shape: Shape, name: str) -> Any:
 
 
 def _matches(pattern: str, name: str) -> bool:
-    """A pattern that could take for ever counts as one that does not match."""
+    """A pattern that could take forever counts as one that does not match."""
     if len(name) > NAME_MAX or HARD.search(pattern) or len(REPEATS.findall(pattern)) > REPEATS_MAX:
         return False
     try:

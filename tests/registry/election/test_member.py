@@ -65,7 +65,7 @@ def member_of(clock: Clock) -> Member:
         clock.now += HEARTBEAT_S
         return member._is_closing.is_set()
 
-    member._is_closing.wait = wait  # type: ignore[method-assign]
+    member._is_closing.wait = wait  # type: ignore[method-assign, assignment]
     return member
 
 
@@ -137,7 +137,7 @@ def test_it_joins_again_as_the_leader_that_it_is(code: ErrorCode) -> None:
     assert again == OWN._replace(is_leader=True)
 
 
-def test_a_member_that_was_put_out_leads_no_more_and_joins_anew() -> None:
+def test_a_member_that_was_put_out_leads_no_more_and_joins_again_from_the_start() -> None:
     clock = Clock()
     member = member_of(clock)
     led: list[bool] = []

@@ -76,7 +76,7 @@ def test_what_a_reference_leads_to_is_compared() -> None:
     assert differences(old, old) == []
 
 
-def test_two_recursive_schemas_that_differ_deep_inside_are_told_apart() -> None:
+def test_two_recursive_schemas_that_differ_deep_inside_are_not_equal() -> None:
     def text(kind: str) -> str:
         inner = {"type": "object", "properties": {"left": {"$ref": "#"}, "right": {"$ref": "#/definitions/leaf"}}}
         leaf = {"anyOf": [{"$ref": "#/definitions/tree"}, {"type": kind}]}
@@ -101,7 +101,7 @@ def test_entangled_schemas_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("pattern", ["(a+)+$", "(a|aa)*$", "a*a*a*a*a*$", "^(a)\\1"])
-def test_a_pattern_that_could_take_for_ever_matches_nothing(pattern: str) -> None:
+def test_a_pattern_that_could_take_forever_matches_nothing(pattern: str) -> None:
     others = {"patternProperties": {pattern: {"type": "string"}}, "additionalProperties": False}
     old = json_schema.parse(json.dumps(others), {})
     new = json_schema.parse(json.dumps({**others, "properties": {"a" * 40 + "b": {"type": "integer"}}}), {})
