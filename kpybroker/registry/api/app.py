@@ -32,7 +32,7 @@ CONTENT_TYPE: Final = "application/vnd.schemaregistry.v1+json"
 TAKEN: Final = frozenset(
     {CONTENT_TYPE, "application/vnd.schemaregistry+json", "application/json", "application/octet-stream", ""}
 )
-BODY_BYTES_MAX: Final = 8 << 20
+BODY_BYTES_MAX: Final = 4 << 20
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -121,6 +121,10 @@ def _body(request: Request, content: bytes) -> dict[str, Any]:
         raise RegistryError(400, "the body is no JSON") from None
     if not isinstance(value, dict):
         raise RegistryError(400, "the body is no JSON object")
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise RegistryError(400, "the body has half a surrogate pair, which is no text") from None
     return value
 
 

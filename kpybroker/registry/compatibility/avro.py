@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from kpybroker.registry.compatibility.reasons import Reason
+from kpybroker.registry.errors import invalid_schema
 from kpybroker.registry.schemas.avro import AvroSchema
 from kpybroker.registry.schemas.avro_tree import MISSING, Field, Node
 
@@ -21,11 +22,12 @@ PROMOTIONS: Final = {
 }
 """Which other primitives a reader takes for its own."""
 
+COMPARISONS_MAX: Final = 100_000
 RECORDS: Final = frozenset({"record", "error"})
 
 
 def differences(reader: AvroSchema, writer: AvroSchema) -> list[Reason]:
-    """Why data of the writer cannot be read; empty if they can."""
+    """Why data of the writer cannot be read; empty if they can. Raises RegistryError 42201 for unions of thousands."""
     return _Comparison().compare(reader.root, writer.root, "")
 
 
@@ -39,6 +41,8 @@ class _Comparison:
         """The reasons at `path`, as a JSON pointer into the reader."""
         pair = (id(reader), id(writer))
         if pair not in self._known:
+            if len(self._known) >= COMPARISONS_MAX:
+                raise invalid_schema("it has too many types to be compared")
             self._known[pair] = []
             self._known[pair] = self._compare(reader, writer, path)
         return self._known[pair]

@@ -18,7 +18,7 @@ from kpybroker.registry.compatibility.reasons import Reason
 from kpybroker.registry.errors import invalid_schema
 from kpybroker.registry.schemas.json_schema import JsonSchema
 
-COMPARISONS_MAX: Final = 100_000
+COMPARISONS_MAX: Final = 20_000
 NUMBERS: Final = ("number", "integer")
 Pair = tuple[tuple[int, str], tuple[int, str]]
 

@@ -24,6 +24,7 @@ from kpybroker.registry.schemas.model import DEPTH_MAX, JSON, Texts, depth
 
 OLD_DRAFTS: Final = ("draft-03", "draft-04", "draft-06", "draft-07")
 """In these, keys next to `$ref` mean nothing."""
+MIXED_MAX: Final = 1000
 Resolver = Any
 """referencing's, whose type parameters differ from draft to draft."""
 Raw = Any
@@ -88,7 +89,20 @@ def _loaded(text: str) -> Raw:
         raise invalid_schema("the text is no JSON") from None
     if not isinstance(value, dict | bool):
         raise invalid_schema("it is neither an object nor a boolean")
+    _check_arrays(value)
     return value
+
+
+def _check_arrays(root: Raw) -> None:
+    """jsonschema compares each value with each other where they cannot be sorted."""
+    waiting = [root]
+    while waiting:
+        value = waiting.pop()
+        parts = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
+        is_mixed = len(set(map(type, parts))) > 1 or any(isinstance(one, dict | list) for one in parts)
+        if isinstance(value, list) and len(value) > MIXED_MAX and is_mixed:
+            raise invalid_schema(f"an array has more than {MIXED_MAX} values that are not all texts, or all numbers")
+        waiting += [part for part in parts if isinstance(part, dict | list)]
 
 
 def _no_number(text: str) -> float:

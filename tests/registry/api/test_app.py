@@ -34,8 +34,10 @@ def test_bad_requests_are_json_with_a_code(registry: Registry) -> None:
     post = registry.http.post
     assert post("/subjects/a", content=b"{", headers={"content-type": CONTENT_TYPE}).json()["error_code"] == 400
     assert post("/subjects/a", content=b"[]", headers={"content-type": CONTENT_TYPE}).json()["error_code"] == 400
+    half = b'{"schema":"\\ud800"}'
+    assert post("/subjects/a", content=half, headers={"content-type": CONTENT_TYPE}).json()["error_code"] == 400
     assert post("/subjects/a", content=b"{}", headers={"content-type": "text/plain"}).json()["error_code"] == 415
-    assert post("/subjects/a", content=b"[" * (9 << 20)).json()["error_code"] == 413
+    assert post("/subjects/a", content=b"[" * (5 << 20)).json()["error_code"] == 413
     assert post("/subjects/a", content=b"[" * 100_000).json()["error_code"] == 400
 
 

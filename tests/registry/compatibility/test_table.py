@@ -97,6 +97,14 @@ def test_the_first_schema_fits_and_another_type_does_not() -> None:
         assert ("different schema type" in "".join(found)) == (level != "NONE")
 
 
+def test_unions_of_thousands_of_types_are_refused_and_end() -> None:
+    names = [json.dumps([{"type": "record", "name": f"{one}{n}", "fields": []} for n in range(2000)]) for one in "ab"]
+    old, new = (parse("AVRO", text, {}) for text in names)
+    with pytest.raises(RegistryError) as caught:
+        check("BACKWARD", new, [Earlier(1, old)])
+    assert caught.value.code == 42201
+
+
 def test_a_chain_of_types_that_is_too_deep_is_refused() -> None:
     chain = {f"n{number}": {"properties": {"next": {"$ref": f"#/definitions/n{number + 1}"}}} for number in range(5000)}
     text = json.dumps({"definitions": {**chain, "n5000": {"type": "string"}}, "$ref": "#/definitions/n0"})

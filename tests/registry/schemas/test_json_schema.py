@@ -28,6 +28,8 @@ from kpybroker.registry.schemas import json_schema
         '{"$ref": "https://example.com/never-fetched.json"}',
         '{"items": {"$ref": "#/items/0/x"}}',
         "[" * 100_000,
+        json.dumps({"$schema": "http://json-schema.org/draft-04/schema#", "enum": [*range(20_000), "x", {}]}),
+        json.dumps({"type": [{}] * 20_000}),
         '{"not":' * 100_000,
     ],
     ids=lambda text: text[:40],

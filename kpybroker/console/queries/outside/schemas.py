@@ -1,8 +1,8 @@
 """Messages with a schema's id in front, as serializers with a registry write them: a zero byte, the id, the data.
 
 Avro is read by fastavro, Protobuf by Google's protobuf from the descriptors that the registry compiles
-(`?format=serialized`), as `kpybroker registry` does: one that only has the text of a .proto file leaves it in hex, since
-the console compiles none. The data of JSON Schema are JSON.
+(`?format=serialized`), as `kpybroker registry` does. A registry that only has the text of a .proto file leaves it in
+hex, since the console compiles none. The data of JSON Schema are JSON.
 
 Bytes come from anyone. fastavro recurses in C as deep as the data say, and reads as many elements of no size as they
 claim, so a recursive schema is used for DEEP_BYTES_MAX at most, and one with many such values not at all.
