@@ -1,6 +1,7 @@
 """The ASGI application: from a request to its handler, and from an error to its JSON.
 
-Paths are matched as they were sent: a subject may have a slash in it, which clients write as %2F.
+Paths are matched as they were sent: a subject may have a slash in it, which clients write as %2F. Requests that write
+have few threads of their own, so that those that read are answered while the cluster is away.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 from urllib.parse import unquote
 
+from anyio import CapacityLimiter, to_thread
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -32,6 +33,8 @@ CONTENT_TYPE: Final = "application/vnd.schemaregistry.v1+json"
 TAKEN: Final = frozenset(
     {CONTENT_TYPE, "application/vnd.schemaregistry+json", "application/json", "application/octet-stream", ""}
 )
+WRITES_MAX: Final = 16
+"""At the same time; further ones wait."""
 BODY_BYTES_MAX: Final = 4 << 20
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -39,12 +42,13 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 def make_app(service: Service, forwarder: Forwarder, middleware: list[Middleware] | None = None) -> Starlette:
     """The application of one instance. `middleware` sees a request before its path is touched."""
+    writers: list[CapacityLimiter] = []
     by_path: dict[str, dict[str, Entry]] = {}
     for entry in ENTRIES:
         by_path.setdefault(entry.path, {})[entry.method] = entry
     return Starlette(
         routes=[
-            Route(path, _endpoint(service, forwarder, entries), methods=list(entries))
+            Route(path, _endpoint(service, forwarder, entries, writers), methods=list(entries))
             for path, entries in by_path.items()
         ],
         middleware=[*(middleware or ()), Middleware(RawPath)],
@@ -65,7 +69,11 @@ class RawPath:
         await self._app(scope, receive, send)
 
 
-def _endpoint(service: Service, forwarder: Forwarder, entries: Mapping[str, Entry]) -> Endpoint:
+def _endpoint(
+    service: Service, forwarder: Forwarder, entries: Mapping[str, Entry], writers: list[CapacityLimiter]
+) -> Endpoint:
+    """`writers` is filled by the first request: a limiter belongs to an event loop."""
+
     async def endpoint(request: Request) -> Response:
         entry = entries["GET" if request.method == "HEAD" else request.method]
         content = await _content(request)
@@ -81,8 +89,10 @@ def _endpoint(service: Service, forwarder: Forwarder, entries: Mapping[str, Entr
                 return _forwarded(service, forwarder, request, content)
             return respond(request, entry.handler(call))
 
+        if not writers:
+            writers.append(CapacityLimiter(WRITES_MAX))
         try:
-            return await run_in_threadpool(run)
+            return await to_thread.run_sync(run, limiter=writers[0] if entry.writes else None)
         except RegistryError:
             raise
         except Exception as error:  # a bug, or a library that fails for what a client sent: the others go on

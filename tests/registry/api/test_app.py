@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import httpx
 import pytest
 
@@ -128,3 +130,30 @@ def test_a_failure_of_the_code_is_500_and_no_traceback(registry: Registry, monke
     response = registry.http.get("/subjects")
     assert (response.status_code, response.json()["error_code"]) == (500, 50001)
     assert "Zero" not in response.text
+
+
+def test_reads_are_answered_while_every_writer_waits(registry: Registry) -> None:
+    registry.register("a", '"string"')
+    blocked, goes_on = threading.Semaphore(0), threading.Event()
+    statuses: list[int] = []
+
+    def wait() -> None:
+        blocked.release()
+        assert goes_on.wait(60)
+
+    registry.log.refresh = wait  # type: ignore[method-assign]
+    with registry.http:
+        writers = [
+            threading.Thread(
+                target=lambda: statuses.append(registry.http.put("/config", json={"compatibility": "FULL"}).status_code)
+            )
+            for _ in range(60)
+        ]
+        for writer in writers:
+            writer.start()
+        assert blocked.acquire(timeout=60)
+        assert registry.call("GET", "/subjects") == ["a"]
+        goes_on.set()
+        for writer in writers:
+            writer.join()
+    assert statuses == [200] * 60
