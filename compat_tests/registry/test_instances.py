@@ -6,6 +6,7 @@ import signal
 from typing import Any
 
 import httpx
+import pytest
 
 from compat_tests.registry.conftest import Instance, MakeRegistry
 from compat_tests.support.waiting import eventually
@@ -57,6 +58,7 @@ def test_an_instance_that_never_leads_waits_for_one_that_does(start: MakeRegistr
     assert subjects(follower) == ["a"], "it reads on"
 
 
+@pytest.mark.wide
 def test_a_leader_that_was_frozen_does_not_write_as_one(start: MakeRegistry) -> None:
     frozen, other = start(), start()
     assert registered(frozen, "a", '"int"') == 1

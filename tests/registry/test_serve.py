@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kpybroker.cli.registry import command
 from kpybroker.client.connect.errors import CommandError
 from kpybroker.client.connect.settings import Settings
 from kpybroker.registry import serve
@@ -61,6 +62,16 @@ def test_an_instance_is_where_others_reach_it() -> None:
     assert serve.identity(named, 8085) == Identity("https", "registry.example", 443, False)
     anywhere = serve.identity(OPTIONS._replace(host="0.0.0.0"), 1)
     assert anywhere.host == socket.gethostname()
+
+
+def test_a_package_that_is_not_installed_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "PACKAGES", ("starlette", "not_here"))
+    result = invoke(monkeypatch, "registry")
+    assert result.code == 2
+    assert result.err.splitlines() == [
+        "kpybroker: this command needs not_here, which is not installed",
+        "fix: pip install 'kpybroker[registry]'",
+    ]
 
 
 def test_what_prevents_a_start_is_two_lines(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import click
@@ -13,6 +14,9 @@ from kpybroker.client.commands.options import client_command
 
 if TYPE_CHECKING:
     from kpybroker.client.connect.settings import Connection
+
+PACKAGES = ("confluent_kafka", "starlette", "uvicorn", "httpx", "fastavro", "jsonschema", "referencing", "grpc_tools")
+"""Of the extra `registry`; some are of `console` too."""
 
 EPILOG = """\b
 Examples:
@@ -73,6 +77,10 @@ def registry(
     from kpybroker.cli.log_set_up import set_up_logging
     from kpybroker.client.connect.errors import usage
     from kpybroker.client.connect.settings import load
+
+    missing = next((name for name in PACKAGES if find_spec(name) is None), None)
+    if missing is not None:
+        raise usage(f"this command needs {missing}, which is not installed", "pip install 'kpybroker[registry]'")
     from kpybroker.registry.api import users
     from kpybroker.registry.options import RegistryOptions
     from kpybroker.registry.serve import serve

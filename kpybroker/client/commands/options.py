@@ -18,7 +18,6 @@ EXTRA = {
         ("starlette", "uvicorn", "jinja2", "jsonpath", "anyio", "httpx", "prometheus_client", "fastavro", "google"),
         "console",
     ),
-    **dict.fromkeys(("grpc_tools", "jsonschema", "referencing"), "registry"),
 }
 """Packages of extras, and the name of the extra."""
 
