@@ -78,12 +78,16 @@ class Member:
             self._thread.join(REQUEST_S)
 
     def _run(self) -> None:
+        said = ""
         while not self._is_closing.is_set():
             try:
                 with WireCluster(self._settings) as cluster:
+                    said = ""
                     self._belong(cluster.coordinator(self._group, GROUP))
             except CommandError as error:
-                logger.warning("the group is out of reach group=%s cause=%s", self._group, hide(error.cause))
+                if error.cause != said:  # once, however long it lasts
+                    logger.warning("the group is out of reach group=%s cause=%s", self._group, hide(error.cause))
+                said = error.cause
             except Exception:
                 logger.exception("the membership failed group=%s", self._group)
             self._resign()

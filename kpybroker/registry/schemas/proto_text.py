@@ -215,7 +215,7 @@ def _options(options: Any) -> list[str]:
     for descriptor, value in options.ListFields():
         if descriptor.name == "map_entry":
             continue
-        if descriptor.message_type is not None or descriptor.is_repeated:
+        if descriptor.message_type is not None or hasattr(value, "append"):
             raise Unprintable(f"the option {descriptor.name}")
         if descriptor.enum_type is not None:
             text = descriptor.enum_type.values_by_number[value].name
