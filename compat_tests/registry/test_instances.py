@@ -48,6 +48,7 @@ def test_a_follower_forwards_and_takes_over_when_the_leader_is_killed(start: Mak
     assert "is_this_instance=True" in follower.log.read_text()
 
 
+@pytest.mark.wide
 def test_an_instance_that_never_leads_waits_for_one_that_does(start: MakeRegistry) -> None:
     follower = start("--never-leads")
     assert post(follower, "a", '"int"')["error_code"] == 50004

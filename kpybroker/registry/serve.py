@@ -27,7 +27,8 @@ from kpybroker.registry.service import Service
 from kpybroker.registry.store.log import TopicLog
 
 EXIT_BIND: Final = 5
-STOP_S_MAX: Final = 5
+STOP_S_MAX: Final = 2
+"""Of requests in progress; uvicorn waits as long for idle connections with TLS."""
 ANYWHERE: Final = ("0.0.0.0", "::", "")
 
 
