@@ -35,6 +35,7 @@ STARTS_PROCESSES = (
     "docs/test_security_samples.py",
     "docs/test_testing_samples.py",
     "pytest_plugin",
+    "registry/test_topic.py",
     "testing",
 )
 """Below `tests/`, what takes half of the time: brokers, ZooKeeper, pytest and commands as processes of their own."""

@@ -8,7 +8,7 @@ CLIENT_COMMANDS = (
     *("topic", "group", "config", "cluster", "transaction", "acl", "user"),
     *("metrics", "doctor", "completion"),
 )
-LAZY_COMMANDS = (*CLIENT_COMMANDS, "console")
+LAZY_COMMANDS = (*CLIENT_COMMANDS, "console", "registry")
 
 
 class LazyGroup(click.Group):
@@ -66,6 +66,10 @@ def _lazy_command(name: str) -> click.Command | None:
             from kpybroker.cli.console.command import console
 
             return console
+        case "registry":
+            from kpybroker.cli.registry.command import registry
+
+            return registry
         case "completion":
             from kpybroker.client.commands.completion import completion
 

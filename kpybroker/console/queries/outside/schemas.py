@@ -1,7 +1,7 @@
 """Messages with a schema's id in front, as serializers with a registry write them: a zero byte, the id, the data.
 
-Avro is read by fastavro, Protobuf by Google's protobuf from the descriptors that the registry compiles, or `proto` for
-a registry that has only the text of .proto files. The data of JSON Schema are JSON.
+Avro is read by fastavro, Protobuf by Google's protobuf from the descriptors that the registry compiles (as `kpybroker
+registry` does), or `proto` for a registry that has only the text of .proto files. The data of JSON Schema are JSON.
 
 Bytes come from anyone. fastavro recurses in C as deep as the data say, and reads as many elements of no size as they
 claim, so a recursive schema is used for DEEP_BYTES_MAX at most, and one with many such values not at all.
