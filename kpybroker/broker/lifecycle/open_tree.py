@@ -20,6 +20,7 @@ from kpybroker.wire import znodes
 from kpybroker.wire.znodes import ZnodeError
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable
 
     from kpybroker.broker.loop.clock import Clock
@@ -120,10 +121,17 @@ def open_store(path: Path, clock: Clock) -> EmbeddedStore:
         ) from error
 
 
-def tree_server(store: EmbeddedStore, config: BrokerConfig, clock: Clock, port: int | None = None) -> TreeServer | None:
+def tree_server(
+    store: EmbeddedStore,
+    config: BrokerConfig,
+    clock: Clock,
+    port: int | None = None,
+    listener: socket.socket | None = None,
+) -> TreeServer | None:
     """A bound server of this tree for clients of ZooKeeper, if one is configured. The caller serves and closes it.
 
-    `port` takes the place of the configured one: that which an earlier server of this process had.
+    `port` takes the place of the configured one: that which an earlier server of this process had. `listener` is a
+    socket that listens already, in place of both.
     """
     if config.get("kpybroker.zookeeper.port") is None:
         return None
@@ -132,7 +140,10 @@ def tree_server(store: EmbeddedStore, config: BrokerConfig, clock: Clock, port: 
     host, server = config.get_str("kpybroker.zookeeper.host"), TreeServer(store, clock)
     wanted = config.get_int("kpybroker.zookeeper.port") if port is None else port
     try:
-        server.listen(host, wanted)
+        if listener is not None:
+            server.adopt(listener)
+        else:
+            server.listen(host, wanted)
     except OSError as error:
         raise StartupError(
             f"the tree cannot be served at {host}:{wanted}: {error.strerror or error}",

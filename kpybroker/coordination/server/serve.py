@@ -70,9 +70,13 @@ class TreeServer:
         except BaseException:
             sock.close()
             raise
+        self.adopt(sock)
+        return self.address
+
+    def adopt(self, sock: socket.socket) -> None:
+        """Serve a socket that listens already. The server closes it."""
         self._sock = sock
         self.address = sock.getsockname()[:2]
-        return self.address
 
     @property
     def is_loopback(self) -> bool:
