@@ -51,7 +51,7 @@ def derive(props: Mapping[str, str], count: int, stored_id: int | None = None) -
     """
     config = BrokerConfig(props)
     first_id = _first_id(config, stored_id)
-    made = [_broker(config, first_id, number) for number in range(count)]
+    made = [_broker(config, first_id, number) | _reserved(config, first_id + count) for number in range(count)]
     _check_ports([BrokerConfig(one) for one in made])
     _check_directories([BrokerConfig(one) for one in made])
     return made
@@ -81,6 +81,12 @@ def _first_id(config: BrokerConfig, stored_id: int | None) -> int:
             "set broker.id to an id from which on so many are free in the cluster",
         )
     return 0
+
+
+def _reserved(config: BrokerConfig, end: int) -> dict[str, str]:
+    """Ids that are set are those below the generated ones, where the first is not one of these itself."""
+    key = "reserved.broker.max.id"
+    return {key: str(end)} if end > config.get_int(key) else {}
 
 
 def _broker(config: BrokerConfig, first_id: int, number: int) -> dict[str, str]:
