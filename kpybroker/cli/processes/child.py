@@ -68,10 +68,12 @@ class Task(NamedTuple):
 
 
 class _Supervised:
-    """The supervisor, as the broker's process sees it (`run.Supervisor`). `orders` are the lines that it writes."""
+    """The supervisor, as the broker's process sees it (`run.Supervisor`). `orders` are the lines that it writes;
+    `is_whole_cluster`: its processes are, so that none hands over what it leads when the supervisor is gone."""
 
-    def __init__(self, orders: Iterator[bytes]) -> None:
+    def __init__(self, orders: Iterator[bytes], is_whole_cluster: bool) -> None:
         self._orders = orders
+        self._is_whole_cluster = is_whole_cluster
 
     def attach(self, hosted: Hosted, stop: Callable[[], None]) -> None:
         """Do what it says from now on, and stop when it ends. Called in the loop."""
@@ -82,6 +84,21 @@ class _Supervised:
         async def retire() -> None:
             await hosted.retire()
             _say('{"event": "retired"}')
+
+        async def end() -> None:
+            if self._is_whole_cluster:
+                await hosted.retire()
+            stop()
+
+        def end_soon() -> None:
+            if hosted.is_ready:
+                hosted.spawn(end)
+            else:
+                stop()
+
+        def tell(function: Callable[..., None], *arguments: object) -> None:
+            with suppress(trio.RunFinishedError):
+                token.run_sync_soon(function, *arguments)
 
         def obey(order: Order, about: int) -> None:
             match order:
@@ -95,10 +112,9 @@ class _Supervised:
         def listen() -> None:
             for line in self._orders:
                 word, _, about = line.decode().partition(" ")
-                with suppress(trio.RunFinishedError):
-                    token.run_sync_soon(obey, Order(word), int(about or -1))
+                tell(obey, Order(word), int(about or -1))
 
-        exit_after(listen, stop, lambda: None)
+        exit_after(listen, lambda: tell(end_soon), lambda: None)
 
     def announce(self, facts: Facts) -> None:
         """Say that the broker is ready."""
@@ -114,7 +130,7 @@ def run_child() -> int:
         return EXIT_FAILED
     task = Task.of(first)
     set_up_logging(task.log_format, task.log_level, task.quiet, task.props.get("broker.id"))
-    extras = run.Extras(processes=task.processes(), supervisor=_Supervised(lines))
+    extras = run.Extras(processes=task.processes(), supervisor=_Supervised(lines, task.brokers is not None))
     return run.run([run.Plan(BrokerConfig(task.props), ())], extras)
 
 

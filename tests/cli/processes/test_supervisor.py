@@ -44,9 +44,11 @@ def test_the_next_lives_of_a_broker_have_the_ports_of_the_first() -> None:
 
 
 def test_a_port_of_the_tree_that_is_taken_is_two_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    with listening("127.0.0.1", 0) as taken, pytest.raises(SystemExit, check=lambda error: error.code == 5):
+    with listening("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
-        supervise(Family([{"kpybroker.zookeeper.port": str(port)}], "text", "INFO", quiet=True))
+        family = Family([{"kpybroker.zookeeper.port": str(port)}], "text", "INFO", quiet=True)
+        with pytest.raises(SystemExit, check=lambda error: error.code == 5):
+            supervise(family)
     cause, fix = capsys.readouterr().err.splitlines()
     assert cause.startswith(f"kpybroker: the tree cannot be served at 127.0.0.1:{port}: ")
     assert fix.startswith("fix: change kpybroker.zookeeper.port")
