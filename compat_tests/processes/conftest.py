@@ -15,7 +15,7 @@ import pytest
 
 from compat_tests.support.services import kpybroker_executable, write_properties
 from compat_tests.support.waiting import eventually
-from tests.support.ports import free_port
+from tests.support.ports import free_ports_in_a_row
 
 DEADLINE_S = 180.0
 
@@ -143,22 +143,10 @@ def properties(tmp_path: Path) -> Path:
         path,
         {
             "broker.id": "4",
-            "listeners": f"PLAINTEXT://127.0.0.1:{two_free_ports()}",
+            "listeners": f"PLAINTEXT://127.0.0.1:{free_ports_in_a_row(2)}",
             "log.dirs": str(tmp_path / "data"),
             "offsets.topic.num.partitions": "4",
             "group.initial.rebalance.delay.ms": "0",
         },
     )
     return path
-
-
-def two_free_ports() -> int:
-    """A port that is free, as the next one is."""
-    import socket
-
-    for _ in range(100):
-        port = free_port()
-        with socket.socket() as following, suppress(OSError, OverflowError):
-            following.bind(("127.0.0.1", port + 1))
-            return port
-    raise AssertionError("no two free ports in a row")

@@ -45,6 +45,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kafka.server.KafkaServer")
 
+DEFAULTS: Final = {"leader.imbalance.check.interval.seconds": "10"}
+"""Of a cluster that is all here, where Kafka has 300: one that starts, or starts again, finds its leaders on the broker
+that was up first, and the others idle until leaders are where they should be."""
 EVENTS_MAX: Final = inf
 """Events and orders wait in queues without a bound: each process makes a few in its life."""
 LINE_BYTES_MAX: Final = 1 << 20
@@ -108,6 +111,7 @@ class _Supervisor:
                 made[broker_id] = Task(props, *how)
                 continue
             host, port = self._tree_socket.getsockname()[:2]
+            props = DEFAULTS | props
             if number:
                 props = connected(props, reachable(Address("", host, port)))
                 made[broker_id] = Task(props, *how, len(self._configs))
