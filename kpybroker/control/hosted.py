@@ -260,22 +260,29 @@ class Hosted:
     def _tree_of(self, broker_id: int, host: Host) -> Tree:
         """A session in ZooKeeper, or on the one store, which the first broker opens."""
         if self._store_file is None and host.config.get_str("zookeeper.connect"):
-            if self._processes is not None:
-                host.config.limit_factors(self._processes.brokers)
-            return self.wrap_tree(broker_id, make_tree(host)[0])
+            if self._processes is None:
+                return self.wrap_tree(broker_id, make_tree(host)[0])
+            host.config.limit_factors(self._processes.brokers)
+            return self.wrap_tree(broker_id, make_tree(host, self._processes.credentials)[0])
         if self._store is None:
             path = self._store_file or embedded_file(host)
             path.parent.mkdir(parents=True, exist_ok=True)
             self._store = open_store(path, self.clock)
             logger.info("Coordination is embedded, in %s", path)
             limit_factors(host.config, self._brokers_of_the_cluster)
-            port = None if self.tree_address is None else self.tree_address[1]
-            listener = None if self._processes is None else self._processes.listener
-            self._serve_tree(tree_server(self._store, host.config, self.clock, port, listener))
+            self._serve_tree(self._make_server(self._store, host))
         else:
             host.config.limit_factors(self._brokers_of_the_cluster)  # the first one has the same to report
         session = self._store.session(host.config.get_int("zookeeper.session.timeout.ms"))
         return self.wrap_tree(broker_id, session)
+
+    def _make_server(self, store: EmbeddedStore, host: Host) -> TreeServer | None:
+        port = None if self.tree_address is None else self.tree_address[1]
+        processes = self._processes
+        server = tree_server(store, host.config, self.clock, port, None if processes is None else processes.listener)
+        if server is not None and processes is not None and processes.credentials is not None:
+            server.require(processes.credentials)
+        return server
 
     @property
     def _brokers_of_the_cluster(self) -> int:

@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 class Processes(NamedTuple):
     """The cluster of `brokers` processes that this process has one broker of, where one of them keeps the tree.
 
-    `tree_file` and `listener` are for the one that keeps it: its file, None for one in a log directory, and a socket
-    that listens for the others.
+    `credentials`, `user:password`, admit to the tree; None: it is for everybody. `tree_file` and `listener` are for the
+    one that keeps it: its file, None for one in a log directory, and a socket that listens for the others.
     """
 
     brokers: int
+    credentials: str | None = None
     tree_file: Path | None = None
     listener: socket.socket | None = None
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kpybroker.client.connect.settings import ENVIRONMENT, Connection, load
 from kpybroker.cli.processes.derive import derive
+from kpybroker.client.connect.settings import ENVIRONMENT, Connection, load
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.config.sources.properties import load_properties
 from kpybroker.metrics.spelling import Spelling

@@ -56,11 +56,14 @@ _FIXES: tuple[tuple[type[CoordinationFailure], str], ...] = (
 )
 
 
-def make_tree(host: Host) -> tuple[Tree, EmbeddedStore | None]:
-    """A tree that is not started, and the embedded store it is a session of, if it is one. The caller closes both."""
+def make_tree(host: Host, credentials: str | None = None) -> tuple[Tree, EmbeddedStore | None]:
+    """A tree that is not started, and the embedded store it is a session of, if it is one. The caller closes both.
+
+    `credentials`, `user:password`, are for the tree of another kpybroker.
+    """
     config = host.config
     if config.get_str("zookeeper.connect"):
-        return _zookeeper(config), None
+        return _zookeeper(config, credentials), None
     path = embedded_file(host)
     store = open_store(path, host.clock)
     logger.info("Coordination is embedded, in %s", path)
@@ -94,11 +97,11 @@ async def close_coordination(part: Tree | EmbeddedStore, node_id: int) -> None:
         logger.warning("[KafkaServer id=%d] The end of the session was not saved: %s", node_id, failure)
 
 
-def _zookeeper(config: BrokerConfig) -> Tree:
+def _zookeeper(config: BrokerConfig, credentials: str | None) -> Tree:
     from kpybroker.broker.lifecycle.zookeeper_client import zookeeper_tree
 
     try:
-        return zookeeper_tree(config)
+        return zookeeper_tree(config, credentials)
     except CoordinationUnavailable as error:
         raise StartupError(
             f"zookeeper.connect={error.place} is not an address of ZooKeeper: {error.cause}",

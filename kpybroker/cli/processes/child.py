@@ -38,8 +38,9 @@ CHUNK_BYTES: Final = 1 << 16
 class Task(NamedTuple):
     """What a process is started with.
 
-    `props` are static properties. `brokers`: how many the cluster has, None with a ZooKeeper elsewhere. `tree_file` and
-    `tree_socket`, a descriptor, are for the broker that keeps the tree.
+    `props` are static properties. `brokers`: how many the cluster has, None with a ZooKeeper elsewhere. `credentials`
+    admit to the tree, where it is not for everybody. `tree_file` and `tree_socket`, a descriptor, are for the broker
+    that keeps it.
     """
 
     props: Mapping[str, str]
@@ -47,6 +48,7 @@ class Task(NamedTuple):
     log_level: str
     quiet: bool
     brokers: int | None = None
+    credentials: str | None = None
     tree_file: str | None = None
     tree_socket: int | None = None
 
@@ -64,7 +66,8 @@ class Task(NamedTuple):
         if self.brokers is None:
             return None
         listener = None if self.tree_socket is None else socket.socket(fileno=self.tree_socket)
-        return Processes(self.brokers, None if self.tree_file is None else Path(self.tree_file), listener)
+        file = None if self.tree_file is None else Path(self.tree_file)
+        return Processes(self.brokers, self.credentials, file, listener)
 
 
 class _Supervised:

@@ -8,7 +8,7 @@ Rules:
   start would meet too;
 * after that, a process that ends is started again, whatever its end: at once if it had run for a while, later and later
   if it keeps ending. `FINAL_CODES` end all, since they need a person;
-* the tree is told of a broker whose process has ended, so that its session ends now, not when it times out;
+* the tree learns of a broker whose process has ended, so that its session ends now, not when it times out;
 * the stop of a whole cluster hands nothing over: first no controller reacts any more, then all but the first stop, then
   the first. With a ZooKeeper elsewhere they all stop at once, each handing over what it leads.
 

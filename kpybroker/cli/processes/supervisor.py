@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import secrets
 import signal
 import socket
 import subprocess
@@ -50,6 +51,7 @@ DEFAULTS: Final = {"leader.imbalance.check.interval.seconds": "10"}
 that was up first, and the others idle until leaders are where they should be."""
 EVENTS_MAX: Final = inf
 """Events and orders wait in queues without a bound: each process makes a few in its life."""
+SECRET_BYTES: Final = 32
 LINE_BYTES_MAX: Final = 1 << 20
 
 
@@ -105,6 +107,7 @@ class _Supervisor:
     def _make_tasks(self) -> dict[int, Task]:
         family, made = self._family, {}
         how = (family.log_format, family.log_level, family.quiet)
+        credentials = None if self._is_tree_shown else f"kpybroker:{secrets.token_hex(SECRET_BYTES)}"
         for number, (broker_id, config) in enumerate(self._configs.items()):
             props = dict(config.static)
             if self._tree_socket is None:
@@ -114,12 +117,12 @@ class _Supervisor:
             props = DEFAULTS | props
             if number:
                 props = connected(props, reachable(Address("", host, port)))
-                made[broker_id] = Task(props, *how, len(self._configs))
+                made[broker_id] = Task(props, *how, len(self._configs), credentials)
                 continue
             props |= {TREE_HOST: host, TREE_PORT: str(port)}
             passed = self._tree_socket.fileno() if PASSES_SOCKETS else None
             file = None if family.tree_file is None else str(family.tree_file)
-            made[broker_id] = Task(props, *how, len(self._configs), file, passed)
+            made[broker_id] = Task(props, *how, len(self._configs), credentials, file, passed)
         if not PASSES_SOCKETS:
             self.close()
         return made

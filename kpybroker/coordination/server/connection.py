@@ -13,7 +13,7 @@ from kpybroker.coordination.server import four_letter_words, responses
 from kpybroker.coordination.server.client import Client
 from kpybroker.coordination.server.jute import JuteError
 from kpybroker.coordination.server.perform import perform
-from kpybroker.coordination.server.requests import CloseSession, Ping, Request, decode_connect, decode_request
+from kpybroker.coordination.server.requests import Auth, CloseSession, Ping, Request, decode_connect, decode_request
 from kpybroker.coordination.server.service import Service
 from kpybroker.coordination.server.sessions import Session
 
@@ -94,6 +94,8 @@ class Connection:
 
     def _perform(self, session: Session, request: Request) -> None:
         service, arrived = self._service, self._service.now()
+        if not service.admits(self.client) and not isinstance(request.body, Auth | Ping | CloseSession):
+            raise ClientError("it is none of this cluster's brokers")
         session.touch(arrived)
         if service.watches.count(self.client) > service.limits.watches_max:
             raise ClientError(f"more than {service.limits.watches_max} watches")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import trio
 
+from kpybroker.coordination.server.access import digest
 from kpybroker.coordination.server.connection import ClientError, Connection
 from kpybroker.coordination.server.service import Service, logger
 from kpybroker.coordination.server.sessions import Limits
@@ -72,6 +73,10 @@ class TreeServer:
             raise
         self.adopt(sock)
         return self.address
+
+    def require(self, credentials: str) -> None:
+        """Serve only clients that prove these, `user:password`."""
+        self.service.required = ("digest", digest(credentials.encode()))
 
     def adopt(self, sock: socket.socket) -> None:
         """Serve a socket that listens already. The server closes it."""

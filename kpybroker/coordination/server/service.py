@@ -51,6 +51,8 @@ class Service:
         self.statistics = Statistics()
         self.committed_zxid = -1
         """Responses that show nothing later may be sent; at first, after the first commit."""
+        self.required: tuple[str, str] | None = None
+        """The identity that a client proves before its first operation; None: everybody is welcome."""
         self._client_of: dict[int, Client] = {}
 
     # --- as the store's observer
@@ -77,6 +79,10 @@ class Service:
             client.abort()
 
     # --- connections and sessions
+
+    def admits(self, client: Client) -> bool:
+        """Whether it may do what ACLs allow it."""
+        return self.required is None or self.required in client.access.identities
 
     def add(self, client: Client) -> bool:
         """Note a new connection; False if there are too many."""
