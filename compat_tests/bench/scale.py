@@ -71,7 +71,7 @@ class SetUp:
         """A topic of one partition for each producer, and the address of its leader; the brokers take turns."""
         ids = [list(self.addresses)[n % len(self.addresses)] for n in range(PRODUCERS)]
         admin = admin_client(next(iter(self.addresses.values())))
-        wanted = [NewTopic(f"{prefix}-{n}", replica_assignment=[[ids[n]]]) for n in range(PRODUCERS)]
+        wanted = [NewTopic(f"{prefix}-{n}", 1, replica_assignment=[[ids[n]]]) for n in range(PRODUCERS)]
         for made in admin.create_topics(wanted).values():
             made.result(ADMIN_DEADLINE_S)
         try:
