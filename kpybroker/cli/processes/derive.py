@@ -8,6 +8,7 @@ first one, `/data/broker-1`. Everything else is the same for all.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
 from pathlib import Path
@@ -106,7 +107,7 @@ def _broker(config: BrokerConfig, first_id: int, number: int) -> dict[str, str]:
 
 def _directory(path: str, first_id: int, broker_id: int) -> str:
     trimmed = path.rstrip("/") or path
-    if Path(trimmed).is_mount():
+    if os.path.ismount(trimmed):
         raise NotDerivable(
             f"{path} is a mount point: the directories of the other brokers, next to it, would be elsewhere",
             f"name a directory in it, such as log.dirs={trimmed.rstrip('/')}/broker-{first_id}; data that are there "
