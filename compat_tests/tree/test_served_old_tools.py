@@ -39,7 +39,13 @@ def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 def make_topic(cluster: Cluster, tools: Tools, name: str) -> None:
     made = tools.run("topics", "--create", "--topic", name, "--partitions", "2", "--replication-factor", "1")
     assert f'Created topic "{name}".' in made.out or f"Created topic {name}." in made.out
-    eventually(lambda: quick.end_offset(cluster.bootstrap, name, 1) == 0, "the broker has it")
+    admin = quick.admin_client(cluster.bootstrap)
+
+    def partitions() -> int:
+        known = admin.list_topics(timeout=60).topics.get(name)
+        return 0 if known is None else sum(one.leader >= 0 for one in known.partitions.values())
+
+    eventually(lambda: partitions() == 2, "the broker has it")
     quick.fill(cluster.bootstrap, name, ["a", "b"], partition=1)
 
 

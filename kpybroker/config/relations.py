@@ -191,11 +191,17 @@ def _check_connections(config: ConfigLookup) -> None:
 
 
 def _check_coordination(config: ConfigLookup) -> None:
-    _require(
-        config.get("kpybroker.zookeeper.port") is None or not config.get_str("zookeeper.connect"),
-        "kpybroker.zookeeper.port",
-        "kpybroker.zookeeper.port serves the embedded tree, and with zookeeper.connect there is none.",
-    )
+    if config.get("kpybroker.zookeeper.port") is not None:
+        _require(
+            not config.get_str("zookeeper.connect"),
+            "kpybroker.zookeeper.port",
+            "kpybroker.zookeeper.port serves the embedded tree, and with zookeeper.connect there is none.",
+        )
+        _require(
+            not config.get_bool("zookeeper.set.acl"),
+            "kpybroker.zookeeper.port",
+            "kpybroker.zookeeper.port serves the embedded tree to all that reach it, yet zookeeper.set.acl is true.",
+        )
 
 
 def check_relations(config: ConfigLookup) -> None:

@@ -54,6 +54,7 @@ TWO = {"listeners": "A://127.0.0.1:1,B://127.0.0.1:2", "listener.security.protoc
         ({"max.connections.per.ip": "0"}, "can be set to zero only if"),
         ({"max.connections.per.ip.overrides": "127.0.0.1:x"}, "`x` for 127.0.0.1 is not a number"),
         ({"max.connections.per.ip.overrides": "a b:1"}, "contains invalid addresses : a b"),
+        ({"kpybroker.zookeeper.port": "0", "zookeeper.set.acl": "true"}, "yet zookeeper.set.acl is true"),
         ({"kpybroker.zookeeper.port": "0", "zookeeper.connect": "h:1"}, "with zookeeper.connect there is none"),
         ({"connections.max.idle.ms": "100"}, "should always be less than connections.max.idle.ms=100"),
     ],

@@ -155,7 +155,7 @@ def tree_server(
         ) from error
     logger.info("The tree is served to clients of ZooKeeper at %s:%d", *server.address)
     if not server.is_loopback:
-        logger.warning("Whoever reaches %s:%d can change what the cluster keeps in its tree", *server.address)
+        logger.warning("Every client that reaches %s:%d can change what the cluster keeps in its tree", *server.address)
     return server
 
 

@@ -66,8 +66,17 @@ def own_log_directory(props: Mapping[str, str], number: int, broker_id: int) -> 
 
 def connected(props: Mapping[str, str], address: str) -> dict[str, str]:
     """The properties of a broker whose tree another one serves at `address`."""
-    kept = {key: value for key, value in props.items() if not key.startswith(_OF_A_CLIENT) and key != TREE_PORT}
+    kept = {key: value for key, value in _without_client(props).items() if key != TREE_PORT}
     return {**kept, "zookeeper.connect": address}
+
+
+def serving(props: Mapping[str, str], host: str, port: int) -> dict[str, str]:
+    """The properties of the broker that serves its tree there."""
+    return {**_without_client(props), TREE_HOST: host, TREE_PORT: str(port)}
+
+
+def _without_client(props: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in props.items() if not key.startswith(_OF_A_CLIENT)}
 
 
 def _first_id(config: BrokerConfig, stored_id: int | None) -> int:

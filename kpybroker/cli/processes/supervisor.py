@@ -34,7 +34,7 @@ from kpybroker.cli.banner import Address, Facts, Node, bootstrap_servers, reacha
 from kpybroker.cli.exit_codes import fail
 from kpybroker.cli.health.notify import STOPPING, notify
 from kpybroker.cli.processes.child import Task
-from kpybroker.cli.processes.derive import METRICS_PORT, TREE_HOST, TREE_PORT, connected
+from kpybroker.cli.processes.derive import METRICS_PORT, TREE_HOST, TREE_PORT, connected, serving
 from kpybroker.cli.processes.supervision import Action, Announce, Restart, Start, Supervision, Tell
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.control.process import ephemeral
@@ -119,7 +119,7 @@ class _Supervisor:
                 props = connected(props, reachable(Address("", host, port)))
                 made[broker_id] = Task(props, *how, len(self._configs), credentials)
                 continue
-            props |= {TREE_HOST: host, TREE_PORT: str(port)}
+            props = serving(props, host, port)
             passed = self._tree_socket.fileno() if PASSES_SOCKETS else None
             file = None if family.tree_file is None else str(family.tree_file)
             made[broker_id] = Task(props, *how, len(self._configs), credentials, file, passed)

@@ -26,8 +26,8 @@ DOCS: Final[dict[str, str]] = {
     "Strimzi's Metrics Reporter does, or as the dashboard Kafka Overview asks for them.",
     "kpybroker.zookeeper.port": "Port on which the embedded tree is served to clients of ZooKeeper; 0 takes a free "
     "one. Without it the tree is for this process alone. Not together with zookeeper.connect.",
-    "kpybroker.zookeeper.host": "Address on which the embedded tree is served. Whoever reaches it can read and change "
-    "everything that the cluster keeps there.",
+    "kpybroker.zookeeper.host": "Address on which the embedded tree is served. A client that reaches it can read and "
+    "change everything that the cluster keeps there.",
     "kpybroker.jaas.config.file": "JAAS login file: the credentials for ZooKeeper in its Client context, those of SASL "
     "listeners in KafkaServer or <listener>.KafkaServer. KAFKA_OPTS can name it too, with "
     "-Djava.security.auth.login.config.",

@@ -31,10 +31,10 @@ class Shared(Protocol):
 
 
 class Client:
-    """`wake` is called when something may be sent; `abort` when the connection is to be closed at once."""
+    """`wake` is called when something may be sent; `on_abort` when the connection is to be closed at once."""
 
     def __init__(
-        self, shared: Shared, address: tuple[str, int], wake: Callable[[], None], abort: Callable[[], None]
+        self, shared: Shared, address: tuple[str, int], wake: Callable[[], None], on_abort: Callable[[], None]
     ) -> None:
         self.address = address
         self.access = ClientAccess(address[0])
@@ -45,7 +45,7 @@ class Client:
         self.is_ending = False
         """Whether the connection is to be closed once everything is sent."""
         self.wake = wake
-        self.abort = abort
+        self._on_abort = on_abort
         self._shared = shared
         self._queue: deque[tuple[int, bytes, float | None]] = deque()  # zxid, frame, when its request arrived
 
@@ -61,6 +61,12 @@ class Client:
             self._shared.commit_soon()
         else:
             self.wake()
+
+    def abort(self) -> None:
+        """End the connection at once: nothing more is performed for it or sent to it."""
+        self.is_ending = True
+        self._queue.clear()
+        self._on_abort()
 
     def take(self) -> bytes:
         """Everything that may be sent now. `note_sent` is to be called when it is."""

@@ -26,12 +26,12 @@ class ClientError(Exception):
 
 
 class Connection:
-    """`wake` and `abort` are those of its `Client`."""
+    """`wake` and `on_abort` are those of its `Client`."""
 
     def __init__(
-        self, service: Service, address: tuple[str, int], wake: Callable[[], None], abort: Callable[[], None]
+        self, service: Service, address: tuple[str, int], wake: Callable[[], None], on_abort: Callable[[], None]
     ) -> None:
-        self.client = Client(service, address, wake, abort)
+        self.client = Client(service, address, wake, on_abort)
         self._service = service
         self._input = bytearray()
 

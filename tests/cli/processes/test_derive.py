@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from kpybroker.cli.processes.derive import NotDerivable, connected, derive, own_log_directory
+from kpybroker.cli.processes.derive import NotDerivable, connected, derive, own_log_directory, serving
+from kpybroker.config.broker import BrokerConfig
 
 FILE = {"broker.id": "0", "listeners": "PLAINTEXT://127.0.0.1:9092", "log.dirs": "/var/lib/kpybroker"}
 
@@ -119,6 +120,18 @@ def test_those_that_do_not_keep_the_tree_connect_to_it() -> None:
         "zookeeper.session.timeout.ms": "6000",
         "zookeeper.connect": "127.0.0.1:2181",
     }
+
+
+def test_the_one_that_keeps_it_serves_it() -> None:
+    props = {**FILE, "zookeeper.set.acl": "true", "zookeeper.session.timeout.ms": "6000"}
+    served = serving(props, "127.0.0.1", 41_000)
+    assert served == {
+        **FILE,
+        "zookeeper.session.timeout.ms": "6000",
+        "kpybroker.zookeeper.host": "127.0.0.1",
+        "kpybroker.zookeeper.port": "41000",
+    }
+    BrokerConfig(served)
 
 
 def test_without_a_directory_for_its_log_files_there_is_none() -> None:

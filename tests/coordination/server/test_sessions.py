@@ -82,6 +82,19 @@ def test_the_session_of_an_owner_that_is_known_to_be_gone_ends_at_once() -> None
     assert "/p" in bench.store.image.nodes
 
 
+def test_what_arrives_after_the_end_of_its_session_is_not_performed() -> None:
+    bench = Bench()
+    expired, _ = connected(bench)
+    bench.now += 30
+    bench.service.expire()
+    replaced, session = connected(bench)
+    bench.client().connect(session.id, session.password)
+    for late in (expired, replaced):
+        late.send(struct.pack(">ii", 1, CREATE) + create("/late", flags=1))
+        assert late.frames() == []
+    assert "/late" not in bench.store.image.nodes
+
+
 def test_every_message_counts_as_heard() -> None:
     bench = Bench()
     client, _ = connected(bench)
