@@ -145,7 +145,6 @@ def test_dev_finds_its_data_with_and_without_processes(start: StartProcesses, tm
         pair.stop()
 
 
-@pytest.mark.wide
 def test_nothing_acknowledged_is_lost_when_each_broker_is_killed_under_load(start: StartProcesses) -> None:
     pair = start("dev", "--brokers", "2", "--processes", "--port", "0", "--ephemeral", "--log-level", "INFO")
     create_topic(pair.bootstrap, "t", 4, 2)
