@@ -12,7 +12,7 @@ WORKERS ?= 3
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test lint unit compat-deps compat compat-secure compat-kafka compat-portable wheel-test deploy-test ranges test-deps bench bench-start bench-testing bench-growth bench-cluster bench-failover bench-beside bench-ceiling bench-acls bench-groups bench-scale bench-loop bench-quotas bench-budget bench-shortcuts bench-tls bench-metrics soak soak-eos soak-eos-cluster soak-cluster soak-testing mutants replication-matrix power-cuts suites exchange fuzz demo specs clean compatibility docs bench-hostile
+.PHONY: help install run test lint unit compat-deps compat compat-secure compat-kafka compat-portable wheel-test deploy-test ranges test-deps bench bench-start bench-testing bench-growth bench-cluster bench-failover bench-beside bench-ceiling bench-acls bench-groups bench-scale bench-loop bench-quotas bench-budget bench-shortcuts bench-tls bench-metrics soak soak-eos soak-eos-cluster soak-cluster soak-testing soak-metrics mutants replication-matrix power-cuts suites exchange fuzz demo specs clean compatibility docs bench-hostile
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
@@ -159,6 +159,9 @@ soak-cluster: test-deps  ## three brokers on ZooKeeper under twenty storms of fa
 
 soak-testing: $(VENV)/.test-stamp  ## five hundred brokers of kpybroker.testing started and ended in every way, and nothing may be left: 3 minutes
 	$(BIN)/python -m compat_tests.testing.soak --brokers 500
+
+soak-metrics: $(VENV)/.test-stamp  ## a broker under load with /metrics scraped every second, and its memory must stay flat: 1 hour; SOAK='--minutes 5'
+	$(BIN)/python -m compat_tests.metrics.soak $(SOAK)
 
 mutants: test-deps  ## brokers with one thing wrong each, and whether the storm finds it: up to four minutes each; MUTANTS='names'
 	$(BIN)/python -m compat_tests.faults.mutate $(MUTANTS)

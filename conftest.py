@@ -15,7 +15,10 @@ import pytest
 SHARED = "the session's broker"
 APART = {
     f"compat_tests/test_{name}.py"
-    for name in ("compaction", "compaction_files", "delivery", "log_rules", "open_transactions", "portable", "restart")
+    for name in (
+        *("cli_metrics", "compaction", "compaction_files", "delivery", "log_rules"),
+        *("open_transactions", "portable", "restart"),
+    )
 }
 """Beside files that use the session's broker, those that start brokers of their own."""
 STARTS_PROCESSES = (
@@ -32,6 +35,7 @@ STARTS_PROCESSES = (
     "docs/test_security_samples.py",
     "docs/test_testing_samples.py",
     "pytest_plugin",
+    "registry/test_topic.py",
     "testing",
 )
 """Below `tests/`, what takes half of the time: brokers, ZooKeeper, pytest and commands as processes of their own."""

@@ -1,5 +1,5 @@
 """Brings what the compatibility tests run but do not build: jars, kcat, graphviz, kafka-python 2, Python 3.14,
-a Kerberos KDC, Chromium.
+a Kerberos KDC, Chromium, promtool, Graphite's carbon.
 
     python compat_tests/deps.py            # all of it; a second run does nothing
     python compat_tests/deps.py jars kcat  # some of it
@@ -21,6 +21,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -70,6 +71,12 @@ def go_clients() -> Path:
 def node_modules() -> Path:
     """Where `clients` puts Node's packages."""
     return CACHE / "node" / "clients" / "node_modules"
+
+
+def promtool() -> Path:
+    """What checks Prometheus' rules: the system's, or else the one that `promtool` fetches."""
+    found = shutil.which("promtool")
+    return Path(found) if found else CACHE / "deb" / "promtool" / "promtool"
 
 
 def axe() -> Path:
@@ -128,6 +135,11 @@ def fetch_debootstrap() -> None:
     _package("debootstrap", "debootstrap")
 
 
+def fetch_carbon() -> None:
+    """Graphite's server, from the system's packages. It is not started by the system here."""
+    _package("carbon-cache", "graphite-carbon")
+
+
 def fetch_kerberos() -> None:
     """A KDC, what kcat and Python need to be its clients, and the binding for Python, which is built here."""
     _package("krb5kdc", *KERBEROS)
@@ -141,6 +153,27 @@ def fetch_browser() -> None:
     _package("chromium", "chromium", "fonts-dejavu-core")
     _package("npm", "npm")
     _once(axe().parent.parent, AXE, _unpack_axe)
+
+
+def fetch_promtool() -> None:
+    """Debian's promtool, out of its package: to install that would start a Prometheus."""
+    target = promtool()
+    if target.is_file():
+        return
+    if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
+        raise DependencyError("promtool is missing: install Prometheus, or only its promtool on the PATH")
+    _once(target.parent, "prometheus", _unpack_promtool)
+
+
+def _unpack_promtool(out: Path) -> None:
+    if os.geteuid() == 0:
+        _run(["apt-get", "update", "-qq"])
+    _run(["apt-get", "download", "-qq", "prometheus"], cwd=out)
+    (package,) = out.glob("*.deb")
+    with tempfile.TemporaryDirectory() as unpacked:
+        _run(["dpkg-deb", "-x", str(package), unpacked])
+        shutil.copy(Path(unpacked) / "usr" / "bin" / "promtool", out)
+    package.unlink()
 
 
 def _unpack_axe(out: Path) -> None:
@@ -229,6 +262,8 @@ STEPS = {
     "python": fetch_python,
     "kerberos": fetch_kerberos,
     "browser": fetch_browser,
+    "promtool": fetch_promtool,
+    "carbon": fetch_carbon,
 }
 
 ON_REQUEST = {"debootstrap": fetch_debootstrap, "clients": fetch_clients}

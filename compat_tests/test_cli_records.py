@@ -185,7 +185,8 @@ def test_a_broker_that_is_away_does_not_keep_it_from_ending(own_broker: StartBro
         code, err = process.wait(20), process.stderr.read()
     assert code == 130, err
     assert b"delivered 1 record to" in err
-    assert b"not delivered: 1" in err
+    # the second line was read from the pipe; whether it was a record already is a matter of a moment
+    assert b"not delivered: 1" in err or b"stopped after line 1 of the input" in err
     assert b"Traceback" not in err
 
 

@@ -47,6 +47,10 @@ class Written:
         return records
 
 
+READERS = ("confluent", "java-4.x")
+"""Those of `make test`: one in C, one in Java. Each codec is read as each client wrote it."""
+
+
 @pytest.fixture(scope="module")
 def written(broker: Broker) -> Written:
     return Written(broker.bootstrap)
@@ -58,7 +62,10 @@ def test_written(written: Written, codec: str, writer: str) -> None:
     assert written.records(codec, writer)
 
 
-@pytest.mark.parametrize("reader", CLIENTS)
+@pytest.mark.parametrize(
+    "reader",
+    [client if client in READERS else pytest.param(client, marks=pytest.mark.wide) for client in CLIENTS],
+)
 @pytest.mark.parametrize("codec", CODECS)
 def test_read(broker: Broker, written: Written, codec: str, reader: str) -> None:
     expected = {writer: written.records(codec, writer) for writer in CLIENTS}

@@ -34,6 +34,7 @@ def test_console_round_trip(tools: Tools, name: str) -> None:
     assert "Processed a total of 200 messages" in read.err, str(read)
 
 
+@pytest.mark.wide
 def test_console_acks_and_sync(made: str, tools: Tools) -> None:
     for acks in ("0", "1", "all"):
         tools.run("console-producer", "--topic", made, "--request-required-acks", acks, stdin=f"acks {acks}\n")
@@ -59,6 +60,7 @@ def test_console_keys_headers_and_nulls(made: str, tools: Tools) -> None:
     ], str(read)
 
 
+@pytest.mark.wide
 def test_console_consumer_positions(tools: Tools, broker: Broker, topic: MakeTopic) -> None:
     made = topic(partitions=2)
     fill(broker, made, 10, partition=1)
@@ -88,6 +90,7 @@ def test_console_consumer_isolation(made: str, tools: Tools, broker: Broker) -> 
     assert read.lines == ["0", "1", "2", "3", "4"], str(read)
 
 
+@pytest.mark.wide
 def test_internal_offsets_topic(made: str, tools: Tools, broker: Broker, name: str) -> None:
     """`__consumer_offsets` is readable by Kafka's own formatter: the commit of a group stands there."""
     fill(broker, made, 3)
@@ -167,6 +170,7 @@ def log_dirs(result: Result) -> dict[str, Any]:
     return one
 
 
+@pytest.mark.wide
 def test_log_dirs(tools: Tools, broker: Broker, topic: MakeTopic) -> None:
     made = topic(partitions=2)
     fill(broker, made, 100, partition=1)
@@ -222,6 +226,7 @@ def test_verifiable_consumer(tools: Tools, broker: Broker, topic: MakeTopic, nam
     assert "shutdown_complete" in ends, heard  # 4.3 says after it that the shutdown was requested
 
 
+@pytest.mark.wide
 def test_perf_tools(tools: Tools, topic: MakeTopic) -> None:
     """The measuring tools run to their end and count what they were asked to; no speed is judged here."""
     made = topic(partitions=2)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from compat_tests.conftest import MakeTopic
 from compat_tests.support.services import Broker
 from compat_tests.support.tools import Result, Tools
@@ -45,6 +47,7 @@ def test_create_and_describe(tools: Tools, name: str) -> None:
     assert partitions(described, name) == [(n, "0", "0", "0") for n in range(3)]
 
 
+@pytest.mark.wide
 def test_create_with_defaults_and_assignment(tools: Tools, name: str) -> None:
     tools.run("topics", "--create", "--topic", name)
     assert partitions(tools.run("topics", "--describe", "--topic", name), name) == [(0, "0", "0", "0")]
@@ -104,6 +107,7 @@ def test_describe_filters(tools: Tools, topic: MakeTopic) -> None:
         assert tools.run("topics", "--describe", option).lines == []
 
 
+@pytest.mark.wide
 def test_describe_missing(tools: Tools, name: str) -> None:
     missing = tools.run("topics", "--describe", "--topic", name, check=False)
     assert missing.code == 1, str(missing)
@@ -145,6 +149,7 @@ def test_topic_configs(tools: Tools, topic: MakeTopic) -> None:
     eventually(lambda: described() == {"cleanup.policy": "compact,delete"}, "retention.ms gone")
 
 
+@pytest.mark.wide
 def test_topic_configs_refused(tools: Tools, topic: MakeTopic) -> None:
     entity = ("--entity-type", "topics", "--entity-name", topic())
     for change, words in {
@@ -176,6 +181,7 @@ def test_broker_configs(tools: Tools, broker: Broker) -> None:
     eventually(lambda: described() == {}, "gone")
 
 
+@pytest.mark.wide
 def test_broker_default_configs(tools: Tools) -> None:
     """A cluster-wide default of a key reaches the topics that do not set it."""
     entity = ("--entity-type", "brokers", "--entity-default")
@@ -190,6 +196,7 @@ def test_broker_default_configs(tools: Tools) -> None:
         tools.run("configs", "--alter", *entity, "--delete-config", "log.retention.ms")
 
 
+@pytest.mark.wide
 def test_broker_configs_refused(tools: Tools, broker: Broker) -> None:
     """A key that only a restart changes is refused, and says so."""
     entity = ("--entity-type", "brokers", "--entity-name", str(broker.node_id))

@@ -249,7 +249,7 @@ def test_kafkas_message_copier(broker: Broker, topic: MakeTopic, name: str, mode
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("how", ["stopped", "killed"])
+@pytest.mark.parametrize("how", [pytest.param("stopped", marks=pytest.mark.wide), "killed"])
 def test_an_open_transaction_survives_a_restart(own_broker: StartBroker, begin: Begin, library: str, how: str) -> None:
     broker = own_broker()
     quick.create_topic(broker.bootstrap, "t")

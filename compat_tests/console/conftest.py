@@ -28,8 +28,10 @@ WAIT_MS = 60_000
 START_S = 180.0
 """A machine that is busy with other tests starts a broker slowly."""
 
-PICTURES = frozenset({"topics", "topic-metrics", "messages", "group", "requests", "faults"})
+PICTURES = frozenset({"topics", "topic-metrics", "messages", "group", "requests", "faults", "logs"})
 """The pages that docs/guides/console.md and README show."""
+
+CONFIG = {"kpybroker.metrics.port": 0, "kpybroker.log.levels": "kafka.request.logger=DEBUG"}
 
 OpenPage = Callable[..., Page]
 
@@ -51,7 +53,7 @@ def console(*arguments: str) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def kafka() -> Iterator[Broker]:
     """A broker with a topic `orders` of three partitions, and thirty records in it."""
-    with Broker(topics={"orders": 3}, config={"kpybroker.metrics.port": 0}, start_timeout=START_S) as broker:
+    with Broker(topics={"orders": 3}, config=CONFIG, start_timeout=START_S) as broker:
         broker.produce("orders", [(f"customer-{n % 5}", {"order": n, "total": n * 3.5}) for n in range(30)])
         yield broker
 

@@ -18,11 +18,35 @@ def switchboard(kafka: Broker) -> Iterator[str]:
         yield found
 
 
-@pytest.mark.parametrize("name", ["requests", "logs", "faults", "clock"])
+@pytest.fixture(scope="module", autouse=True)
+def logged(kafka: Broker) -> None:
+    """The log has a line of a request that failed."""
+    kafka.channel.call(
+        "add_fault", match={"api": "Produce"}, act={"error": "NOT_LEADER_OR_FOLLOWER"}, trigger={"times": 1}
+    )
+    producer = kafka.producer()  # over the wire, again after the error
+    producer.produce("orders", "logged", "k")
+    producer.flush()
+
+
+PAGES = {
+    "requests": "/requests",
+    "logs": "/logs?logger=kafka.request.logger&text=Produce",
+    "faults": "/faults",
+    "clock": "/clock",
+    "cluster": "/",
+    "replication": "/replication",
+}
+
+
+@pytest.mark.parametrize("name", PAGES)
 def test_a_page(
     name: str, switchboard: str, open_page: OpenPage, axe_source: str, picture: Callable[[Page, str], None]
 ) -> None:
-    page = open_page(f"{switchboard}/{name}", viewport={"width": 1280, "height": 800})
+    page = open_page(switchboard + PAGES[name], viewport={"width": 1280, "height": 800})
+    expect(page.locator("main table, main dl").first).to_be_visible()
+    if name == "logs":
+        expect(page.locator("tbody")).to_contain_text("Completed request")
     for scheme in ("dark", "light"):
         page.emulate_media(color_scheme=scheme)
         assert barriers(page, axe_source) == [], scheme

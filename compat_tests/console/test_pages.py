@@ -13,6 +13,7 @@ from kpybroker.testing import Broker
 
 PAGES = {
     "cluster": "/",
+    "broker": "/brokers/0",
     "topics": "/topics",
     "topic": "/topics/orders",
     "configuration": "/topics/orders/configuration",
@@ -28,7 +29,13 @@ PAGES = {
     "group": "/group?id=billing",
     "move": "/group/move?id=billing&to=start",
     "forget": "/group/forget?id=billing",
+    "logs of no development broker": "/logs",
 }
+PREVENTED = """new Promise(done => document.addEventListener(
+    "htmx:before:request", event => setTimeout(() => done(event.defaultPrevented)), {once: true}))"""
+"""Whether the next update is prevented."""
+FAILED = {"no such page": "/no-such-page", "no such topic": "/topics/nothing-here", "bad input": "/topics?page=x"}
+"""Pages of errors."""
 WIDE: dict[str, Any] = {"viewport": {"width": 1280, "height": 800}}
 NARROW: dict[str, Any] = {"viewport": {"width": 360, "height": 640}}
 
@@ -56,6 +63,16 @@ def test_a_page(
         assert barriers(page, axe_source) == [], scheme
     picture(page, name)
     page.set_viewport_size(NARROW["viewport"])
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+@pytest.mark.parametrize("name", FAILED)
+def test_a_page_of_an_error(name: str, address: str, open_page: OpenPage, axe_source: str) -> None:
+    page = open_page(address + FAILED[name], allows_failures=True, **NARROW)
+    expect(page.get_by_role("alert")).to_contain_text("fix: ")
+    for scheme in ("dark", "light"):
+        page.emulate_media(color_scheme=scheme)
+        assert barriers(page, axe_source) == [], scheme
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
@@ -93,6 +110,66 @@ def test_a_chart_is_drawn_once_there_are_numbers(address: str, kafka: Broker, op
     page = open_page(f"{address}/topics/orders")
     kafka.produce("orders", ["more"])
     expect(page.locator("[data-chart][data-drawn=yes] canvas")).to_be_visible()
+
+
+def updated(page: Page) -> None:
+    """Return once the part of the page that updates itself has done so."""
+    page.evaluate("document.querySelector('#live dd').textContent = 'before'")
+    expect(page.locator("#live dd").first).not_to_have_text("before")
+
+
+def test_an_update_keeps_the_focus_and_the_scrolling(address: str, open_page: OpenPage) -> None:
+    page = open_page(f"{address}/topics/orders", **NARROW)
+    table = page.get_by_role("region", name="Partitions")
+    table.evaluate("table => { table.scrollLeft = 40; }")
+    table.focus()
+    updated(page)
+    expect(table).to_be_focused()
+    assert table.evaluate("table => table.scrollLeft") == 40
+    page.goto(f"{address}/topics")
+    page.get_by_role("link", name="orders").focus()
+    updated(page)
+    expect(page.get_by_role("link", name="orders")).to_be_focused()
+
+
+def test_updates_pause_while_the_reader_wants_it(address: str, kafka: Broker, open_page: OpenPage) -> None:
+    page = open_page(f"{address}/topics/orders/messages")
+    expect(page.get_by_role("button", name="Pause updates")).to_be_hidden()
+    page.goto(f"{address}/topics")
+    updated(page)
+    button = page.get_by_role("button", name="Pause updates")
+    button.press("Space")
+    expect(button).to_have_attribute("aria-pressed", "true")
+    kafka.create_topic("made-meanwhile", 1)
+    assert page.evaluate(PREVENTED)
+    assert "made-meanwhile" not in page.locator("tbody").inner_text()
+    button.press("Space")
+    expect(page.locator("tbody")).to_contain_text("made-meanwhile")
+
+
+def test_a_group_is_previewed_with_the_keyboard_only(address: str, kafka: Broker, open_page: OpenPage) -> None:
+    """From the first page to the preview of a group, by Tab, Enter, letters and arrows."""
+
+    def tab_to(text: str) -> None:
+        for _ in range(60):
+            page.keyboard.press("Tab")
+            if (
+                page.evaluate("(document.activeElement.labels?.[0] || document.activeElement).innerText").strip()
+                == text
+            ):
+                return
+        raise AssertionError(f"{text} cannot be reached")
+
+    page = open_page(address)
+    for link, title in (("Groups", "Groups"), ("billing", "Group billing")):
+        tab_to(link)
+        page.keyboard.press("Enter")
+        expect(page.locator("h1")).to_have_text(title)
+    page.locator("[name=to]").focus()
+    page.keyboard.type("end")
+    tab_to("Preview")
+    page.keyboard.press("Enter")
+    expect(page.locator("tbody tr", has_text="would move").first).to_be_visible()
 
 
 def test_a_page_updates_itself(address: str, kafka: Broker, open_page: OpenPage) -> None:

@@ -121,7 +121,9 @@ def test_a_password_opens_the_console(
     monkeypatch.setenv("KPYBROKER_CONSOLE_PASSWORD", "open sesame")
     with console("-b", kafka.bootstrap_servers) as address:
         page = open_page(f"{address}/topics", allows_failures=True)
-        assert barriers(page, axe_source) == []
+        for scheme in ("dark", "light"):
+            page.emulate_media(color_scheme=scheme)
+            assert barriers(page, axe_source) == [], scheme
         page.get_by_label("Password").fill("wrong")
         page.get_by_role("button", name="Log in").click()
         expect(page.get_by_role("alert")).to_have_text("this is not the password")

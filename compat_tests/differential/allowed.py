@@ -167,7 +167,12 @@ ALLOWED: tuple[Allowed, ...] = (
         ApiKey.INCREMENTAL_ALTER_CONFIGS,
         kafka="Error creating broker listeners from 'x': Unable to parse x to a broker endpoint",
     ),
-    Allowed("keys of our own", r"results\[0\]\.configs\.kpybroker\..*", ApiKey.DESCRIBE_CONFIGS, kafka=MISSING),
+    Allowed(
+        "keys of our own",
+        r"results\[0\]\.configs\.(kpybroker|kafka\.graphite)\..*",
+        ApiKey.DESCRIBE_CONFIGS,
+        kafka=MISSING,
+    ),
     Allowed("records are not walked where nothing depends on them", r".*", scripts="produce-not-walked"),
     Allowed(
         "a string that is not UTF-8 is refused; Kafka puts other characters in its place",

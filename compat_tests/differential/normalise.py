@@ -97,11 +97,15 @@ def _keyed_by(field: str) -> Rule:
     return keyed
 
 
+NOT_KAFKAS = ("kpybroker.", "kafka.graphite.")
+"""Keys of our own, and those of a well-known reporter that Kafka does not ship."""
+
+
 def _configs(normaliser: Normaliser, value: Any) -> Any:
     """By name, and the order in which they came, without those that Kafka lacks."""
     keyed = _keyed_by("name")(normaliser, value)
     if isinstance(keyed, dict):
-        keyed["order"] = [name for name in (config["name"] for config in value) if not name.startswith("kpybroker.")]
+        keyed["order"] = [name for name in (config["name"] for config in value) if not name.startswith(NOT_KAFKAS)]
     return keyed
 
 

@@ -108,6 +108,7 @@ def test_every_package_of_an_extra_is_imported_somewhere() -> None:
     """An extra for users that nothing imports would promise what is not there."""
     modules = {
         "confluent-kafka": "confluent_kafka",
+        "grpcio-tools": "grpc_tools",
         "prometheus-client": "prometheus_client",
         "protobuf": "google",
         "pure-sasl": "puresasl",
@@ -115,7 +116,7 @@ def test_every_package_of_an_extra_is_imported_somewhere() -> None:
         "python-jsonpath": "jsonpath",
     }
     named = {node for file in PACKAGE.rglob("*.py") for node in imported(file)}
-    for extra in ("security", "tools", "console", "spark"):
+    for extra in ("security", "tools", "console", "registry", "spark"):
         for requirement in environments.dependencies(extra):
             name = re.split(r"[<>=~!\[; ]", requirement)[0]
             assert modules.get(name, name) in named, f"{extra}: {name}"

@@ -31,6 +31,7 @@ from kpybroker.broker.lifecycle import startup
 from kpybroker.broker.lifecycle.controlled_shutdown import controlled_shutdown
 from kpybroker.broker.lifecycle.errors import EXIT_STORAGE, StartupError
 from kpybroker.broker.lifecycle.open_tree import close_coordination, coordination_failed, make_tree, start_tree
+from kpybroker.broker.lifecycle.state import BrokerState
 from kpybroker.broker.loop.clock import Clock, SystemClock
 from kpybroker.broker.loop.holds import Holds
 from kpybroker.broker.loop.poller import measure, measure_no_more
@@ -119,6 +120,7 @@ class Broker:
         self.embedded_store: EmbeddedStore | None = None
         self.tokens: DelegationTokens | None = None
         self.fatal: StartupError | None = None
+        self.state = BrokerState.NOT_RUNNING
         self._given_tree = tree
         self._stop_requested = trio.Event()
         self._tree_listeners: list[Callable[[TreeEvent], None]] = []
@@ -193,8 +195,9 @@ class Broker:
 
     async def _start(self) -> None:
         measure(self.stall)
+        self.state = BrokerState.STARTING
         if self.metrics is not None:
-            self.metrics.listen()
+            self.metrics.prepare()
         self.tokens = self._make_tokens()
         gates = self._make_gates()
         self.logs = startup.lock_log_dirs(self)
@@ -213,6 +216,7 @@ class Broker:
             await create_users(self, self.configs)
         if self.tokens is not None:
             await self.tokens.start()
+        self.state = BrokerState.RECOVERY
         await startup.load_logs(self, self.configs)
         self.bound = startup.bind(self.config, self.transport, gates, tls)
         await startup.register(self.registration)
@@ -226,6 +230,7 @@ class Broker:
         if self.metrics is not None:
             self.metrics.start()
         self._is_serving = True
+        self.state = BrokerState.RUNNING
         logger.info("[KafkaServer id=%d] started", self.node_id)
 
     def _make_tls(self) -> Mapping[str, Tls]:
@@ -248,8 +253,10 @@ class Broker:
         return make_gates(self, self.dispatcher, self.configs, token_of)
 
     def _make_metrics(self) -> Metrics | None:
-        """None without a port to serve them on; only brokers that have one need what is imported here."""
-        if self.config.get("kpybroker.metrics.port") is None:
+        """None where no one asks for them; only other brokers need what is imported here."""
+        config = self.config
+        is_served = config.get("kpybroker.metrics.port") is not None
+        if not is_served and not config.reports_to_graphite and not config.get_str("kpybroker.otlp.endpoint"):
             return None
         from kpybroker.broker.metrics.metrics import Metrics
 
@@ -278,6 +285,7 @@ class Broker:
         """Of a broker that has served, and without a word of one that failed to start: its cause is what matters."""
         if self._is_serving:
             logger.info("[KafkaServer id=%d] shutting down", self.node_id)
+        self.state = BrokerState.SHUTTING_DOWN
         for bound in self.bound:
             bound.listener.close()
         # Connections are closed before the parts that serve them, as in KafkaServer.shutdown: clients that get the
@@ -325,6 +333,8 @@ class Broker:
         Without `hand_over` there is no controlled shutdown: the other brokers of the cluster stop too.
         """
         self._hands_over = self._hands_over and hand_over
+        if self._hands_over and self.state is BrokerState.RUNNING:
+            self.state = BrokerState.PENDING_CONTROLLED_SHUTDOWN
         self._stop_requested.set()
 
     def crash(self) -> None:
@@ -353,11 +363,6 @@ class Broker:
                 await close_coordination(self.tree, self.node_id)
             if self.embedded_store is not None:
                 await close_coordination(self.embedded_store, self.node_id)
-
-    @property
-    def is_stopping(self) -> bool:
-        """Whether a stop was requested."""
-        return self._stop_requested.is_set()
 
     async def wait_stop_requested(self) -> None:
         """Return after `stop`, or when the broker cannot go on: then `fatal` says why."""

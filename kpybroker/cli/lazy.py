@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import click
 
-CLIENT_COMMANDS = ("topic", "group", "config", "cluster", "transaction", "acl", "user", "doctor", "completion")
-LAZY_COMMANDS = (*CLIENT_COMMANDS, "console")
+CLIENT_COMMANDS = (
+    *("topic", "group", "config", "cluster", "transaction", "acl", "user"),
+    *("metrics", "doctor", "completion"),
+)
+LAZY_COMMANDS = (*CLIENT_COMMANDS, "console", "registry")
 
 
 class LazyGroup(click.Group):
@@ -51,6 +54,10 @@ def _lazy_command(name: str) -> click.Command | None:
             from kpybroker.client.commands.user import user
 
             return user
+        case "metrics":
+            from kpybroker.client.commands.metrics import metrics
+
+            return metrics
         case "doctor":
             from kpybroker.client.commands.doctor import doctor
 
@@ -59,6 +66,10 @@ def _lazy_command(name: str) -> click.Command | None:
             from kpybroker.cli.console.command import console
 
             return console
+        case "registry":
+            from kpybroker.cli.registry.command import registry
+
+            return registry
         case "completion":
             from kpybroker.client.commands.completion import completion
 

@@ -142,14 +142,31 @@ def main() -> None:
     """The entry point: runs the command, and reports a bad option in two lines as `fail` does."""
     _replace_closed_streams()
     try:
+        _run()
+    except SystemExit as ended:
+        _close_stdout()
+        if "confluent_kafka" in sys.modules:
+            _leave(ended.code)
+        raise
+    _close_stdout()
+
+
+def _run() -> None:
+    try:
         cli(prog_name="kpybroker", standalone_mode=False)
     except click.ClickException as error:
         _report(error)
     except (KeyboardInterrupt, click.Abort):
         # Before the broker has its own handling of signals.
         raise SystemExit(130) from None
-    finally:
-        _close_stdout()
+
+
+def _leave(code: str | int | None) -> NoReturn:
+    """End at once. At the interpreter's end OpenSSL frees its state, and a thread of librdkafka that still closes a
+    connection crashes: exit code -11 after a login that was refused, seen once.
+    """
+    sys.stderr.flush()
+    os._exit(code if isinstance(code, int) else code is not None)
 
 
 def _report(error: click.ClickException) -> NoReturn:

@@ -291,7 +291,7 @@ def _facts(brokers: Sequence[Broker], wanted: Plan, control: tuple[str, int] | N
         ephemeral=wanted.temporary is not None,
         fsync_each=wanted.config.get_int("log.flush.interval.messages") == 1,
         control=None if control is None else f"http://{control[0]}:{control[1]}",
-        metrics=[one.metrics.url for one in brokers if one.metrics is not None],
+        metrics=[url for one in brokers if one.metrics is not None and (url := one.metrics.url)],
     )
 
 

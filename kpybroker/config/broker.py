@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import cast
 
+from kpybroker.config.keys.own import GRAPHITE_REPORTER
 from kpybroker.config.keys.registry import BROKER_KEYS
 from kpybroker.config.keys.synonyms import MILLISECONDS_PER, base_key, broker_synonyms
 from kpybroker.config.listeners import (
@@ -103,6 +104,12 @@ class BrokerConfig:
             if value is not None:
                 return value * MILLISECONDS_PER[unit] if value >= 0 else -1
         raise ConfigError(stem, None, "it has no value in any unit")
+
+    @property
+    def reports_to_graphite(self) -> bool:
+        """Whether `kafka.metrics.reporters` names Graphite's, and its own switch is on."""
+        named = GRAPHITE_REPORTER in self.get_list("kafka.metrics.reporters")
+        return named and self.get_bool("kafka.graphite.metrics.reporter.enabled")
 
     @property
     def log_dirs(self) -> tuple[str, ...]:

@@ -55,6 +55,8 @@ def _expected(key: Key) -> str:
         return "a list of " + ", ".join(arguments)
     if kind == "metadata_version":
         return "a Kafka version such as 3.9"
+    if kind == "regex":
+        return "a regular expression that Python's re takes, without Java's \\p{...}, \\Q...\\E and (?<name>...)"
     if key.type == BOOLEAN:
         return "true or false"
     if key.type in _MAX or key.type == DOUBLE:

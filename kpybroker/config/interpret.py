@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
+from kpybroker.config.keys.own import GRAPHITE_REPORTER
 from kpybroker.config.keys.registry import BROKER_KEYS
 from kpybroker.config.keys.replication import LEADER_SELECTOR, RACK_AWARE_SELECTOR
 from kpybroker.config.keys.security import PER_LISTENER, PER_MECHANISM_ONLY
@@ -58,7 +59,7 @@ def interpret(props: Mapping[str, str]) -> Interpreted:
         has = "have" if len(encrypting) > 1 else "has"
         text = f"{', '.join(encrypting)} {has} no effect: no listener is SSL or SASL_SSL, nothing is encrypted"
         notes.append(Note(encrypting[0], text, True))
-    return Interpreted(result, [*notes, *_security_notes(props)])
+    return Interpreted(result, [*notes, *_reporter_notes(props), *_security_notes(props)])
 
 
 def _is_tls_key(name: str) -> bool:
@@ -135,6 +136,19 @@ def _note(name: str, text: str) -> Iterable[Note]:
         yield Note(
             name, f"{name}={text} has no effect: only {LEADER_SELECTOR} and {RACK_AWARE_SELECTOR} are available", True
         )
+
+
+def _reporter_notes(props: Mapping[str, str]) -> Iterable[Note]:
+    """Of classes that report metrics: Graphite's is known by name, and needs a switch of its own."""
+    key, switch = "kafka.metrics.reporters", "kafka.graphite.metrics.reporter.enabled"
+    named = _items(props.get(key, ""))
+    is_on = props.get(switch, "").strip().lower() == "true"
+    if others := [name for name in named if name != GRAPHITE_REPORTER]:
+        yield Note(key, f"{key}={','.join(others)} has no effect: only {GRAPHITE_REPORTER} is available", True)
+    if GRAPHITE_REPORTER in named and not is_on:
+        yield Note(key, f"{key}={GRAPHITE_REPORTER} has no effect: {switch} is not true", True)
+    if is_on and GRAPHITE_REPORTER not in named:
+        yield Note(switch, f"{switch} has no effect: {key} does not name {GRAPHITE_REPORTER}", True)
 
 
 def _security_notes(props: Mapping[str, str]) -> Iterable[Note]:

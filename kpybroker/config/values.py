@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -186,6 +187,8 @@ POSITIVE_OR_MINUS_ONE: Final[Validator] = ("positive_or_minus_one",)
 GZIP_LEVEL: Final[Validator] = ("gzip_level",)
 METADATA_VERSION: Final[Validator] = ("metadata_version",)
 THROTTLED_REPLICAS: Final[Validator] = ("throttled_replicas",)
+REGEX: Final[Validator] = ("regex",)
+"""A regular expression that means the same in Java and in Python."""
 ANYTHING: Final[Validator] = ("anything",)
 
 
@@ -259,6 +262,17 @@ def _check_throttled_replicas(name: str, value: Value) -> None:
         )
 
 
+def _check_regex(name: str, value: Value) -> None:
+    if value is None:
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FutureWarning)  # of what only Java takes: classes in classes
+        try:
+            re.compile(value)
+        except (re.error, FutureWarning, OverflowError, RecursionError) as error:
+            raise ConfigError(name, value, f"not a regular expression here: {error}") from None
+
+
 def _check_nothing(name: str, value: Value) -> None:
     """Kafka declares no check for this key."""
 
@@ -274,6 +288,7 @@ _CHECKS: Final[dict[str, Callable[..., None]]] = {
     "gzip_level": _check_gzip_level,
     "metadata_version": _check_metadata_version,
     "throttled_replicas": _check_throttled_replicas,
+    "regex": _check_regex,
     "anything": _check_nothing,
 }
 

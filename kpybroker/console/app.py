@@ -24,6 +24,7 @@ from kpybroker.console.web.live import Live
 TITLES: Final = {
     400: "This cannot be used",
     403: "The cluster does not allow this",
+    404: "Not found",
     503: "The cluster did not answer this",
 }
 STATIC: Final = Path(__file__).with_name("static")
@@ -45,7 +46,7 @@ async def _failed(request: Request, error: Exception) -> Response:
     """The cluster did not do what a page asked. The page asks again by itself, unless it was the reader's input."""
     assert isinstance(error, CommandError)
     status = status_of(error)
-    again = request.method == "GET" and status != 400
+    again = request.method == "GET" and status not in (400, 404)
     context: dict[str, Any] = {"error": error, "again": again, "is_refused": status == 403}
     return render(request, "failed.html", status=status, title=TITLES[status], **context)
 

@@ -41,6 +41,7 @@ def serve(options: ConsoleOptions, descriptor: int | None = None) -> int:
             access_log=False,
             lifespan="off",
             server_header=False,
+            proxy_headers=False,  # `Guard` decides whose count
             timeout_graceful_shutdown=STOP_S_MAX,
             h11_max_incomplete_event_size=64 * 1024,
         )

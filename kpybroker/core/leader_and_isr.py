@@ -52,9 +52,15 @@ class LeaderAndIsr(NamedTuple):
             and self.partition_epoch <= other.partition_epoch
         )
 
+    @property
+    def recovery_text(self) -> str:
+        """Kafka's name of the recovery state."""
+        return "RECOVERING" if self.leader_recovery_state == RECOVERING else "RECOVERED"
+
     def __str__(self) -> str:
-        recovery = "RECOVERING" if self.leader_recovery_state == RECOVERING else "RECOVERED"
+        """As Kafka 3.9's LeaderAndIsr, whose ISR has no broker epochs with ZooKeeper."""
+        isr = ", ".join(f"BrokerState(brokerId={broker_id}, brokerEpoch=-1)" for broker_id in self.isr)
         return (
-            f"LeaderAndIsr(leader={self.leader}, leaderEpoch={self.leader_epoch}, isr={list(self.isr)}, "
-            f"leaderRecoveryState={recovery}, partitionEpoch={self.partition_epoch})"
+            f"LeaderAndIsr(leader={self.leader}, leaderEpoch={self.leader_epoch}, isrWithBrokerEpoch=List({isr}), "
+            f"leaderRecoveryState={self.recovery_text}, partitionEpoch={self.partition_epoch})"
         )

@@ -1,6 +1,8 @@
 """Sockets and connections: requests one after the other on each, as long as the client likes.
 
 A handler whose client goes away is cancelled. A failure of a connection is a log line and ends that connection.
+A request that is refused before it was read ends its connection. What the client still sends is received and dropped
+first, within bounds: closing a socket with unread bytes resets the connection, and the client may lose the response.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ import logging
 import socket
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import h11
 import trio
@@ -19,6 +21,11 @@ from kpybroker.http.messages import HttpError, Request, Response
 HEADER_BYTES_MAX = 16 << 10
 CHUNK_BYTES = 8 << 10
 BACKLOG = 128
+DRAIN_BYTES_MAX: Final = 16 << 20
+"""Of a request that is refused. The client of a larger one may see a reset instead of the response."""
+DRAIN_S: Final = 2.0
+"""For the client to receive the response and close."""
+CLOSE: Final = ("Connection", "close")
 
 Respond = Callable[[Request], Awaitable[Response]]
 Refuse = Callable[[HttpError], Response]
@@ -111,10 +118,10 @@ class _Connection:
                     request = await self._next_request()
             except h11.RemoteProtocolError as error:
                 cause = f"not a request of HTTP/1.1: {error}"
-                await self._send(self._refuse(HttpError(cause, "send HTTP/1.1", error.error_status_hint)))
+                await self._refuse_and_close(HttpError(cause, "send HTTP/1.1", error.error_status_hint))
                 return
             except HttpError as error:
-                await self._send(self._refuse(error))
+                await self._refuse_and_close(error)
                 return
             if request is None:
                 return
@@ -125,6 +132,16 @@ class _Connection:
             if http.our_state is not h11.DONE or http.their_state is not h11.DONE:
                 return
             http.start_next_cycle()
+
+    async def _refuse_and_close(self, error: HttpError) -> None:
+        """The response to a request that is not read to its end; then wait, within bounds, for the client to close."""
+        refused = self._refuse(error)
+        await self._send(refused._replace(headers=(*refused.headers, CLOSE)))
+        dropped = 0
+        with trio.move_on_after(DRAIN_S):
+            await self._stream.send_eof()
+            while dropped < DRAIN_BYTES_MAX and (data := await self._stream.receive_some(CHUNK_BYTES)):
+                dropped += len(data)
 
     async def _next_request(self) -> Request | None:
         head = await self._next_event()

@@ -54,6 +54,7 @@ def spell(family: Family, spelling: Spelling) -> Spelled:
     if family.fixed:
         return Spelled(family.fixed, _TYPES[family.kind], family.tags)
     spelled = _SPELL[spelling](family)
+    spelled = spelled._replace(labels=tuple(label.replace("-", "_") for label in spelled.labels))
     if spelled.type == "counter" and not spelled.name.endswith("_total"):
         return spelled._replace(type="untyped")
     return spelled

@@ -322,6 +322,7 @@ def test_a_bad_command_line(
     arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["kpybroker", *arguments])
+    monkeypatch.setattr(command_line, "_leave", lambda code: None)  # this process goes on
     for command in ("dev", "server"):
         monkeypatch.setattr(f"kpybroker.cli.{command}.set_up_logging", lambda *args, **kwargs: None)
     with pytest.raises(SystemExit, check=lambda error: error.code == 2):

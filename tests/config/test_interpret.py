@@ -6,6 +6,7 @@ import pytest
 
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.config.interpret import did_you_mean, interpret
+from kpybroker.config.keys.own import GRAPHITE_REPORTER
 from kpybroker.config.keys.registry import BROKER_KEYS
 from kpybroker.config.keys.replication import RACK_AWARE_SELECTOR
 from kpybroker.config.keys.security import PER_MECHANISM_ONLY
@@ -54,7 +55,7 @@ def test_a_known_key_is_reported_exactly_when_it_has_no_effect(name: str) -> Non
     notes = interpret({name: value}).notes
     status = BROKER_KEYS[name].status
     # alone, without its prefix or a listener that uses it
-    needs_more = name in {*PER_MECHANISM_ONLY, "sasl.enabled.mechanisms"} or (
+    needs_more = name in {*PER_MECHANISM_ONLY, "sasl.enabled.mechanisms", "kafka.metrics.reporters"} or (
         name.startswith("ssl.") and status == HONOURED
     )
     assert [note.key for note in notes] == ([] if status == HONOURED and not needs_more else [name])
@@ -94,3 +95,31 @@ def test_an_unknown_key_is_reported_with_a_guess(name: str, expected: str) -> No
 
 def test_a_name_like_no_key_has_no_guess() -> None:
     assert did_you_mean("zzz") is None
+
+
+REPORTERS, SWITCH = "kafka.metrics.reporters", "kafka.graphite.metrics.reporter.enabled"
+
+
+@pytest.mark.parametrize(
+    ("props", "texts"),
+    [
+        ({REPORTERS: GRAPHITE_REPORTER, SWITCH: "true"}, []),
+        (
+            {REPORTERS: f"{GRAPHITE_REPORTER}, kafka.metrics.KafkaCSVMetricsReporter", SWITCH: "true"},
+            [
+                "kafka.metrics.reporters=kafka.metrics.KafkaCSVMetricsReporter has no effect: only "
+                f"{GRAPHITE_REPORTER} is available"
+            ],
+        ),
+        (
+            {REPORTERS: GRAPHITE_REPORTER},
+            [f"{REPORTERS}={GRAPHITE_REPORTER} has no effect: {SWITCH} is not true"],
+        ),
+        ({SWITCH: "true"}, [f"{SWITCH} has no effect: {REPORTERS} does not name {GRAPHITE_REPORTER}"]),
+        ({SWITCH: "false"}, []),
+    ],
+)
+def test_a_reporter_that_sends_nothing_is_reported(props: dict[str, str], texts: list[str]) -> None:
+    notes = interpret(props).notes
+    assert [note.text for note in notes] == texts
+    assert all(note.serious for note in notes)

@@ -54,11 +54,12 @@ def client(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> Iterator[MakeClie
     monkeypatch.setattr(messages, "SCAN_S_MAX", START_S)
     made: list[TestClient] = []
 
-    def make(**options: Any) -> TestClient:
+    def make(peer: str = "127.0.0.1", **options: Any) -> TestClient:
         wanted = ConsoleOptions(settings_for(options.pop("bootstrap", broker.bootstrap_servers)), **options)
         is_reachable = wanted.settings.bootstrap == broker.bootstrap_servers
         live = Live(wanted.settings, page_s_max=START_S, request_s_max=START_S if is_reachable else REQUEST_S_MAX)
-        made.append(TestClient(make_app(wanted, live), base_url=HERE, follow_redirects=False))
+        app = make_app(wanted, live)
+        made.append(TestClient(app, base_url=HERE, follow_redirects=False, client=(peer, 50_000)))
         return made[-1]
 
     yield make

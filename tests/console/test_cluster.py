@@ -75,8 +75,19 @@ def test_a_transaction_is_shown_while_it_is_open(client: MakeClient, broker: Bro
     assert "&lt;tx&gt;" in page
     assert "Ongoing" in page
     assert "orders-0" in page
-    assert "Open transactions in orders" in page
-    assert "<td colspan" not in page.split("Open transactions in orders", 1)[1]
+    producers = page.split("Producers of orders", 1)[1]
+    assert "<td colspan" not in producers
+    assert "<strong>" in producers
+
+
+def test_an_idempotent_producer_is_a_producer_of_the_topic(client: MakeClient, broker: Broker) -> None:
+    producer = broker.producer(enable_idempotence=True)
+    broker.create_topic("idempotent", 1)
+    producer.produce("idempotent", "once")
+    producer.flush()
+    producers = client().get("/transactions?topic=idempotent").text.split("Producers of idempotent", 1)[1]
+    assert producers.count('<th scope="row"') == 1
+    assert "<strong>" not in producers
 
 
 def test_without_an_authorizer_acls_are_a_note_with_a_fix(client: MakeClient) -> None:

@@ -60,6 +60,15 @@ def test_groups_are_listed_by_name_and_state_with_their_lag(
     assert "0 of " in get(browser, "/groups", q=topic, state="Stable").text
 
 
+def test_only_groups_that_lag(client: MakeClient, group: str, topic: str, broker: Broker) -> None:
+    browser = client()
+    assert "no group matches" in get(browser, "/groups", q=topic, lag="only").text
+    broker.produce(topic, ["more"])
+    page = get(browser, "/groups", q=topic, lag="only").text
+    assert html.escape(group) in page
+    assert "the lag of 1 was asked for" in page
+
+
 def test_a_group_shows_members_and_offsets(client: MakeClient, broker: Broker, topic: str) -> None:
     member = consumer_of(broker, f"live-{topic}", topic)
     page = get(client(), "/group", id=f"live-{topic}").text

@@ -46,7 +46,8 @@ def test_a_topic_shows_its_partitions_and_the_source_and_meaning_of_its_settings
 
 def test_a_topic_that_is_not_there_is_not_created(client: MakeClient, broker: Broker) -> None:
     page = client().get("/topics/nothing-here")
-    assert page.status_code == 503
+    assert page.status_code == 404
+    assert "asks again" not in page.text
     assert "there is no topic nothing-here" in page.text
     assert "nothing-here" not in broker.topics()
 

@@ -45,7 +45,7 @@ def dockerfile_variables() -> dict[str, str]:
     return dict(pair.split("=", 1) for pair in shlex.split(line))
 
 
-@pytest.mark.parametrize("name", ["compose.yaml", "github-actions.yml"])
+@pytest.mark.parametrize("name", ["compose.yaml", "github-actions.yml", "prometheus-rules.yml"])
 def test_yaml_is_tidy(name: str) -> None:
     lint(sys.executable, "-m", "yamllint", "--strict", "-d", YAML_STYLE, DEPLOY / name)
 

@@ -22,8 +22,11 @@ TESTS = [
     ROOT / "tests" / "docs" / "test_security_samples.py",
     ROOT / "compat_tests" / "docs" / "test_security_samples.py",
     ROOT / "compat_tests" / "spark" / "test_sample.py",
+    ROOT / "compat_tests" / "alerts" / "test_rules.py",
+    ROOT / "compat_tests" / "alerts" / "test_dashboard.py",
+    ROOT / "compat_tests" / "registry" / "test_samples.py",
 ]
-INCLUDED = re.compile(r"^\s*```\{literalinclude\} (\S+)", re.MULTILINE)
+INCLUDED = re.compile(r"^\s*```\{literalinclude\} (\S+)|\{download\}`[^`]*<(\S+)>`", re.MULTILINE)
 COMMAND = re.compile(r"^\s*(make|python -m|python docs/|\.venv/bin/|kpybroker|\. \.venv|#|$)")
 
 
@@ -42,7 +45,9 @@ def test_code_on_a_page_is_a_file_but_for_commands_of_this_project(page: Path) -
 
 def test_every_sample_is_included_and_tested() -> None:
     included = {
-        (page.parent / name).resolve() for page in PAGES for name in INCLUDED.findall(page.read_text(encoding="utf-8"))
+        (page.parent / (shown or offered)).resolve()
+        for page in PAGES
+        for shown, offered in INCLUDED.findall(page.read_text(encoding="utf-8"))
     }
     tested = "".join(test.read_text(encoding="utf-8") for test in TESTS)
     files = [file for folder in ("samples", "deploy") for file in sorted((DOCS / folder).rglob("*"))]

@@ -14,11 +14,16 @@ from pathlib import Path
 import pytest
 import yaml
 
+from kpybroker.broker.metrics.reporters.configured import otlp_headers, otlp_url
 from kpybroker.cli.processes.derive import derive
 from kpybroker.client.connect.settings import ENVIRONMENT, Connection, load
 from kpybroker.config.broker import BrokerConfig
+from kpybroker.config.interpret import interpret
 from kpybroker.config.sources.properties import load_properties
+from kpybroker.metrics.graphite import Layout, lines
+from kpybroker.metrics.reading import Reading
 from kpybroker.metrics.spelling import Spelling
+from kpybroker.metrics.tables import log, requests, topics
 from tests.support.ports import free_port
 from tests.support.samples import (
     SAMPLES,
@@ -254,6 +259,37 @@ def test_the_samples_of_metrics_have_keys_and_a_spelling_that_exist() -> None:
     }
 
 
+def sample_config(name: str) -> BrokerConfig:
+    props = load_properties(str(SAMPLES / "metrics" / name))
+    assert not interpret(props).notes
+    return BrokerConfig(props)
+
+
+def test_the_sample_of_graphite_excludes_what_it_says() -> None:
+    config = sample_config("graphite.properties")
+    assert config.reports_to_graphite
+    assert not config.get_bool("kafka.graphite.dimension.enabled.median")
+    exclude = re.compile(config.get_str("kafka.graphite.metrics.exclude.regex"))
+    readings = [
+        Reading([("orders",)], [(topics.MESSAGES_IN, [3])]),
+        Reading([("orders", "0")], [(log.SIZE, [1])]),
+        Reading([("Produce", "9")], [(requests.REQUESTS, [1])]),
+    ]
+    layout = Layout(config.get_str("kafka.graphite.metrics.group"), exclude)
+    text = "".join(lines(readings, layout, {}, 0.0, 1700000000))
+    assert text in (SAMPLES.parent / "guides" / "metrics.md").read_text()
+    assert text.count("\n") == 1
+
+
+def test_the_sample_of_otlp_has_an_address_and_a_header() -> None:
+    config = sample_config("otlp.properties")
+    assert otlp_url(config.get_str("kpybroker.otlp.endpoint")) == "https://collector.example:4318/v1/metrics"
+    assert otlp_headers(config) == {"Authorization": "Bearer TOKEN"}
+    collector = yaml.safe_load((SAMPLES / "metrics" / "collector.yaml").read_text())
+    pipeline = collector["service"]["pipelines"]["metrics"]
+    assert pipeline == {"receivers": list(collector["receivers"]), "exporters": list(collector["exporters"])}
+
+
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 def test_mbeans_are_read_over_http(tmp_path: Path) -> None:
     port = free_port()
@@ -262,3 +298,14 @@ def test_mbeans_are_read_over_http(tmp_path: Path) -> None:
     assert '"attribute":"Value"},"value":' in out.replace(" ", "")
     assert '"kafka.server:name=MessagesInPerSec,type=BrokerTopicMetrics":{"Count":' in out.replace(" ", "")
     assert out.count('"status":200') == 4
+
+
+def test_mbeans_are_watched(tmp_path: Path) -> None:
+    port = free_port()
+    with dev_broker(tmp_path / "data", "--override", f"kpybroker.metrics.port={port}") as broker:
+        run_sample("start/first_message.py", tmp_path, places(broker))
+        out = run_sample("metrics/watch.sh", tmp_path, {"localhost:9404": f"127.0.0.1:{port}"}).splitlines()
+    assert "kafka.log:type=Log,name=Size,topic=greetings,partition=0" in out
+    traffic, count = "BrokerTopicMetrics,name=MessagesInPerSec", "ReplicaManager,name=PartitionCount"
+    assert out[-2] == f'"time","kafka.server:type={traffic}:Count","kafka.server:type={count}:Value"'
+    assert re.fullmatch(r"\d{13},\d+,\d+", out[-1])

@@ -8,9 +8,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 import trio
+import trio.testing
 
+from kpybroker.http import server as http_server
 from kpybroker.http.messages import HttpError, Request, Response, host_name
-from kpybroker.http.server import HEADER_BYTES_MAX, HttpServer, Limits
+from kpybroker.http.server import DRAIN_S, HEADER_BYTES_MAX, HttpServer, Limits
 
 BODY_BYTES_MAX = 10
 CONNECTIONS_MAX = 2
@@ -52,6 +54,11 @@ async def sent(address: tuple[str, int], data: bytes) -> tuple[int, bytes]:
         return int(head.split()[1]), body
 
 
+async def send_without_end(stream: trio.SocketStream) -> None:
+    while True:
+        await stream.send_all(bytes(65536))
+
+
 def request(line: str, *headers: str, body: bytes = b"") -> bytes:
     return "\r\n".join([f"{line} HTTP/1.1", "Host: h", *headers, "", ""]).encode() + body
 
@@ -80,6 +87,47 @@ async def test_each_request_has_its_status(data: bytes, status: int, text: bytes
         assert found == status
         assert text in body if text else body == b""
         assert (await sent(address, request("GET /", CLOSE)))[0] == 200, "the server goes on"
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (request("POST /", f"Content-Length: {4 << 20}"), 413),
+        (request("POST /", "Transfer-Encoding: chunked", body=b"400000\r\n"), 413),
+        (b"GET / HTTP/1.1\r\nX: ", 431),
+        (b"\x16\x03\x01\x02\x00\r\n\r\n", 400),
+    ],
+)
+async def test_a_client_that_sends_all_of_a_refused_request_gets_the_response(head: bytes, status: int) -> None:
+    """Without what is received after the refusal, the connection is reset while the client sends."""
+    async with serving() as address, await trio.open_tcp_stream(*address) as stream:
+        await stream.send_all(head + bytes(4 << 20))
+        found = await read_to_end(stream)
+        assert int(found.split()[1]) == status
+        assert b"connection: close" in found.lower()
+
+
+async def test_a_refused_client_that_stays_holds_its_connection_for_a_while_only(autojump_clock: object) -> None:
+    async with serving() as address:
+        streams = [await trio.open_tcp_stream(*address) for _ in range(CONNECTIONS_MAX)]
+        for stream in streams:
+            await stream.send_all(request("POST /", "Content-Length: 11"))
+            assert b" 413 " in await read_to_end(stream)
+        assert trio.current_time() < DRAIN_S
+        await trio.sleep(DRAIN_S)
+        await trio.testing.wait_all_tasks_blocked()
+        assert (await sent(address, request("GET /", CLOSE)))[0] == 200
+        for stream in streams:
+            await stream.aclose()
+
+
+async def test_a_refused_client_that_sends_without_end_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_server, "DRAIN_BYTES_MAX", 100_000)
+    monkeypatch.setattr(http_server, "DRAIN_S", float("inf"))
+    async with serving() as address, await trio.open_tcp_stream(*address) as stream:
+        await stream.send_all(request("POST /", "Content-Length: 11"))
+        with pytest.raises(trio.BrokenResourceError):
+            await send_without_end(stream)
 
 
 async def test_requests_follow_each_other_on_a_connection() -> None:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from kpybroker.config.topic import LogConfig
 
 logger = logging.getLogger(effects.CONTROLLER_LOGGER)
+state_log = logging.getLogger(effects.STATE_CHANGE_LOGGER)
 
 OPS_PER_SUBMISSION = 250
 UNCLEAN = "unclean.leader.election.enable"
@@ -129,8 +130,8 @@ class ClusterController:
         return self._queue.statistics().current_buffer_used
 
     @property
-    def requests_queued(self) -> int:
-        """Requests that wait for brokers."""
+    def requests_queued(self) -> dict[int, int]:
+        """Requests that wait, by broker."""
         return self._channels.queued
 
     @property
@@ -281,6 +282,7 @@ class ClusterController:
         elif event is ShellSignal.FEATURE_CHANGE:
             await self._read_features()
         else:
+            self.machine.parts.context.is_traced = state_log.isEnabledFor(effects.TRACE)
             return await self._perform(self.machine.procedure(event))
         return None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from kpybroker.broker.loop.host import Host
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from kpybroker.broker.cluster.controller import ClusterController
     from kpybroker.broker.cluster.metadata_cache import MetadataCache
     from kpybroker.broker.coordinators.coordinators import Coordinators
+    from kpybroker.broker.lifecycle.state import BrokerState
     from kpybroker.broker.loop.stall import LoopStallGauge
     from kpybroker.broker.loop.yielding import YieldBudget
     from kpybroker.broker.maintenance.log_cleaner import LogCleaner
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from kpybroker.broker.requests.connection import BoundListener
     from kpybroker.broker.requests.dispatch import Dispatcher
     from kpybroker.broker.requests.server import Server
+    from kpybroker.metrics.mbeans import Family
     from kpybroker.metrics.reading import Reading
 
 
@@ -27,6 +29,8 @@ class Measured(Host, Protocol):
     """The parts of one broker that count something."""
 
     bound: list[BoundListener]
+    cluster_id: str
+    """Once it has started."""
     controller: ClusterController
     coordinators: Coordinators
     dispatcher: Dispatcher
@@ -36,10 +40,7 @@ class Measured(Host, Protocol):
     replicas: Replicas
     server: Server
     stall: LoopStallGauge
-
-    @property
-    def is_stopping(self) -> bool:
-        """Whether it hands over what it leads, and stops then."""
+    state: BrokerState
 
     @property
     def cleaner(self) -> LogCleaner | None:
@@ -48,6 +49,10 @@ class Measured(Host, Protocol):
 
 class Reader(Protocol):
     """Some of the families."""
+
+    @property
+    def families(self) -> Collection[Family]:
+        """All that it may read: a reader none of whose families is asked for is not run."""
 
     async def read(self, budget: YieldBudget) -> Sequence[Reading]:
         """Their values now. Work over many elements is counted in `budget`."""

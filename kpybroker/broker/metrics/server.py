@@ -8,7 +8,7 @@ that does not read its page for `IDLE_S` is closed.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qs
 
@@ -25,6 +25,7 @@ from kpybroker.metrics.text import CONTENT_TYPE, exposition
 if TYPE_CHECKING:
     from kpybroker.broker.metrics.measured import Reader
     from kpybroker.broker.metrics.ticker import Ticker
+    from kpybroker.metrics.mbeans import Family
     from kpybroker.metrics.reading import Reading
 
 logger = logging.getLogger("kafka.server.KafkaServer")
@@ -83,13 +84,14 @@ class MetricsServer:
             names = ", ".join(spelling.value for spelling in Spelling)
             raise HttpError("there is no such spelling", f"one of {names}", 400) from None
 
-    async def read(self) -> list[Reading]:
-        """All values, of all readers."""
+    async def read(self, wanted: Callable[[Family], bool] | None = None) -> list[Reading]:
+        """What readers with a family that is wanted read, their other families included. Without `wanted`, of all."""
         budget = YieldBudget()
         readings: list[Reading] = []
         for reader in self._readers:
-            readings += await reader.read(budget)
-            await trio.lowlevel.checkpoint()
+            if wanted is None or any(map(wanted, reader.families)):
+                readings += await reader.read(budget)
+                await trio.lowlevel.checkpoint()
         return readings
 
 

@@ -139,9 +139,9 @@ class BrokerChannels:
         self._queues: dict[int, _Queue] = {}
 
     @property
-    def queued(self) -> int:
-        """Requests that wait, over all brokers."""
-        return sum(queue.items.statistics().current_buffer_used for queue in self._queues.values())
+    def queued(self) -> dict[int, int]:
+        """Requests that wait, by broker."""
+        return {broker_id: queue.items.statistics().current_buffer_used for broker_id, queue in self._queues.items()}
 
     def add(self, broker_id: int, registration: BrokerRegistration, nursery: trio.Nursery) -> None:
         """Start the channel to a broker, in `nursery`; nothing happens if there is one."""

@@ -7,6 +7,7 @@ except for clients so old that they need an older format.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -136,6 +137,8 @@ class FetchService:
         self._quota = ReplicationQuota(config, LEADER)
         self.waiting = 0
         """Fetches that wait for records now."""
+        self.follower_requests: Counter[int] = Counter()
+        """By version: fetches of followers, for the metrics."""
 
     def new_session_ids(self) -> Iterator[int]:
         """Random ids, without end: the cache takes the first that is free."""

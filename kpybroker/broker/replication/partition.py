@@ -220,7 +220,7 @@ class Partition:
                     raise
                 return known
         info = log.append_as_leader(produced, self.leader_epoch)
-        self._after_append(log, leader, info)
+        self._after_append(log, leader, info, len(produced.records))
         return info
 
     def append_marker(self, marker: EndTransactionMarker, producer_id: int, producer_epoch: int) -> AppendInfo:
@@ -248,10 +248,10 @@ class Partition:
                 f"of {min_isr} for partition {self.topic}-{self.index}",
             )
 
-    def _after_append(self, log: Log, leader: LeaderState, info: AppendInfo) -> None:
+    def _after_append(self, log: Log, leader: LeaderState, info: AppendInfo, received_bytes: int) -> None:
         self._unread_bytes += info.size
         if info.last_offset >= 0:  # there was a batch
-            self.traffic.bytes_in += info.size
+            self.traffic.bytes_in += received_bytes  # as in Kafka also what was there already, and before conversion
             self.traffic.messages_in += info.last_offset - info.first_offset + 1
         if self._follower_sessions:
             for session, key in self._follower_sessions.items():

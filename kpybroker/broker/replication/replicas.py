@@ -26,7 +26,12 @@ from kpybroker.broker.replication.controller_requests import (
 from kpybroker.broker.replication.follower_fetchers import FollowerFetchers
 from kpybroker.broker.replication.log_dir_moves import LogDirMoves
 from kpybroker.broker.replication.partition import Partition
-from kpybroker.broker.replication.state_change_log import leader_text, topic_id_text
+from kpybroker.broker.replication.state_change_log import (
+    TracedTransitions,
+    leader_text,
+    topic_id_text,
+    traced_transitions,
+)
 from kpybroker.broker.replication.traffic import Traffic
 from kpybroker.core import metadata_version as mv
 from kpybroker.core.leader_and_isr import NO_LEADER
@@ -164,10 +169,11 @@ class Replicas:
             return LeaderAndIsrResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
         self.controller_epoch = request.controller_epoch
         response, budget = LeaderAndIsrResponse(), YieldBudget()
+        traced = traced_transitions(self._host.node_id, request, correlation_id)
         for order in topic_orders(request):
             errors = []
             for state in order.states:
-                code = await self._within(budget, self._take_state, request, correlation_id, order, state)
+                code = await self._within(budget, self._take_state, request, correlation_id, order, state, traced)
                 errors.append(
                     PartitionError(topic_name=order.name, partition_index=state.partition_index, error_code=code)
                 )
@@ -184,10 +190,15 @@ class Replicas:
         return code
 
     def _take_state(
-        self, request: LeaderAndIsrRequest, correlation_id: int, order: TopicOrder, state: PartitionState
+        self,
+        request: LeaderAndIsrRequest,
+        correlation_id: int,
+        order: TopicOrder,
+        state: PartitionState,
+        traced: TracedTransitions | None,
     ) -> ErrorCode:
         try:
-            self._become(order, state)
+            self._become(order, state, traced)
         except KafkaError as error:
             state_log.log(
                 logging.INFO if error.code == ErrorCode.STALE_CONTROLLER_EPOCH else logging.ERROR,
@@ -202,7 +213,7 @@ class Replicas:
             return ErrorCode.KAFKA_STORAGE_ERROR
         return ErrorCode.NONE
 
-    def _become(self, order: TopicOrder, state: PartitionState) -> None:
+    def _become(self, order: TopicOrder, state: PartitionState, traced: TracedTransitions | None) -> None:
         topic_id = order.topic_id
         key = TopicPartition(order.name, state.partition_index)
         partition = self._partitions.get(key)
@@ -225,10 +236,14 @@ class Replicas:
             partition.topic_id = topic_id
             self.topic_names[topic_id] = order.name
         partition.controller_epoch = state.controller_epoch
+        if traced is not None:
+            traced.starting(order.name, state)
         if state.leader == self._host.node_id:
             self._lead(partition, state)
         else:
             self._follow(partition, state)
+        if traced is not None:
+            traced.completed(order.name, state)
 
     @staticmethod
     def _only_adds_id(state: PartitionState, partition: Partition, topic_id: bytes) -> bool:

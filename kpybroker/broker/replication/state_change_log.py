@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import base64
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kpybroker.broker.loop.yielding import YieldBudget
-from kpybroker.broker.replication.controller_requests import StopOrder, TopicOrder, stop_orders, topic_orders
+from kpybroker.broker.replication.controller_requests import stop_orders, topic_orders
 from kpybroker.broker.requests.log_fields import TRACE
+from kpybroker.core.controller.model import LEADER_DURING_DELETE
+from kpybroker.core.state_texts import leader_and_isr_text, stop_replica_text, update_metadata_text
 from kpybroker.wire.messages.leader_and_isr import LeaderAndIsrRequest
 from kpybroker.wire.messages.stop_replica import StopReplicaRequest
 from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 logger = logging.getLogger("state.change.logger")
 
@@ -38,7 +37,7 @@ async def received_leader_and_isr(broker_id: int, request: LeaderAndIsrRequest, 
                 logger.log(
                     TRACE,
                     "[Broker id=%d] Received LeaderAndIsr request %s correlation id %d from controller %d epoch %d",
-                    *(broker_id, _leader_and_isr_text(order, state), correlation_id),
+                    *(broker_id, leader_and_isr_text(order.name, state), correlation_id),
                     *(request.controller_id, request.controller_epoch),
                 )
                 await budget.spend()
@@ -62,11 +61,12 @@ async def received_stop_replica(broker_id: int, request: StopReplicaRequest, cor
     if logger.isEnabledFor(TRACE):
         budget = YieldBudget()
         for order in orders:
+            text = stop_replica_text(order.partition, order.leader_epoch, delete=order.delete)
             logger.log(
                 TRACE,
                 "[Broker id=%d] Received StopReplica request %s correlation id %d from controller %d epoch %d for "
                 "partition %s-%d",
-                *(broker_id, _stop_text(order), correlation_id, request.controller_id, request.controller_epoch),
+                *(broker_id, text, correlation_id, request.controller_id, request.controller_epoch),
                 *(order.topic, order.partition),
             )
             await budget.spend()
@@ -82,11 +82,20 @@ async def updated_metadata(
     if logger.isEnabledFor(TRACE):
         budget = YieldBudget()
         for topic, state in states:
+            if state.leader == LEADER_DURING_DELETE:
+                logger.log(
+                    TRACE,
+                    "[Broker id=%d] Deleted partition %s-%d from metadata cache in response to UpdateMetadata request "
+                    "sent by controller %d epoch %d with correlation id %d",
+                    *(broker_id, topic, state.partition_index),
+                    *controller,
+                )
+                continue
             logger.log(
                 TRACE,
                 "[Broker id=%d] Cached leader info %s for partition %s-%d in response to UpdateMetadata request sent "
                 "by controller %d epoch %d with correlation id %d",
-                *(broker_id, _metadata_text(topic, state), topic, state.partition_index),
+                *(broker_id, update_metadata_text(topic, state), topic, state.partition_index),
                 *controller,
             )
             await budget.spend()
@@ -96,6 +105,38 @@ async def updated_metadata(
         *(broker_id, len(states) - deleted_count, deleted_count),
         *controller,
     )
+
+
+class TracedTransitions:
+    """A line before and one after each change of a role, at TRACE; `of` a request of the controller."""
+
+    def __init__(self, broker_id: int, request: LeaderAndIsrRequest, correlation_id: int) -> None:
+        self._broker_id = broker_id
+        self._of = (
+            f"correlationId {correlation_id} from controller {request.controller_id} epoch {request.controller_epoch}"
+        )
+
+    def starting(self, topic: str, state: Any) -> None:
+        """The partition is about to change."""
+        self._log("Handling", "starting", topic, state)
+
+    def completed(self, topic: str, state: Any) -> None:
+        """The partition has changed."""
+        self._log("Completed", "for", topic, state)
+
+    def _log(self, verb: str, what: str, topic: str, state: Any) -> None:
+        leads = state.leader == self._broker_id
+        logger.log(
+            TRACE,
+            "[Broker id=%d] %s LeaderAndIsr request %s %s the %s transition for partition %s-%d%s",
+            *(self._broker_id, verb, self._of, what, "become-leader" if leads else "become-follower"),
+            *(topic, state.partition_index, "" if leads else f" with leader {state.leader}"),
+        )
+
+
+def traced_transitions(broker_id: int, request: LeaderAndIsrRequest, correlation_id: int) -> TracedTransitions | None:
+    """None unless the level is TRACE."""
+    return TracedTransitions(broker_id, request, correlation_id) if logger.isEnabledFor(TRACE) else None
 
 
 def topic_id_text(topic_id: bytes) -> str:
@@ -113,37 +154,3 @@ def _handling(broker_id: int, name: str, controller_id: int, correlation_id: int
         "[Broker id=%d] Handling %s request correlationId %d from controller %d for %d partitions",
         *(broker_id, name, correlation_id, controller_id, count),
     )
-
-
-def _leader_and_isr_text(order: TopicOrder, state: Any) -> str:
-    return (
-        f"LeaderAndIsrPartitionState(topicName='{order.name}', partitionIndex={state.partition_index}, "
-        f"controllerEpoch={state.controller_epoch}, leader={state.leader}, leaderEpoch={state.leader_epoch}, "
-        f"isr={_list(state.isr)}, partitionEpoch={state.partition_epoch}, replicas={_list(state.replicas)}, "
-        f"addingReplicas={_list(state.adding_replicas)}, removingReplicas={_list(state.removing_replicas)}, "
-        f"isNew={_boolean(state.is_new)}, leaderRecoveryState={state.leader_recovery_state})"
-    )
-
-
-def _metadata_text(topic: str, state: Any) -> str:
-    return (
-        f"UpdateMetadataPartitionState(topicName='{topic}', partitionIndex={state.partition_index}, "
-        f"controllerEpoch={state.controller_epoch}, leader={state.leader}, leaderEpoch={state.leader_epoch}, "
-        f"isr={_list(state.isr)}, zkVersion={state.zk_version}, replicas={_list(state.replicas)}, "
-        f"offlineReplicas={_list(state.offline_replicas)})"
-    )
-
-
-def _stop_text(order: StopOrder) -> str:
-    return (
-        f"StopReplicaPartitionState(partitionIndex={order.partition}, leaderEpoch={order.leader_epoch}, "
-        f"deletePartition={_boolean(order.delete)})"
-    )
-
-
-def _list(ids: Iterable[int]) -> str:
-    return f"[{', '.join(map(str, ids))}]"
-
-
-def _boolean(value: bool) -> str:
-    return "true" if value else "false"

@@ -155,7 +155,7 @@ class Dispatcher:
 
     @staticmethod
     def _count(route: Route, times: StageTimes) -> None:
-        route.codes = codes_of(API_INFO[route.key].response_class())
+        route.codes = codes_of(API_INFO[route.key].response_class(), route.version)
         times.tick((route,))
 
     def _new_route(self, api_key: int, version: int) -> Route:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from time import perf_counter_ns
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from kpybroker.broker.loop.steps import Steps
 from kpybroker.broker.requests.loop_time import LoopTime
@@ -74,6 +74,9 @@ class StageTimes:
     def __init__(self, woke_s: Callable[[], float]) -> None:
         self._woke_s = woke_s
         self.apis: dict[ApiKey, Stages] = {}
+        self.consumer_fetches = Stages()
+        """Fetches are counted twice, as in Kafka: in `apis`, and in one of these."""
+        self.follower_fetches = Stages()
 
     def begin(self, route: Sampled, connection: HoldsTiming, size: int) -> Timing:
         """Time the request that `route` has just counted; it has `size` bytes."""
@@ -86,6 +89,8 @@ class StageTimes:
             stages = self.apis[route.key] = Stages()
         stages.size.record(size, weight)
         timing = connection.timing = Timing(stages, weight, int(self._woke_s() * 1e9), connection)
+        if route.key is ApiKey.FETCH:
+            timing.fetch = Fetch(self, size)
         return timing
 
     @staticmethod
@@ -99,13 +104,25 @@ class StageTimes:
 
     def rotate(self) -> None:
         """A window of the quantiles is over."""
-        for stages in self.apis.values():
+        for stages in (*self.apis.values(), self.consumer_fetches, self.follower_fetches):
             for histogram in stages.all():
                 histogram.rotate()
 
 
+class Fetch(NamedTuple):
+    """A fetch that is timed, of `size` bytes; `times` has the distributions of consumers and of followers."""
+
+    times: StageTimes
+    size: int
+    is_follower: bool = False
+
+    def stages(self) -> Stages:
+        """Those that it belongs to."""
+        return self.times.follower_fetches if self.is_follower else self.times.consumer_fetches
+
+
 class Timing:
-    """One request that is timed."""
+    """One request that is timed. `fetch`: of a fetch."""
 
     __slots__ = (
         "_answered_ns",
@@ -116,6 +133,7 @@ class Timing:
         "_stages",
         "_weight",
         "_woke_ns",
+        "fetch",
         "loop_time",
         "throttle_ms",
     )
@@ -129,6 +147,12 @@ class Timing:
         self._answered_ns = self._sending_ns = self._local_ns = 0
         self.loop_time = LoopTime()
         self.throttle_ms = 0
+        self.fetch: Fetch | None = None
+
+    def is_of_follower(self) -> None:
+        """It is a fetch, by another broker."""
+        if self.fetch is not None:
+            self.fetch = self.fetch._replace(is_follower=True)
 
     def around(self, steps: Steps[T]) -> Steps[T]:
         """The steps of the request."""
@@ -162,7 +186,14 @@ class Timing:
         self._connection.timing = None
         now_ns = perf_counter_ns()
         sending_ns = self._sending_ns or answered_ns
-        stages, weight = self._stages, self._weight
+        self._record(self._stages, now_ns, sending_ns)
+        if self.fetch is not None:
+            also = self.fetch.stages()
+            also.size.record(self.fetch.size, self._weight)
+            self._record(also, now_ns, sending_ns)
+
+    def _record(self, stages: Stages, now_ns: int, sending_ns: int) -> None:
+        weight, answered_ns = self._weight, self._answered_ns
         stages.queue.record((self._began_ns - self._woke_ns) // NS_PER_US, weight)
         stages.local.record(self._local_ns // NS_PER_US, weight)
         stages.remote.record((answered_ns - self._began_ns - self._local_ns) // NS_PER_US, weight)

@@ -50,6 +50,13 @@ Exit codes:
     help="A proxy in front logs users in and sends NAME; it must remove NAME from what browsers send.",
 )
 @click.option(
+    "--trusted-proxy",
+    "proxies",
+    multiple=True,
+    metavar="ADDRESS",
+    help="From where a proxy's headers count: an address or a network, repeatable. [default: this machine]",
+)
+@click.option(
     "--allowed-host",
     "hosts",
     multiple=True,
@@ -84,6 +91,7 @@ def console(
     allow_changes: bool,
     password_file: str | None,
     user_header: str | None,
+    proxies: tuple[str, ...],
     hosts: tuple[str, ...],
     control: str | None,
     metrics: tuple[str, ...],
@@ -98,7 +106,7 @@ def console(
     URL` on standard output. It needs the extras: pip install 'kpybroker[console]'.
     """
     from kpybroker.client.connect.settings import load
-    from kpybroker.console.options import ConsoleOptions
+    from kpybroker.console.options import ConsoleOptions, parse_proxies
     from kpybroker.console.serve import serve
 
     if exit_with is not None:
@@ -109,7 +117,17 @@ def console(
     settings = load(connection)
     registry = schema_registry or os.environ.get(REGISTRY) or None
     options = ConsoleOptions(
-        settings, host, port, allow_changes, password, user_header, hosts, control, metrics, registry
+        settings,
+        host,
+        port,
+        allow_changes,
+        password,
+        user_header,
+        hosts,
+        control,
+        metrics,
+        registry,
+        parse_proxies(proxies),
     )
     return serve(options, socket)
 

@@ -19,6 +19,8 @@ from kpybroker.config.listeners import Endpoint
 
 PORT_MAX: Final = 65535
 METRICS_PORT: Final = "kpybroker.metrics.port"
+GRAPHITE: Final = "kafka.graphite.metrics.reporter.enabled"
+GRAPHITE_GROUP: Final = "kafka.graphite.metrics.group"
 TREE_HOST: Final = "kpybroker.zookeeper.host"
 TREE_PORT: Final = "kpybroker.zookeeper.port"
 LOG_DIRECTORY: Final = "kpybroker.log.dir"
@@ -109,6 +111,8 @@ def _broker(config: BrokerConfig, first_id: int, number: int) -> dict[str, str]:
     own["listeners"] = _moved("listeners", config.listeners, number)
     if config.advertised_listeners:
         own["advertised.listeners"] = _moved("advertised.listeners", config.advertised_listeners, number)
+    if config.get_bool(GRAPHITE):
+        own[GRAPHITE_GROUP] = f"{config.get_str(GRAPHITE_GROUP)}-{broker_id}"
     if metrics_port := config.get_optional_int(METRICS_PORT):
         own[METRICS_PORT] = str(_port(METRICS_PORT, metrics_port, number))
     return own | own_log_directory(own, number, broker_id)

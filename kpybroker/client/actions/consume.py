@@ -38,6 +38,8 @@ POLL_S: Final = 0.1
 CLOSE_S_MAX: Final = 5.0
 END_OF_PARTITION: Final = "_PARTITION_EOF"
 CONNECTION_ERRORS: Final = frozenset({"_TRANSPORT", "_ALL_BROKERS_DOWN", "_RESOLVE", "_TIMED_OUT"})
+OF_NO_GROUP: Final = frozenset({"GROUP_AUTHORIZATION_FAILED"})
+"""librdkafka looks for the coordinator of a group that reading does not use, so a user need not be allowed one."""
 
 
 class ConsumeOptions(NamedTuple):
@@ -135,6 +137,9 @@ def _places(cluster: Cluster, options: ConsumeOptions) -> list[Place]:
 class Reader:
     """A consumer that knows which messages are wanted, and when it has them all."""
 
+    passing = CONNECTION_ERRORS
+    """Errors of a message's kind that end nothing."""
+
     def __init__(self, settings: Settings, **keys: Any) -> None:
         self.watch = ErrorWatch()
         self.consumer: Any = make(Consumer, settings, self.watch, enable_partition_eof=True, **keys)
@@ -153,7 +158,7 @@ class Reader:
             elif error.name() == END_OF_PARTITION:
                 self.has_responded = True
                 self.at_end((message.topic(), message.partition()), message.offset())
-            elif error.name() not in CONNECTION_ERRORS:
+            elif error.name() not in self.passing:
                 raise kafka_error(error)
         if not wanted and not self.has_responded:
             self.watch.check()
@@ -181,6 +186,8 @@ class Reader:
 
 class PlannedReader(Reader):
     """Reads partitions that it assigns itself."""
+
+    passing = CONNECTION_ERRORS | OF_NO_GROUP
 
     def __init__(self, settings: Settings, planned: dict[Place, Plan], exit_at_end: bool) -> None:
         # librdkafka wants a group id even where none is used

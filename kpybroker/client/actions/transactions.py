@@ -170,6 +170,11 @@ def hanging(connection: Connection, names: Sequence[str], older_than_s: float, o
 
 def open_producers(wire: WireCluster, names: list[str] | None, failures: Failures) -> list[dict[str, Any]]:
     """Producers with an open transaction in a partition, from its leader."""
+    return [row for row in producers(wire, names, failures) if row["start_offset"] is not None]
+
+
+def producers(wire: WireCluster, names: list[str] | None, failures: Failures) -> list[dict[str, Any]]:
+    """Idempotent and transactional producers that leaders remember; `start_offset` is of an open transaction."""
     by_leader: dict[int, dict[str, list[int]]] = {}
     for topic in wire.topics(names):
         error = broker_error(topic.error_code)
@@ -206,15 +211,15 @@ def _producer_rows(leader: int, response: Any, failures: Failures) -> list[dict[
                 {
                     "topic": topic.name,
                     "partition": partition.partition_index,
-                    "start_offset": producer.current_txn_start_offset,
+                    "start_offset": start if (start := producer.current_txn_start_offset) >= 0 else None,
                     "producer_id": producer.producer_id,
                     "producer_epoch": producer.producer_epoch,
+                    "last_sequence": producer.last_sequence,
                     "coordinator_epoch": producer.coordinator_epoch,
                     "last_timestamp_ms": producer.last_timestamp,
                     "leader": leader,
                 }
                 for producer in partition.active_producers
-                if producer.current_txn_start_offset >= 0
             ]
     return rows
 

@@ -103,6 +103,16 @@ def client_command(function: Callable[..., int]) -> Callable[..., None]:
     return _connection_options(command)
 
 
+def reported(function: Callable[..., int]) -> Callable[..., None]:
+    """Ends the process with the returned code, or with the two lines of an error: for a command without a cluster."""
+
+    @functools.wraps(function)
+    def command(**options: Any) -> None:
+        raise SystemExit(_run(lambda: function(**options)))
+
+    return command
+
+
 def _run(action: Callable[[], int]) -> int:
     from kpybroker.client.connect.errors import EXIT_USAGE, CommandError, report
 

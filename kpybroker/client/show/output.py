@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from kpybroker.client.connect.errors import note
+from kpybroker.client.connect.errors import CommandError, note
 from kpybroker.client.show.cells import Column, Row
 
 TABLES: Final = ("table", "wide")
@@ -81,11 +81,18 @@ class Output:
 
 
 def write(text: str) -> None:
-    """To standard output, in UTF-8 whatever the locale is."""
-    sys.stdout.flush()
-    buffer = getattr(sys.stdout, "buffer", None)
-    if buffer is None:  # a test's
-        sys.stdout.write(text)
-        return
-    buffer.write(text.encode())
-    buffer.flush()
+    """To standard output, in UTF-8 whatever the locale is. Raises CommandError, and BrokenPipeError."""
+    try:
+        sys.stdout.flush()
+        buffer = getattr(sys.stdout, "buffer", None)
+        if buffer is None:  # a test's
+            sys.stdout.write(text)
+            return
+        buffer.write(text.encode())
+        buffer.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise CommandError(
+            f"standard output cannot be written: {error.strerror or error}", "make room, or write elsewhere"
+        ) from None

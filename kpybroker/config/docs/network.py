@@ -46,7 +46,7 @@ DOCS: Final[dict[str, str]] = {
     "auto.include.jmx.reporter": (
         "Whether metrics are reported over JMX even where metric.reporters does not say so. Deprecated."
     ),
-    "kafka.metrics.reporters": "Java classes that report the older kind of metrics.",
+    "kafka.metrics.reporters": "Java classes that report the older kind of metrics. The one for Graphite is built in.",
     "kafka.metrics.polling.interval.secs": "How often the reporters of the older kind of metrics run.",
     "telemetry.max.bytes": "Largest batch of client metrics that is accepted.",
     "quota.window.num": "Samples kept for client quotas.",

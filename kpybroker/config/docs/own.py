@@ -4,6 +4,25 @@ from __future__ import annotations
 
 from typing import Final
 
+_DIMENSIONS: Final = {
+    "count": "the count",
+    "meanRate": "the rate since the start",
+    "rate1m": "the rate of the last minute",
+    "rate5m": "the rate of the last 5 minutes",
+    "rate15m": "the rate of the last 15 minutes",
+    "min": "the least value",
+    "max": "the greatest value",
+    "mean": "the mean",
+    "stddev": "the standard deviation, which is not measured here,",
+    "sum": "the sum",
+    "median": "the median",
+    "p75": "the 75th percentile",
+    "p95": "the 95th percentile",
+    "p98": "the 98th percentile",
+    "p99": "the 99th percentile",
+    "p999": "the 99.9th percentile",
+}
+
 DOCS: Final[dict[str, str]] = {
     "kpybroker.log.dir": "Directory of the broker's own log files, not of its data: server.log, controller.log, "
     "state-change.log, kafka-request.log, kafka-authorizer.log, log-cleaner.log, as Kafka names them. If unset, "
@@ -20,10 +39,26 @@ DOCS: Final[dict[str, str]] = {
     "kpybroker.shortcuts": "Which shortcuts for speed are taken: all, none, or a list of names. The plain paths "
     "next to them give the same results. For tests, for measuring, and to find the cause of an error.",
     "kpybroker.metrics.port": "Port on which /metrics is served to Prometheus; 0 takes a free one. "
-    "Without it there are no metrics.",
+    "Without it nothing is served.",
     "kpybroker.metrics.host": "Address on which /metrics is served; 0.0.0.0 for all of IPv4, :: for all.",
     "kpybroker.metrics.spelling": "Names of the metrics: as the JMX exporter with Strimzi's rules writes them, as "
     "Strimzi's Metrics Reporter does, or as the dashboard Kafka Overview asks for them.",
+    "kafka.graphite.metrics.reporter.enabled": "Whether the Graphite reporter that "
+    "kafka.metrics.reporters names sends.",
+    "kafka.graphite.metrics.host": "Host of the Graphite server (carbon).",
+    "kafka.graphite.metrics.port": "Port of Graphite's plaintext protocol.",
+    "kafka.graphite.metrics.group": "First part of every name, to tell brokers or clusters apart.",
+    "kafka.graphite.metrics.exclude.regex": "MBeans that are not sent: those whose whole name without "
+    "kafka.graphite.metrics.group matches, as in kafka.network.*|kafka.server.*topic.*",
+    **{
+        f"kafka.graphite.dimension.enabled.{name}": f"Whether {what} of an MBean is sent."
+        for name, what in _DIMENSIONS.items()
+    },
+    "kpybroker.otlp.endpoint": "Address of an OTLP receiver over HTTP, as in http://localhost:4318; /v1/metrics is "
+    "appended. Needs the extra otlp. Without it nothing is sent.",
+    "kpybroker.otlp.interval.ms": "How often metrics are sent to kpybroker.otlp.endpoint.",
+    "kpybroker.otlp.headers": "Headers for kpybroker.otlp.endpoint, as in Authorization=Bearer%20TOKEN,tenant=a. "
+    "Values are written as in a URL.",
     "kpybroker.zookeeper.port": "Port on which the embedded tree is served to clients of ZooKeeper; 0 takes a free "
     "one. Without it the tree is for this process alone. Not together with zookeeper.connect.",
     "kpybroker.zookeeper.host": "Address on which the embedded tree is served. A client that reaches it can read and "

@@ -18,7 +18,9 @@ from kpybroker.config.values import (
     INT,
     LIST,
     LONG,
+    NON_EMPTY,
     PASSWORD,
+    REGEX,
     STRING,
     at_least,
     between,
@@ -40,6 +42,14 @@ RECEIVE_BUFFERS: Final = "receive-buffers"
 SPELLINGS: Final = ("jmx-exporter", "metrics-reporter", "kafka-overview")
 """`kpybroker.metrics.spelling`: which names Prometheus gets; `kpybroker.metrics.spelling` says what each is."""
 
+GRAPHITE_REPORTER: Final = "com.criteo.kafka.KafkaGraphiteMetricsReporter"
+"""The one reporter in `kafka.metrics.reporters`, under the name of its Java class. Its keys and their defaults are
+those of that class."""
+_GRAPHITE_DIMENSIONS: Final = (
+    *("count", "meanRate", "rate1m", "rate5m", "rate15m"),
+    *("min", "max", "mean", "stddev", "sum", "median", "p75", "p95", "p98", "p99", "p999"),
+)
+
 SHORTCUTS: Final = frozenset((POLLER, INLINE_REQUESTS, FAST_PRODUCE, SENDFILE, RECEIVE_BUFFERS))
 
 ROWS: Final[tuple[Row, ...]] = (
@@ -54,6 +64,18 @@ ROWS: Final[tuple[Row, ...]] = (
     ("kpybroker.metrics.port", INT, None, between(0, 65535), LOW, READ_ONLY, HONOURED),
     ("kpybroker.metrics.host", STRING, "127.0.0.1", ANYTHING, LOW, READ_ONLY, HONOURED),
     ("kpybroker.metrics.spelling", STRING, "jmx-exporter", one_of(*SPELLINGS), LOW, READ_ONLY, HONOURED),
+    ("kafka.graphite.metrics.reporter.enabled", BOOLEAN, "false", ANYTHING, LOW, READ_ONLY, HONOURED),
+    ("kafka.graphite.metrics.host", STRING, "localhost", NON_EMPTY, LOW, READ_ONLY, HONOURED),
+    ("kafka.graphite.metrics.port", INT, "2003", between(1, 65535), LOW, READ_ONLY, HONOURED),
+    ("kafka.graphite.metrics.group", STRING, "kafka", NON_EMPTY, LOW, READ_ONLY, HONOURED),
+    ("kafka.graphite.metrics.exclude.regex", STRING, None, REGEX, LOW, READ_ONLY, HONOURED),
+    *(
+        (f"kafka.graphite.dimension.enabled.{name}", BOOLEAN, "true", ANYTHING, LOW, READ_ONLY, HONOURED)
+        for name in _GRAPHITE_DIMENSIONS
+    ),
+    ("kpybroker.otlp.endpoint", STRING, None, ANYTHING, LOW, READ_ONLY, HONOURED),
+    ("kpybroker.otlp.interval.ms", INT, "60000", at_least(1000), LOW, READ_ONLY, HONOURED),
+    ("kpybroker.otlp.headers", PASSWORD, None, ANYTHING, LOW, READ_ONLY, HONOURED),
     ("kpybroker.zookeeper.port", INT, None, between(0, 65535), LOW, READ_ONLY, HONOURED),
     ("kpybroker.zookeeper.host", STRING, "127.0.0.1", ANYTHING, LOW, READ_ONLY, HONOURED),
     ("kpybroker.shortcuts", LIST, "all", list_of("all", "none", *sorted(SHORTCUTS)), LOW, READ_ONLY, HONOURED),

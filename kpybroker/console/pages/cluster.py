@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from kpybroker.console.queries import access as access_queries
-from kpybroker.console.queries import brokers, storage
+from kpybroker.console.queries import settings, storage
 from kpybroker.console.queries import transactions as transaction_queries
 from kpybroker.console.web.context import charts_of, console_of, render
 from kpybroker.console.web.forms import whole_number
@@ -16,10 +16,19 @@ from kpybroker.console.web.forms import whole_number
 
 async def page(request: Request) -> Response:
     """`/`: what each broker is, and how full."""
-    found, notes = await console_of(request).live.ask(brokers.described)
+    found, notes = await console_of(request).live.ask(storage.described)
     return render(
         request, "cluster.html", title="Cluster", cluster=found, notes=notes, charts=charts_of(request, "cluster")
     )
+
+
+async def broker(request: Request) -> Response:
+    """`/brokers/{broker}`: its settings."""
+    number = request.path_params["broker"]
+    rows, notes = await console_of(request).live.ask(
+        lambda cluster, failed: settings.of_broker(cluster, number, failed)
+    )
+    return render(request, "broker.html", title=f"Broker {number}: configuration", rows=rows, notes=notes)
 
 
 async def replication(request: Request) -> Response:
@@ -43,9 +52,7 @@ async def transactions(request: Request) -> Response:
     found, notes = await live.ask(lambda cluster, failed: transaction_queries.listed(cluster, text, number, failed))
     producers = None
     if topic:
-        producers, more = await live.ask(
-            lambda cluster, failed: transaction_queries.open_producers(cluster, topic, failed)
-        )
+        producers, more = await live.ask(lambda cluster, failed: transaction_queries.producers(cluster, topic, failed))
         notes.items += more.items
     context: dict[str, Any] = {"found": found, "text": text, "topic": topic, "producers": producers}
     return render(request, "transactions.html", title="Transactions", notes=notes, **context)

@@ -8,6 +8,7 @@ from kpybroker.console.pages import cluster, development, groups, login, message
 
 ROUTES = [
     Route("/", cluster.page),
+    Route("/brokers/{broker:int}", cluster.broker),
     Route("/login", login.form, methods=["GET"]),
     Route("/login", login.log_in, methods=["POST"]),
     Route("/logout", login.log_out, methods=["POST"]),

@@ -7,7 +7,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from kpybroker.console.queries import groups, topics
+from kpybroker.console.queries import groups, settings, topics
 from kpybroker.console.web.context import Console, charts_of, console_of, render
 from kpybroker.console.web.forms import whole_number
 
@@ -43,7 +43,7 @@ async def one(request: Request) -> Response:
 async def configuration(request: Request) -> Response:
     """`/topics/{name}/configuration`"""
     name = request.path_params["name"]
-    rows, notes = await console_of(request).live.ask(lambda cluster, failed: topics.settings(cluster, name, failed))
+    rows, notes = await console_of(request).live.ask(lambda cluster, failed: settings.of_topic(cluster, name, failed))
     title = f"{name}: configuration"
     return render(request, "configuration.html", title=title, tab="configuration", name=name, rows=rows, notes=notes)
 

@@ -17,6 +17,8 @@ from kpybroker.console.queries.outside.schemas import Schemas, number_of, value_
 JSON_BYTES_MAX: Final = 1 << 20
 """Larger values are not parsed: they are shown as text, and no JSONPath matches them."""
 HEX_COLUMNS: Final = 16
+ONE_LINE_MAX: Final = 1000
+"""JSON of which so many characters are shown at most is on one line: lists stay short."""
 
 CONTROL: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
@@ -62,12 +64,18 @@ def parsed(data: bytes | None) -> Any:
         raise ValueError("nested too deeply") from None
 
 
+def written(value: Any, length: int) -> str:
+    """A value as JSON, indented where there is room. What JSON has no type for is a text, bytes are hex."""
+    indent = None if length <= ONE_LINE_MAX else 2
+    return json.dumps(value, ensure_ascii=False, indent=indent, default=_plain)
+
+
 def as_json(data: bytes, length: int) -> Text | None:
-    """Indented JSON; only objects and lists, since a number is as well a text."""
+    """JSON; only objects and lists, since a number is as well a text."""
     if data.lstrip()[:1] not in (b"{", b"["):
         return None
     try:
-        text = json.dumps(parsed(data), ensure_ascii=False, indent=2)
+        text = written(parsed(data), length)
     except (ValueError, RecursionError):
         return None
     return _cut("json", text, data, length)
@@ -132,7 +140,7 @@ def with_schemas(schemas: Schemas) -> dict[str, Decoder]:
     def by_schema(data: bytes, length: int) -> Text:
         try:
             found = value_of(schemas, data)
-            text = json.dumps(found.value, ensure_ascii=False, indent=2, default=_plain)
+            text = written(found.value, length)
         except CommandError as error:
             return as_hex(data, length)._replace(note=hide(error.cause))
         except (ValueError, TypeError, RecursionError) as error:

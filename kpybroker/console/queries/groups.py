@@ -34,8 +34,8 @@ from kpybroker.console.queries.pages import Page
 from kpybroker.console.queries.topics import PLACES_MAX, find, read_offsets
 
 GROUPS_MAX: Final = 200
-"""Groups whose offsets are asked for to find the readers of a topic."""
-STATES: Final = ("Stable", "Empty", "PreparingRebalance", "CompletingRebalance", "Dead")
+"""Groups whose offsets are asked for to find the readers of a topic, or those that lag."""
+STATES: Final = ("Stable", "Empty", "PreparingRebalance", "CompletingRebalance", "Dead", "Unknown")
 TARGETS: Final = ("start", "end", "offset", "shift", "time")
 
 
@@ -44,16 +44,18 @@ class Wanted(NamedTuple):
 
     text: str = ""
     state: str = ""
-    lag: bool = False
+    lag: str = ""
+    """`1` shows it, `only` leaves those out that have none."""
     page: int = 1
 
 
 class Listed(NamedTuple):
-    """One page of the list; `total` counts all groups."""
+    """One page of the list; `total` counts all groups. Of groups that lag, the first `asked` were asked."""
 
     rows: list[dict[str, Any]]
     page: Page
     total: int
+    asked: int | None = None
 
 
 def listed(cluster: Cluster, wanted: Wanted, failures: Failures) -> Listed:
@@ -64,6 +66,12 @@ def listed(cluster: Cluster, wanted: Wanted, failures: Failures) -> Listed:
         for name, group in everything.items()
         if wanted.text.lower() in name.lower() and wanted.state in ("", state_name(group))
     )
+    lags: dict[str, int | None] = {}
+    asked = None
+    if wanted.lag == "only":
+        asked = min(len(names), GROUPS_MAX)
+        lags = {name: _lag(cluster, name, failures) for name in names[:GROUPS_MAX]}
+        names = [name for name, lag in lags.items() if lag]
     page = Page.of(len(names), wanted.page)
     found = describe_groups(cluster, names[page.first : page.last], failures)
     rows = []
@@ -71,9 +79,9 @@ def listed(cluster: Cluster, wanted: Wanted, failures: Failures) -> Listed:
         row: dict[str, Any] = {"group": name, "state": state_name(group), "type": type_name(everything[name])}
         row["members"] = len(group.members)
         row["coordinator"] = group.coordinator.id if group.coordinator is not None else None
-        row["lag"] = _lag(cluster, name, failures) if wanted.lag else None
+        row["lag"] = lags[name] if name in lags else _lag(cluster, name, failures) if wanted.lag else None
         rows.append(row)
-    return Listed(rows, page, len(everything))
+    return Listed(rows, page, len(everything), asked)
 
 
 def _lag(cluster: Cluster, name: str, failures: Failures) -> int | None:

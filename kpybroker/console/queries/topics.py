@@ -1,4 +1,4 @@
-"""Topics: the list, and one topic with its partitions, settings and consumers.
+"""Topics: the list, and one topic with its partitions and consumers.
 
 The list is one Metadata request. Offsets are asked only for the topics of the page that is shown, and for PLACES_MAX
 partitions at most: a page with more shows no sizes.
@@ -10,18 +10,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
-from confluent_kafka.admin import ConfigResource
-
 from kpybroker.client.actions.clusters import log_dir_rows
 from kpybroker.client.actions.partitions import Partition, Topic, bounds, known
-from kpybroker.client.actions.resources import config_rows
 from kpybroker.client.actions.topics import Offsets, list_row, partition_row
 from kpybroker.client.connect.admin import Cluster
 from kpybroker.client.connect.errors import FIXES, CommandError, Failures
 from kpybroker.client.connect.wire import WireCluster
 from kpybroker.client.show.cells import Row
-from kpybroker.config.docs.lookup import topic_doc
-from kpybroker.config.topic import TOPIC_KEYS
 from kpybroker.console.queries.pages import Page
 
 PLACES_MAX: Final = 2000
@@ -119,6 +114,10 @@ def end_of(topic: Topic, offsets: Offsets) -> int | None:
     return sum(ends) if len(ends) == len(topic.partitions) else None
 
 
+class NoTopic(CommandError):
+    """There is no such topic, or the user may not describe it."""
+
+
 class Described(NamedTuple):
     """One topic, with one page of its partitions."""
 
@@ -129,7 +128,7 @@ class Described(NamedTuple):
 
 
 def described(cluster: Cluster, name: str, page_number: int) -> Described:
-    """A topic. Raises CommandError if it does not exist."""
+    """A topic. Raises NoTopic."""
     topic = find(cluster, name)
     page = Page.of(len(topic.partitions), page_number)
     shown = topic.partitions[page.first : page.last]
@@ -146,31 +145,12 @@ def described(cluster: Cluster, name: str, page_number: int) -> Described:
 
 
 def find(cluster: Cluster, name: str) -> Topic:
-    """A topic without creating it. Raises CommandError if it does not exist."""
+    """A topic without creating it. Raises NoTopic."""
     for topic in all_topics(cluster.metadata()):
         if topic.name == name:
             return topic
     fix = f"{FIXES['UNKNOWN_TOPIC_OR_PARTITION']}; one that this user may not describe is hidden"
-    raise CommandError(f"there is no topic {name}", fix)
-
-
-def settings(cluster: Cluster, name: str, failures: Failures) -> list[Row]:
-    """The topic's settings with their source and meaning; those that were set for it first."""
-    resource = ConfigResource(ConfigResource.Type.TOPIC, name)
-    rows: list[Row] = []
-    for _, entries, error in cluster.results(cluster.admin.describe_configs([resource], **cluster.timeout)):
-        if error is not None:
-            failures.add(f"settings of topic {name}", error)
-        else:
-            rows = config_rows(entries.values(), True)
-    return sorted(
-        ({**row, "meaning": meaning(str(row["key"]))} for row in rows), key=lambda row: row["source"] != "topic"
-    )
-
-
-def meaning(key: str) -> str:
-    """A sentence on a topic's key; empty for one that we do not know."""
-    return (topic_doc(key) if key in TOPIC_KEYS else None) or ""
+    raise NoTopic(f"there is no topic {name}", fix)
 
 
 def places(topic: Topic, numbers: Iterable[int] = ()) -> list[tuple[str, int]]:

@@ -1,4 +1,4 @@
-"""Transactions that coordinators know, and producers with an open transaction in a partition.
+"""Transactions that coordinators know, and the producers of a topic that its leaders remember.
 
 Only the transactions of the page that is shown are described.
 """
@@ -37,9 +37,10 @@ def listed(cluster: Cluster, text: str, page_number: int, failures: Failures) ->
     return Listed(rows, page)
 
 
-def open_producers(cluster: Cluster, topic: str, failures: Failures) -> Rows:
-    """The producers with an open transaction in the topic, from its leaders. Raises CommandError."""
+def producers(cluster: Cluster, topic: str, failures: Failures) -> Rows:
+    """The idempotent and transactional producers, those with an open transaction first. Raises CommandError."""
     if len(find(cluster, topic).partitions) > PLACES_MAX:
         raise usage(f"{topic} has more than {PLACES_MAX} partitions", "use kpybroker transaction hanging")
     with WireCluster(cluster.settings) as wire:
-        return transactions.open_producers(wire, [topic], failures)
+        found = transactions.producers(wire, [topic], failures)
+    return sorted(found, key=lambda row: (row["start_offset"] is None, row["partition"], -row["last_timestamp_ms"]))

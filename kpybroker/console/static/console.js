@@ -1,9 +1,11 @@
 // Charts: each element with data-chart names a path that returns [times, values] and is asked every two seconds while
-// the page is visible. Following: a button with data-follow names a stream of table rows. The rest works without this.
+// the page is visible. Following: a button with data-follow names a stream of table rows. A button with data-pause
+// stops charts, and the parts that update themselves. The rest works without this.
 "use strict";
 (() => {
   const EVERY_MS = 2000;
   const ROWS_MAX = 500;
+  let isPaused = false;
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
   const height = (element) => Number(element.dataset.height) || 200;
@@ -19,7 +21,7 @@
   }
 
   async function draw(element, state) {
-    if (document.hidden) return;
+    if (document.hidden || isPaused) return;
     try {
       const response = await fetch(element.dataset.chart, { headers: { Accept: "application/json" } });
       if (!response.ok) return;
@@ -85,9 +87,19 @@
     });
   }
 
+  document.addEventListener("htmx:before:request", (event) => { if (isPaused) event.preventDefault(); });
+
+  function pause(button) {
+    button.hidden = !document.querySelector("[hx-trigger], [data-chart]");
+    button.addEventListener("click", () => {
+      isPaused = !isPaused;
+      button.setAttribute("aria-pressed", String(isPaused));
+    });
+  }
+
   // Pages replace parts of themselves, so what is new is looked for whenever something changes.
   function begin() {
-    for (const [name, work] of [["chart", chart], ["follow", follow], ["into", into]]) {
+    for (const [name, work] of [["chart", chart], ["follow", follow], ["into", into], ["pause", pause]]) {
       for (const element of document.querySelectorAll(`[data-${name}]:not([data-begun])`)) {
         element.dataset.begun = "yes";
         work(element);

@@ -92,6 +92,7 @@ def render(request: Request, template: str, *, status: int = 200, **context: Any
         "url": str(request.url.replace(scheme="", netloc="")),
         "bootstrap": options.settings.bootstrap,
         "allow_changes": options.allow_changes,
+        "user": request.state.user,
         "can_log_out": console.sessions.is_logged_in(request.state.session),
         "token": console.sessions.token(request.state.session),
         "notes": None,
@@ -101,7 +102,9 @@ def render(request: Request, template: str, *, status: int = 200, **context: Any
 
 
 def grouped(number: int | float | None) -> str:
-    """A number with thin spaces between its thousands."""
+    """A number with thin spaces between its thousands; decimals only where they say something."""
     if number is None:
         return "-"
+    if isinstance(number, float) and number.is_integer():
+        number = int(number)
     return f"{number:,}".replace(",", "\u202f") if isinstance(number, int) else f"{number:,.1f}".replace(",", "\u202f")

@@ -10,6 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from kpybroker.client.connect.errors import CommandError, usage
+from kpybroker.console.queries.topics import NoTopic
 from kpybroker.console.web.context import console_of
 from kpybroker.console.web.permissions import REFUSED
 
@@ -55,7 +56,9 @@ def whole_number(fields: Mapping[str, str], name: str, default: int, low: int, h
 
 
 def status_of(error: CommandError) -> int:
-    """400 for the reader's input, 403 for a missing permission, 503 for the cluster."""
+    """400 for the reader's input, 403 for a missing permission, 404 for a missing topic, 503 for the cluster."""
+    if isinstance(error, NoTopic):
+        return 404
     return 400 if is_bad_input(error) else 403 if REFUSED in error.cause else 503
 
 

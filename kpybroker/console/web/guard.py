@@ -2,12 +2,14 @@
 
 - A request for an unknown host name is refused, so that no other site reaches the console by DNS rebinding.
 - Without a session, where there is a login, every path but the login's and the static files leads to the login.
+- What a proxy says, its user and whether browsers use TLS, counts from the addresses of trusted proxies only.
 - A request that changes something must come from a page of the console (`Sec-Fetch-Site`, `Origin`); its form's token
   is checked by `forms.read_form`.
 """
 
 from __future__ import annotations
 
+from ipaddress import ip_address
 from typing import Final
 from urllib.parse import quote, urlsplit
 
@@ -33,7 +35,7 @@ ANYWHERE: Final = ("0.0.0.0", "::", "")
 
 
 class Guard:
-    """Middleware. It sets `session` of the request's state."""
+    """Middleware. It sets `session` and `user` of the request's state; `user` is whom a proxy names, or None."""
 
     def __init__(self, app: ASGIApp, options: ConsoleOptions, sessions: Sessions) -> None:
         self._app = app
@@ -50,7 +52,13 @@ class Guard:
         request = HTTPConnection(scope)
         session = request.cookies.get(COOKIE)
         is_new = session is None
-        scope.setdefault("state", {})["session"] = session or self._sessions.new_id()
+        state = scope.setdefault("state", {})
+        state["session"] = session or self._sessions.new_id()
+        state["user"] = None
+        if self._is_proxy(scope):
+            state["user"] = request.headers.get(self._options.user_header or "") or None
+            if request.headers.get("x-forwarded-proto", "").lower() == "https":
+                scope["scheme"] = "https"
         refusal = self._refusal(scope, request, session)
 
         async def secured(message: Message) -> None:
@@ -72,17 +80,29 @@ class Guard:
             return PlainTextResponse(text, 421)
         if scope["method"] not in ("GET", "HEAD") and not _is_same_origin(request.headers):
             return PlainTextResponse("this request is from another site\nfix: use the console's own pages\n", 403)
-        if scope["path"].startswith(OPEN) or self._may_pass(request, session):
+        if scope["path"].startswith(OPEN) or self._may_pass(scope, session):
             return None
         if self._options.password is None:
-            text = f"the proxy did not send {self._options.user_header}\nfix: open the console through the proxy\n"
-            return PlainTextResponse(text, 401)
+            return PlainTextResponse(self._not_through_the_proxy(scope, request), 401)
         path = scope["path"] + (f"?{scope['query_string'].decode()}" if scope["query_string"] else "")
         return RedirectResponse(f"/login?next={quote(path)}", 303)
 
-    def _may_pass(self, request: HTTPConnection, session: str | None) -> bool:
-        header = self._options.user_header
-        if header is not None and request.headers.get(header):
+    def _not_through_the_proxy(self, scope: Scope, request: HTTPConnection) -> str:
+        header = self._options.user_header or ""
+        if request.headers.get(header):
+            return f"{header} counts from trusted proxies only\nfix: start the console with --trusted-proxy ADDRESS\n"
+        return f"the proxy did not send {header}\nfix: open the console through the proxy\n"
+
+    def _is_proxy(self, scope: Scope) -> bool:
+        try:
+            peer = ip_address((scope.get("client") or ("",))[0])
+        except ValueError:
+            return False
+        peer = getattr(peer, "ipv4_mapped", None) or peer
+        return any(peer in network for network in self._options.proxies)
+
+    def _may_pass(self, scope: Scope, session: str | None) -> bool:
+        if scope["state"]["user"] is not None:
             return True
         return not self._options.has_login or self._sessions.is_logged_in(session)
 

@@ -16,6 +16,7 @@ _NEEDS: Final = (
     (r"/group/move", "Describe and Read on the group, and Read on its topics"),
     (r"/group/forget", "Delete on the group, and Read on its topics"),
     (r"/groups?", "Describe on each group, and Describe on its topics"),
+    (r"/brokers/[0-9]+", "DescribeConfigs on the cluster"),
     (r"/transactions", "Describe on each transactional id, and Read on the topic"),
     (r"/access", "Describe and DescribeConfigs on the cluster"),
     (r"/(replication|log-dirs)?", "Describe on the cluster"),

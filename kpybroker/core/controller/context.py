@@ -29,6 +29,7 @@ class ControllerContext:
         "all_topics",
         "epoch",
         "epoch_zk_version",
+        "is_traced",
         "leaderless",
         "live_broker_epochs",
         "live_brokers",
@@ -53,6 +54,8 @@ class ControllerContext:
         """Leaders elected outside the ISR, in all terms of this broker."""
         self.leaderless = leaderless
         """No leader is elected for these, whatever asks for one. A test may change the set at any time."""
+        self.is_traced = False
+        """Whether the state-change log has lines at TRACE, one for each change of a partition or replica."""
         self.reset()
 
     def reset(self) -> None:

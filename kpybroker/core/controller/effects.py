@@ -91,8 +91,8 @@ Procedure = Generator[Effect, Any, T]
 CONTROLLER_LOGGER = "kafka.controller.KafkaController"
 STATE_CHANGE_LOGGER = "state.change.logger"
 
-ERROR, WARNING, INFO = 40, 30, 20
-"""Levels of `logging`, which `core` may not import."""
+ERROR, WARNING, INFO, TRACE = 40, 30, 20, 5
+"""Levels of `logging`, which `core` may not import, and Kafka's below them."""
 
 
 class ControllerMoved(Exception):

@@ -46,7 +46,7 @@ class LeaderIsrAndControllerEpoch(NamedTuple):
     def __str__(self) -> str:
         return (
             f"(Leader:{self.leader_and_isr.leader},ISR:{','.join(map(str, self.leader_and_isr.isr))},"
-            f"LeaderRecoveryState:{self.leader_and_isr.leader_recovery_state},"
+            f"LeaderRecoveryState:{self.leader_and_isr.recovery_text},"
             f"LeaderEpoch:{self.leader_and_isr.leader_epoch},"
             f"ZkVersion:{self.leader_and_isr.partition_epoch},ControllerEpoch:{self.controller_epoch})"
         )

@@ -17,6 +17,7 @@ from kpybroker.core.controller import states
 from kpybroker.core.controller.context import ControllerContext
 from kpybroker.core.controller.effects import (
     PAUSE,
+    TRACE,
     Log,
     Procedure,
     Settings,
@@ -128,6 +129,8 @@ class PartitionStateMachine:
             for partition in valid:
                 if self._budget.is_spent():
                     yield PAUSE
+                if context.is_traced or target is PartitionState.NEW:
+                    yield self._changed(partition, target)
                 context.put_partition_state(partition, target)
             return {}
         new = [p for p in valid if context.partition_states[p] is PartitionState.NEW]
@@ -312,6 +315,15 @@ class PartitionStateMachine:
             context.epoch,
             f"Changed partition {partition} from {previous} to {PartitionState.ONLINE} with state {leader_and_isr}",
         )
+
+    def _changed(self, partition: TopicPartition, target: PartitionState) -> Log:
+        """To be yielded before the change. As in Kafka at TRACE, and at INFO for a new partition."""
+        context = self._context
+        change = f"Changed partition {partition} state from {context.partition_states[partition]} to {target}"
+        if target is not PartitionState.NEW:
+            return state_change(self._settings, context.epoch, change, TRACE)
+        replicas = ",".join(map(str, context.replicas(partition)))
+        return state_change(self._settings, context.epoch, f"{change} with assigned replicas {replicas}")
 
     def _failed(self, partition: TopicPartition, target: PartitionState, reason: str) -> Log:
         current = self._context.partition_states[partition]

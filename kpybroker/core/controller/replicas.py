@@ -13,6 +13,7 @@ from kpybroker.core.controller import states
 from kpybroker.core.controller.context import ControllerContext
 from kpybroker.core.controller.effects import (
     PAUSE,
+    TRACE,
     Log,
     Procedure,
     Settings,
@@ -106,11 +107,13 @@ class ReplicaStateMachine:
         elif target is ReplicaState.OFFLINE:
             yield from self._to_offline(broker_id, valid, batch)
         elif target is ReplicaState.NON_EXISTENT:
-            self._to_non_existent(valid)
+            yield from self._to_non_existent(valid)
         else:
             for replica in valid:
                 if self._budget.is_spent():
                     yield PAUSE
+                if context.is_traced:
+                    yield self._changed(replica, target)
                 context.replica_states[replica] = target
                 if target is ReplicaState.DELETION_STARTED:
                     batch.add_stop_replica(broker_id, replica.topic_partition, delete=True)
@@ -134,6 +137,8 @@ class ReplicaStateMachine:
                 batch.add_leader_and_isr(
                     (broker_id,), partition, leadership, context.assignment(partition), is_new=True
                 )
+            if context.is_traced:
+                yield self._changed(replica, ReplicaState.NEW)
             context.replica_states[replica] = ReplicaState.NEW
 
     def _to_online(self, replicas: list[PartitionAndReplica], batch: BrokerRequestBatch) -> Procedure[None]:
@@ -149,13 +154,17 @@ class ReplicaStateMachine:
                 batch.add_leader_and_isr(
                     (broker_id,), partition, leadership, context.assignment(partition), is_new=False
                 )
+            if context.is_traced:
+                yield self._changed(replica, ReplicaState.ONLINE)
             context.replica_states[replica] = ReplicaState.ONLINE
 
-    def _to_non_existent(self, replicas: list[PartitionAndReplica]) -> None:
+    def _to_non_existent(self, replicas: list[PartitionAndReplica]) -> Procedure[None]:
         context = self._context
         for replica in replicas:
             partition = replica.topic_partition
             context.update_assignment(partition, context.assignment(partition).without(replica.replica))
+            if context.is_traced:
+                yield self._changed(replica, ReplicaState.NON_EXISTENT)
             context.replica_states.pop(replica, None)
 
     # --- going offline
@@ -181,10 +190,15 @@ class ReplicaStateMachine:
             if not context.is_topic_queued_for_deletion(partition.topic):
                 recipients = [other for other in context.replicas(partition) if other != broker_id]
                 batch.add_leader_and_isr(recipients, partition, leadership, context.assignment(partition), is_new=False)
-            context.replica_states[PartitionAndReplica(partition, broker_id)] = ReplicaState.OFFLINE
+            yield from self._offline(PartitionAndReplica(partition, broker_id))
         for partition in leaderless:
             batch.add_update_metadata(context.live_brokers, (partition,))
-            context.replica_states[PartitionAndReplica(partition, broker_id)] = ReplicaState.OFFLINE
+            yield from self._offline(PartitionAndReplica(partition, broker_id))
+
+    def _offline(self, replica: PartitionAndReplica) -> Procedure[None]:
+        if self._context.is_traced:
+            yield self._changed(replica, ReplicaState.OFFLINE)
+        self._context.replica_states[replica] = ReplicaState.OFFLINE
 
     def _remove_from_isr(
         self, broker_id: int, partitions: list[TopicPartition]
@@ -230,6 +244,16 @@ class ReplicaStateMachine:
                 finished[partition] = found.leader_and_isr
         updated, retry = yield from states.update(wanted, context.epoch, context.epoch_zk_version)
         return finished | updated, retry
+
+    def _changed(self, replica: PartitionAndReplica, target: ReplicaState) -> Log:
+        """To be yielded before the change; at TRACE."""
+        return state_change(
+            self._settings,
+            self._context.epoch,
+            f"Changed state of replica {replica.replica} for partition {replica.topic_partition} from "
+            f"{self._context.replica_states[replica]} to {target}",
+            TRACE,
+        )
 
     def _failed(self, replica: PartitionAndReplica, target: ReplicaState, reason: str) -> Log:
         context = self._context

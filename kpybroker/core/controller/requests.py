@@ -11,8 +11,9 @@ from typing import NamedTuple, TypeVar
 
 from kpybroker.core import metadata_version as mv
 from kpybroker.core.controller.context import ControllerContext
-from kpybroker.core.controller.effects import PAUSE, Procedure, Send, Settings, state_change
+from kpybroker.core.controller.effects import PAUSE, TRACE, Procedure, Send, Settings, state_change
 from kpybroker.core.controller.model import LeaderIsrAndControllerEpoch, ReplicaAssignment, during_delete
+from kpybroker.core.state_texts import leader_and_isr_text, stop_replica_text
 from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.messages.leader_and_isr import LeaderAndIsrRequest
@@ -146,11 +147,36 @@ class BrokerRequestBatch:
     def _log(self, message: str) -> Procedure[None]:
         yield state_change(self._settings, self._context.epoch, message)
 
+    def _trace_leader_and_isr(self, broker_id: int, states: dict[TopicPartition, LeaderAndIsrState]) -> Procedure[None]:
+        """A line for each partition."""
+        for partition, state in states.items():
+            kind = "become-leader" if state.leader == broker_id else "become-follower"
+            yield state_change(
+                self._settings,
+                self._context.epoch,
+                f"Sending {kind} LeaderAndIsr request {leader_and_isr_text(partition.topic, state)} to broker "
+                f"{broker_id} for partition {partition}",
+                TRACE,
+            )
+
+    def _trace_stops(self, broker_id: int, stops: dict[TopicPartition, Stop]) -> Procedure[None]:
+        """A line for each partition."""
+        for partition, stop in stops.items():
+            text = stop_replica_text(partition.partition, stop.leader_epoch, delete=stop.delete)
+            yield state_change(
+                self._settings,
+                self._context.epoch,
+                f"Sending StopReplica request {text} to broker {broker_id} for partition {partition}",
+                TRACE,
+            )
+
     def _send_leader_and_isr(self) -> Procedure[None]:
         version = mv.leader_and_isr_version(self._settings.metadata_version)
         for broker_id, states in self._leader_and_isr.items():
             if broker_id not in self._context.live_brokers:
                 continue
+            if self._context.is_traced:
+                yield from self._trace_leader_and_isr(broker_id, states)
             leading = sum(state.leader == broker_id for state in states.values())
             yield from self._log(
                 f"Sending LeaderAndIsr request to broker {broker_id} with {leading} become-leader "
@@ -259,6 +285,8 @@ class BrokerRequestBatch:
         for broker_id, stops in self._stops.items():
             if broker_id not in self._context.live_brokers:
                 continue
+            if self._context.is_traced:
+                yield from self._trace_stops(broker_id, stops)
             yield from self._log(f"Sending StopReplica request for {len(stops)} replicas to broker {broker_id}")
             for request in self._stop_replica_requests(broker_id, stops, version):
                 yield Send(broker_id, request, version)

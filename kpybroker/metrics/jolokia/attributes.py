@@ -16,12 +16,13 @@ from kpybroker.metrics.reading import Reading, Share, Tags, Value
 
 PERCENTILES: Final = tuple(f"{digits}thPercentile" for digits in ("50", "75", "95", "98", "99", "999"))
 SLICE_ROWS: Final = 500
+NO_RATES: Final = Rates(0, 0.0)
 Attributes = dict[str, int | float]
 RatesOf = Mapping[tuple[Family, Tags], Rates]
 
 
 def attributes(family: Family, value: Value, rates: Rates | None, now_s: float) -> Attributes:
-    """Of one MBean. A meter has rates from its first tick on, if it is one of those whose rates are kept."""
+    """Of one MBean. The rates of a meter are 0 before its first tick."""
     if isinstance(value, Histogram):
         found: Attributes = {"Count": value.count, "Mean": value.mean}
         found["Min"], found["Max"] = value.min * value.scale, value.max * value.scale
@@ -34,15 +35,25 @@ def attributes(family: Family, value: Value, rates: Rates | None, now_s: float) 
         return {family.attribute: value}
     if family.kind is not Kind.METER:
         return {"Value": value}
-    if rates is None:
-        return {"Count": value}
+    mean = 0.0 if rates is None else rates.mean(int(value), now_s)
+    rates = rates or NO_RATES
     return {
         "Count": value,
-        "MeanRate": rates.mean(int(value), now_s),
+        "MeanRate": mean,
         "OneMinuteRate": rates.one_minute,
         "FiveMinuteRate": rates.five_minutes,
         "FifteenMinuteRate": rates.fifteen_minutes,
     }
+
+
+def may_match(matcher: Matcher, family: Family) -> bool:
+    """Whether an MBean of the family can match, whatever the values of its tags are."""
+    return not family.fixed and matcher.may_match(family.domain, _keys(family), family.tags)
+
+
+def _keys(family: Family) -> dict[str, str]:
+    """The properties that all MBeans of a family have."""
+    return {"type": family.type} | ({"name": family.name} if family.name else {})
 
 
 def mbeans(
@@ -51,11 +62,9 @@ def mbeans(
     """Those that match. None after each slice of work. MBeans without a `name` come once for each attribute."""
     for reading in readings:
         for family, values in reading.columns:
-            if family.fixed:
+            if not may_match(matcher, family):
                 continue
-            keys = {"type": family.type} | ({"name": family.name} if family.name else {})
-            if not matcher.may_match(family.domain, keys, family.tags):
-                continue
+            keys = _keys(family)
             for index, (row, value) in enumerate(zip(reading.rows, values, strict=True)):
                 if index % SLICE_ROWS == SLICE_ROWS - 1:
                     yield None

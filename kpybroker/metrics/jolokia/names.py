@@ -6,9 +6,8 @@ import re
 from fnmatch import translate
 from typing import Final, NamedTuple
 
-from kpybroker.metrics.jolokia.requests import RequestError
+from kpybroker.metrics.jolokia.requests import ILLEGAL, RequestError
 
-MALFORMED: Final = "javax.management.MalformedObjectNameException"
 _PROPERTY: Final = re.compile(r'([^,=:*?]+)=("(?:[^"\\]|\\.)*"|[^,=:"]*)(?:,|$)')
 _WILDCARDS: Final = frozenset("*?")
 
@@ -32,10 +31,10 @@ class ObjectName(NamedTuple):
 
 
 def parse_name(text: str) -> ObjectName:
-    """Raises RequestError."""
-    domain, colon, rest = text.partition(":")
-    if not colon or not rest:
-        raise RequestError(MALFORMED, f"{text!r} has no domain and properties, as in kafka.server:type=*", 400)
+    """Raises RequestError, with the words of Java."""
+    domain, _, rest = text.partition(":")
+    if not rest:
+        raise _invalid("Key properties cannot be empty")
     is_open = False
     found: list[tuple[str, str]] = []
     position = 0
@@ -45,11 +44,34 @@ def parse_name(text: str) -> ObjectName:
             position += 2
             continue
         match = _PROPERTY.match(rest, position)
-        if match is None or match[1] in dict(found):
-            raise RequestError(MALFORMED, f"{rest[position:]!r} in {text!r} is not key=value,...", 400)
+        if match is None:
+            raise _invalid(_what_is_wrong(rest[position:]))
+        if match[1] in dict(found):
+            raise _invalid(f"key `{match[1]}' already defined")
         found.append((match[1], match[2]))
         position = match.end()
     return ObjectName(domain, tuple(found), is_open)
+
+
+def _what_is_wrong(rest: str) -> str:
+    """With what begins as a property."""
+    if rest.startswith("*"):
+        return "Invalid character found after '*': end of name or ',' expected"
+    key, equals, value = rest.partition("=")
+    if wrong := set(key) & set(",:*?"):
+        return f"Invalid character '{min(wrong)}' in key part of property"
+    if not equals:
+        return "Unterminated key property part"
+    if not key:
+        return "Invalid key (empty)"
+    if value.startswith('"'):
+        return "Missing termination quote"
+    wrong = set(value.partition(",")[0]) & set('=:"')
+    return f"Invalid character '{min(wrong, default='')}' in value part of property"
+
+
+def _invalid(reason: str) -> RequestError:
+    return RequestError(ILLEGAL, f"Invalid object name. {reason}", 400)
 
 
 class Matcher:

@@ -12,9 +12,11 @@ ILLEGAL: Final = "java.lang.IllegalArgumentException"
 FORBIDDEN: Final = "java.lang.SecurityException"
 REQUESTS_MAX: Final = 100
 """In one POST."""
+SHOWN_MAX: Final = 100
+"""Characters of what is no request, in its error."""
 OPERATIONS: Final = ("read", "list", "search", "version")
-NOT_ALLOWED: Final = ("write", "exec", "notification")
-_SEPARATED: Final = re.compile(r"((?:[^/!]|!.)*)(?:/|$)", re.DOTALL)
+NOT_ALLOWED: Final = ("write", "exec")
+_SEPARATED: Final = re.compile(r"((?:[^/!]|!.|!$)*)(?:/|$)", re.DOTALL)
 
 
 class RequestError(Exception):
@@ -38,13 +40,12 @@ class JolokiaRequest(NamedTuple):
 
 
 def split_path(path: str) -> list[str]:
-    """Parts between slashes. `!/` is a slash in a part, `!!` an exclamation mark."""
+    """Parts between slashes. `!/` is a slash in a part, `!!` an exclamation mark, as is one at the end."""
     parts: list[str] = []
     position = 0
     while position < len(path):
         match = _SEPARATED.match(path, position)
-        if match is None or match.end() == position:
-            raise RequestError(ILLEGAL, f"{path!r} ends in '!', which escapes what follows it", 400)
+        assert match is not None
         parts.append(re.sub(r"!(.)", r"\1", match[1], flags=re.DOTALL))
         position = match.end()
     return parts
@@ -53,12 +54,14 @@ def split_path(path: str) -> list[str]:
 def from_get(path: str, query: str) -> JolokiaRequest:
     """`path` is what follows `/jolokia`. Raises RequestError."""
     parameters = {key: values[-1] for key, values in parse_qs(query).items()}
-    parts = split_path((parameters.get("p") or unquote(path)).strip("/"))
-    kind, *rest = parts or ["version"]
+    path = parameters.get("p") or unquote(path)
+    kind, *rest = split_path(path.strip("/")) or ["version"]
+    kind = kind.lower()
     canonical = parameters.get("canonicalNaming", "true") != "false"
     if kind in ("read", "search"):
         if not rest:
-            raise RequestError(ILLEGAL, f"{kind} needs an MBean: /jolokia/{kind}/kafka.server:type=*,*", 400)
+            pathinfo = path.removeprefix("/")
+            raise RequestError(ILLEGAL, f"Invalid arguments in pathinfo {pathinfo} for command {kind.upper()}", 400)
         names = tuple(rest[1].split(",")) if len(rest) > 1 and rest[1] else ()
         attribute = names[0] if len(names) == 1 else names or None
         return JolokiaRequest(kind, rest[0], attribute, tuple(rest[2:]), canonical)
@@ -70,8 +73,10 @@ def from_post(body: bytes) -> tuple[list[JolokiaRequest | RequestError], bool]:
     try:
         found = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise RequestError(ILLEGAL, f"the body is not JSON: {error}", 400) from None
+        raise RequestError(ILLEGAL, f"Invalid JSON request: {error}", 400) from None
     if not isinstance(found, list):
+        if not isinstance(found, Mapping):
+            raise RequestError(ILLEGAL, f"Invalid JSON Request {_shown(found)}", 400)
         return [_from_json(found)], False
     if len(found) > REQUESTS_MAX:
         raise RequestError(ILLEGAL, f"{len(found)} requests at once: send at most {REQUESTS_MAX}", 400)
@@ -80,19 +85,26 @@ def from_post(body: bytes) -> tuple[list[JolokiaRequest | RequestError], bool]:
 
 def _from_json(found: Any) -> JolokiaRequest | RequestError:
     if not isinstance(found, Mapping):
-        return RequestError(ILLEGAL, "a request is a JSON object", 400)
+        text = f"Not a request within the list of requests. Expected map, but found: {_shown(found)}"
+        return RequestError(ILLEGAL, text, 400)
     try:
-        kind = _operation(str(found.get("type", "")).lower())
+        if not found.get("type"):
+            raise RequestError(ILLEGAL, "No type given", 400)
+        kind = _operation(str(found["type"]).lower())
         mbean, attribute = found.get("mbean", ""), found.get("attribute")
-        if not isinstance(mbean, str) or (kind in ("read", "search") and not mbean):
-            raise RequestError(ILLEGAL, f"{kind} needs an mbean, a text", 400)
+        if kind in ("read", "search") and not mbean:
+            raise RequestError(ILLEGAL, "Objectname can not be null", 400)
+        if not isinstance(mbean, str):
+            raise RequestError(ILLEGAL, "Objectname must be a String", 400)
         if isinstance(attribute, list) and all(isinstance(name, str) for name in attribute):
             attribute = tuple(attribute) or None
         if not (attribute is None or isinstance(attribute, str | tuple)):
-            raise RequestError(ILLEGAL, "attribute is a text or a list of texts", 400)
+            raise RequestError(ILLEGAL, "Attribute names must be either a String, Collection or null", 400)
         options = found.get("config")
         naming = options.get("canonicalNaming", True) if isinstance(options, Mapping) else True
         path = tuple(split_path(str(found.get("path") or "").strip("/")))
+        if kind not in ("read", "search"):
+            mbean, attribute = "", None
         return JolokiaRequest(kind, mbean, attribute or None, path, naming not in (False, "false"))
     except RequestError as error:
         return error
@@ -102,5 +114,10 @@ def _operation(kind: str) -> str:
     if kind in NOT_ALLOWED:
         raise RequestError(FORBIDDEN, f"{kind} is not allowed: MBeans are only read here", 403)
     if kind not in OPERATIONS:
-        raise RequestError(ILLEGAL, f"No type with name '{kind}' exists: {', '.join(OPERATIONS)}", 400)
+        raise RequestError(ILLEGAL, f"No type with name '{kind}' exists", 400)
     return kind
+
+
+def _shown(found: Any) -> str:
+    """JSON, its beginning."""
+    return json.dumps(found)[:SHOWN_MAX]

@@ -28,6 +28,15 @@ PARTITIONS: Final = CONTROLLER.gauge("GlobalPartitionCount", "partitions", "Part
 TOPICS_TO_DELETE: Final = CONTROLLER.gauge(
     "TopicsToDeleteCount", "topics", "Topics that are being deleted.", "It stays above 0: a replica's broker is down."
 )
+REPLICAS_TO_DELETE: Final = CONTROLLER.gauge(
+    "ReplicasToDeleteCount", "replicas", "Replicas of these topics.", "It stays above 0: a replica's broker is down."
+)
+TOPICS_INELIGIBLE: Final = CONTROLLER.gauge(
+    "TopicsIneligibleToDeleteCount", "topics", "Topics whose deletion waits, for a dead replica or a reassignment."
+)
+REPLICAS_INELIGIBLE: Final = CONTROLLER.gauge(
+    "ReplicasIneligibleToDeleteCount", "replicas", "Replicas that could not be deleted.", "Above 0: a directory failed."
+)
 
 STATS: Final = Table("kafka.controller", "ControllerStats")
 UNCLEAN_ELECTIONS: Final = STATS.meter(
@@ -44,8 +53,21 @@ TOPIC_CHANGES: Final = STATS.histogram("TopicChangeRateAndTimeMs", "ms", "New to
 TOPIC_DELETIONS: Final = STATS.histogram("TopicDeletionRateAndTimeMs", "ms", "Deletions of topics.")
 SHUTDOWNS: Final = STATS.histogram("ControlledShutdownRateAndTimeMs", "ms", "Controlled shutdowns of brokers.")
 REASSIGNMENTS: Final = STATS.histogram("PartitionReassignmentRateAndTimeMs", "ms", "Reassignments of partitions.")
+LISTS_OF_REASSIGNMENTS: Final = STATS.histogram(
+    "ListPartitionReassignmentRateAndTimeMs", "ms", "Requests for the reassignments in progress."
+)
 ISR_CHANGES: Final = STATS.histogram("IsrChangeRateAndTimeMs", "ms", "Changes of ISRs.")
 BALANCES: Final = STATS.histogram("AutoLeaderBalanceRateAndTimeMs", "ms", "Checks for preferred leaders.")
+MANUAL_BALANCES: Final = STATS.histogram("ManualLeaderBalanceRateAndTimeMs", "ms", "Elections that a client asked for.")
+RESPONSES: Final = STATS.histogram(
+    "LeaderAndIsrResponseReceivedRateAndTimeMs", "ms", "Responses of brokers about replicas that they could not open."
+)
+UNCLEAN_ENABLES: Final = STATS.histogram(
+    "UncleanLeaderElectionEnableRateAndTimeMs", "ms", "unclean.leader.election.enable became true for all topics."
+)
+TOPIC_UNCLEAN_ENABLES: Final = STATS.histogram(
+    "TopicUncleanLeaderElectionEnableRateAndTimeMs", "ms", "unclean.leader.election.enable became true for a topic."
+)
 DIRECTORY_CHANGES: Final = STATS.histogram("LogDirChangeRateAndTimeMs", "ms", "Failures of log directories.")
 
 EVENTS: Final = Table("kafka.controller", "ControllerEventManager")
@@ -61,5 +83,9 @@ CHANNEL_QUEUE: Final = CHANNELS.gauge(
     "Requests of the controller that wait for brokers.",
     "It grows: a broker does not respond.",
 )
+BROKER_QUEUES: Final = Table("kafka.controller", "ControllerChannelManager", ("broker-id",))
+BROKER_QUEUE: Final = BROKER_QUEUES.gauge(
+    "QueueSize", "requests", "The same, for one broker.", "It grows: this broker does not respond."
+)
 
-FAMILIES: Final[tuple[Family, ...]] = (*CONTROLLER, *STATS, *EVENTS, *CHANNELS)
+FAMILIES: Final[tuple[Family, ...]] = (*CONTROLLER, *STATS, *EVENTS, *CHANNELS, *BROKER_QUEUES)

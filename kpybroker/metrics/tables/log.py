@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kpybroker.metrics.mbeans import Table
+from kpybroker.metrics.mbeans import FixedTable, Table
 
 LOG: Final = Table("kafka.log", "Log", ("topic", "partition"))
 SIZE: Final = LOG.gauge("Size", "bytes", "Size of the segments.", "The sum nears the size of the disk.")
@@ -18,6 +18,19 @@ OFFLINE_DIRECTORIES: Final = MANAGER.gauge(
 )
 DIRECTORY_OFFLINE: Final = MANAGER.gauge(
     "LogDirectoryOffline", "flag", "1 for a log directory that has failed.", "1.", tags=("logDirectory",)
+)
+
+DISK: Final = FixedTable()
+"""No MBean of Kafka's has it: only DescribeLogDirs does (KIP-827)."""
+TOTAL_BYTES: Final = DISK.gauge(
+    "kpybroker_log_directory_total_bytes", ("logDirectory",), "bytes", "Size of the volume of a log directory."
+)
+USABLE_BYTES: Final = DISK.gauge(
+    "kpybroker_log_directory_usable_bytes",
+    ("logDirectory",),
+    "bytes",
+    "What is free on the volume of a log directory that works.",
+    "Below a tenth of the size: appends fail when it is 0.",
 )
 
 FLUSHES: Final = Table("kafka.log", "LogFlushStats")
@@ -55,5 +68,8 @@ UNCLEANABLE_PARTITIONS: Final = CLEANER_MANAGER.gauge(
     "Above 0: the log says why; the log grows without limit.",
     tags=("logDirectory",),
 )
+UNCLEANABLE_BYTES: Final = CLEANER_MANAGER.gauge(
+    "uncleanable-bytes", "bytes", "Size of these partitions.", "Above 0.", tags=("logDirectory",)
+)
 
-FAMILIES: Final = (*LOG, *MANAGER, *FLUSHES, *CLEANER, *CLEANER_MANAGER)
+FAMILIES: Final = (*LOG, *MANAGER, *DISK, *FLUSHES, *CLEANER, *CLEANER_MANAGER)

@@ -10,8 +10,9 @@ BROKER: Final = Table("kafka.server", "KafkaServer")
 BROKER_STATE: Final = BROKER.gauge(
     "BrokerState",
     "state",
-    "3 while the broker runs, 6 while it hands over what it leads before it stops.",
-    "It is 6 for minutes: other brokers do not take over.",
+    "1 until the tree is reached, 2 until the broker is registered and a controller is known, 3 while it runs, 6 while "
+    "it hands over what it leads, 7 while it stops. A scrape waits while logs are loaded.",
+    "It is 1 or 2 for minutes: ZooKeeper or the controller is away; 6: other brokers do not take over.",
 )
 DISK_READ: Final = BROKER.gauge("linux-disk-read-bytes", "bytes", "Read from disks by this process; Linux only.")
 DISK_WRITTEN: Final = BROKER.gauge("linux-disk-write-bytes", "bytes", "Written to disks by this process; Linux only.")

@@ -8,7 +8,9 @@ from kpybroker.metrics.mbeans import Table
 
 TABLE: Final = Table("kafka.server", "BrokerTopicMetrics", ("topic",))
 
-BYTES_IN: Final = TABLE.meter("BytesInPerSec", "bytes", "Bytes of batches appended by this broker as leader.")
+BYTES_IN: Final = TABLE.meter(
+    "BytesInPerSec", "bytes", "Bytes of batches appended by this broker as leader, as they were sent; duplicates too."
+)
 BYTES_OUT: Final = TABLE.meter("BytesOutPerSec", "bytes", "Bytes of batches sent to consumers.")
 MESSAGES_IN: Final = TABLE.meter("MessagesInPerSec", "records", "Records appended by this broker as leader.")
 PRODUCE_REQUESTS: Final = TABLE.meter(
@@ -49,7 +51,7 @@ FETCH_CONVERSIONS: Final = TABLE.meter(
 INVALID_CRC: Final = TABLE.meter(
     "InvalidMessageCrcRecordsPerSec",
     "requests",
-    "Appends refused because a checksum does not match.",
+    "Appends refused because a checksum does not match; of the broker only.",
     "It grows: a network or a client damages batches.",
 )
 REPLICATION_BYTES_IN: Final = TABLE.meter(

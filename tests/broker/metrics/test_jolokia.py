@@ -54,12 +54,14 @@ async def test_mbeans_are_read(tmp_path: Path) -> None:
         assert (found["value"], found["status"]) == (2, 200)
         assert found["request"] == {"type": "read", "mbean": MESSAGES_IN, "attribute": "Count"}
         assert abs(found["timestamp"] - broker.clock.time_ms() / 1000) < 600
-        assert (await asked(broker, f"/read/{MESSAGES_IN}"))["value"] == {"Count": 2}
+        assert (await asked(broker, f"/read/{MESSAGES_IN}"))["value"] == {"Count": 2} | dict.fromkeys(RATES, 0.0)
 
         await broker.metrics.ticker.tick()
         rates = (await asked(broker, f"/read/{MESSAGES_IN}"))["value"]
         assert rates.keys() == {"Count", *RATES}
         assert rates["OneMinuteRate"] == 2 / 5
+        shrinks = await asked(broker, "/read/kafka.server:type=ReplicaManager,name=IsrShrinksPerSec")
+        assert shrinks["value"].keys() == {"Count", *RATES}
 
         every = await asked(broker, "/read/kafka.server:type=BrokerTopicMetrics,name=MessagesInPerSec,*/Count")
         assert every["value"] == {
@@ -74,7 +76,10 @@ async def test_mbeans_are_read(tmp_path: Path) -> None:
         found = await asked(broker, "/search/kafka.log:type=Log,*?canonicalNaming=false")
         assert SIZE in found["value"]
         listed = await asked(broker, "/list/kafka.log/name=Size,partition=0,topic=t,type=Log/attr")
-        assert listed["value"] == {"Value": {"rw": False, "type": "long", "desc": ""}}
+        described = {"rw": False, "type": "java.lang.Object", "desc": "Attribute exposed for management"}
+        assert listed["value"] == {"Value": described}
+        assert (await asked(broker, f"/list/{SIZE.replace(':', '/')}/attr"))["value"] == {"Value": described}
+        assert (await asked(broker, "/list/kafka.nothing"))["value"] == {}
         assert "kafka.controller" in (await asked(broker, "/list"))["value"]
         assert (await asked(broker, "/version"))["value"]["protocol"] == "7.2"
 
@@ -90,8 +95,8 @@ async def test_errors_are_in_the_body(tmp_path: Path) -> None:
                 404,
             ),
             ("/read/kafka.log:type=Log,*/X", "java.lang.IllegalArgumentException", 400),
-            ("/read/kafka/X", "javax.management.MalformedObjectNameException", 400),
-            ("/list/kafka.nothing", "java.lang.IllegalArgumentException", 400),
+            ("/read/kafka/X", "java.lang.IllegalArgumentException", 400),
+            ("/list/kafka.log/type=Nothing", "java.lang.IllegalArgumentException", 400),
             ("/write/kafka.log:type=Log/X/1", "java.lang.SecurityException", 403),
         ):
             found = await asked(broker, target)

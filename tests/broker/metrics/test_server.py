@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 from pathlib import Path
+from typing import Any
 
 import h11
 import pytest
@@ -12,6 +14,7 @@ from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from kpybroker.broker.app import Broker
+from kpybroker.broker.lifecycle import startup
 from kpybroker.broker.lifecycle.errors import StartupError
 from kpybroker.broker.metrics.ticker import TICKS_A_WINDOW
 from kpybroker.metrics.spelling import Spelling
@@ -67,12 +70,29 @@ def value(families: dict[str, Metric], name: str, **labels: str) -> float:
     return found
 
 
-async def test_the_state_is_that_of_a_broker_which_stops(tmp_path: Path) -> None:
-    state = "kafka_server_kafkaserver_brokerstate"
+async def test_the_state_of_a_broker_is_seen_from_its_start_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[float] = []
+
+    async def look(broker: Broker) -> None:
+        seen.append(value(await scrape(broker), "kafka_server_kafkaserver_brokerstate"))
+
+    def looking_first(call: Any) -> Any:
+        async def looked(broker: Broker, *arguments: Any) -> Any:
+            await look(broker)
+            return await call(broker, *arguments)
+
+        return looked
+
+    monkeypatch.setattr(startup, "agree_on_ids", looking_first(startup.agree_on_ids))
+    monkeypatch.setattr(startup, "load_logs", looking_first(startup.load_logs))
+    monkeypatch.setattr(Broker, "_close_parts", looking_first(Broker._close_parts))
     async with running_broker(tmp_path, kpybroker_metrics_port=PORT) as broker:
-        assert value(await scrape(broker), state) == 3
+        await look(broker)
         broker.stop()
-        assert value(await scrape(broker), state) == 6
+        await look(broker)
+    assert seen == [1, 2, 3, 6, 7]
 
 
 async def test_a_page_has_what_was_done(tmp_path: Path) -> None:
@@ -101,6 +121,25 @@ async def test_a_page_has_what_was_done(tmp_path: Path) -> None:
         assert value(found, "kafka_controller_kafkacontroller_globaltopiccount") == 1
         assert value(found, "kafka_brokers") == value(found, "kafka_topic_partitions", topic="t") == 1
         assert value(found, "process_cpu_seconds_total") > 0
+
+
+async def test_the_volume_of_a_log_directory_is_there_while_the_directory_works(tmp_path: Path) -> None:
+    usage = shutil.disk_usage(tmp_path)
+    async with running_broker(tmp_path, kpybroker_metrics_port=PORT) as broker:
+        found = await scrape(broker)
+        labels = {"logDirectory": str(tmp_path)}
+        assert value(found, "kpybroker_log_directory_total_bytes", **labels) == usage.total
+        assert 0 <= value(found, "kpybroker_log_directory_usable_bytes", **labels) <= usage.total
+
+
+async def test_fetches_count_once_more_by_who_fetches(tmp_path: Path) -> None:
+    async with running_broker(tmp_path, topics=["t"], kpybroker_metrics_port=PORT) as broker:
+        await ask(broker, fetch("t"), 12)
+        await ask(broker, fetch("t"), 12)
+        await ask(broker, fetch("t", replica_id=1), 12)
+        found = await scrape(broker)
+        for name, count in (("Fetch", 3), ("FetchConsumer", 2), ("FetchFollower", 1)):
+            assert value(found, "kafka_network_requestmetrics_requests_total", request=name, version="12") == count
 
 
 @pytest.mark.parametrize("spelling", Spelling)

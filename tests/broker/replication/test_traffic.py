@@ -24,10 +24,12 @@ def produce(topic: str, records: bytes | bytearray, acks: int = 1) -> ProduceReq
     return ProduceRequest(acks=acks, timeout_ms=1000, topic_data=topics)
 
 
-def fetch(topic: str) -> FetchRequest:
+def fetch(topic: str, replica_id: int = -1) -> FetchRequest:
     wanted = FetchRequest.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
     topics = [FetchRequest.FetchTopic(topic=topic, partitions=[wanted])]
-    return FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=1 << 20, session_epoch=-1, topics=topics)
+    return FetchRequest(
+        replica_id=replica_id, max_wait_ms=0, min_bytes=0, max_bytes=1 << 20, session_epoch=-1, topics=topics
+    )
 
 
 def counts(broker: Broker, topic: str) -> tuple[int, int, int, int, int]:

@@ -68,6 +68,20 @@ def serve(times: StageTimes, route: FakeRoute) -> bool:
     return True
 
 
+def test_a_fetch_is_timed_once_more_by_who_fetches() -> None:
+    times, route = StageTimes(lambda: 0.0), FakeRoute()
+    times.tick([route])
+    assert serve(times, route)
+    route.requests += 1
+    timing = times.begin(route, FakeConnection(), 70)
+    timing.is_of_follower()
+    timing.answered()
+    timing.sent()
+    of_both, of_consumers, of_followers = times.apis[ApiKey.FETCH], times.consumer_fetches, times.follower_fetches
+    for stages, count, size in ((of_both, 2, 170), (of_consumers, 1, 100), (of_followers, 1, 70)):
+        assert (stages.total.count, stages.size.count, stages.size.total) == (count, count, size)
+
+
 def test_nothing_is_timed_before_the_first_tick() -> None:
     times, route = StageTimes(lambda: 0.0), FakeRoute()
     assert not any(serve(times, route) for _ in range(1000))

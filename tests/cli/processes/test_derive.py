@@ -54,6 +54,11 @@ def test_the_first_broker_is_the_one_of_the_file() -> None:
         ("kpybroker.metrics.port", {"kpybroker.metrics.port": "9600"}, ["9600", "9601", "9602"]),
         ("kpybroker.metrics.port", {"kpybroker.metrics.port": "0"}, ["0", "0", "0"]),
         ("kpybroker.log.dir", {"kpybroker.log.dir": "/log"}, ["/log", "/log/broker-1", "/log/broker-2"]),
+        (
+            "kafka.graphite.metrics.group",
+            {"kafka.graphite.metrics.reporter.enabled": "true", "kafka.graphite.metrics.group": "kafka"},
+            ["kafka", "kafka-1", "kafka-2"],
+        ),
         ("num.partitions", {"num.partitions": "3"}, ["3", "3", "3"]),
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kpybroker.console.queries.decoding import DECODERS, JSON_BYTES_MAX, decoded
+from kpybroker.console.queries.decoding import DECODERS, JSON_BYTES_MAX, ONE_LINE_MAX, decoded
 
 DEEP = b"[" * 100_000
 
@@ -26,7 +26,7 @@ def test_no_bytes_fail_and_none_leave_a_control_character(data: bytes) -> None:
 @pytest.mark.parametrize(
     ("data", "kind", "text"),
     [
-        (b'{"a":1}', "json", '{\n  "a": 1\n}'),
+        (b'{"a":1}', "json", '{"a": 1}'),
         (b"12", "text", "12"),
         (b'{"a":', "text", '{"a":'),
         ("å".encode(), "text", "å"),
@@ -39,6 +39,11 @@ def test_no_bytes_fail_and_none_leave_a_control_character(data: bytes) -> None:
 def test_kinds_are_recognized(data: bytes, kind: str, text: str) -> None:
     found = decoded(data, 100)
     assert (found.kind, found.text, found.is_cut) == (kind, text, False)
+
+
+def test_json_is_on_one_line_in_a_list_and_indented_where_there_is_room() -> None:
+    assert decoded(b'{"a":1}', ONE_LINE_MAX).text == '{"a": 1}'
+    assert decoded(b'{"a":1}', ONE_LINE_MAX + 1).text == '{\n  "a": 1\n}'
 
 
 def test_null_is_no_text() -> None:

@@ -20,7 +20,7 @@ from kpybroker.client.connect.errors import CommandError
 from kpybroker.client.records.record import Record
 from kpybroker.console.queries.decoding import decoded, parsed_by, with_schemas
 from kpybroker.console.queries.filters import Filters, compiled
-from kpybroker.console.queries.outside import registry, schemas
+from kpybroker.console.queries.outside import proto, registry, schemas
 from kpybroker.console.queries.outside.registry import Patience, Registry
 
 PLACE = {"type": "record", "name": "Place", "namespace": "geo", "fields": [{"name": "city", "type": "string"}]}
@@ -44,7 +44,7 @@ for _level in range(40):
 REFERENCE = {"name": "geo.Place", "subject": "place/value", "version": 3}
 
 
-def proto(name: str, message: str, *dependencies: str, field: str | None = None) -> str:
+def descriptor(name: str, message: str, *dependencies: str, field: str | None = None) -> str:
     """As a registry compiles it: a message with a text, or another message, as `name`, and in it one with a number."""
     file = descriptor_pb2.FileDescriptorProto(name=name, syntax="proto3", package="p", dependency=dependencies)
     made = file.message_type.add(name=message)
@@ -55,19 +55,38 @@ def proto(name: str, message: str, *dependencies: str, field: str | None = None)
     return base64.b64encode(file.SerializeToString()).decode()
 
 
+MONEY = "syntax = 'proto3'; package shop; message Money { int64 cents = 1; }"
+TEXT = """
+syntax = "proto3";
+import "shop/money.proto";
+import "google/protobuf/timestamp.proto";
+message Other {}
+message Paid { shop.Money price = 1; google.protobuf.Timestamp at = 2; repeated string tags = 3; }
+"""
+
+
+def as_text(number: int, text: str, *references: dict[str, Any]) -> dict[str, Any]:
+    """A registry that does not know `format=serialized`, as Karapace."""
+    page = {"schema": text, "schemaType": "PROTOBUF", "references": list(references)}
+    return {f"/schemas/ids/{number}{query}": page for query in ("", "?format=serialized")}
+
+
 PAGES: dict[str, Any] = {
     "/schemas/ids/1": {"schema": json.dumps(ORDER), "references": [REFERENCE]},
     "/subjects/place%2Fvalue/versions/3": {"schema": json.dumps(PLACE)},
     "/schemas/ids/2": {"schema": "{}", "schemaType": "JSON"},
     "/schemas/ids/3": {"schema": "message A {}", "schemaType": "PROTOBUF"},
     "/schemas/ids/3?format=serialized": {
-        "schema": proto("default", "A", "b.proto", "google/protobuf/timestamp.proto", field=".p.B"),
+        "schema": descriptor("default", "A", "b.proto", "google/protobuf/timestamp.proto", field=".p.B"),
         "schemaType": "PROTOBUF",
         "references": [{"name": "b.proto", "subject": "b", "version": 1}],
     },
-    "/subjects/b/versions/1?format=serialized": {"schema": proto("x", "B")},
-    "/schemas/ids/4": {"schema": "syntax = 'proto3';", "schemaType": "PROTOBUF"},
-    "/schemas/ids/4?format=serialized": {"schema": "syntax = 'proto3';", "schemaType": "PROTOBUF"},
+    "/subjects/b/versions/1?format=serialized": {"schema": descriptor("x", "B")},
+    **as_text(4, TEXT, {"name": "shop/money.proto", "subject": "money", "version": 1}),
+    "/subjects/money/versions/1?format=serialized": {"schema": MONEY, "schemaType": "PROTOBUF"},
+    **as_text(12, "syntax = 'proto3'; message A { Missing one = 1; }"),
+    **as_text(13, "syntax = 'proto3';", {"name": "../outside.proto", "subject": "money", "version": 1}),
+    **as_text(14, "syntax = 'proto3'; // " + "x" * proto.TEXT_BYTES_MAX),
     "/schemas/ids/5": {"schema": json.dumps(LIST)},
     "/schemas/ids/6": {"schema": json.dumps(ENDLESS)},
     "/schemas/ids/7": {"schema": "{", "schemaType": "AVRO"},
@@ -122,6 +141,7 @@ def avro(value: Any) -> bytes:
     return framed(1, out.getvalue())
 
 
+BOUGHT = {"price": {"cents": "99"}, "at": "1970-01-01T00:00:01Z", "tags": ["x"]}
 PAID = avro({"total": 7.5, "raw": b"\xff", "to": {"city": "Oslo"}})
 
 
@@ -133,6 +153,7 @@ PAID = avro({"total": 7.5, "raw": b"\xff", "to": {"city": "Oslo"}})
         (framed(3, b"\x00\x0a\x03\x0a\x01x"), "protobuf, schema 3", {"name": {"name": "x"}}),
         (framed(3, b"\x02\x00\x0a\x03\x0a\x01x"), "protobuf, schema 3", {"name": {"name": "x"}}),
         (framed(3, b"\x04\x00\x00\x08\x07"), "protobuf, schema 3", {"number": 7}),
+        (framed(4, b"\x02\x02\x0a\x02\x08\x63\x12\x02\x08\x01\x1a\x01x"), "protobuf, schema 4", BOUGHT),
         (framed(5, b"\x02\x02\x00"), "avro, schema 5", {"next": {"next": {"next": None}}}),
     ],
 )
@@ -149,7 +170,9 @@ def test_values_are_decoded_by_the_schema_in_front(real: Registry, data: bytes, 
         (framed(1, b"\x01"), "the bytes are not of schema 1"),
         (framed(3, b"\x01"), "the bytes are not of schema 3"),
         (framed(3, b""), "the bytes are not of schema 3"),
-        (framed(4, b"\x00"), "does not compile Protobuf"),
+        (framed(12, b"\x00"), '"Missing" is not defined'),
+        (framed(13, b"\x00"), "which is no path"),
+        (framed(14, b"\x00"), "characters of Protobuf are not compiled"),
         (framed(5, b"\x02" * 100_000 + b"\x00"), "of a schema that contains itself"),
         (framed(6, b"\x80\x80\x80\x80\x80\x02\x00"), "take no bytes"),
         (framed(10, b"x"), "lack their parts"),
@@ -163,6 +186,25 @@ def test_what_cannot_be_decoded_is_hex_with_a_reason(real: Registry, data: bytes
     found = decoded(data, 100, "auto", with_schemas(real))
     assert found.kind == "hex"
     assert note in found.note
+
+
+def test_without_a_compiler_the_text_of_a_proto_file_is_hex_with_a_fix(
+    served: tuple[str, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proto, "COMPILER", "no_such_package")
+    found = decoded(framed(4, b"\x00"), 100, "auto", with_schemas(Registry(served[0])))
+    assert found.kind == "hex"
+    assert "kpybroker[protobuf]" in found.note
+
+
+def test_a_compiler_that_hangs_is_ended_and_not_tried_again_at_once(
+    served: tuple[str, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proto, "COMPILE_S_MAX", 0.0)
+    known = with_schemas(Registry(served[0]))
+    assert "does not compile the schema within" in decoded(framed(4, b"\x00"), 100, "auto", known).note
+    monkeypatch.undo()
+    assert "does not compile the schema within" in decoded(framed(4, b"\x00"), 100, "auto", known).note
 
 
 def test_other_bytes_are_shown_as_before(real: Registry) -> None:
@@ -216,6 +258,6 @@ def test_a_condition_sees_the_decoded_value(real: Registry) -> None:
     assert not compiled(Filters(path="$.total"), parsed_by(real))(record._replace(value=framed(99, b"")))
 
 
-@given(number=st.integers(0, 12), data=st.binary(max_size=60))
+@given(number=st.integers(0, 15), data=st.binary(max_size=60))
 def test_no_bytes_fail(real: Registry, number: int, data: bytes) -> None:
     assert decoded(framed(number, data), 100, "auto", with_schemas(real)).text is not None

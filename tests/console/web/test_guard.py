@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from kpybroker.client.connect.errors import CommandError
+from kpybroker.console.options import parse_proxies
+from kpybroker.console.pages.routes import ROUTES
 from tests.console.conftest import HERE, MakeClient, token_of
 
 LOGIN = {"password": "secret"}
@@ -87,4 +90,99 @@ def test_a_form_of_another_site_is_refused(client: MakeClient) -> None:
 def test_a_proxy_logs_in_by_its_header(client: MakeClient) -> None:
     browser = client(user_header="X-User")
     assert browser.get("/topics").status_code == 401
-    assert browser.get("/topics", headers={"x-user": "alice"}).status_code == 200
+    page = browser.get("/topics", headers={"x-user": "<alice>"})
+    assert page.status_code == 200
+    assert "as &lt;alice&gt;" in page.text
+
+
+@pytest.mark.parametrize(
+    ("peer", "trusted", "status"),
+    [
+        ("127.0.0.1", (), 200),
+        ("::1", (), 200),
+        ("10.1.2.3", (), 401),
+        ("10.1.2.3", ("10.0.0.0/8",), 200),
+        ("::ffff:10.1.2.3", ("10.0.0.0/8",), 200),
+        ("127.0.0.1", ("10.0.0.0/8",), 401),
+        ("a socket's path", ("10.0.0.0/8",), 401),
+    ],
+)
+def test_the_header_counts_from_trusted_proxies_only(
+    client: MakeClient, peer: str, trusted: tuple[str, ...], status: int
+) -> None:
+    browser = client(peer, user_header="X-User", proxies=parse_proxies(trusted))
+    page = browser.get("/topics", headers={"x-user": "alice", "x-forwarded-for": "127.0.0.1"})
+    assert page.status_code == status
+    assert ("--trusted-proxy" in page.text) == (status == 401)
+
+
+def test_a_trusted_proxy_with_tls_makes_cookies_secure(client: MakeClient) -> None:
+    for peer, is_secure in (("127.0.0.1", True), ("10.1.2.3", False)):
+        page = client(peer, **LOGIN).get("/login", headers={"x-forwarded-proto": "https"})
+        assert page.headers["set-cookie"].endswith("; Secure") is is_secure
+
+
+def test_a_trusted_proxy_is_an_address() -> None:
+    with pytest.raises(CommandError, match="--trusted-proxy") as caught:
+        parse_proxies(["10.0.0.1/8"])
+    assert caught.value.exit_code == 2
+
+
+CHANGES = [route.path for route in ROUTES if "POST" in (route.methods or ()) and not route.path.startswith("/log")]
+
+
+def filled(path: str) -> str:
+    return path.replace("{name}", "orders") + ("?id=g" if path.startswith("/group") else "")
+
+
+def test_every_route_that_changes_something_is_a_post() -> None:
+    """What a browser fetches by itself, an image or a link, never changes anything."""
+    assert len(CHANGES) >= 6
+    assert all(route.methods in ({"GET", "HEAD"}, {"POST"}) for route in ROUTES)
+
+
+@pytest.mark.parametrize("path", CHANGES)
+def test_a_read_only_console_refuses_every_change_also_a_forged_one(client: MakeClient, path: str) -> None:
+    browser = client(password="secret", control="http://127.0.0.1:1")
+    login = browser.get("/login").text
+    browser.post("/login", data={"token": token_of(login), "password": "secret"})
+    token = token_of(browser.get("/logs").text)  # of the session, and so of every form
+    refused = browser.post(filled(path), data={"token": token, "do": "reset", "value": "x", "plan": "[]"})
+    assert refused.status_code == 403
+    assert "this console is read-only" in refused.text
+
+
+@pytest.mark.parametrize("path", CHANGES)
+def test_a_change_needs_the_token_of_its_session_and_the_own_site(client: MakeClient, path: str) -> None:
+    browser = client(allow_changes=True, control="http://127.0.0.1:1")
+    other = token_of(client(allow_changes=True).get("/topics/orders/produce").text)
+    token = token_of(browser.get("/topics/orders/produce").text)
+    for data in ({}, {"token": ""}, {"token": other}):
+        assert "another session" in browser.post(filled(path), data=data).text
+    for headers in ({"sec-fetch-site": "same-site"}, {"sec-fetch-site": "cross-site"}, {"origin": "null"}):
+        refused = browser.post(filled(path), data={"token": token}, headers=headers)
+        assert refused.status_code == 403
+        assert "another site" in refused.text
+
+
+@pytest.mark.parametrize("path", CHANGES)
+def test_a_change_needs_the_login(client: MakeClient, path: str) -> None:
+    browser = client(password="secret", allow_changes=True)
+    token = token_of(browser.get("/login").text)
+    assert browser.post(filled(path), data={"token": token}).headers["location"].startswith("/login")
+
+
+def test_no_secret_is_in_a_page(client: MakeClient) -> None:
+    secrets = ("secret-of-registry", "secret-of-metrics", "secret-of-login")
+    browser = client(
+        bootstrap="127.0.0.1:1",
+        registry=f"http://me:{secrets[0]}@127.0.0.1:1",
+        metrics=[f"http://me:{secrets[1]}@127.0.0.1:1/metrics"],
+        password=secrets[2],
+    )
+    login = browser.get("/login").text
+    browser.post("/login", data={"token": token_of(login), "password": secrets[2]})
+    for path in ("/", "/topics", "/metrics/cluster", "/access", "/logs", "/no-such-page"):
+        page = browser.get(path)
+        assert "kpybroker console" in page.text or "fix: " in page.text
+        assert not any(secret in page.text for secret in secrets), path

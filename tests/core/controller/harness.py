@@ -131,6 +131,10 @@ class Harness:
             if not self._held:
                 self._run()
 
+    def do_trace(self, broker_id: str) -> None:
+        """The state-change log of this broker has lines at TRACE."""
+        self._brokers[int(broker_id)].machine.parts.context.is_traced = True
+
     def do_silent(self, broker_id: str) -> None:
         """The broker takes requests and never responds."""
         self._brokers[int(broker_id)].silent = True
@@ -422,6 +426,8 @@ class Harness:
         elif isinstance(effect, effects.Log):
             if effect.level >= effects.WARNING:
                 self.output.append(f"    ! {effect.message.split('] ', 1)[-1]}")
+            elif effect.level == effects.TRACE:
+                self.output.append(f"    . {effect.message.split('] ', 1)[-1]}")
         elif isinstance(effect, effects.Enqueue):
             if effect.delay_seconds:
                 self.output.append(f"    in {effect.delay_seconds} s: {event_text(effect.event)}")

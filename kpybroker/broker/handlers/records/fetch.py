@@ -68,6 +68,9 @@ def handle(broker: Broker, request: FetchRequest, context: RequestContext) -> St
         readable.replicates = context.authorized(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
         if context.metering is not None:
             context.metering.is_exempt = True
+        broker.fetch_service.follower_requests[params.version] += 1
+        if context.timing is not None:
+            context.timing.is_of_follower()
     now_ms = broker.clock.time_ms()
     fetches = broker.fetch_service
     try:

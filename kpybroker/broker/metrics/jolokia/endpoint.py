@@ -1,25 +1,30 @@
 """Requests of Jolokia's protocol 7.2, answered from one reading of the broker each. HTTP's status is 200 for all.
 
+Only those readers run that have an MBean which a pattern of the request can match.
+
 Matching and writing are done in slices, so that requests of clients pass in between.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
 from kpybroker import __version__
 from kpybroker.http.messages import HttpError, Request, Response
-from kpybroker.metrics.jolokia.attributes import Attributes, RatesOf, mbeans
-from kpybroker.metrics.jolokia.names import Matcher, parse_name
+from kpybroker.metrics.jolokia.attributes import Attributes, RatesOf, may_match, mbeans
+from kpybroker.metrics.jolokia.names import Matcher, ObjectName, parse_name
 from kpybroker.metrics.jolokia.requests import ILLEGAL, JolokiaRequest, RequestError, from_get, from_post
 
 if TYPE_CHECKING:
     from kpybroker.broker.loop.clock import Clock
+    from kpybroker.metrics.mbeans import Family
     from kpybroker.metrics.reading import Reading
+
+Read = Callable[[Callable[["Family"], bool]], Awaitable[Sequence["Reading"]]]
 
 PATH: Final = "/jolokia"
 PROTOCOL: Final = "7.2"
@@ -27,16 +32,17 @@ SLICE: Final = 500
 """MBeans between two checkpoints."""
 PIECES: Final = 2000
 """Of JSON, in one write."""
+EVERY: Final = "*:*"
+ATTRIBUTE_TEXT: Final = "Attribute exposed for management"
+MBEAN_TEXT: Final = "Information on the management interface of the MBean"
 NO_INSTANCE: Final = "javax.management.InstanceNotFoundException"
 NO_ATTRIBUTE: Final = "javax.management.AttributeNotFoundException"
 
 
 class Jolokia:
-    """`read` reads the broker, `rates` are those of the ticker now."""
+    """`read` reads the families of the broker for which its argument is true. `rates` are those of the ticker now."""
 
-    def __init__(
-        self, read: Callable[[], Awaitable[Sequence[Reading]]], rates: Callable[[], RatesOf], clock: Clock
-    ) -> None:
+    def __init__(self, read: Read, rates: Callable[[], RatesOf], clock: Clock) -> None:
         self._read = read
         self._rates = rates
         self._clock = clock
@@ -56,7 +62,8 @@ class Jolokia:
                 asked = [from_get(request.path.removeprefix(PATH), request.query)]
         except RequestError as error:
             asked = [error]
-        readings = await self._read() if any(_needs_values(one) for one in asked) else []
+        matchers = [Matcher(pattern) for pattern in _patterns(asked)]
+        readings = await self._read(lambda family: any(may_match(matcher, family) for matcher in matchers))
         found = [await self._result(one, readings) for one in asked]
         return Response(200, stream=_stream(found if in_array else found[0]))
 
@@ -64,6 +71,11 @@ class Jolokia:
         now = int(self._clock.time_ms() / 1000)
         if isinstance(asked, RequestError):
             return _failed(asked, now)
+        try:
+            if asked.mbean:
+                parse_name(asked.mbean)
+        except RequestError as error:
+            return _failed(error, now)
         try:
             value = await self._value(asked, readings)
         except RequestError as error:
@@ -73,15 +85,16 @@ class Jolokia:
     async def _value(self, asked: JolokiaRequest, readings: Sequence[Reading]) -> Any:
         if asked.type == "version":
             info = {"product": "kpybroker", "version": __version__}
-            return {"agent": __version__, "protocol": PROTOCOL, "info": info}
+            return {"agent": __version__, "protocol": PROTOCOL, "config": {}, "info": info}
         if asked.type == "list":
-            return _inner(await self._listed(readings, canonical=asked.canonical), asked.path)
+            return _part_of_list(await self._listed(readings, canonical=asked.canonical), asked)
         pattern = parse_name(asked.mbean)
         found = await self._matching(asked.mbean, readings, canonical=asked.canonical)
         if asked.type == "search":
             return list(found)
         if not found:
-            detail = f"No MBean with pattern {asked.mbean} found" if pattern.is_pattern else asked.mbean
+            what = f"No MBean with pattern {asked.mbean} found for reading attributes"
+            detail = what if pattern.is_pattern else asked.mbean
             raise RequestError(NO_INSTANCE, detail, 404)
         if pattern.is_pattern:
             return _inner(await _chosen_of_all(asked, found), asked.path)
@@ -100,17 +113,26 @@ class Jolokia:
 
     async def _listed(self, readings: Sequence[Reading], *, canonical: bool) -> dict[str, Any]:
         listed: dict[str, Any] = {}
-        for index, (name, values) in enumerate((await self._matching("*:*", readings, canonical=canonical)).items()):
+        for index, (name, values) in enumerate((await self._matching(EVERY, readings, canonical=canonical)).items()):
             domain, _, properties = name.partition(":")
-            described = {key: {"rw": False, "type": _java_type(value), "desc": ""} for key, value in values.items()}
-            listed.setdefault(domain, {})[properties] = {"attr": described, "desc": ""}
+            described = {
+                key: {"rw": False, "type": _java_type(key, value), "desc": ATTRIBUTE_TEXT}
+                for key, value in values.items()
+            }
+            listed.setdefault(domain, {})[properties] = {"attr": described, "desc": MBEAN_TEXT}
             if index % SLICE == SLICE - 1:
                 await trio.lowlevel.checkpoint()
         return listed
 
 
-def _needs_values(asked: JolokiaRequest | RequestError) -> bool:
-    return isinstance(asked, JolokiaRequest) and asked.type != "version"
+def _patterns(asked: Iterable[JolokiaRequest | RequestError]) -> Iterator[ObjectName]:
+    """What has to be read for these requests."""
+    for one in asked:
+        if isinstance(one, JolokiaRequest) and one.type != "version":
+            try:
+                yield parse_name(EVERY if one.type == "list" else one.mbean)
+            except RequestError:
+                continue  # its own response says so
 
 
 def _chosen(asked: JolokiaRequest, values: Attributes) -> Any:
@@ -136,13 +158,35 @@ async def _chosen_of_all(asked: JolokiaRequest, found: dict[str, Attributes]) ->
         if index % SLICE == SLICE - 1:
             await trio.lowlevel.checkpoint()
     if not chosen:
-        raise RequestError(ILLEGAL, f"No matching attributes {', '.join(names)} found on MBeans {asked.mbean}", 400)
+        raise RequestError(ILLEGAL, f"No matching attributes [{', '.join(names)}] found on MBeans [{asked.mbean}]", 400)
     return chosen
+
+
+def _part_of_list(listed: dict[str, Any], asked: JolokiaRequest) -> Any:
+    """What is at the path: of a domain, an MBean with its properties in any order, and so on."""
+    domain, properties, *rest = (*asked.path, "", "")[: max(len(asked.path), 2)]
+    if not domain:
+        return listed
+    if not properties:
+        return listed.get(domain, {})
+    name = parse_name(f"{domain}:{properties}")
+    value = listed.get(domain, {}).get(name.text(canonical=asked.canonical).partition(":")[2])
+    if value is None:
+        raise RequestError(ILLEGAL, f"No MBean '{domain}:{properties}' found", 400)
+    for depth, part in enumerate(rest):
+        if not isinstance(value, dict) or part not in value:
+            raise RequestError(
+                ILLEGAL, "Path given but extracted value is empty" if depth else f"Illegal path element {part}", 400
+            )
+        value = value[part]
+    return value
 
 
 def _inner(value: Any, path: tuple[str, ...]) -> Any:
     for part in path:
-        if not isinstance(value, dict) or part not in value:
+        if not isinstance(value, dict):
+            return None
+        if part not in value:
             raise RequestError(ILLEGAL, f"there is no {part!r} on the path {'/'.join(path)}", 400)
         value = value[part]
     return value
@@ -151,12 +195,11 @@ def _inner(value: Any, path: tuple[str, ...]) -> Any:
 def _echo(asked: JolokiaRequest) -> dict[str, Any]:
     echo: dict[str, Any] = {"type": asked.type}
     if asked.mbean:
-        try:
-            echo["mbean"] = parse_name(asked.mbean).text(canonical=asked.canonical)
-        except RequestError:
-            echo["mbean"] = asked.mbean
+        echo["mbean"] = parse_name(asked.mbean).text(canonical=True)
     if asked.attribute:
-        echo["attribute"] = asked.attribute
+        echo["attribute"] = (
+            asked.attribute if isinstance(asked.attribute, str) or len(asked.attribute) > 1 else asked.attribute[0]
+        )
     if asked.path:
         echo["path"] = "/".join(part.replace("!", "!!").replace("/", "!/") for part in asked.path)
     return echo
@@ -167,7 +210,9 @@ def _failed(error: RequestError, now: int) -> dict[str, Any]:
     return {"error_type": error.error_type, "error": text, "status": error.status, "timestamp": now}
 
 
-def _java_type(value: float) -> str:
+def _java_type(attribute: str, value: float) -> str:
+    if attribute == "Value":
+        return "java.lang.Object"
     return "long" if isinstance(value, int) else "double"
 
 

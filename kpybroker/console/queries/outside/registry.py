@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
 from kpybroker.client.connect.errors import CommandError
-from kpybroker.console.queries.outside import http
+from kpybroker.console.queries.outside import http, proto
 
 SCHEMA_BYTES_MAX: Final = 4 << 20
 KEPT_MAX: Final = 1000
@@ -76,11 +76,17 @@ class Registry:
                 answer = self._get(f"/schemas/ids/{number}{serialized}")
             references: dict[str, str] = {}
             self._collect(answer, serialized, references)
-            return Schema(kind, _text(answer), tuple(references.items()))
+            text = _text(answer)
+            if serialized and proto.is_text(text) and proto.is_here():
+                *others, (_, text) = proto.compiled(text, references).items()
+                references = dict(others)
+            return Schema(kind, text, tuple(references.items()))
         except http.BadStatus as error:
             if error.status != http.NOT_FOUND:
                 raise self._away(error) from None
             why = f"the registry has no schema {number}"
+        except proto.NotCompiled as error:
+            why = error.cause
         except (KeyError, TypeError, ValueError):
             why = f"the registry's references of schema {number} lack their parts"
         except CommandError as error:

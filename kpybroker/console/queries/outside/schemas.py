@@ -1,8 +1,7 @@
 """Messages with a schema's id in front, as serializers with a registry write them: a zero byte, the id, the data.
 
-Avro is read by fastavro, Protobuf by Google's protobuf from the descriptors that the registry compiles
-(`?format=serialized`): a registry that only has the text of a .proto file leaves it in hex, since no library that is
-kept compiles one at run time. The data of JSON Schema are JSON.
+Avro is read by fastavro, Protobuf by Google's protobuf from the descriptors that the registry compiles (as `kpybroker
+registry` does), or `proto` for a registry that has only the text of .proto files. The data of JSON Schema are JSON.
 
 Bytes come from anyone. fastavro recurses in C as deep as the data say, and reads as many elements of no size as they
 claim, so a recursive schema is used for DEEP_BYTES_MAX at most, and one with many such values not at all.
@@ -234,7 +233,8 @@ def _file(text: str, name: str) -> Any:
     try:
         made = descriptor_pb2.FileDescriptorProto.FromString(base64.b64decode(text, validate=True))
     except (ValueError, DecodeError):
-        raise CommandError("the registry does not compile Protobuf, and the console does not either", OTHER) from None
+        why = "the registry does not compile Protobuf, and the console does so with kpybroker[protobuf] only"
+        raise CommandError(why, "pip install 'kpybroker[protobuf]'") from None
     made.name = name
     return made
 

@@ -1,0 +1,140 @@
+"""The console of clusters that are not one broker of ours: real Kafka 3.9 and 4.3, and three brokers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import NewTopic
+from playwright.sync_api import Page, expect
+
+from compat_tests.console.conftest import START_S, OpenPage, barriers, console
+from compat_tests.support.kraft import KraftBroker
+from compat_tests.support.quick import admin_client
+from compat_tests.support.services import Broker, ZooKeeper, started
+from kpybroker.testing import Cluster
+
+TOPIC, GROUP = "orders", "billing"
+
+
+def fill(bootstrap: str, replicas: int = 1) -> None:
+    """A topic of three partitions with thirty records in it, one transaction, and a group that has read half of it."""
+    admin = admin_client(bootstrap)
+    admin.create_topics([NewTopic(TOPIC, 3, replicas)])[TOPIC].result()
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": "payments"})
+    producer.init_transactions(START_S)
+    producer.begin_transaction()
+    for number in range(30):
+        producer.produce(TOPIC, f'{{"order": {number}}}', f"customer-{number}", partition=number % 3)
+    producer.commit_transaction(START_S)
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": GROUP, "auto.offset.reset": "earliest"})
+    consumer.subscribe([TOPIC])
+    read = 0
+    while read < 15:
+        read += len(consumer.consume(1, timeout=1))
+    consumer.commit(asynchronous=False)
+    consumer.close()
+
+
+@contextmanager
+def kafka_3(directory: Path) -> Iterator[str]:
+    zookeeper = ZooKeeper(directory / "zookeeper")
+    try:
+        zookeeper.start()
+        broker = Broker("kafka", directory / "broker", zookeeper.connect, {})
+        try:
+            broker.start()
+            yield broker.bootstrap
+        finally:
+            broker.service.kill()
+    finally:
+        zookeeper.stop()
+
+
+@contextmanager
+def kafka_4(directory: Path) -> Iterator[str]:
+    with started(KraftBroker(directory / "broker")) as broker:
+        yield broker.bootstrap
+
+
+@contextmanager
+def three_of_ours(_: Path) -> Iterator[str]:
+    with Cluster(3, start_timeout=START_S) as cluster:
+        yield cluster.bootstrap_servers
+
+
+CLUSTERS = {"3.9": (kafka_3, 1, "3.9"), "4.3": (kafka_4, 1, "4.3"), "three of ours": (three_of_ours, 3, "3.9")}
+PARAMETERS = [
+    pytest.param("3.9", marks=pytest.mark.wide),
+    pytest.param("4.3", marks=pytest.mark.wide),
+    "three of ours",
+]
+
+
+@pytest.fixture(scope="module", params=PARAMETERS)
+def elsewhere(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+    """The address of a console that may change a cluster, and which Kafka its brokers look like."""
+    start, replicas, version = CLUSTERS[request.param]
+    with ExitStack() as stack:
+        bootstrap = stack.enter_context(start(tmp_path_factory.mktemp("cluster")))
+        fill(bootstrap, replicas)
+        yield stack.enter_context(console("-b", bootstrap, "--allow-changes")), version
+
+
+SHOWN = {
+    "/": "Kafka {version}",
+    "/topics?sizes=1": TOPIC,
+    f"/topics/{TOPIC}": "Records/s",
+    f"/topics/{TOPIC}/configuration": "retention.ms",
+    f"/topics/{TOPIC}/messages": "customer-29",
+    f"/topics/{TOPIC}/messages/0/0": '"order": 0',
+    f"/topics/{TOPIC}/groups": GROUP,
+    "/groups?lag=1": GROUP,
+    f"/group?id={GROUP}": "Committed",
+    f"/group/move?id={GROUP}&to=start": "would move",
+    f"/transactions?topic={TOPIC}": "payments",
+    "/replication": "none: every replica is in sync",
+    "/log-dirs": "online",
+    "/logs": "Kafka gives its log to no client",
+}
+
+
+def seen(page: Page, text: str) -> None:
+    expect(page.locator("main")).to_contain_text(text)
+    assert page.locator("[aria-label='What failed']").count() == 0
+
+
+def test_every_page_shows_what_it_has(elsewhere: tuple[str, str], open_page: OpenPage, axe_source: str) -> None:
+    address, version = elsewhere
+    page = open_page(address)
+    for path, text in SHOWN.items():
+        page.goto(address + path)
+        seen(page, text.format(version=version))
+    page.goto(f"{address}/")
+    page.locator("tbody th a").first.click()
+    seen(page, "log.retention.ms")
+    assert barriers(page, axe_source) == []
+
+
+def test_acls_are_a_note_and_the_rest_of_access_is_shown(elsewhere: tuple[str, str], open_page: OpenPage) -> None:
+    address, _ = elsewhere
+    page = open_page(f"{address}/access")
+    expect(page.locator("main")).to_contain_text("SECURITY_DISABLED")
+    expect(page.get_by_role("heading", name="Quotas")).to_be_visible()
+    expect(page.locator("[aria-label='What failed'] p")).to_have_count(1)
+
+
+def test_a_message_is_produced_and_a_group_moved(elsewhere: tuple[str, str], open_page: OpenPage) -> None:
+    address, _ = elsewhere
+    page = open_page(f"{address}/topics/{TOPIC}/produce")
+    page.locator("[name=value]").fill("from the console")
+    page.get_by_role("button", name="Produce", exact=True).click()
+    expect(page.locator("pre").last).to_contain_text("from the console")
+    page.goto(f"{address}/group?id={GROUP}")
+    page.locator("[name=to]").select_option("start")
+    page.get_by_role("button", name="Preview", exact=True).click()
+    page.get_by_role("button", name="Move").click()
+    expect(page.locator("tbody tr", has_text="moved").first).to_be_visible()

@@ -1,0 +1,55 @@
+"""One broker of Kafka 4.3 without ZooKeeper, for clients that must work with it too."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from compat_tests.deps import jars_dir
+from compat_tests.support.services import LOG4J, Service, write_properties
+from tests.support.ports import free_port
+
+CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
+
+
+class KraftBroker:
+    """Broker and controller in one process, on a directory of its own."""
+
+    def __init__(self, directory: Path) -> None:
+        directory.mkdir(parents=True)
+        port, quorum = free_port(), free_port()
+        self.bootstrap = f"127.0.0.1:{port}"
+        self._config = directory / "server.properties"
+        write_properties(
+            self._config,
+            {
+                "process.roles": "broker,controller",
+                "node.id": "1",
+                "controller.quorum.voters": f"1@127.0.0.1:{quorum}",
+                "controller.listener.names": "CONTROLLER",
+                "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{quorum}",
+                "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+                "log.dirs": str(directory / "data"),
+                "offsets.topic.replication.factor": "1",
+                "transaction.state.log.replication.factor": "1",
+                "transaction.state.log.min.isr": "1",
+                "share.coordinator.state.topic.replication.factor": "1",
+                "share.coordinator.state.topic.min.isr": "1",
+                "group.initial.rebalance.delay.ms": "0",
+            },
+        )
+        self.service = Service("kafka-4.3.1", self._command("kafka.Kafka", str(self._config)), directory)
+
+    def _command(self, main: str, *arguments: str) -> list[str]:
+        sizes = ["-Xmx1G", "-Xms256m", "-XX:+UseSerialGC"]
+        classes = f"{jars_dir('kafka-4.3.1')}/*"
+        return ["java", *sizes, f"-Dlog4j.configuration=file:{LOG4J}", "-cp", classes, main, *arguments]
+
+    def start(self) -> None:
+        """Format the directory, and run."""
+        arguments = ("format", "--cluster-id", CLUSTER_ID, "--config", str(self._config))
+        subprocess.run(self._command("kafka.tools.StorageTool", *arguments), check=True, stdout=subprocess.DEVNULL)
+        self.service.start(lambda output: "Kafka Server started" in output or "started (kafka.server" in output)
+
+    def close(self) -> None:
+        self.service.kill()

@@ -1,0 +1,143 @@
+"""The groups that this broker coordinates: their states, and kafka_exporter's view with the lag of each partition.
+
+A lag needs the high watermark of a partition. Of those that another broker leads, that broker is asked, at most for
+`REMOTE_S`; the lag is -1 where there is no answer.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from kpybroker.broker.loop.yielding import YieldBudget
+from kpybroker.core.group.values import GroupState
+from kpybroker.metrics.reading import Reading, single
+from kpybroker.metrics.tables import coordinators as c
+from kpybroker.metrics.tables import exporter as e
+from kpybroker.wire.api import ApiKey
+from kpybroker.wire.errors import ErrorCode, ProtocolError
+from kpybroker.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+
+if TYPE_CHECKING:
+    from kpybroker.broker.metrics.measured import Measured
+    from kpybroker.core.group.state import Group
+    from kpybroker.core.topic_partition import PartitionKey
+
+REMOTE_S: Final = 2.0
+LIST_OFFSETS_VERSION: Final = 4
+LATEST: Final = -1
+UNKNOWN: Final = -1
+OFFSET_COST: Final = 3
+STATES: Final = {
+    GroupState.STABLE: c.NUM_STABLE,
+    GroupState.PREPARING_REBALANCE: c.NUM_PREPARING,
+    GroupState.COMPLETING_REBALANCE: c.NUM_COMPLETING,
+    GroupState.EMPTY: c.NUM_EMPTY,
+    GroupState.DEAD: c.NUM_DEAD,
+}
+
+
+class GroupsReader:
+    """`kafka.coordinator.group:type=GroupMetadataManager`, and the members of each group."""
+
+    families: Final = (*c.FAMILIES, e.MEMBERS)
+
+    def __init__(self, broker: Measured) -> None:
+        self._broker = broker
+
+    async def read(self, budget: YieldBudget) -> Sequence[Reading]:
+        """The groups that are loaded."""
+        groups = list(self._broker.coordinators.loaded_groups)
+        states = Counter(group.state for group in groups)
+        offsets = sum(len(group.offsets.committed) for group in groups)
+        counts = [(family, states[state]) for state, family in STATES.items()]
+        members = Reading([(group.group_id,) for group in groups], [(e.MEMBERS, [len(g.members) for g in groups])])
+        return [
+            single((c.NUM_GROUPS, len(groups)), (c.NUM_OFFSETS, offsets), *counts),
+            members,
+        ]
+
+
+class LagsReader:
+    """`kafka_consumergroup_*` of partitions and topics."""
+
+    families: Final = (e.GROUP_OFFSET, e.LAG, e.GROUP_OFFSET_SUM, e.LAG_SUM)
+
+    def __init__(self, broker: Measured) -> None:
+        self._broker = broker
+
+    async def read(self, budget: YieldBudget) -> Sequence[Reading]:
+        """The committed offsets of the groups that are loaded."""
+        groups = list(self._broker.coordinators.loaded_groups)
+        ends = await self._ends_elsewhere(groups, budget)
+        rows, committed, lags = [], [], []
+        sums: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
+        for group in groups:
+            for (topic, index), stored in list(group.offsets.committed.items()):
+                await budget.spend(OFFSET_COST)
+                offset = stored.value.offset
+                end = self._end_here(topic, index)
+                end = ends.get((topic, index), UNKNOWN) if end is None else end
+                lag = UNKNOWN if end == UNKNOWN or offset < 0 else max(end - offset, 0)
+                rows.append((group.group_id, str(index), topic))
+                committed.append(offset)
+                lags.append(lag)
+                of_topic = sums[group.group_id, topic]
+                of_topic[0] += max(offset, 0)
+                of_topic[1] += max(lag, 0)
+        sum_columns = [
+            (e.GROUP_OFFSET_SUM, [one[0] for one in sums.values()]),
+            (e.LAG_SUM, [one[1] for one in sums.values()]),
+        ]
+        return [Reading(rows, [(e.GROUP_OFFSET, committed), (e.LAG, lags)]), Reading(list(sums), sum_columns)]
+
+    def _end_here(self, topic: str, index: int) -> int | None:
+        partition = self._broker.replicas.partition(topic, index)
+        if partition is None or partition.leader is None or partition.log is None:
+            return None
+        return partition.log.high_watermark
+
+    async def _ends_elsewhere(self, groups: Sequence[Group], budget: YieldBudget) -> dict[PartitionKey, int]:
+        """The high watermarks that other brokers report for partitions in which these groups have offsets."""
+        wanted: dict[int, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
+        snapshot = self._broker.metadata.snapshot
+        for group in groups:
+            for topic, index in list(group.offsets.committed):
+                await budget.spend(1)
+                state = snapshot.partition(topic, index)
+                if state is not None and state.leader in snapshot.brokers and state.leader != self._broker.node_id:
+                    wanted[state.leader][topic].add(index)
+        ends: dict[PartitionKey, int] = {}
+        if wanted:
+            with trio.move_on_after(REMOTE_S):
+                async with trio.open_nursery() as nursery:
+                    for broker_id, topics in wanted.items():
+                        nursery.start_soon(self._ask, broker_id, topics, ends)
+        return ends
+
+    async def _ask(self, broker_id: int, topics: dict[str, set[int]], ends: dict[PartitionKey, int]) -> None:
+        request = ListOffsetsRequest(
+            topics=[
+                ListOffsetsRequest.ListOffsetsTopic(
+                    name=topic,
+                    partitions=[
+                        ListOffsetsRequest.ListOffsetsPartition(partition_index=index, timestamp=LATEST)
+                        for index in indexes
+                    ],
+                )
+                for topic, indexes in topics.items()
+            ]
+        )
+        try:
+            response: ListOffsetsResponse = await self._broker.peers.ask(
+                broker_id, ApiKey.LIST_OFFSETS, request, LIST_OFFSETS_VERSION
+            )
+        except (OSError, ProtocolError):
+            return
+        for topic in response.topics:
+            for partition in topic.partitions:
+                if partition.error_code == ErrorCode.NONE:
+                    ends[topic.name, partition.partition_index] = partition.offset

@@ -1,0 +1,158 @@
+"""The ASGI application: from a request to its handler, and from an error to its JSON.
+
+Paths are matched as they were sent: a subject may have a slash in it, which clients write as %2F. Requests that write
+have few threads of their own, so that those that read are answered while the cluster is away.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+from urllib.parse import unquote
+
+from anyio import CapacityLimiter, to_thread
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from kpybroker.registry.api.call import Answer, Call, Text
+from kpybroker.registry.api.forward import Forwarder
+from kpybroker.registry.api.routes import ENTRIES, Entry
+from kpybroker.registry.errors import STORE_ERROR, RegistryError
+from kpybroker.registry.service import Service
+
+logger = logging.getLogger("kpybroker.registry")
+
+CONTENT_TYPE: Final = "application/vnd.schemaregistry.v1+json"
+TAKEN: Final = frozenset(
+    {CONTENT_TYPE, "application/vnd.schemaregistry+json", "application/json", "application/octet-stream", ""}
+)
+WRITES_MAX: Final = 16
+"""At the same time; further ones wait."""
+BODY_BYTES_MAX: Final = 4 << 20
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+def make_app(service: Service, forwarder: Forwarder, middleware: list[Middleware] | None = None) -> Starlette:
+    """The application of one instance. `middleware` sees a request before its path is touched."""
+    writers: list[CapacityLimiter] = []
+    by_path: dict[str, dict[str, Entry]] = {}
+    for entry in ENTRIES:
+        by_path.setdefault(entry.path, {})[entry.method] = entry
+    return Starlette(
+        routes=[
+            Route(path, _endpoint(service, forwarder, entries, writers), methods=list(entries))
+            for path, entries in by_path.items()
+        ],
+        middleware=[*(middleware or ()), Middleware(RawPath)],
+        exception_handlers={RegistryError: _refused, HTTPException: _no_such},
+    )
+
+
+class RawPath:
+    """Middleware: `path` keeps its percent signs, without a slash at its end."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            raw: bytes = scope.get("raw_path") or scope["path"].encode()
+            scope["path"] = raw.partition(b"?")[0].decode("latin-1").rstrip("/") or "/"
+        await self._app(scope, receive, send)
+
+
+def _endpoint(
+    service: Service, forwarder: Forwarder, entries: Mapping[str, Entry], writers: list[CapacityLimiter]
+) -> Endpoint:
+    """`writers` is filled by the first request: a limiter belongs to an event loop."""
+
+    async def endpoint(request: Request) -> Response:
+        entry = entries["GET" if request.method == "HEAD" else request.method]
+        content = await _content(request)
+        body = _body(request, content)
+        path = {name: unquote(value) for name, value in request.path_params.items()}
+        call = Call(service, path, request.query_params, body)
+
+        def run() -> Response:
+            found = None if entry.known is None else entry.known(call)
+            if found is not None:
+                return respond(request, found)
+            if entry.writes and not service.is_leader:
+                return _forwarded(service, forwarder, request, content)
+            return respond(request, entry.handler(call))
+
+        if not writers:
+            writers.append(CapacityLimiter(WRITES_MAX))
+        try:
+            return await to_thread.run_sync(run, limiter=writers[0] if entry.writes else None)
+        except RegistryError:
+            raise
+        except Exception as error:  # a bug, or a library that fails for what a client sent: the others go on
+            logger.error("a request failed method=%s path=%s", request.method, request.url.path, exc_info=error)
+            return respond(request, {"error_code": STORE_ERROR, "message": "Internal Server Error"}, 500)
+
+    return endpoint
+
+
+def _forwarded(service: Service, forwarder: Forwarder, request: Request, content: bytes) -> Response:
+    query = request.url.query
+    target = request.scope["path"] + (f"?{query}" if query else "")
+    made = forwarder.send(service.leader_url, request.method, target, request.headers, content)
+    return Response(made.content, made.status, {"content-type": made.content_type or CONTENT_TYPE})
+
+
+async def _content(request: Request) -> bytes:
+    content = bytearray()
+    async for chunk in request.stream():
+        content += chunk
+        if len(content) > BODY_BYTES_MAX:
+            raise RegistryError(413, f"a request has {BODY_BYTES_MAX} bytes at most")
+    return bytes(content)
+
+
+def _body(request: Request, content: bytes) -> dict[str, Any]:
+    """The JSON object; empty where a request has none. Raises RegistryError 400 or 415."""
+    if request.method not in ("POST", "PUT"):
+        return {}
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind not in TAKEN:
+        raise RegistryError(415, "HTTP 415 Unsupported Media Type")
+    try:
+        value = json.loads(content)
+    except (ValueError, RecursionError):
+        raise RegistryError(400, "the body is no JSON") from None
+    if not isinstance(value, dict):
+        raise RegistryError(400, "the body is no JSON object")
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise RegistryError(400, "the body has half a surrogate pair, which is no text") from None
+    return value
+
+
+def respond(request: Request, answer: Answer, status: int = 200) -> Response:
+    """JSON, in the type that the client accepts."""
+    accept = request.headers.get("accept", "")
+    is_plain = "application/json" in accept and CONTENT_TYPE not in accept
+    kind = "application/json" if is_plain else CONTENT_TYPE
+    text = answer.text if isinstance(answer, Text) else json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
+    return Response(text.encode("utf-8", "surrogatepass"), status, {"content-type": kind})
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RegistryError)
+    return respond(request, {"error_code": error.code, "message": error.message}, error.status)
+
+
+async def _no_such(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    shown = {"error_code": error.status_code, "message": f"HTTP {error.status_code} {error.detail}"}
+    return respond(request, shown, error.status_code)

@@ -1,0 +1,24 @@
+"""`/` and `/v1/metadata`: whose registry this is."""
+
+from __future__ import annotations
+
+import kpybroker
+from kpybroker.registry.api.call import Answer, Call
+
+GROUP = "schema-registry"
+
+
+def get_root(call: Call) -> Answer:
+    """GET / says nothing, and shows that the registry answers."""
+    return {}
+
+
+def get_id(call: Call) -> Answer:
+    """GET /v1/metadata/id"""
+    clusters = {"kafka-cluster": call.service.cluster_id(), "schema-registry-cluster": GROUP}
+    return {"id": "", "scope": {"path": [], "clusters": clusters}}
+
+
+def get_version(call: Call) -> Answer:
+    """GET /v1/metadata/version"""
+    return {"version": f"kpybroker {kpybroker.__version__}", "commitId": ""}

@@ -1,0 +1,127 @@
+"""`/subjects`: versions of a subject, registering, looking up, deleting."""
+
+from __future__ import annotations
+
+from kpybroker.registry.api.call import Answer, Call, Text
+from kpybroker.registry.errors import schema_not_found, subject_not_found
+from kpybroker.registry.rules import delete, look_up, register
+from kpybroker.registry.rules.library import Library
+from kpybroker.registry.store.records import Version
+from kpybroker.registry.store.state import State
+
+
+def list_subjects(call: Call) -> Answer:
+    """GET /subjects"""
+    prefix = call.query.get("subjectPrefix", "").removeprefix(":*:").removeprefix(":.:")
+    only_deleted = call.flag("deletedOnly")
+
+    def query(state: State, _: Library) -> list[str]:
+        found = state.subjects(deleted=only_deleted or call.flag("deleted"))
+        if only_deleted:
+            found = sorted(set(found) - set(state.subjects()))
+        return [name for name in found if name.startswith(prefix)]
+
+    return call.page(call.service.read(query))
+
+
+def list_versions(call: Call) -> Answer:
+    """GET /subjects/{subject}/versions"""
+    only_deleted = call.flag("deletedOnly")
+
+    def query(state: State, _: Library) -> list[int]:
+        found = list(state.versions(call.subject, deleted=only_deleted or call.flag("deleted")))
+        if not found:
+            raise subject_not_found(call.subject)
+        return [version.version for version in found if version.is_deleted or not only_deleted]
+
+    return call.page(call.service.read(query))
+
+
+def get_version(call: Call) -> Answer:
+    """GET /subjects/{subject}/versions/{version}"""
+
+    def query(state: State, library: Library) -> Answer:
+        version = look_up.find_version(state, call.subject, call.path["version"], deleted=call.flag("deleted"))
+        return look_up.version_entity(version, _formatted(call, library, version))
+
+    return call.service.read(query)
+
+
+def get_text(call: Call) -> Answer:
+    """GET /subjects/{subject}/versions/{version}/schema"""
+    return Text(get_version(call)["schema"])
+
+
+def get_referrers(call: Call) -> Answer:
+    """GET /subjects/{subject}/versions/{version}/referencedby"""
+
+    def query(state: State, _: Library) -> list[int]:
+        version = look_up.find_version(state, call.subject, call.path["version"], deleted=True)
+        users = state.referrers(version.subject, version.version, deleted=call.flag("deleted"))
+        return sorted({user.id for user in users})
+
+    return call.page(call.service.read(query))
+
+
+def get_latest_with_metadata(call: Call) -> Answer:
+    """GET /subjects/{subject}/metadata"""
+    wanted = dict(zip(call.query.getlist("key"), call.query.getlist("value"), strict=False))
+
+    def query(state: State, library: Library) -> Answer:
+        versions = list(state.versions(call.subject, deleted=call.flag("deleted")))
+        if not versions:
+            raise subject_not_found(call.subject)
+        for version in reversed(versions):
+            if all(look_up.property_of(version.definition, key) == value for key, value in wanted.items()):
+                return look_up.version_entity(version, _formatted(call, library, version))
+        raise schema_not_found()
+
+    return call.service.read(query)
+
+
+def register_known(call: Call) -> Answer:
+    """The response to a registration that needs no leader; None for the others."""
+    normalize = call.flag("normalize")
+    return call.service.read(lambda state, library: register.known(state, library, call.subject, call.body, normalize))
+
+
+def register_version(call: Call) -> Answer:
+    """POST /subjects/{subject}/versions"""
+    normalize, force = call.flag("normalize"), call.flag("force")
+    return call.service.write(
+        lambda state, library: register.plan(state, library, call.subject, call.body, normalize=normalize, force=force)
+    )
+
+
+def find_schema(call: Call) -> Answer:
+    """POST /subjects/{subject}"""
+    is_deleted = call.flag("deleted")
+
+    def query(state: State, library: Library) -> Answer:
+        if not any(state.versions(call.subject, deleted=is_deleted)):
+            raise subject_not_found(call.subject)
+        version = register.find(state, library, call.subject, call.body, call.flag("normalize"), deleted=is_deleted)
+        if version is None:
+            raise schema_not_found()
+        return look_up.version_entity(version, _formatted(call, library, version))
+
+    return call.service.read(query)
+
+
+def delete_version(call: Call) -> Answer:
+    """DELETE /subjects/{subject}/versions/{version}"""
+    permanent = call.flag("permanent")
+    return call.service.write(
+        lambda state, _: delete.version(state, call.subject, call.path["version"], permanent=permanent)
+    )
+
+
+def delete_subject(call: Call) -> Answer:
+    """DELETE /subjects/{subject}, softly unless `permanent`"""
+    permanent = call.flag("permanent")
+    return call.service.write(lambda state, _: delete.subject(state, call.subject, permanent=permanent))
+
+
+def _formatted(call: Call, library: Library, version: Version) -> str | None:
+    form = call.query.get("format")
+    return library.parsed(version.definition).formatted(form) if form else None

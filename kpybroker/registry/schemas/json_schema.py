@@ -1,0 +1,165 @@
+"""JSON Schema: drafts 4 to 2020-12. Without `$schema` it is draft 7, as in Confluent's registry.
+
+The text must be a schema of its draft, and every `$ref` must lead somewhere: into the schema, to a reference by its
+name, or to a draft's own schema. Nothing is fetched from a network.
+
+Canonical: white space is removed. Normalized: keys are sorted too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import referencing
+import referencing.exceptions
+from jsonschema.exceptions import SchemaError
+from jsonschema.validators import Draft7Validator, validator_for
+from jsonschema_specifications import REGISTRY as SPECIFICATIONS
+from referencing.jsonschema import DRAFT7, SchemaResource, specification_with
+
+from kpybroker.registry.errors import invalid_schema
+from kpybroker.registry.schemas.model import DEPTH_MAX, JSON, Texts, depth
+
+OLD_DRAFTS: Final = ("draft-03", "draft-04", "draft-06", "draft-07")
+"""In these, keys next to `$ref` mean nothing."""
+MIXED_MAX: Final = 1000
+Resolver = Any
+"""referencing's, whose type parameters differ from draft to draft."""
+Raw = Any
+"""A schema as JSON: an object or a boolean."""
+
+
+class JsonSchema:
+    """A parsed schema. `root` is its JSON; `resolver` finds what it refers to."""
+
+    kind = JSON
+
+    def __init__(self, root: Raw, resolver: Resolver, *, is_old: bool) -> None:
+        self.root = root
+        self.resolver = resolver
+        self.is_old = is_old
+
+    @property
+    def canonical(self) -> str:
+        """Keys in the order of the text."""
+        return json.dumps(self.root, ensure_ascii=False, separators=(",", ":"))
+
+    @property
+    def normalized(self) -> str:
+        """Keys in the order of the alphabet."""
+        return json.dumps(self.root, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+
+    def formatted(self, form: str) -> str:
+        """There is no other format."""
+        return self.canonical
+
+
+def parse(text: str, references: Texts, *, is_new: bool = False) -> JsonSchema:
+    """Raises RegistryError 42201. Only of a new schema it is checked that all references lead somewhere."""
+    root = _loaded(text)
+    dialect = root.get("$schema") if isinstance(root, dict) else None
+    try:
+        validator_for(root, default=Draft7Validator).check_schema(root)
+        resources = [(name, _resource(_loaded(referenced))) for name, referenced in references.items()]
+        main = _resource(root)
+        registry: Any = SPECIFICATIONS
+        registry = registry.with_resources([*resources, *((_file(name), one) for name, one in resources)])
+        resolver: Resolver = registry.with_resource("", main).crawl().resolver_with_root(main)
+    except SchemaError as error:
+        where = "/".join(map(str, error.absolute_path))
+        raise invalid_schema(f"{error.message[:300]} at /{where[:100]}") from None
+    except RecursionError:
+        raise invalid_schema("it is nested too deep") from None
+    except Exception as error:  # of two libraries, for a text that anyone sent
+        raise invalid_schema(f"{type(error).__name__}: {str(error)[:300]}") from None
+    parsed = JsonSchema(root, resolver, is_old=dialect is None or any(draft in str(dialect) for draft in OLD_DRAFTS))
+    if is_new:
+        _check_references(parsed)
+    return parsed
+
+
+def _loaded(text: str) -> Raw:
+    if depth(text) > DEPTH_MAX:
+        raise invalid_schema(f"it is nested deeper than {DEPTH_MAX} levels")
+    try:
+        value = json.loads(text, parse_constant=_no_number)
+    except (ValueError, RecursionError):
+        raise invalid_schema("the text is no JSON") from None
+    if not isinstance(value, dict | bool):
+        raise invalid_schema("it is neither an object nor a boolean")
+    _check_arrays(value)
+    return value
+
+
+def _check_arrays(root: Raw) -> None:
+    """jsonschema compares each value with each other where they cannot be sorted."""
+    waiting = [root]
+    while waiting:
+        value = waiting.pop()
+        parts = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
+        is_mixed = len(set(map(type, parts))) > 1 or any(isinstance(one, dict | list) for one in parts)
+        if isinstance(value, list) and len(value) > MIXED_MAX and is_mixed:
+            raise invalid_schema(f"an array has more than {MIXED_MAX} values that are not all texts, or all numbers")
+        waiting += [part for part in parts if isinstance(part, dict | list)]
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is no JSON")
+
+
+def _resource(root: Raw) -> SchemaResource:
+    dialect = root.get("$schema") if isinstance(root, dict) else None
+    specification: Any = DRAFT7
+    if isinstance(dialect, str):
+        specification = specification_with(dialect, default=DRAFT7)
+    return specification.create_resource(root)  # type: ignore[no-any-return]
+
+
+def _file(name: str) -> str:
+    """The name with which a schema without `$id` refers to another next to it."""
+    return name if "://" in name else f"/{name}"
+
+
+def looked_up(resolver: Resolver, reference: str) -> tuple[Raw, Resolver]:
+    """What a `$ref` leads to. Raises RegistryError 42201."""
+    try:
+        found = resolver.lookup(reference)
+    except referencing.exceptions.Unresolvable:
+        raise invalid_schema(f"$ref {reference[:200]} leads nowhere, and nothing is fetched") from None
+    except Exception as error:  # a pointer into what is no object, for one
+        raise invalid_schema(f"$ref {reference[:200]}: {type(error).__name__}") from None
+    return found.contents, found.resolver
+
+
+def within(resolver: Resolver, raw: Raw) -> Resolver:
+    """The resolver inside a schema, whose `$id` may change the base."""
+    if isinstance(raw, dict) and isinstance(raw.get("$id"), str):
+        return resolver.in_subresource(_resource(raw))
+    return resolver
+
+
+def _check_references(parsed: JsonSchema) -> None:
+    waiting: list[tuple[Raw, Resolver]] = [(parsed.root, parsed.resolver)]
+    seen: set[int] = set()
+    while waiting:
+        raw, resolver = waiting.pop()
+        if id(raw) in seen:
+            continue
+        seen.add(id(raw))
+        resolver = within(resolver, raw) if raw is not parsed.root else resolver
+        reference = raw.get("$ref") if isinstance(raw, dict) else None
+        if isinstance(reference, str):
+            waiting.append(looked_up(resolver, reference))
+        waiting += [(part, resolver) for part in _parts(raw)]
+
+
+def _parts(raw: Raw) -> Iterator[Raw]:
+    """Objects directly in one; those in values that are no schemas are harmless, unless they look like references."""
+    if isinstance(raw, Mapping):
+        for key, value in raw.items():
+            if key not in ("enum", "const", "default", "examples") and isinstance(value, dict | list):
+                yield value
+    elif isinstance(raw, list):
+        yield from (one for one in raw if isinstance(one, dict | list))

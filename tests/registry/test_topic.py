@@ -1,0 +1,76 @@
+"""The topic itself, on a broker: made where it is missing, refused where it is another, and its limits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from kpybroker.client.connect.errors import CommandError
+from kpybroker.client.connect.settings import Settings
+from kpybroker.registry.errors import RegistryError
+from kpybroker.registry.rules import register
+from kpybroker.registry.service import Service
+from kpybroker.registry.store.log import TopicLog, ensure_topic
+from kpybroker.testing import Broker
+from tests.registry.conftest import Leader
+
+START_S = 180.0
+
+
+@pytest.fixture(scope="module")
+def settings() -> Iterator[Settings]:
+    with Broker(topics={"wide": 3, "plain": 1}, start_timeout=START_S) as broker:
+        yield Settings(broker.bootstrap_servers, {}, START_S, "the test")
+
+
+def opened(settings: Settings, topic: str) -> tuple[Service, TopicLog]:
+    service = Service(lambda: "")
+    log = TopicLog(settings, topic, service.apply, service.lock)
+    service.attach(log, Leader())
+    log.start()
+    return service, log
+
+
+def written(service: Service, subject: str, schema: str) -> int:
+    body = {"schema": schema}
+    plan = service.write(
+        lambda state, library: register.plan(state, library, subject, body, normalize=False, force=False)
+    )
+    return int(plan["id"])
+
+
+def test_a_topic_that_cannot_hold_schemas_is_refused_with_what_to_do(settings: Settings) -> None:
+    refusals = (("wide", "3 partitions", "--topic"), ("plain", "not compacted", "cleanup.policy=compact"))
+    for topic, cause, fix in refusals:
+        with pytest.raises(CommandError) as caught:
+            ensure_topic(settings, topic)
+        assert cause in caught.value.cause
+        assert fix in caught.value.fix
+
+
+def test_what_was_written_is_read_by_another_instance(settings: Settings) -> None:
+    service, log = opened(settings, "_schemas")
+    other, other_log = opened(settings, "_schemas")
+    assert written(service, "a", '"int"') == 1
+    other_log.refresh()
+    assert other.read(lambda state, _: state.subjects()) == ["a"]
+    assert written(other, "b", '"int"') == 1
+    assert written(service, "c", '"long"') == 2, "it has read b before it planned"
+    assert service.read(lambda state, _: state.subjects()) == ["a", "b", "c"]
+    log.close()
+    other_log.close()
+    again, again_log = opened(settings, "_schemas")
+    assert again.read(lambda state, _: (state.subjects(), state.id_max)) == (["a", "b", "c"], 2)
+    again_log.close()
+
+
+def test_a_schema_that_is_too_large_is_refused_and_the_next_one_written(settings: Settings) -> None:
+    service, log = opened(settings, "large")
+    large = json.dumps({"type": "enum", "name": "E", "symbols": [f"S{number}" for number in range(200_000)]})
+    with pytest.raises(RegistryError) as caught:
+        written(service, "a", large)
+    assert caught.value.code == 42209
+    assert written(service, "a", '"int"') == 1
+    log.close()
