@@ -22,15 +22,22 @@ class Address(NamedTuple):
     host: str
     port: int
 
+    @classmethod
+    def of(cls, listener_name: str, text: str) -> Address:
+        """The reverse of `str`."""
+        host, _, port = text.rpartition(":")
+        return cls(listener_name, host.strip("[]"), int(port))
+
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 class Node(NamedTuple):
-    """A broker of this process with its listeners, in the order of `listeners`."""
+    """A broker of this process with its listeners, in the order of `listeners`. `pid`: of a process of its own."""
 
     node_id: int
     addresses: Sequence[Address]
+    pid: int | None = None
 
 
 class Facts(NamedTuple):
@@ -97,6 +104,7 @@ def ready_json(facts: Facts) -> str:
                 {
                     "nodeId": node.node_id,
                     "listeners": {address.listener_name: str(address) for address in node.addresses},
+                    **({} if node.pid is None else {"pid": node.pid}),
                 }
                 for node in facts.nodes
             ],

@@ -31,6 +31,7 @@ def run_dev(options: DevOptions) -> int:
     set_up_logging(options.log_format, python_level(options.log_level or "INFO"), quiet=options.log_level is None)
     given = parse_overrides(options.overrides)
     _check_directories(options, given)
+    _check_processes(options)
     if options.ephemeral:
         run.end_on_sigterm()
         with ExitStack() as stack:
@@ -66,6 +67,22 @@ def _check_directories(options: DevOptions, given: Mapping[str, str]) -> None:
         fail(f"--data-dir and {overridden} both name a data directory", "leave one of the two out", EXIT_CONFIG)
 
 
+def _check_processes(options: DevOptions) -> None:
+    """End the process for options that `--processes` cannot have."""
+    if not options.processes:
+        return
+    if options.brokers == 1:
+        fail(
+            "--processes is for several brokers, and there is one", "add --brokers 2, or as many as cores", EXIT_CONFIG
+        )
+    if options.control is not None:
+        fail(
+            "--control is for brokers in one process, yet --processes gives each its own",
+            "leave one of the two out: without --processes the channel has faults, the clock and a look inside",
+            EXIT_CONFIG,
+        )
+
+
 def _run(options: DevOptions, data_dir: str, given: Mapping[str, str], temporary: str | None = None) -> int:
     wanted = options.security
     try:
@@ -78,7 +95,7 @@ def _run(options: DevOptions, data_dir: str, given: Mapping[str, str], temporary
     console, control = None, options.control
     if options.console is not None:
         console = _console(options.console, wanted, tls)
-        control = 0 if control is None else control
+        control = 0 if control is None and not options.processes else control
         defaults["kpybroker.metrics.port"] = "0"
     show = None
     if wanted.protocol != "PLAINTEXT":
@@ -91,6 +108,11 @@ def _run(options: DevOptions, data_dir: str, given: Mapping[str, str], temporary
 
         dev_cluster.check(options, given, data_dir)
         plans = dev_cluster.plans({**defaults, **given}, options, data_dir, temporary)
+        if options.processes:
+            from kpybroker.cli.processes.supervisor import supervise
+
+            run.log_notes(plans[0])
+            return supervise(dev_cluster.family(plans, options, data_dir, extras))
         return run.run(plans, extras._replace(directory=data_dir))
     if "node.id" in given:
         del defaults["broker.id"]  # another name of the same value

@@ -2,17 +2,24 @@
 
 Each broker has its log directory, its port and its registration, as in any cluster, and they replicate to each other
 over loopback. They share one embedded tree, in a file next to their directories, and one event loop: such a cluster
-says nothing about speed, or about machines that fail one by one.
+says nothing about speed, or about machines that fail one by one. With `--processes` each broker has a process of its
+own, on the same files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from kpybroker.broker.lifecycle.open_tree import EMBEDDED_TREE_FILE
 from kpybroker.cli import run
 from kpybroker.cli.exit_codes import EXIT_CONFIG, fail
-from kpybroker.cli.options import DevOptions, listener
+from kpybroker.cli.options import DevOptions, listener, python_level
+from kpybroker.cli.processes.derive import own_log_directory
+
+if TYPE_CHECKING:
+    from kpybroker.cli.processes.supervisor import Family
 
 SINGLE_BROKER_FILE = "meta.properties"
 PORT_MAX = 65535
@@ -80,3 +87,24 @@ def plans(props: Mapping[str, str], options: DevOptions, data_dir: str, temporar
             own[METRICS_PORT] = str(int(metrics_port) + broker_id)
         wanted.append(run.plan({**props, **own}, "from the command line", temporary))
     return wanted
+
+
+def family(plans: Sequence[run.Plan], options: DevOptions, data_dir: str, extras: run.Extras) -> Family:
+    """The brokers of these plans as processes. Their tree is where it is without `--processes`."""
+    from kpybroker.cli.processes.supervisor import Family
+
+    members = []
+    for number, one in enumerate(plans):
+        static = one.config.static
+        members.append({**static, **own_log_directory(static, number, number)})
+    return Family(
+        members,
+        options.log_format,
+        python_level(options.log_level or "INFO"),
+        quiet=options.log_level is None,
+        tree_file=Path(data_dir) / EMBEDDED_TREE_FILE,
+        temporary=plans[0].temporary,
+        exit_with=extras.exit_with,
+        clients=extras.clients,
+        console=extras.console,
+    )

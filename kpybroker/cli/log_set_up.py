@@ -39,14 +39,15 @@ class LogSettingError(Exception):
         self.fix = fix
 
 
-def set_up_logging(log_format: str, level: str, quiet: bool) -> None:
+def set_up_logging(log_format: str, level: str, quiet: bool, broker_id: str | None = None) -> None:
     """Log to standard error in `log_format`, from `level` on. Standard output is for the ready line alone.
 
-    `quiet` logs only warnings and what KafkaServer reports, for a terminal.
+    `quiet` logs only warnings and what KafkaServer reports, for a terminal. Every line has `broker_id`, where several
+    processes share the stream.
     """
     logging.addLevelName(TRACE, "TRACE")
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonFormatter() if log_format == "json" else KafkaFormatter())
+    handler.setFormatter(JsonFormatter(broker_id) if log_format == "json" else KafkaFormatter(broker_id))
     logging.raiseExceptions = False  # the reader of our output may have gone away; the broker goes on
     root = logging.getLogger()
     root.handlers[:] = [handler]

@@ -16,6 +16,7 @@ from kpybroker.cli.log import log
 from kpybroker.cli.param_types import Number
 from kpybroker.control.log_formats import FORMATS
 
+PROCESSES_MAX = 64
 _LEVELS = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR")
 
 _EXIT_CODES = help_text()
@@ -47,6 +48,9 @@ def cli() -> None:
     type=Number(1, 9),
     default=1,
     help="A cluster of so many brokers, at PORT and the ports after it. [default: 1]",
+)
+@click.option(
+    "--processes", is_flag=True, help="With --brokers: each broker is a process, so that all cores of the machine work."
 )
 @click.option(
     "--control",
@@ -96,18 +100,38 @@ def dev(**options: Any) -> None:
 
 @cli.command(epilog=_EXIT_CODES)
 @click.argument("file", required=False, type=click.Path())
+@click.option(
+    "--processes",
+    type=Number(1, PROCESSES_MAX),
+    default=1,
+    metavar="N",
+    help="Start N brokers as N processes: ids and ports count up from those of FILE, directories get the id. "
+    "[default: 1]",
+)
 @_override
 @_log_format
 @click.option("--log-level", type=click.Choice(_LEVELS), default="INFO", help="[default: INFO]")
-def server(file: str | None, overrides: tuple[str, ...], log_format: str, log_level: str) -> None:
+@click.option("--supervised", type=Number(0), hidden=True, help="The broker id of one of --processes.")
+def server(
+    file: str | None,
+    processes: int,
+    overrides: tuple[str, ...],
+    log_format: str,
+    log_level: str,
+    supervised: int | None,
+) -> None:
     """Start a broker from a Kafka server.properties FILE.
 
     KAFKA_* environment variables, as in the container images, override the file; --override overrides both. FILE may
     be left out. The log names keys that have no effect here, and unknown keys.
     """
+    if supervised is not None:
+        from kpybroker.cli.processes.child import run_child
+
+        raise SystemExit(run_child())
     from kpybroker.cli import server as command
 
-    raise SystemExit(command.run_server(file, os.environ, overrides, log_format, log_level))
+    raise SystemExit(command.run_server(file, os.environ, overrides, log_format, log_level, processes))
 
 
 cli.add_command(log)

@@ -28,6 +28,7 @@ class DevOptions(NamedTuple):
     tls: bool = False
     console: int | None = None
     zookeeper_port: int | None = None
+    processes: bool = False
 
     @property
     def security(self) -> Wanted:

@@ -16,7 +16,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, Protocol
 
 from kpybroker import __version__
 from kpybroker.cli import garbage
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from kpybroker.broker.app import Broker
     from kpybroker.cli.console.child import ChildConsole
     from kpybroker.control.hosted import Hosted
+    from kpybroker.control.plan import Processes
 
 config_log = logging.getLogger("kafka.server.KafkaConfig")
 server_log = logging.getLogger("kafka.server.KafkaServer")
@@ -68,15 +69,28 @@ def plan(props: Mapping[str, str], source: str, temporary: str | None = None) ->
         fail(f"{error} ({source})", fix_for(error), EXIT_CONFIG)
 
 
+class Supervisor(Protocol):
+    """The process that has started this one, one of several (`kpybroker.cli.processes`)."""
+
+    def attach(self, hosted: Hosted, stop: Callable[[], None]) -> None:
+        """Do what it says from now on."""
+
+    def announce(self, facts: Facts) -> None:
+        """Say that the broker is ready, in place of the ready line."""
+
+
 class Extras(NamedTuple):
     """What `dev` adds: a directory for files that belong to no single broker of them, the port of the control channel,
-    the id of a process to end with, what makes the banner's lines on clients for an address, and a console to run."""
+    the id of a process to end with, what makes the banner's lines on clients for an address, and a console to run.
+    And, where this is one of several processes, the cluster and the supervisor."""
 
     directory: str = ""
     control_port: int | None = None
     exit_with: int | None = None
     clients: Callable[[str], Sequence[str]] | None = None
     console: ChildConsole | None = None
+    processes: Processes | None = None
+    supervisor: Supervisor | None = None
 
 
 NO_EXTRAS = Extras()
@@ -93,8 +107,7 @@ def run(plans: Sequence[Plan], extras: Extras = NO_EXTRAS) -> int:
         apply_settings(plans[0].config)
     except LogSettingError as error:
         fail(str(error), error.fix, EXIT_CONFIG)
-    for note in plans[0].notes:
-        config_log.log(logging.WARNING if note.serious else logging.INFO, "%s", note.text)
+    log_notes(plans[0])
     try:
         trio.run(_serve, plans, extras)
     except StartupError as error:
@@ -112,6 +125,12 @@ def run(plans: Sequence[Plan], extras: Extras = NO_EXTRAS) -> int:
     return EXIT_OK
 
 
+def log_notes(wanted: Plan) -> None:
+    """Say what the configuration has that has no effect, or another one than in Kafka."""
+    for note in wanted.notes:
+        config_log.log(logging.WARNING if note.serious else logging.INFO, "%s", note.text)
+
+
 def _the_only(error: BaseException) -> BaseException:
     """The one exception inside groups of one."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
@@ -125,9 +144,11 @@ async def _serve(plans: Sequence[Plan], extras: Extras) -> None:
     from kpybroker.control.hosted import Hosted
     from kpybroker.control.plan import BrokerPlan
 
-    hosted = Hosted([BrokerPlan.of(plan.config) for plan in plans], Path(extras.directory))
+    hosted = Hosted([BrokerPlan.of(plan.config) for plan in plans], Path(extras.directory), extras.processes)
     async with trio.open_nursery() as nursery:
         stop = _stop_on_signals(hosted, nursery.cancel_scope, plans[0].temporary)
+        if extras.supervisor is not None:
+            extras.supervisor.attach(hosted, stop)
         if extras.exit_with is not None:
             _exit_with(extras.exit_with, stop, plans[0].temporary)
         nursery.start_soon(garbage.collect)
@@ -142,14 +163,17 @@ async def _serve(plans: Sequence[Plan], extras: Extras) -> None:
 
         async def on_ready() -> None:
             facts = _facts(list(hosted.brokers.values()), plans[0], control)
-            show = extras.clients or partial(_secured_clients, plans[0].config)
+            show = extras.clients or partial(secured_clients, plans[0].config)
             facts = facts._replace(clients=show(bootstrap_servers(facts.nodes)))
             if hosted.tree_address is not None:
                 facts = facts._replace(zookeeper=reachable(Address("", *hosted.tree_address)))
             if extras.console is not None:
                 facts = facts._replace(console=extras.console.url)
                 nursery.start_soon(extras.console.run, bootstrap_servers(facts.nodes), facts.control)
-            announce(facts, to_a_person=extras.exit_with is None)
+            if extras.supervisor is not None:
+                extras.supervisor.announce(facts)
+            else:
+                announce(facts, to_a_person=extras.exit_with is None)
 
         await hosted.run(on_ready)
         nursery.cancel_scope.cancel()
@@ -157,7 +181,7 @@ async def _serve(plans: Sequence[Plan], extras: Extras) -> None:
         raise hosted.fatal
 
 
-def _secured_clients(config: BrokerConfig, at: str) -> Sequence[str]:
+def secured_clients(config: BrokerConfig, at: str) -> Sequence[str]:
     """For the operator of a listener with TLS or logins; none for a plain one."""
     if config.listeners[0].security_protocol == "PLAINTEXT":
         return ()

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kpybroker.cli import run
 from kpybroker.cli.exit_codes import EXIT_CONFIG, fail
@@ -14,6 +18,9 @@ from kpybroker.config.keys.synonyms import base_key
 from kpybroker.config.sources.environment import keys_from_environment
 from kpybroker.config.sources.properties import UnreadableFile, load_properties
 
+if TYPE_CHECKING:
+    from kpybroker.config.broker import BrokerConfig
+
 
 def run_server(
     file: str | None,
@@ -21,8 +28,9 @@ def run_server(
     overrides: Sequence[str],
     log_format: str,
     log_level: str,
+    processes: int = 1,
 ) -> int:
-    """Run a broker from a properties file, the environment and overrides; the exit code."""
+    """Run a broker from a properties file, the environment and overrides, or so many of them; the exit code."""
     set_up_logging(log_format, python_level(log_level), quiet=False)
     given = parse_overrides(overrides)
     props: dict[str, str] = {}
@@ -39,9 +47,41 @@ def run_server(
             )
     from_environment, without_effect = keys_from_environment(environment)
     props |= from_environment | given
-    wanted = run.plan(props, _source(file, bool(from_environment), bool(given)))
+    source = _source(file, bool(from_environment), bool(given))
+    wanted = run.plan(props, source)
     notes = [Note(v, f"{v} has no effect: it is for a JVM or the image's scripts", False) for v in without_effect]
-    return run.run([wanted._replace(notes=[*wanted.notes, *notes])])
+    wanted = wanted._replace(notes=[*wanted.notes, *notes])
+    if processes > 1:
+        return _run_processes(wanted, processes, log_format, log_level)
+    return run.run([wanted])
+
+
+def _run_processes(wanted: run.Plan, processes: int, log_format: str, log_level: str) -> int:
+    from kpybroker.cli.processes.derive import NotDerivable, derive
+    from kpybroker.cli.processes.supervisor import Family, supervise
+
+    try:
+        members = derive(wanted.config.static, processes, _stored_broker_id(wanted.config))
+    except NotDerivable as error:
+        fail(f"--processes {processes}: {error}", error.fix, EXIT_CONFIG)
+    run.log_notes(wanted)
+    return supervise(Family(members, log_format, python_level(log_level), quiet=False))
+
+
+def _stored_broker_id(config: BrokerConfig) -> int | None:
+    """The id in `meta.properties` of a log directory, where an earlier start has written one. Bad files are for later:
+    the broker that has them reports them."""
+    from kpybroker.storage.disk import names
+    from kpybroker.storage.disk.checkpoints import decode_meta_properties
+    from kpybroker.storage.disk.errors import CorruptCheckpointError
+
+    for directory in config.log_dirs:
+        path = os.path.join(directory, names.META_PROPERTIES)
+        with suppress(OSError, CorruptCheckpointError):
+            stored = decode_meta_properties(Path(path).read_bytes(), path).broker_id
+            if stored is not None:
+                return stored
+    return None
 
 
 def _source(file: str | None, environment: bool, overrides: bool) -> str:

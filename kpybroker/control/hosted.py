@@ -32,8 +32,9 @@ from kpybroker.broker.lifecycle.open_tree import (
 )
 from kpybroker.broker.loop.clock import Clock, SystemClock
 from kpybroker.control.errors import ControlError
-from kpybroker.control.plan import BrokerPlan
+from kpybroker.control.plan import BrokerPlan, Processes
 from kpybroker.core.tree import SystemFailure
+from kpybroker.wire.znodes import broker_path
 
 if TYPE_CHECKING:
     from kpybroker.broker.loop.host import Host
@@ -50,10 +51,10 @@ T = TypeVar("T")
 
 class Hosted:
     """`directory` is for the embedded tree of several brokers (with one, it is in a log directory) and for those that
-    are added later.
+    are added later. `processes` is set where this one's broker is one of a cluster of several processes.
     """
 
-    def __init__(self, plans: Iterable[BrokerPlan], directory: Path) -> None:
+    def __init__(self, plans: Iterable[BrokerPlan], directory: Path, processes: Processes | None = None) -> None:
         self.brokers: dict[int, Broker] = {}
         """Those that are up, by id."""
         self.clock: Clock = SystemClock()
@@ -70,10 +71,16 @@ class Hosted:
         """Takes the id of a broker and its session in the tree, and returns what the broker is given."""
         self._plans = {plan.broker_id: plan for plan in plans}
         self.directory = directory
-        self._store_file = directory / EMBEDDED_TREE_FILE if len(self._plans) > 1 else None
+        self._processes = processes
+        self._is_whole_cluster = False  # that stops
+        if len(self._plans) > 1:
+            self._store_file: Path | None = directory / EMBEDDED_TREE_FILE
+        else:
+            self._store_file = None if processes is None else processes.tree_file
         self._store: EmbeddedStore | None = None
         self.tree_address: tuple[str, int] | None = None
         """Where the embedded tree is served to clients of ZooKeeper, if it is."""
+        self._server: TreeServer | None = None
         self._end_of_server: tuple[trio.CancelScope, trio.Event] | None = None  # what ends it, and when it has ended
         self._ended: dict[int, trio.Event] = {}  # of those that are up, starting or stopping
         self._stop_requested = trio.Event()
@@ -113,14 +120,18 @@ class Hosted:
         """One broker hands over what it leads, as it may be one of a cluster of several processes. Several of one
         process all end now: no leader is elected in place of those that stop first.
         """
-        is_whole_cluster = len(self._plans) > 1
-        if is_whole_cluster:
-            for broker in self.brokers.values():
-                await broker.controller.close()
+        if len(self._plans) > 1:
+            await self.retire()
         for broker_id in reversed(list(self._ended)):
             if broker_id in self.brokers:
-                self.brokers[broker_id].stop(hand_over=not is_whole_cluster)
+                self.brokers[broker_id].stop(hand_over=not self._is_whole_cluster)
             await self._ended[broker_id].wait()
+
+    async def retire(self) -> None:
+        """The whole cluster ends next: no broker here is the controller any more, and their stop hands nothing over."""
+        self._is_whole_cluster = True
+        for broker in self.brokers.values():
+            await broker.controller.close()
 
     # --- one of them
 
@@ -249,24 +260,43 @@ class Hosted:
     def _tree_of(self, broker_id: int, host: Host) -> Tree:
         """A session in ZooKeeper, or on the one store, which the first broker opens."""
         if self._store_file is None and host.config.get_str("zookeeper.connect"):
-            return self.wrap_tree(broker_id, make_tree(host)[0])
+            if self._processes is None:
+                return self.wrap_tree(broker_id, make_tree(host)[0])
+            host.config.limit_factors(self._processes.brokers)
+            return self.wrap_tree(broker_id, make_tree(host, self._processes.credentials)[0])
         if self._store is None:
             path = self._store_file or embedded_file(host)
             path.parent.mkdir(parents=True, exist_ok=True)
             self._store = open_store(path, self.clock)
             logger.info("Coordination is embedded, in %s", path)
-            limit_factors(host.config, len(self._plans))
-            port = None if self.tree_address is None else self.tree_address[1]
-            self._serve_tree(tree_server(self._store, host.config, self.clock, port))
+            limit_factors(host.config, self._brokers_of_the_cluster)
+            self._serve_tree(self._make_server(self._store, host))
         else:
-            host.config.limit_factors(len(self._plans))  # the first one has the same to report
+            host.config.limit_factors(self._brokers_of_the_cluster)  # the first one has the same to report
         session = self._store.session(host.config.get_int("zookeeper.session.timeout.ms"))
         return self.wrap_tree(broker_id, session)
+
+    def _make_server(self, store: EmbeddedStore, host: Host) -> TreeServer | None:
+        port = None if self.tree_address is None else self.tree_address[1]
+        processes = self._processes
+        server = tree_server(store, host.config, self.clock, port, None if processes is None else processes.listener)
+        if server is not None and processes is not None and processes.credentials is not None:
+            server.require(processes.credentials)
+        return server
+
+    @property
+    def _brokers_of_the_cluster(self) -> int:
+        return len(self._plans) if self._processes is None else self._processes.brokers
+
+    def forget_broker(self, broker_id: int) -> None:
+        """The process of another broker of the cluster has ended: its session in the tree kept here ends too."""
+        if self._server is not None:
+            self._server.service.expire_owner(broker_path(broker_id))
 
     def _serve_tree(self, server: TreeServer | None) -> None:
         if server is not None:
             assert self._nursery is not None
-            self.tree_address = server.address
+            self._server, self.tree_address = server, server.address
             self._end_of_server = trio.CancelScope(), trio.Event()
             self._nursery.start_soon(self._serve_until_closed, server, *self._end_of_server)
 

@@ -33,7 +33,11 @@ def level_name(number: int) -> str:
 
 
 class KafkaFormatter(logging.Formatter):
-    """Lines as Kafka's log4j writes them."""
+    """Lines as Kafka's log4j writes them; with `[broker <id>]` in front of the message where `broker_id` is given."""
+
+    def __init__(self, broker_id: str | None = None) -> None:
+        super().__init__()
+        self._origin = "" if broker_id is None else f"[broker {broker_id}] "
 
     def format(self, record: logging.LogRecord) -> str:
         """The record's line, with its traceback on further lines."""
@@ -41,14 +45,18 @@ class KafkaFormatter(logging.Formatter):
         message = record.getMessage()
         if fields := fields_of(record):
             message += _suffix(message, fields)
-        line = f"[{stamp}] {level_name(record.levelno)} {message} ({record.name})"
+        line = f"[{stamp}] {level_name(record.levelno)} {self._origin}{message} ({record.name})"
         if record.exc_info:
             line += "\n" + self.formatException(record.exc_info)
         return line
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line."""
+    """One JSON object a line; `broker` is `broker_id`, where it is given."""
+
+    def __init__(self, broker_id: str | None = None) -> None:
+        super().__init__()
+        self._origin = {} if broker_id is None else {"broker": int(broker_id)}
 
     def format(self, record: logging.LogRecord) -> str:
         """The record's fields; its traceback is `error`."""
@@ -60,6 +68,7 @@ class JsonFormatter(logging.Formatter):
             "timestamp": f"{seconds}.{int(record.msecs):03d}Z",
             "level": level_name(record.levelno),
             "logger": record.name,
+            **self._origin,
             "message": record.getMessage(),
             **{_JSON_NAMES.get(name, name): value for name, value in fields_of(record).items()},
             **getattr(record, EXTRA_FIELDS, {}),

@@ -5,12 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kpybroker.config.broker import BrokerConfig
 
 if TYPE_CHECKING:
+    import socket
+
     from kpybroker.broker.app import Broker
+
+
+class Processes(NamedTuple):
+    """The cluster of `brokers` processes that this process has one broker of, where one of them keeps the tree.
+
+    `credentials`, `user:password`, admit to the tree; None: it is for everybody. `tree_file` and `listener` are for the
+    one that keeps it: its file, None for one in a log directory, and a socket that listens for the others.
+    """
+
+    brokers: int
+    credentials: str | None = None
+    tree_file: Path | None = None
+    listener: socket.socket | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,16 @@ def test_the_ready_line_of_one_broker_is_its_address(address: Address, line: str
     assert reachable(address) == typed
 
 
+@pytest.mark.parametrize("text", ["127.0.0.1:9092", "[::1]:9092", "kafka.example.com:1"])
+def test_an_address_can_be_read_again(text: str) -> None:
+    assert str(Address.of("A", text)) == text
+
+
+def test_brokers_that_are_processes_have_a_pid() -> None:
+    (broker,) = json.loads(ready_json(facts([Node(0, [LOOPBACK], pid=7)])))["brokers"]
+    assert broker["pid"] == 7
+
+
 def test_that_of_a_cluster_has_the_bootstrap_servers_in_addition() -> None:
     line = "kpybroker ready at 127.0.0.1:9092 bootstrap.servers=127.0.0.1:9092,127.0.0.1:9093"
     assert ready_line(facts(CLUSTER)) == line

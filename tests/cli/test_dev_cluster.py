@@ -103,3 +103,14 @@ async def test_a_factor_above_the_number_of_brokers_is_lowered_with_one_warning_
 
 def hosted_by(wanted: list[run.Plan], directory: Path) -> Hosted:
     return Hosted([BrokerPlan.of(plan.config) for plan in wanted], directory)
+
+
+def test_with_processes_the_files_are_the_same(tmp_path: Path) -> None:
+    options = DevOptions(0, "127.0.0.1", brokers=2, processes=True, log_level="WARN")
+    wanted = plans(tmp_path, 2, given={"kpybroker.log.dir": "/log"})
+    family = dev_cluster.family(wanted, options, str(tmp_path), run.NO_EXTRAS)
+    hosted = hosted_by(wanted, tmp_path)
+    assert family.tree_file == hosted.directory / "coordination.sqlite"
+    assert [one["log.dirs"] for one in family.members] == [str(tmp_path / f"broker-{number}") for number in range(2)]
+    assert [one["kpybroker.log.dir"] for one in family.members] == ["/log", "/log/broker-1"]
+    assert (family.log_level, family.quiet) == ("WARNING", False)

@@ -10,7 +10,9 @@ import pytest
 
 from kpybroker.cli import run
 from kpybroker.cli.exit_codes import EXIT_CONFIG
+from kpybroker.cli.processes import supervisor
 from kpybroker.cli.server import run_server
+from kpybroker.storage.disk.checkpoints import MetaProperties, encode_meta_properties
 
 
 @pytest.fixture
@@ -59,3 +61,54 @@ def test_an_error_names_its_source(tmp_path: Path, planned: list[run.Plan], caps
         "fix: set num.partitions to a whole number of at least 1 (default: 1), or leave it out\n"
     )
     assert planned == []
+
+
+@pytest.fixture
+def supervised(monkeypatch: pytest.MonkeyPatch, planned: list[run.Plan]) -> list[supervisor.Family]:
+    """Collects what would be supervised."""
+    families: list[supervisor.Family] = []
+
+    def collect(family: supervisor.Family) -> int:
+        families.append(family)
+        return 0
+
+    monkeypatch.setattr(supervisor, "supervise", collect)
+    return families
+
+
+def test_several_processes_follow_from_one_file(tmp_path: Path, supervised: list[supervisor.Family]) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "meta.properties").write_bytes(encode_meta_properties(MetaProperties("cluster", 3)))
+    overrides = [f"log.dirs={data}", "ssl.key.password=secret"]
+    assert run_server(None, {"KAFKA_NUM_PARTITIONS": "2"}, overrides, "json", "WARN", 2) == 0
+    (family,) = supervised
+    assert [one["broker.id"] for one in family.members] == ["3", "4"]
+    assert [one["log.dirs"] for one in family.members] == [str(data), f"{data}-4"]
+    assert {(one["num.partitions"], one["ssl.key.password"]) for one in family.members} == {("2", "secret")}
+    assert (family.log_format, family.log_level, family.tree_file) == ("json", "WARNING", None)
+
+
+def test_meta_properties_that_cannot_be_read_are_left_to_the_broker(
+    tmp_path: Path, supervised: list[supervisor.Family]
+) -> None:
+    (tmp_path / "meta.properties").write_bytes(b"version=x\n")
+    assert run_server(None, {}, [f"log.dirs={tmp_path}"], "text", "INFO", 2) == 0
+    assert [one["broker.id"] for one in supervised[0].members] == ["0", "1"]
+
+
+def test_a_file_that_cannot_be_that_of_several_is_two_lines(
+    planned: list[run.Plan], capsys: pytest.CaptureFixture[str]
+) -> None:
+    overrides = ["listeners=PLAINTEXT://:9092,SASL_PLAINTEXT://:9093"]
+    with pytest.raises(SystemExit, check=lambda error: error.code == EXIT_CONFIG):
+        run_server(None, {}, overrides, "text", "INFO", 2)
+    cause, fix = capsys.readouterr().err.splitlines()
+    assert cause.startswith("kpybroker: --processes 2: ports count up from broker to broker, so PLAINTEXT of broker 1")
+    assert fix == "fix: leave 1 or more ports free after each port in the configuration"
+    assert planned == []
+
+
+def test_one_process_needs_no_supervisor(planned: list[run.Plan], supervised: list[supervisor.Family]) -> None:
+    assert run_server(None, {}, [], "text", "INFO", 1) == 0
+    assert (len(planned), supervised) == (1, [])

@@ -25,6 +25,12 @@ def test_text_is_kafkas_pattern() -> None:
     assert re.fullmatch(r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] WARN Log x \(kafka\.log\.LogManager\)", line)
 
 
+def test_where_processes_share_a_stream_each_line_names_its_broker() -> None:
+    assert " WARN [broker 2] Log x (kafka.log.LogManager)" in KafkaFormatter("2").format(record())
+    assert json.loads(JsonFormatter("2").format(record()))["broker"] == 2
+    assert "broker" not in json.loads(JsonFormatter().format(record()))
+
+
 def test_levels_have_kafkas_names() -> None:
     assert " FATAL " in KafkaFormatter().format(record(logging.CRITICAL))
     assert " TRACE " in KafkaFormatter().format(record(5))

@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from kpybroker.broker.metrics.reporters.configured import otlp_headers, otlp_url
+from kpybroker.cli.processes.derive import derive
 from kpybroker.client.connect.settings import ENVIRONMENT, Connection, load
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.config.interpret import interpret
@@ -235,6 +236,15 @@ def test_a_service_locks_through_the_tree(tmp_path: Path) -> None:
         assert run_sample("zookeeper/lock.py", tmp_path, {"127.0.0.1:2181": running.zookeeper}) == "brokers: ['0']\n"
     config = BrokerConfig(load_properties(str(SAMPLES / "zookeeper" / "server.properties")))
     assert config.get_int("kpybroker.zookeeper.port") == 2181
+
+
+def test_one_file_describes_several_processes() -> None:
+    start, dev = (text_of(f"processes/{name}.sh", {}).split() for name in ("start", "dev"))
+    assert start == ["kpybroker", "server", "server.properties", "--processes", "4"]
+    assert dev == ["kpybroker", "dev", "--brokers", "2", "--processes"]
+    made = derive(load_properties(str(SAMPLES / "processes" / "server.properties")), 4)
+    assert [one["listeners"] for one in made] == [f"PLAINTEXT://127.0.0.1:{port}" for port in range(9092, 9096)]
+    assert [one["log.dirs"] for one in made] == [f"/var/lib/kpybroker/broker-{number}" for number in range(4)]
 
 
 def test_the_samples_of_metrics_have_keys_and_a_spelling_that_exist() -> None:

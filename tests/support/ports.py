@@ -16,12 +16,27 @@ def free_port() -> int:
         _given.clear()
     while True:
         port = random.choice(PORTS)
-        if port in _given:
+        if port in _given or not _is_free(port):
             continue
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
         _given.add(port)
         return port
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def free_ports_in_a_row(count: int) -> int:
+    """The first of so many, for servers that count up from the one that they are given."""
+    while True:
+        first = free_port()
+        following = range(first + 1, first + count)
+        if not _given.isdisjoint(following) or not all(map(_is_free, following)):
+            continue
+        _given.update(following)
+        return first

@@ -20,6 +20,7 @@ from kpybroker.wire import znodes
 from kpybroker.wire.znodes import ZnodeError
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable
 
     from kpybroker.broker.loop.clock import Clock
@@ -55,11 +56,14 @@ _FIXES: tuple[tuple[type[CoordinationFailure], str], ...] = (
 )
 
 
-def make_tree(host: Host) -> tuple[Tree, EmbeddedStore | None]:
-    """A tree that is not started, and the embedded store it is a session of, if it is one. The caller closes both."""
+def make_tree(host: Host, credentials: str | None = None) -> tuple[Tree, EmbeddedStore | None]:
+    """A tree that is not started, and the embedded store it is a session of, if it is one. The caller closes both.
+
+    `credentials`, `user:password`, are for the tree of another kpybroker.
+    """
     config = host.config
     if config.get_str("zookeeper.connect"):
-        return _zookeeper(config), None
+        return _zookeeper(config, credentials), None
     path = embedded_file(host)
     store = open_store(path, host.clock)
     logger.info("Coordination is embedded, in %s", path)
@@ -93,11 +97,11 @@ async def close_coordination(part: Tree | EmbeddedStore, node_id: int) -> None:
         logger.warning("[KafkaServer id=%d] The end of the session was not saved: %s", node_id, failure)
 
 
-def _zookeeper(config: BrokerConfig) -> Tree:
+def _zookeeper(config: BrokerConfig, credentials: str | None) -> Tree:
     from kpybroker.broker.lifecycle.zookeeper_client import zookeeper_tree
 
     try:
-        return zookeeper_tree(config)
+        return zookeeper_tree(config, credentials)
     except CoordinationUnavailable as error:
         raise StartupError(
             f"zookeeper.connect={error.place} is not an address of ZooKeeper: {error.cause}",
@@ -120,10 +124,17 @@ def open_store(path: Path, clock: Clock) -> EmbeddedStore:
         ) from error
 
 
-def tree_server(store: EmbeddedStore, config: BrokerConfig, clock: Clock, port: int | None = None) -> TreeServer | None:
+def tree_server(
+    store: EmbeddedStore,
+    config: BrokerConfig,
+    clock: Clock,
+    port: int | None = None,
+    listener: socket.socket | None = None,
+) -> TreeServer | None:
     """A bound server of this tree for clients of ZooKeeper, if one is configured. The caller serves and closes it.
 
-    `port` takes the place of the configured one: that which an earlier server of this process had.
+    `port` takes the place of the configured one: that which an earlier server of this process had. `listener` is a
+    socket that listens already, in place of both.
     """
     if config.get("kpybroker.zookeeper.port") is None:
         return None
@@ -132,7 +143,10 @@ def tree_server(store: EmbeddedStore, config: BrokerConfig, clock: Clock, port: 
     host, server = config.get_str("kpybroker.zookeeper.host"), TreeServer(store, clock)
     wanted = config.get_int("kpybroker.zookeeper.port") if port is None else port
     try:
-        server.listen(host, wanted)
+        if listener is not None:
+            server.adopt(listener)
+        else:
+            server.listen(host, wanted)
     except OSError as error:
         raise StartupError(
             f"the tree cannot be served at {host}:{wanted}: {error.strerror or error}",

@@ -36,14 +36,18 @@ TRUSTSTORE = (
 REVOCATION = ("zookeeper.ssl.crl.enable", "zookeeper.ssl.ocsp.enable")
 
 
-def zookeeper_tree(config: BrokerConfig) -> Tree:
-    """A client that is not started. Raises StartupError, and CoordinationUnavailable for a bad `zookeeper.connect`."""
+def zookeeper_tree(config: BrokerConfig, credentials: str | None = None) -> Tree:
+    """A client that is not started; `credentials` are `user:password` of the digest scheme.
+
+    Raises StartupError, and CoordinationUnavailable for a bad `zookeeper.connect`.
+    """
     from kpybroker.coordination.kazoo_client import ClientOptions
     from kpybroker.coordination.zookeeper import ZooKeeperTree
 
     tls = _tls(config) if config.get_bool("zookeeper.ssl.client.enable") else None
     sasl = _sasl(config.get_str(JAAS_FILE))
     has_certificate = tls is not None and config.get_str("zookeeper.ssl.keystore.location") != ""
+    auth = () if credentials is None else (("digest", credentials),)
     set_acl = config.get_bool("zookeeper.set.acl")
     if set_acl and sasl is None and not has_certificate:
         raise _refused(
@@ -53,7 +57,7 @@ def zookeeper_tree(config: BrokerConfig) -> Tree:
         )
     return ZooKeeperTree(
         config.get_str("zookeeper.connect"),
-        ClientOptions(config.get_int("zookeeper.session.timeout.ms"), sasl=sasl, tls=tls),
+        ClientOptions(config.get_int("zookeeper.session.timeout.ms"), auth, sasl, tls),
         default_acl=secure_acl if set_acl else lambda path: t.OPEN_ACL_UNSAFE,
         max_in_flight_requests=config.get_int("zookeeper.max.in.flight.requests"),
     )

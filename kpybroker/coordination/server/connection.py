@@ -11,9 +11,10 @@ from collections.abc import Callable
 
 from kpybroker.coordination.server import four_letter_words, responses
 from kpybroker.coordination.server.client import Client
+from kpybroker.coordination.server.codes import ErrorCode
 from kpybroker.coordination.server.jute import JuteError
-from kpybroker.coordination.server.perform import perform
-from kpybroker.coordination.server.requests import CloseSession, Ping, Request, decode_connect, decode_request
+from kpybroker.coordination.server.perform import Outcome, perform
+from kpybroker.coordination.server.requests import Auth, CloseSession, Ping, Request, decode_connect, decode_request
 from kpybroker.coordination.server.service import Service
 from kpybroker.coordination.server.sessions import Session
 
@@ -97,7 +98,10 @@ class Connection:
         session.touch(arrived)
         if service.watches.count(self.client) > service.limits.watches_max:
             raise ClientError(f"more than {service.limits.watches_max} watches")
-        outcome = perform(request, service, self.client, session)
+        if service.admits(self.client) or isinstance(request.body, Auth | Ping | CloseSession):
+            outcome = perform(request, service, self.client, session)
+        else:
+            outcome = Outcome(ErrorCode.NO_AUTH)
         zxid = service.store.changed_zxid
         # pings do not count as requests
         at = None if isinstance(request.body, Ping) else arrived

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import trio
 
+from kpybroker.coordination.server.access import digest
 from kpybroker.coordination.server.connection import ClientError, Connection
 from kpybroker.coordination.server.service import Service, logger
 from kpybroker.coordination.server.sessions import Limits
@@ -70,9 +71,17 @@ class TreeServer:
         except BaseException:
             sock.close()
             raise
+        self.adopt(sock)
+        return self.address
+
+    def require(self, credentials: str) -> None:
+        """Serve only clients that prove these, `user:password`."""
+        self.service.required = ("digest", digest(credentials.encode()))
+
+    def adopt(self, sock: socket.socket) -> None:
+        """Serve a socket that listens already. The server closes it."""
         self._sock = sock
         self.address = sock.getsockname()[:2]
-        return self.address
 
     @property
     def is_loopback(self) -> bool:

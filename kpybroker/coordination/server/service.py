@@ -51,6 +51,8 @@ class Service:
         self.statistics = Statistics()
         self.committed_zxid = -1
         """Responses that show nothing later may be sent; at first, after the first commit."""
+        self.required: tuple[str, str] | None = None
+        """The identity that a client proves before its first operation; None: everybody is welcome."""
         self._client_of: dict[int, Client] = {}
 
     # --- as the store's observer
@@ -77,6 +79,10 @@ class Service:
             client.abort()
 
     # --- connections and sessions
+
+    def admits(self, client: Client) -> bool:
+        """Whether it may do what ACLs allow it."""
+        return self.required is None or self.required in client.access.identities
 
     def add(self, client: Client) -> bool:
         """Note a new connection; False if there are too many."""
@@ -115,11 +121,24 @@ class Service:
         """End the sessions whose clients were not heard in time."""
         for session in self.sessions.due(self.now()):
             logger.info("Expiring session 0x%x, timeout of %dms exceeded", session.id, session.timeout_ms)
-            client = self._client_of.get(session.id)
-            self.end(session)
-            if client is not None:
-                client.abort()
-            self.commit_soon()
+            self._expire(session)
+
+    def expire_owner(self, path: str) -> bool:
+        """End the session that owns this ephemeral node: its client is known to be gone. False if there is none."""
+        node = self.store.image.nodes.get(path)
+        session = None if node is None else self.sessions.get(node.ephemeral_owner)
+        if session is None:
+            return False
+        logger.info("Expiring session 0x%x: the client that owns %s is gone", session.id, path)
+        self._expire(session)
+        return True
+
+    def _expire(self, session: Session) -> None:
+        client = self._client_of.get(session.id)
+        self.end(session)
+        if client is not None:
+            client.abort()
+        self.commit_soon()
 
     def remove_containers(self) -> None:
         """Delete the containers that had children and have none (ContainerManager)."""

@@ -83,6 +83,10 @@ class Sessions:
         session.touch(now)
         return session
 
+    def get(self, session_id: int) -> Session | None:
+        """The session with this id, if there is one."""
+        return self._by_id.get(session_id)
+
     def end(self, session: Session) -> bool:
         """Forget it; False if it has ended before."""
         return self._by_id.pop(session.id, None) is not None

@@ -65,6 +65,23 @@ def test_a_session_ends_when_its_client_was_not_heard_in_time() -> None:
     assert late.peer.is_over
 
 
+def test_the_session_of_an_owner_that_is_known_to_be_gone_ends_at_once() -> None:
+    bench = Bench()
+    owner, session = connected(bench)
+    other, _ = connected(bench)
+    owner.ask(CREATE, create("/e", flags=1))
+    owner.ask(CREATE, create("/p"))
+    assert other.ask(EXISTS, read("/e", watch=True))[0] == 0
+    assert not bench.service.expire_owner("/nothing")
+    assert not bench.service.expire_owner("/p")
+    assert bench.service.expire_owner("/e")
+    bench.commit()
+    assert other.events() == [(DELETED, "/e")]
+    assert owner.is_aborted
+    assert bench.client().connect(session.id, session.password).id == 0
+    assert "/p" in bench.store.image.nodes
+
+
 def test_what_arrives_after_the_end_of_its_session_is_not_performed() -> None:
     bench = Bench()
     expired, _ = connected(bench)

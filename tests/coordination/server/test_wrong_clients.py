@@ -6,11 +6,13 @@ import struct
 
 import pytest
 
+from kpybroker.coordination.server.access import digest
 from kpybroker.coordination.server.connection import ClientError
 from kpybroker.coordination.server.sessions import Limits
 from tests.coordination.server.conversation import connect, create, multi, read, set_data, text
 from tests.coordination.server.harness import Bench, Client
 
+NO_AUTH = -102
 KAFKA = bytes.fromhex("0000002300120004000000010007636f6e73756d6572000d6b61666b612d707974686f6e063300")
 
 
@@ -145,3 +147,29 @@ def test_a_word_in_place_of_a_request_is_none() -> None:
     _, client = busy()
     with pytest.raises(ClientError):
         client.send_bytes(b"ruok")
+
+
+def test_where_credentials_are_needed_a_client_without_them_reads_nothing_and_writes_nothing() -> None:
+    bench = Bench()
+    bench.service.required = ("digest", digest(b"kpybroker:secret"))
+    children = set(bench.store.image.nodes["/"].children)
+    for credentials in (None, b"kpybroker:guess"):
+        stranger = bench.client()
+        assert stranger.connect().id
+        assert stranger.ask(11, xid=-2)[0] == 0
+        if credentials is not None:
+            prove(stranger, credentials)
+        for operation, body in ((1, create("/a")), (4, read("/")), (14, multi())):
+            assert stranger.ask(operation, body) == (NO_AUTH, b"")
+        assert set(bench.store.image.nodes["/"].children) == children
+    member = bench.client()
+    member.connect()
+    prove(member, b"kpybroker:secret")
+    assert member.ask(1, create("/a"))[0] == 0
+    assert set(bench.store.image.nodes["/"].children) == children | {"a"}
+
+
+def prove(client: Client, credentials: bytes) -> None:
+    scheme = b"digest"
+    body = struct.pack(f">ii{len(scheme)}si", 0, len(scheme), scheme, len(credentials)) + credentials
+    assert client.ask(100, body, xid=-4)[0] == 0

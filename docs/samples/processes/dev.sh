@@ -1,0 +1,1 @@
+kpybroker dev --brokers 2 --processes

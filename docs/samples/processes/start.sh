@@ -1,0 +1,1 @@
+kpybroker server server.properties --processes 4
