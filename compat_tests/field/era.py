@@ -84,9 +84,7 @@ class Running:
     def __init__(self, command: list[str], output: Path) -> None:
         self._output = output
         with output.open("wb") as file:
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT
-            )
+            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT)
 
     @property
     def said(self) -> str:

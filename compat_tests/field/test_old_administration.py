@@ -110,7 +110,7 @@ def test_replicas_are_moved(cluster: Cluster, era: Era, name: str, tmp_path: Pat
 
 
 def test_replicas_are_compared(cluster: Cluster, era: Era, name: str, tmp_path: Path) -> None:
-    """ReplicaVerificationTool fetches from both replicas as a debugging consumer (replica id -2), and it sees no lag."""
+    """ReplicaVerificationTool fetches from both replicas as a debugging consumer (replica id -2)."""
     cluster.create(name, "1:2,2:1")
     for partition in (0, 1):
         quick.fill(cluster.bootstrap, name, [f"{n}" for n in range(50)], partition)

@@ -1,4 +1,4 @@
-"""The tools of 0.8 and 0.10 for a group's offsets: they read and write `/consumers/<group>/offsets`, and the brokers."""
+"""The tools of 0.8 and 0.10 for a group's offsets: they read and write `/consumers/<group>/offsets`, and brokers."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Kafka's own command line tools, from the 3.9.1 and from the 4.x jars, and kcat, each run as a user runs them.
 
 Two older versions are here for what speaks to ZooKeeper itself: `Tools("2.8.2", zookeeper)` has `topics` and `configs`,
-`Tools("0.10.2.2", zookeeper)` the old `console-consumer`. `compat_tests/field/era.py` has the other tools of 0.8.2.2 and
-0.10.2.2, by `run_main`.
+`Tools("0.10.2.2", zookeeper)` the old `console-consumer`. `compat_tests/field/era.py` has the other tools of 0.8.2.2
+and 0.10.2.2, by `run_main`.
 
 A JVM that starts for one command spends most of its time loading classes, so the first run of a tool leaves an
 archive of its classes under `.cache/jvm/cds/` for the later ones (JEP 350). It changes speed only: a JVM that cannot
@@ -246,9 +246,7 @@ class Tools:
         """Run a main class in these jars to its end."""
         return self._run(main, self.main_command(main, *arguments), stdin, check, deadline_s)
 
-    def _run(
-        self, main: str, command: list[str], stdin: str | bytes | None, check: bool, deadline_s: float
-    ) -> Result:
+    def _run(self, main: str, command: list[str], stdin: str | bytes | None, check: bool, deadline_s: float) -> Result:
         archive = _archive(self.version, main)
         fresh = archive.with_suffix(f".{os.getpid()}")
         if not archive.exists():

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import click
 
-CLIENT_COMMANDS = ("topic", "group", "config", "cluster", "transaction", "acl", "user", "doctor", "completion")
+CLIENT_COMMANDS = (
+    *("topic", "group", "offsets", "config", "cluster", "transaction", "acl", "user"),
+    *("replay", "mirror", "doctor", "completion"),
+)
 LAZY_COMMANDS = (*CLIENT_COMMANDS, "console")
 
 
@@ -31,6 +34,18 @@ def _lazy_command(name: str) -> click.Command | None:
             from kpybroker.client.commands.group import group
 
             return group
+        case "offsets":
+            from kpybroker.client.commands.offsets import offsets
+
+            return offsets
+        case "replay":
+            from kpybroker.client.commands.transfer import replay
+
+            return replay
+        case "mirror":
+            from kpybroker.client.commands.transfer import mirror
+
+            return mirror
         case "config":
             from kpybroker.client.commands.config import config
 
