@@ -51,7 +51,8 @@ def replay(connection: Connection, options: ReplayOptions) -> int:
 def _check_topics(settings: Settings, options: ReplayOptions) -> None:
     """Both exist, and there is a place for each partition: a producer would create a topic, or wait for one."""
     failures = Failures()
-    found = {topic.name: topic for topic in topics(Cluster(settings), [options.source, options.target], failures)}
+    names = list(dict.fromkeys([options.source, options.target]))
+    found = {topic.name: topic for topic in topics(Cluster(settings), names, failures)}
     if failures.exit_code():
         raise SystemExit(1)
     if not options.by_key:

@@ -52,12 +52,12 @@ def test_a_second_run_goes_on_where_the_first_ended(run: Run, there: Run, other:
 
 
 def test_what_is_not_acknowledged_is_not_committed(run: Run, there: Run, other: str, topic: str) -> None:
-    there("config", "set", "topic", topic, "max.message.bytes=200", "--execute")
+    there("config", "set", "topic", topic, "max.message.bytes=200")
     run("topic", "produce", topic, "-p", "0", stdin=b"short\n" + b"x" * 1000 + b"\n")
     refused = run("mirror", topic, "--to", other, "-g", topic, "-e")
     assert refused.code == 1
     assert f"the record of {topic}-0 at offset " in refused.err
-    there("config", "set", "topic", topic, "max.message.bytes=2000", "--execute")
+    there("config", "set", "topic", topic, "max.message.bytes=2000")
     assert run("mirror", topic, "--to", other, "-g", topic, "-e").code == 0
     assert len([line for line in values(there, topic) if "xxx" in line]) == 1
 

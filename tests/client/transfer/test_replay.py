@@ -22,7 +22,7 @@ def source(run: Run, name: str) -> str:
             "value": f"{partition}:{number}",
             "partition": partition,
             "timestamp": START_MS + number * 1000,
-            "headers": [{"name": "n", "value": str(number)}],
+            "headers": [{"key": "n", "value": str(number)}],
         }
         for partition in (0, 1)
         for number in range(5)
