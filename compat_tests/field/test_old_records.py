@@ -21,7 +21,7 @@ FETCH_VERSIONS = {"0.8.2.2": 0, "0.10.2.2": 2}
 
 def fetched(cluster: Cluster, topic: str, version: int) -> bytes:
     """The records of partition 0 as a Fetch of this version returns them."""
-    partition = FetchRequest.FetchTopic.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+    partition = FetchRequest.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
     request = FetchRequest(
         replica_id=-1,
         max_wait_ms=1000,

@@ -6,7 +6,7 @@ import click
 
 CLIENT_COMMANDS = (
     *("topic", "group", "offsets", "config", "cluster", "transaction", "acl", "user"),
-    *("replay", "mirror", "doctor", "completion"),
+    *("replay", "mirror", "verify-replicas", "doctor", "completion"),
 )
 LAZY_COMMANDS = (*CLIENT_COMMANDS, "console")
 
@@ -66,6 +66,10 @@ def _lazy_command(name: str) -> click.Command | None:
             from kpybroker.client.commands.user import user
 
             return user
+        case "verify-replicas":
+            from kpybroker.client.commands.doctor import verify_replicas
+
+            return verify_replicas
         case "doctor":
             from kpybroker.client.commands.doctor import doctor
 
