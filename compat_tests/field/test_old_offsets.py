@@ -54,6 +54,7 @@ def test_the_checker_shows_what_a_group_has_read(cluster: Cluster, era: Era, top
     assert rows[1:] == [[topic, topic, "0", "20", "20", "0", "none"], [topic, topic, "1", "20", "21", "1", "none"]]
 
 
+@pytest.mark.wide
 def test_offsets_are_exported_and_imported(
     cluster: Cluster, era: Era, topic: str, settings: Path, tmp_path: Path
 ) -> None:
@@ -71,6 +72,7 @@ def test_offsets_are_exported_and_imported(
     assert sorted(rest) == sorted([*(f"0:{n}" for n in range(7, COUNT)), *(f"1:{n}" for n in range(9, COUNT))])
 
 
+@pytest.mark.wide
 def test_a_group_is_moved_to_the_ends(cluster: Cluster, era: Era, topic: str, settings: Path) -> None:
     """UpdateOffsetsInZK asks each leader for its first and last offset."""
     group = Group(cluster, topic, topic)
@@ -81,6 +83,7 @@ def test_a_group_is_moved_to_the_ends(cluster: Cluster, era: Era, topic: str, se
         assert group.offsets == {0: offset, 1: offset}
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize(("time", "expected"), [("-1", COUNT), ("-2", 0)])
 def test_the_ends_of_a_log(era: Era, topic: str, time: str, expected: int) -> None:
     """GetOffsetShell: ListOffsets 0, also for one partition."""
@@ -90,6 +93,7 @@ def test_the_ends_of_a_log(era: Era, topic: str, time: str, expected: int) -> No
     assert one == [f"{topic}:1:{expected}"]
 
 
+@pytest.mark.wide
 def test_the_segments_that_list_offsets_0_returns(cluster: Cluster, era: Era, name: str) -> None:
     """GetOffsetShell with `--offsets N`: the first offsets of the newest N segments, and the end."""
     cluster.create(name, "1:2", "--config", "segment.bytes=1000")
@@ -99,6 +103,7 @@ def test_the_segments_that_list_offsets_0_returns(cluster: Cluster, era: Era, na
     assert line == f"{name}:0:12,10,8,6"
 
 
+@pytest.mark.wide
 def test_the_checker_without_a_group(era: Era, topic: str) -> None:
     """A group that is unknown: the tool finds no node, says so, and ends with exit code 0."""
     result = era.run("ConsumerOffsetChecker", "--group", f"no-{topic}", "--topic", topic, check=False)

@@ -14,6 +14,8 @@ from compat_tests.support.old_groups import Group
 from compat_tests.support.waiting import eventually
 from kpybroker.wire.messages.fetch import FetchRequest
 
+pytestmark = pytest.mark.wide
+
 VALUES = [f"value {n}" for n in range(50)]
 FETCH_VERSIONS = {"0.8.2.2": 0, "0.10.2.2": 2}
 """Of Fetch: what each release asks with, and what its records look like (magic 0 and 1)."""
@@ -65,11 +67,15 @@ def test_simple_consumer_reads_from_an_offset(cluster: Cluster, era: Era, name: 
     cluster.create(name, "1:2")
     quick.fill(cluster.bootstrap, name, VALUES)
     where = ("--topic", name, "--partition", "0", "--no-wait-at-logend")
-    assert era.run("SimpleConsumerShell", *where, "--offset", "-2").lines == VALUES
-    assert era.run("SimpleConsumerShell", *where, "--offset", "45").lines == VALUES[45:]
-    limited = era.run("SimpleConsumerShell", *where, "--offset", "10", "--max-messages", "5").lines
-    assert limited == VALUES[10:15]
-    assert era.run("SimpleConsumerShell", *where, "--offset", "-2", "--replica", "2").lines == VALUES
+
+    def read(*options: str) -> list[str]:
+        said = era.run("SimpleConsumerShell", *where, *options).lines
+        return [line for line in said if not line.startswith("Terminating. Reached the end of partition")]
+
+    assert read("--offset", "-2") == VALUES
+    assert read("--offset", "45") == VALUES[45:]
+    assert read("--offset", "10", "--max-messages", "5") == VALUES[10:15]
+    assert read("--offset", "-2", "--replica", "2") == VALUES
 
 
 def test_a_log_is_replayed(cluster: Cluster, era: Era, name: str) -> None:
@@ -87,7 +93,6 @@ def test_a_log_is_replayed(cluster: Cluster, era: Era, name: str) -> None:
     assert quick.end_offset(cluster.bootstrap, copy, 0) == len(VALUES)
 
 
-@pytest.mark.wide
 @pytest.mark.parametrize(("version", "kind"), [("0.8.2.2", "old"), ("0.10.2.2", "old"), ("0.10.2.2", "new")])
 def test_a_topic_is_mirrored(
     cluster: Cluster, other_cluster: Cluster, version: str, kind: str, name: str, tmp_path: Path
@@ -147,7 +152,7 @@ def test_dump_log_segments_on_a_file_of_today(cluster: Cluster, era: Era, name: 
     log = cluster.brokers[1].data_dir / f"{name}-0" / "00000000000000000000.log"
     result = era.run("DumpLogSegments", "--files", str(log), check=False)
     assert result.code == 1
-    assert "IndexOutOfBoundsException" in result.err
+    assert 'Exception in thread "main"' in result.err  # which one depends on the bytes
     if era.version == "0.10.2.2":
         index = log.with_suffix(".index")
         said = era.run("DumpLogSegments", "--files", str(index), "--index-sanity-check").out

@@ -63,7 +63,7 @@ def played(cluster: Cluster, version: str, directory: Path) -> list[tuple[str, l
     tell("TopicCommand", "--describe", *topic)
     log = cluster.brokers[1].data_dir / f"{TOPIC}-0" / "00000000000000000000.log"
     result = era.run("DumpLogSegments", "--files", str(log), check=False)
-    heard.append(("DumpLogSegments", [str(result.code), *result.err.splitlines()[:2]]))
+    heard.append(("DumpLogSegments", [str(result.code), str("Exception" in result.err)]))
     return heard
 
 

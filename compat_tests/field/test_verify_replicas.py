@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from compat_tests.field.era import Era
 from compat_tests.support import quick
 from compat_tests.support.cluster import Cluster
@@ -25,6 +27,7 @@ def change_a_record(log: Path, offset: int) -> None:
     log.write_bytes(data)
 
 
+@pytest.mark.wide
 def test_a_changed_follower_is_found(cluster: Cluster, name: str, tmp_path: Path) -> None:
     cluster.create(name, "1:2")
     for value in VALUES:
