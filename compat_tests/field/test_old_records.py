@@ -75,7 +75,8 @@ def test_simple_consumer_reads_from_an_offset(cluster: Cluster, era: Era, name: 
     assert read("--offset", "-2") == VALUES
     assert read("--offset", "45") == VALUES[45:]
     assert read("--offset", "10", "--max-messages", "5") == VALUES[10:15]
-    assert read("--offset", "-2", "--replica", "2") == VALUES
+    # a follower learns the high watermark by its next fetch
+    eventually(lambda: read("--offset", "-2", "--replica", "2") == VALUES, "the follower serves all of it")
 
 
 def test_a_log_is_replayed(cluster: Cluster, era: Era, name: str) -> None:
@@ -145,14 +146,14 @@ def test_dump_log_segments_reads_what_a_fetch_of_its_time_returns(
 
 
 def test_dump_log_segments_on_a_file_of_today(cluster: Cluster, era: Era, name: str) -> None:
-    """It ends with an exception on format v2, whichever broker wrote the file; 0.10 finds the index in order."""
+    """It cannot read format v2, whichever broker wrote the file: most often it ends with an exception, and which one
+    depends on the bytes. 0.10 finds the index in order."""
     cluster.create(name, "1", "--config", "index.interval.bytes=100")
     for n in range(10):
         quick.fill(cluster.bootstrap, name, [f"{n}" * 200])
     log = cluster.brokers[1].data_dir / f"{name}-0" / "00000000000000000000.log"
     result = era.run("DumpLogSegments", "--files", str(log), check=False)
-    assert result.code == 1
-    assert 'Exception in thread "main"' in result.err  # which one depends on the bytes
+    assert "isvalid: true" not in result.out
     if era.version == "0.10.2.2":
         index = log.with_suffix(".index")
         said = era.run("DumpLogSegments", "--files", str(index), "--index-sanity-check").out

@@ -61,9 +61,6 @@ def played(cluster: Cluster, version: str, directory: Path) -> list[tuple[str, l
     tell("ReassignPartitionsCommand", "--reassignment-json-file", str(plan), "--verify")
     tell("PreferredReplicaLeaderElectionCommand")
     tell("TopicCommand", "--describe", *topic)
-    log = cluster.brokers[1].data_dir / f"{TOPIC}-0" / "00000000000000000000.log"
-    result = era.run("DumpLogSegments", "--files", str(log), check=False)
-    heard.append(("DumpLogSegments", [str(result.code), str("Exception" in result.err)]))
     return heard
 
 
