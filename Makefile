@@ -12,7 +12,7 @@ WORKERS ?= 3
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test lint unit compat-deps compat compat-secure compat-kafka compat-portable wheel-test deploy-test ranges test-deps bench bench-start bench-testing bench-growth bench-cluster bench-failover bench-beside bench-ceiling bench-acls bench-groups bench-scale bench-loop bench-quotas bench-budget bench-shortcuts bench-tls bench-metrics soak soak-eos soak-eos-cluster soak-cluster soak-testing soak-metrics mutants replication-matrix power-cuts suites exchange fuzz demo specs clean compatibility docs bench-hostile
+.PHONY: help install run test lint unit compat-deps compat compat-secure compat-kafka compat-portable field wheel-test deploy-test ranges test-deps bench bench-start bench-testing bench-growth bench-cluster bench-failover bench-beside bench-ceiling bench-acls bench-groups bench-scale bench-loop bench-quotas bench-budget bench-shortcuts bench-tls bench-metrics soak soak-eos soak-eos-cluster soak-cluster soak-testing soak-metrics mutants replication-matrix power-cuts suites exchange fuzz demo specs clean compatibility docs bench-hostile
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
@@ -66,6 +66,9 @@ compat-portable: compat-deps  ## the same in portable mode, under Windows' rules
 
 compat-kafka: compat-deps  ## the same test ids against real Kafka 3.9.1 on ZooKeeper
 	$(PYTEST) compat_tests --broker=kafka --all-versions -n $(WORKERS) --junitxml=.cache/compat-kafka.xml
+
+field: test-deps  ## tools of the 0.8 and 0.10 era, from their own jars, on real ZooKeeper; FIELD=--broker=kafka for Kafka
+	$(PYTEST) compat_tests/field --all-versions $(FIELD) --junitxml=.cache/field.xml
 
 wheel-test: $(VENV)/.test-stamp  ## sdist and wheel, installed into a fresh environment of each Python that is here
 	$(BIN)/python -m compat_tests.deps python

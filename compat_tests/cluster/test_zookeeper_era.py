@@ -5,23 +5,19 @@ They find what they look for in the tree, and the controller does what they writ
 
 from __future__ import annotations
 
-import contextlib
 import re
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from kazoo.exceptions import NoNodeError
 
 from compat_tests.overload.raw import Raw
 from compat_tests.support import quick
 from compat_tests.support.cluster import Cluster
+from compat_tests.support.old_groups import Group, OldConsumer
 from compat_tests.support.tools import Tools
 from compat_tests.support.waiting import eventually
 from kpybroker.wire.messages.offset_fetch import OffsetFetchRequest
-
-LEAVE_DEADLINE_S = 90.0
 
 
 @pytest.fixture
@@ -119,42 +115,6 @@ def test_configuration_written_to_the_tree_is_obeyed(cluster: Cluster, old_tools
 # --- the consumer whose group lives in ZooKeeper
 
 
-class OldConsumer:
-    """`kafka-console-consumer --zookeeper`, as a process; what it prints goes to a file.
-
-    It wants `--from-beginning` of the first member, and refuses it where the group has offsets.
-    """
-
-    def __init__(self, cluster: Cluster, directory: Path, topic: str, group: str, number: int) -> None:
-        settings = directory / f"{group}.properties"
-        settings.write_text(
-            f"group.id={group}\nzookeeper.session.timeout.ms=3000\n"
-            "auto.commit.interval.ms=200\nrebalance.max.retries=20\nrebalance.backoff.ms=500\n"
-            "zookeeper.sync.time.ms=200\nrefresh.leader.backoff.ms=100\n"
-        )
-        self._output = directory / f"{group}-{number}.out"
-        command = Tools("0.10.2.2", cluster.zookeeper).command(
-            "console-consumer",
-            *("--topic", topic, "--consumer.config", str(settings)),
-            *(["--from-beginning"] if number == 0 else []),
-        )
-        with self._output.open("wb") as output, self._output.with_suffix(".err").open("wb") as errors:
-            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=errors)
-
-    @property
-    def read(self) -> list[str]:
-        return self._output.read_text().splitlines()
-
-    def stop(self) -> None:
-        """SIGTERM: it commits, and leaves."""
-        self._process.terminate()
-        self._process.wait(LEAVE_DEADLINE_S)
-
-    def kill(self) -> None:
-        self._process.kill()
-        self._process.wait()
-
-
 @pytest.fixture
 def old_consumer(cluster: Cluster, tmp_path: Path) -> Iterator[Callable[[str, str], OldConsumer]]:
     started: list[OldConsumer] = []
@@ -166,35 +126,6 @@ def old_consumer(cluster: Cluster, tmp_path: Path) -> Iterator[Callable[[str, st
     yield start
     for consumer in started:
         consumer.kill()
-
-
-class Group:
-    """What the tree says of a group of old."""
-
-    def __init__(self, cluster: Cluster, group: str, topic: str) -> None:
-        self._tree = cluster.tree
-        self._root, self._topic = f"/consumers/{group}", topic
-
-    def _values(self, path: str) -> dict[str, str]:
-        """Name and content of each child; members come and go meanwhile."""
-        found = {}
-        with contextlib.suppress(NoNodeError):
-            for name in self._tree.get_children(path):
-                with contextlib.suppress(NoNodeError):
-                    found[name] = self._tree.get(f"{path}/{name}")[0].decode()
-        return found
-
-    @property
-    def members(self) -> set[str]:
-        return set(self._values(f"{self._root}/ids"))
-
-    @property
-    def owners(self) -> dict[int, str]:
-        return {int(part): owner for part, owner in self._values(f"{self._root}/owners/{self._topic}").items()}
-
-    @property
-    def offsets(self) -> dict[int, int]:
-        return {int(part): int(value) for part, value in self._values(f"{self._root}/offsets/{self._topic}").items()}
 
 
 def fill(cluster: Cluster, topic: str, tag: str, count: int = 50) -> set[str]:

@@ -2,6 +2,7 @@
 
 Two older versions are here for what speaks to ZooKeeper itself: `Tools("2.8.2", zookeeper)` has `topics` and `configs`,
 `Tools("0.10.2.2", zookeeper)` these and the old `console-consumer`; `Tools("3.9.1", zookeeper)` has ZooKeeper's shell.
+`compat_tests/field/era.py` has the other tools of 0.8.2.2 and 0.10.2.2, by `run_main`.
 
 A JVM that starts for one command spends most of its time loading classes, so the first run of a tool leaves an
 archive of its classes under `.cache/jvm/cds/` for the later ones (JEP 350). It changes speed only: a JVM that cannot
@@ -27,7 +28,13 @@ LOG4J = ROOT / "compat_tests" / "jvm" / "log4j-tools.properties"
 JVM_OPTIONS = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xlog:disable", "-Xlog:all=off"]
 
 VERSIONS = ("3.9.1", "4.x")
-JARS = {"3.9.1": "kafka-3.9.1", "4.x": "kafka-4.3.1", "2.8.2": "kafka-2.8.2", "0.10.2.2": "kafka-0.10.2.2"}
+JARS = {
+    "3.9.1": "kafka-3.9.1",
+    "4.x": "kafka-4.3.1",
+    "2.8.2": "kafka-2.8.2",
+    "0.10.2.2": "kafka-0.10.2.2",
+    "0.8.2.2": "kafka-0.8.2.2",
+}
 
 MAIN_CLASSES = {
     "acls": "org.apache.kafka.tools.AclCommand",
@@ -229,9 +236,26 @@ class Tools:
         check: bool = True,
         deadline_s: float = TOOL_DEADLINE_S,
     ) -> Result:
-        archive = _archive(self.version, self._main_class(tool))
+        return self._run(self._main_class(tool), self.command(tool, *arguments), stdin, check, deadline_s)
+
+    def main_command(self, main: str, *arguments: str) -> list[str]:
+        """The command line of a main class in these jars, with these arguments and no others."""
+        return [*self._java(main), main, *arguments]
+
+    def run_main(
+        self,
+        main: str,
+        *arguments: str,
+        stdin: str | bytes | None = None,
+        check: bool = True,
+        deadline_s: float = TOOL_DEADLINE_S,
+    ) -> Result:
+        """Run a main class in these jars to its end."""
+        return self._run(main, self.main_command(main, *arguments), stdin, check, deadline_s)
+
+    def _run(self, main: str, command: list[str], stdin: str | bytes | None, check: bool, deadline_s: float) -> Result:
+        archive = _archive(self.version, main)
         fresh = archive.with_suffix(f".{os.getpid()}")
-        command = self.command(tool, *arguments)
         if not archive.exists():
             command.insert(1, f"-XX:ArchiveClassesAtExit={fresh}")
         result = run_process(command, stdin, check, deadline_s)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 CLIENT_COMMANDS = (
-    *("topic", "group", "config", "cluster", "transaction", "acl", "user"),
-    *("metrics", "doctor", "completion"),
+    *("topic", "group", "offsets", "config", "cluster", "transaction", "acl", "user"),
+    *("replay", "mirror", "verify-replicas", "metrics", "doctor", "completion"),
 )
 LAZY_COMMANDS = (*CLIENT_COMMANDS, "console", "registry")
 
@@ -34,6 +34,18 @@ def _lazy_command(name: str) -> click.Command | None:
             from kpybroker.client.commands.group import group
 
             return group
+        case "offsets":
+            from kpybroker.client.commands.offsets import offsets
+
+            return offsets
+        case "replay":
+            from kpybroker.client.commands.transfer import replay
+
+            return replay
+        case "mirror":
+            from kpybroker.client.commands.transfer import mirror
+
+            return mirror
         case "config":
             from kpybroker.client.commands.config import config
 
@@ -58,6 +70,10 @@ def _lazy_command(name: str) -> click.Command | None:
             from kpybroker.client.commands.metrics import metrics
 
             return metrics
+        case "verify-replicas":
+            from kpybroker.client.commands.doctor import verify_replicas
+
+            return verify_replicas
         case "doctor":
             from kpybroker.client.commands.doctor import doctor
 

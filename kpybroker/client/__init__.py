@@ -5,6 +5,7 @@ They are clients: confluent-kafka does the work, and single requests that it doe
 but click; a command imports its action when it runs, so that `kpybroker --version` stays fast and works without the
 extra `tools`.
 
-From top to bottom: `commands` (options), `actions`, `doctor` and `metrics` (what a command does), `records` (formats of
-records, offsets), `show` (tables, JSON, YAML), `connect` (configuration, connections, errors).
+From top to bottom: `commands` (options), `transfer` (copies of offsets and records), `actions`, `doctor` and `metrics`
+(what the other commands do), `records` (formats of records, offsets), `show` (tables, JSON, YAML), `connect`
+(configuration, connections, errors).
 """

@@ -1,4 +1,4 @@
-"""`kpybroker doctor`."""
+"""`kpybroker doctor` and `kpybroker verify-replicas`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kpybroker.client.commands.complete import topic_names
 from kpybroker.client.commands.options import client_command, examples, output_option
 
 if TYPE_CHECKING:
@@ -41,3 +42,22 @@ def doctor(connection: Connection, addresses: tuple[str, ...], write: bool, outp
     if addresses:
         connection = connection._replace(bootstrap=",".join(addresses))
     return run.doctor(connection, write, output_format)
+
+
+@click.command(
+    "verify-replicas", epilog=examples("kpybroker verify-replicas orders", "kpybroker verify-replicas 'app-*'")
+)
+@click.argument("patterns", nargs=-1, required=True, metavar="TOPIC...", shell_complete=topic_names)
+@output_option
+@client_command
+def verify_replicas(connection: Connection, patterns: tuple[str, ...], output_format: str) -> int:
+    """Compare the logs of all replicas of topics, up to the high watermark. A TOPIC may be a pattern with * and ?.
+
+    It reads every replica, followers too, as a debugging consumer, and computes each batch's checksum. In a compacted
+    topic it compares the records that all replicas still have. The exit code is 1 if replicas differ, or if one has
+    nothing new within --timeout.
+    """
+    from kpybroker.client.doctor import replicas
+    from kpybroker.client.show.output import Output
+
+    return replicas.verify(connection, patterns, Output(output_format))

@@ -42,7 +42,7 @@ def test_the_help_has_an_example_and_fits_a_terminal(words: tuple[str, ...]) -> 
 
 
 def test_every_command_that_destroys_asks_for_execute() -> None:
-    destroying = {"delete", "trim", "seek", "offset-delete", "abort"}
+    destroying = {"delete", "trim", "seek", "offset-delete", "abort", "import"}
     for words in client_commands():
         help_text = CliRunner().invoke(cli, [*words, "--help"]).output
         assert ("--execute" in help_text) == (words[-1] in destroying), words
@@ -53,8 +53,9 @@ def test_every_command_knows_the_connection_and_formats() -> None:
         if words == ("completion",) or words[0] == "metrics":  # which talk to no cluster
             continue
         help_text = CliRunner().invoke(cli, [*words, "--help"]).output
-        for option in ("--bootstrap-server", "--command-config", "--option", "--timeout", "--format"):
+        for option in ("--bootstrap-server", "--command-config", "--option", "--timeout"):
             assert option in help_text, words
+        assert ("--format" in help_text) == (words not in (("replay",), ("mirror",))), words
 
 
 def test_the_version_and_dev_import_nothing_of_the_clients() -> None:

@@ -1,0 +1,61 @@
+"""`replay`: a topic's records from chosen offsets, once more, into another topic of the same cluster.
+
+The end is fixed at the start, so a topic may be replayed into itself.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from kpybroker.client.actions.consume import ConsumeOptions, PlannedReader, plans
+from kpybroker.client.actions.partitions import parse_partitions, topics
+from kpybroker.client.connect.admin import Cluster
+from kpybroker.client.connect.errors import Failures, usage
+from kpybroker.client.connect.settings import Connection, Settings, load
+from kpybroker.client.records.offsets import FORMS, BadOffset, parse_span
+from kpybroker.client.transfer.copying import Target, copy, same_partition
+
+
+class ReplayOptions(NamedTuple):
+    """What `replay` is asked for."""
+
+    source: str
+    target: str
+    offset: str = "start"
+    num: int | None = None
+    partitions: Sequence[str] = ()
+    by_key: bool = False
+
+
+def replay(connection: Connection, options: ReplayOptions) -> int:
+    """Copy the records; the exit code. Raises CommandError."""
+    try:
+        span = parse_span(options.offset, time.time_ns() // 1_000_000)
+    except BadOffset as error:
+        raise usage(str(error), f"write -o {FORMS}, or a range of two") from None
+    parse_partitions(options.partitions)  # before anything is asked
+    settings = load(connection)
+    _check_topics(settings, options)
+    wanted = ConsumeOptions([options.source], exit_at_end=True, partitions=options.partitions)
+    planned = plans(settings, wanted, span)
+    reader = PlannedReader(settings, planned, exit_at_end=True)
+
+    def where(message: Any) -> tuple[str, int]:
+        return options.target, -1 if options.by_key else message.partition()
+
+    return copy(reader, Target(settings, where), options.num)
+
+
+def _check_topics(settings: Settings, options: ReplayOptions) -> None:
+    """Both exist, and there is a place for each partition: a producer would create a topic, or wait for one."""
+    failures = Failures()
+    names = list(dict.fromkeys([options.source, options.target]))
+    found = {topic.name: topic for topic in topics(Cluster(settings), names, failures)}
+    if failures.exit_code():
+        raise SystemExit(1)
+    if not options.by_key:
+        chosen = parse_partitions(options.partitions)
+        needed = max(chosen) + 1 if chosen else len(found[options.source].partitions)
+        same_partition(found[options.target], needed, "--by-key")
