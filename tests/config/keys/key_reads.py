@@ -26,12 +26,13 @@ NO_EFFECT = (
     "config/fix.py",
     "config/listeners.py",
     "config/unserved.py",
+    "cli/processes/derive.py",
     "broker/handlers/configuration/",
     "client/",
     "pipelines/",
     "wire/messages/",
 )
-"""Where a key is declared, described or validated, or never named: naming it there gives it no effect."""
+"""Where a key is declared, described, validated or derived, or never named: naming it there gives it no effect."""
 
 LITERAL_PART_MIN = 10
 """Characters of an f-string that must be literal for it to be taken as the name of a key."""
