@@ -89,13 +89,16 @@ def claim_port(sock: socket.socket) -> None:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 
 
-def listening(host: str, port: int) -> socket.socket:
-    """A socket that listens on an address; port 0 takes a free one. Raises OSError."""
-    made = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+def listening(host: str, port: int, backlog: int = 128) -> socket.socket:
+    """A socket that listens on an address, or on the first one of a name; port 0 takes a free one. Raises OSError."""
+    family, kind, protocol, _, address = socket.getaddrinfo(
+        host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    made = socket.socket(family, kind, protocol)
     try:
         claim_port(made)
-        made.bind((host, port))
-        made.listen()
+        made.bind(address)
+        made.listen(backlog)
     except BaseException:
         made.close()
         raise

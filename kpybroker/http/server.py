@@ -17,10 +17,10 @@ import h11
 import trio
 
 from kpybroker.http.messages import HttpError, Request, Response
+from kpybroker.system import listening
 
 HEADER_BYTES_MAX = 16 << 10
 CHUNK_BYTES = 8 << 10
-BACKLOG = 128
 DRAIN_BYTES_MAX: Final = 16 << 20
 """Of a request that is refused. The client of a larger one may see a reset instead of the response."""
 DRAIN_S: Final = 2.0
@@ -56,20 +56,8 @@ class HttpServer:
 
     def listen(self, host: str, port: int) -> tuple[str, int]:
         """Bind; the address. Port 0 takes a free one. Raises OSError."""
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        sock = socket.socket(family, kind, protocol)
-        try:
-            if not hasattr(socket, "SO_EXCLUSIVEADDRUSE"):  # on Windows SO_REUSEADDR would share the port
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            sock.bind(address)
-            sock.listen(BACKLOG)
-        except BaseException:
-            sock.close()
-            raise
-        self._sock = sock
-        bound_host, bound_port = sock.getsockname()[:2]
+        self._sock = listening(host, port)
+        bound_host, bound_port = self._sock.getsockname()[:2]
         return bound_host, bound_port
 
     async def serve(self) -> None:

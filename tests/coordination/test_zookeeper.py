@@ -269,6 +269,7 @@ async def test_closing_leaves_no_thread_and_answers_what_is_under_way(
     zookeeper_server_shared: ZooKeeperServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(adapter, "CLOSE_SECONDS_MAX", 0.2)
+    before = set(kazoo_threads())  # those of other tests' fixtures
     async with behind_proxy(zookeeper_server_shared) as (proxy, tree, _, other):
         await other.close()
         proxy.lose("requests")
@@ -282,14 +283,17 @@ async def test_closing_leaves_no_thread_and_answers_what_is_under_way(
             await proxy.until_lost("requests")
             await tree.close()
         proxy.cut()
-        await trio.to_thread.run_sync(join_kazoo_threads)
+        await trio.to_thread.run_sync(join, [thread for thread in kazoo_threads() if thread not in before])
 
 
-def join_kazoo_threads() -> None:
-    for thread in threading.enumerate():
-        if "zk_loop" in thread.name:
-            thread.join(10)
-            assert not thread.is_alive()
+def kazoo_threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if "zk_loop" in thread.name]
+
+
+def join(threads: list[threading.Thread]) -> None:
+    for thread in threads:
+        thread.join(10)
+        assert not thread.is_alive()
 
 
 async def test_the_server_decides_the_session_timeout(zookeeper_server_shared: ZooKeeperServer) -> None:

@@ -36,7 +36,8 @@ def test_it_serves_in_its_block_and_leaves_nothing_behind(in_thread: bool) -> No
     assert not broker.is_running
     trace.assert_gone()
     assert broker_threads() == []
-    assert set(descriptors().values()) - before == set()
+    # a client of another file's tests, which still ends in this worker, opens and closes some too
+    eventually(lambda: not set(descriptors().values()) - before, "no descriptor is left")
 
 
 @in_both
@@ -234,7 +235,7 @@ def test_many_start_at_once() -> None:
         else:
             broker.kill()
     trace.assert_gone()
-    assert set(descriptors().values()) - before == set()
+    eventually(lambda: not set(descriptors().values()) - before, "no descriptor is left")
 
 
 def test_calls_come_from_any_number_of_threads() -> None:

@@ -9,11 +9,10 @@ with Cluster(brokers=3, topics=["orders"]) as cluster:
 
     old = orders().leader
     others = [broker for broker in cluster.ids if broker != old]
-    careless = cluster.producer(acks=1)
-    careless.produce("orders", "before")
-    careless.flush(60)
+    cluster.produce("orders", ["before"])  # with acks=all
 
     cluster.partition([old], others, coordination=others)  # clients reach all, only the others reach the tree
+    careless = cluster.producer(acks=1)
     careless.produce("orders", "acknowledged, and lost")
     careless.flush(60)
     cluster.clock.advance(seconds=19)  # its session ends

@@ -18,6 +18,7 @@ from kpybroker.coordination.server.connection import ClientError, Connection
 from kpybroker.coordination.server.service import Service, logger
 from kpybroker.coordination.server.sessions import Limits
 from kpybroker.core.tree import SystemFailure
+from kpybroker.system import listening
 
 if TYPE_CHECKING:
     from kpybroker.coordination.embedded import EmbeddedStore
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 CHUNK_BYTES = 64 << 10
 REQUESTS_IN_A_ROW_MAX = 32
 """Of one connection, before others run."""
-BACKLOG = 128
 CONTAINERS_SECONDS = 60.0
 STALL_SECONDS_MIN = 0.5
 RETRY_COMMIT_SECONDS = 1.0
@@ -59,19 +59,7 @@ class TreeServer:
 
     def listen(self, host: str, port: int) -> tuple[str, int]:
         """Bind; the address. Port 0 takes a free one. Raises OSError."""
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        sock = socket.socket(family, kind, protocol)
-        try:
-            if not hasattr(socket, "SO_EXCLUSIVEADDRUSE"):  # on Windows SO_REUSEADDR would share the port
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            sock.bind(address)
-            sock.listen(BACKLOG)
-        except BaseException:
-            sock.close()
-            raise
-        self.adopt(sock)
+        self.adopt(listening(host, port))
         return self.address
 
     def require(self, credentials: str) -> None:

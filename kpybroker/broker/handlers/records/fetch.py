@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from kpybroker.broker.handlers.records.current_leaders import node_endpoints
 from kpybroker.broker.loop.steps import Steps
 from kpybroker.broker.network.sending import BUFFERS
-from kpybroker.broker.replication.fetch_service import FetchParams, Visit, release
+from kpybroker.broker.replication.fetch_visit import FetchParams, Visit, release
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Action, Operation, ResourceType
