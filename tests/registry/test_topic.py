@@ -62,7 +62,7 @@ def test_what_was_written_is_read_by_another_instance(settings: Settings) -> Non
     log.close()
     other_log.close()
     again, again_log = opened(settings, "_schemas")
-    assert again.read(lambda state, _: (state.subjects(), state.id_max)) == (["a", "b", "c"], 2)
+    assert again.read(lambda state, _: (state.subjects(), state.id_max())) == (["a", "b", "c"], 2)
     again_log.close()
 
 

@@ -18,6 +18,9 @@ MODE: Final = "MODE"
 NOOP: Final = "NOOP"
 DELETE_SUBJECT: Final = "DELETE_SUBJECT"
 CLEAR_SUBJECT: Final = "CLEAR_SUBJECT"
+CONTEXT: Final = "CONTEXT"
+TENANT: Final = "default"
+"""Confluent's hosted registry has others."""
 
 
 class Record(NamedTuple):
@@ -83,6 +86,12 @@ def config(subject: str | None, value: Mapping[str, Any] | None) -> Record:
 def mode(subject: str | None, name: str | None) -> Record:
     """The mode of a subject, or the global one; None removes it."""
     return _setting(MODE, subject, None if name is None else {"mode": name})
+
+
+def context(name: str, *, exists: bool = True) -> Record:
+    """Says that there is a context, or removes it."""
+    place = {"tenant": TENANT, "context": name}
+    return Record(_bytes({"keytype": CONTEXT, **place, "magic": 0}), _bytes(place) if exists else None)
 
 
 def noop() -> Record:

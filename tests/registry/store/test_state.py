@@ -37,7 +37,7 @@ def test_an_id_lives_as_long_as_a_version_has_it() -> None:
     state.apply(*records.schema_removed("b", 1))
     assert state.definition(1) is None
     assert state.id_of(Definition("AVRO", '"1"')) is None
-    assert state.id_max == 1, "it is not given away again"
+    assert state.id_max() == 1, "it is not given away again"
 
 
 def test_a_second_schema_with_the_same_id_is_ignored() -> None:
