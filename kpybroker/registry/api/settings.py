@@ -46,14 +46,14 @@ def delete_mode(call: Call) -> Answer:
 
 
 def get_contexts(call: Call) -> Answer:
-    """GET /contexts"""
+    """GET /contexts: the default one, and those that were made."""
     prefix = call.query.get("contextPrefix", "")
     found = call.service.read(lambda state, _: state.context_names())
     return call.page([context for context in found if context.startswith(prefix)])
 
 
 def delete_context(call: Call) -> Answer:
-    """DELETE /contexts/{context}"""
+    """DELETE /contexts/{context}: an empty one."""
     name = contexts.of(call.path["context"])
     call.service.write(lambda state, _: delete.context(state, name))
     return Empty()
