@@ -98,7 +98,7 @@ def _places(call: Call) -> Iterable[Version]:
 
 def _id(call: Call) -> int:
     text = call.path["id"]
-    if not (text.isascii() and text.isdigit() and int(text) <= ID_MAX):
+    if not (text.isascii() and text.isdigit() and len(text) <= look_up.DIGITS_MAX and int(text) <= ID_MAX):
         raise RegistryError(NOT_FOUND, "HTTP 404 Not Found")
     return int(text)
 

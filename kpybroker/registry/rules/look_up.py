@@ -21,13 +21,14 @@ from kpybroker.registry.store.records import Version, attached
 from kpybroker.registry.store.state import State
 
 VERSION_MAX = 2**31 - 1
+DIGITS_MAX = 10
 
 
 def version_number(text: str) -> int | None:
     """Of a path; None for `latest` and -1. Raises RegistryError 42202."""
     if text in ("latest", "-1"):
         return None
-    if text.isascii() and text.isdigit() and 0 < int(text) <= VERSION_MAX:
+    if text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX and 0 < int(text) <= VERSION_MAX:
         return int(text)
     raise RegistryError(
         INVALID_VERSION,
@@ -103,17 +104,32 @@ def definition_of(state: State, subject: str, body: dict[str, Any]) -> Definitio
     if kind not in KINDS:
         raise invalid_schema(f"the type {str(kind)[:50]} is not known; {', '.join(sorted(KINDS))} are")
     references = []
-    for one in body.get("references") or ():
+    for one in _list(body, "references"):
         try:
             reference = Reference(str(one["name"]), str(one["subject"]), int(one["version"]))
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, OverflowError):
             raise invalid_schema("a reference needs name, subject and version") from None
         if reference.version == -1:
             target = contexts.resolved(contexts.of(subject), reference.subject)
             latest = max((version.version for version in state.versions(target)), default=-1)
             reference = reference._replace(version=latest)
         references.append(reference)
-    return Definition(kind, text, tuple(references), attached(body.get("metadata")), attached(body.get("ruleSet")))
+    metadata, rule_set = (attached(_object(body, key)) for key in ("metadata", "ruleSet"))
+    return Definition(kind, text, tuple(references), metadata, rule_set)
+
+
+def _list(body: dict[str, Any], key: str) -> list[Any]:
+    value = body.get(key) or []
+    if not isinstance(value, list):
+        raise invalid_schema(f"{key} is no list")
+    return value
+
+
+def _object(body: dict[str, Any], key: str) -> dict[str, Any]:
+    value = body.get(key) or {}
+    if not isinstance(value, dict):
+        raise invalid_schema(f"{key} is no object")
+    return value
 
 
 def canonical(

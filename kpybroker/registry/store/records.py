@@ -145,7 +145,7 @@ def parsed_version(value: Mapping[str, Any]) -> Version:
         )
         number, identifier = int(value["version"]), int(value["id"])
         return Version(str(value["subject"]), number, identifier, definition, value.get("deleted") is True)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise Unreadable(f"a SCHEMA record lacks its parts: {error!r}") from None
 
 

@@ -52,14 +52,16 @@ class State:
         self._configs: dict[str | None, dict[str, Any]] = {}
         self._modes: dict[str | None, str] = {}
 
-    def apply(self, key: bytes | None, value: bytes | None) -> None:
-        """One record, in the order of the log."""
+    def apply(self, key: bytes | None, value: bytes | None) -> str | None:
+        """One record, in the order of the log. Why it was skipped, if it was."""
         try:
             if key is None:
                 raise Unreadable("no key")
             self._apply(records.parsed_object(key), None if value is None else records.parsed_object(value))
-        except Unreadable:
+        except Unreadable as error:
             self.skipped += 1
+            return str(error)
+        return None
 
     def _apply(self, key: Mapping[str, Any], value: Mapping[str, Any] | None) -> None:
         kind, subject = key.get("keytype"), key.get("subject")
