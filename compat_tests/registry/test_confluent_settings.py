@@ -125,9 +125,8 @@ def test_the_client_of_asyncio(registry: str) -> None:
     async def exchange() -> object:
         client = AsyncSchemaRegistryClient({"url": registry})
         serializer = await AsyncAvroSerializer(client, ORDER)
-        ids = await asyncio.gather(
-            *(client.register_schema(f"s-{number}", Schema(ORDER, "AVRO")) for number in range(9))
-        )
+        names = [f"s-{number}" for number in range(9)]
+        ids = await asyncio.gather(*(client.register_schema(one, Schema(ORDER, "AVRO")) for one in names))
         assert set(ids) == {1}
         data = await serializer({"id": 7}, context())
         reader = await AsyncAvroDeserializer(client)

@@ -27,7 +27,8 @@ def said(command: list[str], env: dict[str, str] | None = None) -> dict[str, Any
     return found
 
 
-WIDER = '{"type":"record","name":"Order","fields":[{"name":"id","type":"long"},{"name":"note","type":"string","default":""}]}'
+ID = '{"name":"id","type":"long"}'
+WIDER = f'{{"type":"record","name":"Order","fields":[{ID},{{"name":"note","type":"string","default":""}}]}}'
 
 
 @pytest.mark.parametrize("client", ["franz-go", "confluent"])
