@@ -1,4 +1,4 @@
-"""What confluent-kafka's serializers can be told: subjects, versions, references, normalization, contexts, asyncio."""
+"""Settings of confluent-kafka's serializers: subjects, versions, references, normalization, contexts, asyncio."""
 
 from __future__ import annotations
 
