@@ -58,7 +58,7 @@ def test_the_other_name(kpybroker, kafka_broker):
 
 def test_clients_topics_and_groups(tmp_path: Path) -> None:
     run = run_pytest(tmp_path, CLIENTS)
-    assert run.counts["passed"] == 6, run.output
+    assert run.counts["passed"] == 5, run.output
     assert brokers_of(tmp_path) == []
 
 
@@ -102,7 +102,7 @@ def test_registry(kafka_schema_registry, kafka_broker):
 
 def test_faults_time_and_more_brokers(tmp_path: Path) -> None:
     run = run_pytest(tmp_path, FAULTS)
-    assert run.counts["passed"] == 5, run.output
+    assert run.counts["passed"] == 6, run.output
     assert brokers_of(tmp_path) == []
 
 
