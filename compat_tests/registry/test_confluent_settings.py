@@ -41,6 +41,7 @@ def fixed(**settings: Any) -> dict[str, Any]:
     return {"auto.register.schemas": False, **settings}
 
 
+@pytest.mark.wide
 def test_subjects_are_named_by_each_strategy(client: SchemaRegistryClient) -> None:
     for strategy in (None, record_subject_name_strategy, topic_record_subject_name_strategy):
         settings = {} if strategy is None else {"subject.name.strategy": strategy}
@@ -66,6 +67,7 @@ def test_the_latest_version_is_used_or_one_that_is_named(client: SchemaRegistryC
     assert client.get_subjects() == ["orders-value"], "nothing was registered"
 
 
+@pytest.mark.wide
 def test_the_latest_version_with_metadata_is_found(client: SchemaRegistryClient) -> None:
     for text, major in ((ORDER, "1"), (LATER, "2")):
         metadata = Metadata(tags=None, properties=MetadataProperties({"major": major}), sensitive=None)
@@ -94,6 +96,7 @@ def test_references_are_followed_by_serializers(client: SchemaRegistryClient) ->
         JSONSerializer(listed, client)({"first": {"id": "x"}}, context("lists"))
 
 
+@pytest.mark.wide
 def test_a_normalized_schema_is_the_same_schema(client: SchemaRegistryClient) -> None:
     spaced = ORDER.replace('"name":"Order"', '"doc":"o","name":"Order"').replace('"type":"record",', "")
     spaced = spaced.replace("{", '{"type":"record",', 1)

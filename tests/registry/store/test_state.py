@@ -86,8 +86,8 @@ def test_no_bytes_make_it_fail() -> None:
         {"id": "x"},
         {"schema": 1},
         {"subject": "a", "version": {}, "id": 1, "schema": ""},
-        {"subject": "a", "version": 1, "id": float("inf"), "schema": ""},
-        {"subject": "a", "version": float("nan"), "id": 1, "schema": ""},
+        {"subject": "b", "version": 1, "id": float("inf"), "schema": ""},
+        {"subject": "b", "version": float("nan"), "id": 1, "schema": ""},
     ]
     keys = [b"", b"\xff", b"[]", b"{}", b"[" * 100_000, good.key, b'{"keytype":"CONFIG","subject":1}']
     keys += [json.dumps({"keytype": kind, "subject": "a"}).encode() for kind in ("SCHEMA", "DELETE_SUBJECT", "X", 1)]
