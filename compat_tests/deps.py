@@ -34,6 +34,9 @@ PYTHON_JAR = "org.bytedeco:cpython:3.14.3-1.5.13:jar:linux-x86_64"
 """A whole CPython, which JavaCPP embeds: newer than what distributions have, and it is where the jars are."""
 GO_CLIENTS = ROOT / "compat_tests" / "security" / "clients" / "go"
 NODE_CLIENTS = GO_CLIENTS.with_name("node")
+REGISTRY_CLIENTS = ROOT / "compat_tests" / "registry" / "clients"
+"""Clients of a schema registry: programs of Go and of Node, and Python's, which has a directory of its own."""
+REGISTRY_PYTHON = ("python-schema-registry-client==2.6.1",)
 OLD_KAFKA_PYTHON = "2.2.15"
 AXE = "axe-core@4.14.1"
 """What looks for barriers in the console's pages."""
@@ -71,6 +74,21 @@ def go_clients() -> Path:
 def node_modules() -> Path:
     """Where `clients` puts Node's packages."""
     return CACHE / "node" / "clients" / "node_modules"
+
+
+def go_registry() -> Path:
+    """The program of registry clients that `clients` builds."""
+    return CACHE / "go" / "registry" / "go_registry"
+
+
+def node_registry_modules() -> Path:
+    """Where `clients` puts Node's client of a registry."""
+    return CACHE / "node" / "registry" / "node_modules"
+
+
+def python_registry_client() -> Path:
+    """Where `clients` puts Python's client of a registry that is not Confluent's."""
+    return CACHE / "py" / "registry"
 
 
 def promtool() -> Path:
@@ -188,22 +206,33 @@ def _unpack_axe(out: Path) -> None:
 
 
 def fetch_clients() -> None:
-    """The clients of Go, built, and the packages of Node's: what `compat_tests/security/clients` needs to run."""
+    """The clients of Go, built, and the packages of Node's: what the two folders `clients` need to run."""
     for command, what in (("go", "Go 1.26 or newer"), ("npm", "Node 20 or newer, with npm")):
         if shutil.which(command) is None:
             raise DependencyError(f"{command} is missing: install {what}")
-    build = ["go", "build", "-C", str(GO_CLIENTS), "-o"]
-    sources = b"".join(path.read_bytes() for path in sorted(GO_CLIENTS.iterdir()))
-    program = go_clients()
-    _once(program.parent, hashlib.sha256(sources).hexdigest(), lambda out: _run([*build, str(out / program.name), "."]))
-    lock = (NODE_CLIENTS / "package-lock.json").read_bytes()
-    _once(node_modules().parent, hashlib.sha256(lock).hexdigest(), _install_node_packages)
+    _build_go(GO_CLIENTS, go_clients())
+    _build_go(REGISTRY_CLIENTS / "go", go_registry())
+    _install_node_packages(NODE_CLIENTS, node_modules().parent)
+    _install_node_packages(REGISTRY_CLIENTS / "node", node_registry_modules().parent)
+    target = python_registry_client()
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--root-user-action=ignore"]
+    _once(target, " ".join(REGISTRY_PYTHON), lambda out: _run([*pip, "--target", str(out), *REGISTRY_PYTHON]))
 
 
-def _install_node_packages(out: Path) -> None:
-    for name in ("package.json", "package-lock.json"):
-        shutil.copy(NODE_CLIENTS / name, out)
-    _run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=out)
+def _build_go(sources: Path, program: Path) -> None:
+    build = ["go", "build", "-C", str(sources), "-o"]
+    content = b"".join(path.read_bytes() for path in sorted(sources.iterdir()))
+    _once(program.parent, hashlib.sha256(content).hexdigest(), lambda out: _run([*build, str(out / program.name), "."]))
+
+
+def _install_node_packages(sources: Path, target: Path) -> None:
+    def install(out: Path) -> None:
+        for name in ("package.json", "package-lock.json"):
+            shutil.copy(sources / name, out)
+        _run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=out)
+
+    lock = (sources / "package-lock.json").read_bytes()
+    _once(target, hashlib.sha256(lock).hexdigest(), install)
 
 
 def _package(command: str, *packages: str) -> None:

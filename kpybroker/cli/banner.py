@@ -45,8 +45,8 @@ class Facts(NamedTuple):
 
     `fsync_each`: every message is fsynced. `control`: where the control channel is, if there is one.
     `clients`: the lines on what clients set, where that is more than an address. `metrics`: where each broker that
-    has metrics serves them. `console`: where the console of `dev --console` is. `zookeeper`: where the tree is
-    served to clients of ZooKeeper.
+    has metrics serves them. `console`, `registry`: where the children of `dev` are. `zookeeper`: where the
+    tree is served to clients of ZooKeeper.
     """
 
     nodes: Sequence[Node]
@@ -60,6 +60,7 @@ class Facts(NamedTuple):
     clients: Sequence[str] = ()
     metrics: Sequence[str] = ()
     console: str | None = None
+    registry: str | None = None
     zookeeper: str | None = None
 
 
@@ -85,6 +86,8 @@ def ready_line(facts: Facts) -> str:
         fields.append(f"control={facts.control}")
     if facts.zookeeper is not None:
         fields.append(f"zookeeper={facts.zookeeper}")
+    if facts.registry is not None:
+        fields.append(f"registry={facts.registry}")
     return " ".join(fields)
 
 
@@ -113,6 +116,7 @@ def ready_json(facts: Facts) -> str:
             "control": facts.control,
             "metrics": list(facts.metrics),
             "console": facts.console,
+            "registry": facts.registry,
             "zookeeper": facts.zookeeper,
         }
     )
@@ -129,6 +133,7 @@ def banner(facts: Facts) -> str:
         f"  durable  {durability(facts.ephemeral, facts.fsync_each)}",
         *(f"  metrics  {address}" for address in facts.metrics),
         *([] if facts.console is None else [f"  console  {facts.console}"]),
+        *([] if facts.registry is None else [f"  registry {facts.registry}"]),
         *(facts.clients or _plain_clients(at)),
         "  stop     Ctrl-C",
     ]

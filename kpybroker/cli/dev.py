@@ -20,7 +20,7 @@ from kpybroker.control.development.security import ADMIN, NoCertificates, Wanted
 from kpybroker.control.process.ephemeral import ephemeral_directory
 
 if TYPE_CHECKING:
-    from kpybroker.cli.console.child import ChildConsole
+    from kpybroker.cli.children.child import Children
     from kpybroker.control.development.certificates import TlsFiles
 
 DIRECTORY_KEYS = ("log.dirs", "log.dir")
@@ -92,9 +92,8 @@ def _run(options: DevOptions, data_dir: str, given: Mapping[str, str], temporary
     defaults = development_defaults(options.brokers) | broker_keys(wanted, tls)
     if options.zookeeper_port is not None:
         defaults["kpybroker.zookeeper.port"] = str(options.zookeeper_port)
-    console, control = None, options.control
+    children, control = _children(options, tls), options.control
     if options.console is not None:
-        console = _console(options.console, wanted, tls)
         control = 0 if control is None and not options.processes else control
         defaults["kpybroker.metrics.port"] = "0"
     show = None
@@ -102,7 +101,7 @@ def _run(options: DevOptions, data_dir: str, given: Mapping[str, str], temporary
         from kpybroker.cli.dev_security import client_lines
 
         show = partial(client_lines, wanted=wanted, tls=tls)
-    extras = run.Extras(f"{data_dir}-more", control, options.exit_with, show, console)
+    extras = run.Extras(f"{data_dir}-more", control, options.exit_with, show, children)
     if options.brokers > 1:
         from kpybroker.cli import dev_cluster
 
@@ -124,14 +123,26 @@ def _run(options: DevOptions, data_dir: str, given: Mapping[str, str], temporary
     return run.run([plan], extras)
 
 
-def _console(port: int, wanted: Wanted, tls: TlsFiles | None) -> ChildConsole:
-    """A console that may do everything. Ends the process where it cannot be."""
-    from kpybroker.cli.console.child import prepare
+def _children(options: DevOptions, tls: TlsFiles | None) -> Children | None:
+    """A console and a registry that may do everything. Ends the process where one cannot be."""
+    if options.console is None and options.registry is None:
+        return None
+    from kpybroker.cli.children.child import Children
+    from kpybroker.cli.children.wishes import CONSOLE, REGISTRY
+
+    client = _login(options.security, tls)
+    return Children(
+        None if options.console is None else CONSOLE.prepare(options.console, client),
+        None if options.registry is None else REGISTRY.prepare(options.registry, client),
+    )
+
+
+def _login(wanted: Wanted, tls: TlsFiles | None) -> Mapping[str, str]:
+    if wanted.protocol == "PLAINTEXT":
+        return {}
     from kpybroker.control.development import logins
 
-    if wanted.protocol == "PLAINTEXT":
-        return prepare(port, {})
-    return prepare(port, logins.librdkafka(logins.Login(wanted, ADMIN, tls)))
+    return logins.librdkafka(logins.Login(wanted, ADMIN, tls))
 
 
 def _check_no_cluster(data_dir: str) -> None:

@@ -106,5 +106,5 @@ def family(plans: Sequence[run.Plan], options: DevOptions, data_dir: str, extras
         temporary=plans[0].temporary,
         exit_with=extras.exit_with,
         clients=extras.clients,
-        console=extras.console,
+        children=extras.children,
     )

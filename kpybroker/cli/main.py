@@ -72,6 +72,14 @@ def cli() -> None:
     metavar="[PORT]",
     help="Show the broker in the browser too, at PORT of loopback. 0 takes a free port. [PORT: 8080]",
 )
+@click.option(
+    "--registry",
+    type=Number(0, 65535),
+    is_flag=False,
+    flag_value="8081",
+    metavar="[PORT]",
+    help="Start a schema registry too, at PORT of loopback. 0 takes a free port. [PORT: 8081]",
+)
 @click.option("--tls", is_flag=True, help="Encrypt, with certificates of its own; the settings are printed.")
 @click.option(
     "--sasl",

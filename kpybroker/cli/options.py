@@ -27,6 +27,7 @@ class DevOptions(NamedTuple):
     acl: bool = False
     tls: bool = False
     console: int | None = None
+    registry: int | None = None
     zookeeper_port: int | None = None
     processes: bool = False
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     import trio
 
     from kpybroker.broker.app import Broker
-    from kpybroker.cli.console.child import ChildConsole
+    from kpybroker.cli.children.child import Children
     from kpybroker.control.hosted import Hosted
     from kpybroker.control.plan import Processes
 
@@ -81,14 +81,14 @@ class Supervisor(Protocol):
 
 class Extras(NamedTuple):
     """What `dev` adds: a directory for files that belong to no single broker of them, the port of the control channel,
-    the id of a process to end with, what makes the banner's lines on clients for an address, and a console to run.
+    the id of a process to end with, what makes the banner's lines on clients for an address, and what runs next to it.
     And, where this is one of several processes, the cluster and the supervisor."""
 
     directory: str = ""
     control_port: int | None = None
     exit_with: int | None = None
     clients: Callable[[str], Sequence[str]] | None = None
-    console: ChildConsole | None = None
+    children: Children | None = None
     processes: Processes | None = None
     supervisor: Supervisor | None = None
 
@@ -167,9 +167,9 @@ async def _serve(plans: Sequence[Plan], extras: Extras) -> None:
             facts = facts._replace(clients=show(bootstrap_servers(facts.nodes)))
             if hosted.tree_address is not None:
                 facts = facts._replace(zookeeper=reachable(Address("", *hosted.tree_address)))
-            if extras.console is not None:
-                facts = facts._replace(console=extras.console.url)
-                nursery.start_soon(extras.console.run, bootstrap_servers(facts.nodes), facts.control)
+            if extras.children is not None:
+                facts = facts._replace(console=extras.children.console, registry=extras.children.registry)
+                extras.children.start(nursery, bootstrap_servers(facts.nodes), facts.control)
             if extras.supervisor is not None:
                 extras.supervisor.announce(facts)
             else:

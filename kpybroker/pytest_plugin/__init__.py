@@ -20,6 +20,7 @@ from kpybroker.pytest_plugin.fixtures import (
     kafka_faults,
     kafka_producer,
     kafka_requests,
+    kafka_schema_registry,
     kafka_topic,
     kpybroker,
 )
@@ -38,6 +39,7 @@ __all__ = [
     "kafka_faults",
     "kafka_producer",
     "kafka_requests",
+    "kafka_schema_registry",
     "kafka_topic",
     "kpybroker",
     "pytest_addoption",

@@ -12,7 +12,7 @@ from kpybroker.pytest_plugin.options import broker_scope, external, extra_config
 
 if TYPE_CHECKING:
     from kpybroker.pytest_plugin.external import ExternalKafka
-    from kpybroker.testing import Broker, BrokerClock, Cluster, Faults, Request
+    from kpybroker.testing import Broker, BrokerClock, Cluster, Faults, Request, SchemaRegistry
 
     AnyBroker = Broker | ExternalKafka
 
@@ -89,6 +89,17 @@ def kafka_broker_factory(request: pytest.FixtureRequest) -> Iterator[Callable[..
     yield start
     for one in reversed(started):
         one.stop()
+
+
+@pytest.fixture(scope=broker_scope)
+def kafka_schema_registry(request: pytest.FixtureRequest, kafka_broker: AnyBroker) -> Iterator[SchemaRegistry]:
+    """A schema registry of `kafka_broker`: `.url`. It lives as long; subjects are those of all tests."""
+    _skip_if_external(request, "kafka_schema_registry writes schemas into the broker")
+    from kpybroker.testing import Broker, SchemaRegistry
+
+    assert isinstance(kafka_broker, Broker)
+    with SchemaRegistry(kafka_broker) as registry:
+        yield registry
 
 
 # --- one test's own

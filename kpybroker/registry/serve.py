@@ -32,10 +32,13 @@ STOP_S_MAX: Final = 2
 ANYWHERE: Final = ("0.0.0.0", "::", "")
 
 
-def serve(options: RegistryOptions) -> int:
-    """Serve until Ctrl-C or SIGTERM; the exit code. Raises CommandError where it cannot begin."""
+def serve(options: RegistryOptions, descriptor: int | None = None) -> int:
+    """Serve until Ctrl-C or SIGTERM; the exit code. Raises CommandError where it cannot begin.
+
+    `descriptor` is of a socket that listens already, from a broker that starts this registry next to itself.
+    """
     check(options)
-    with bound(options.host, options.port) as listener:
+    with bound(options.host, options.port) if descriptor is None else socket.socket(fileno=descriptor) as listener:
         cluster_id = str(Cluster(options.settings).metadata().cluster_id)
         service = Service(lambda: cluster_id)
         log = TopicLog(options.settings, options.topic, service.apply, service.lock)

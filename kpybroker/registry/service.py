@@ -53,9 +53,9 @@ class Service:
         """Before the first request."""
         self._log, self._leadership = log, leadership
 
-    def apply(self, key: bytes | None, value: bytes | None) -> None:
-        """A record of the log."""
-        self._state.apply(key, value)
+    def apply(self, key: bytes | None, value: bytes | None) -> str | None:
+        """A record of the log. Why it was skipped, if it was."""
+        return self._state.apply(key, value)
 
     @property
     def is_leader(self) -> bool:

@@ -18,6 +18,7 @@ from kpybroker.testing.fault import Fault
 from kpybroker.testing.faults import Faults
 from kpybroker.testing.look import Group, Member, Partition, Record, Request, Topic, Transaction
 from kpybroker.testing.looking import Snapshot
+from kpybroker.testing.registry import SchemaRegistry
 from kpybroker.testing.waiting import wait_for
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "Partition",
     "Record",
     "Request",
+    "SchemaRegistry",
     "Snapshot",
     "StartError",
     "TestingError",

@@ -74,6 +74,7 @@ def test_as_json_it_has_what_a_program_needs() -> None:
         "control": None,
         "metrics": [],
         "console": None,
+        "registry": None,
         "zookeeper": None,
     }
 

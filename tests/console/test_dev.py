@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from kpybroker.broker.lifecycle.errors import EXIT_PORT
-from kpybroker.cli.console import child
+from kpybroker.cli.children.wishes import CONSOLE
 from kpybroker.control.development.security import USERS
 from kpybroker.system import PASSES_SOCKETS
 from tests.console.conftest import START_S
@@ -53,9 +53,9 @@ def test_a_taken_port_is_two_lines_before_the_broker_starts() -> None:
 
 
 def test_a_missing_extra_is_two_lines(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(child, "PACKAGES", ("no_such_package",))
+    monkeypatch.setattr(CONSOLE, "packages", ("no_such_package",))
     with pytest.raises(SystemExit) as ended:
-        child.prepare(0, {})
+        CONSOLE.prepare(0, {})
     assert ended.value.code == 2
     assert "pip install 'kpybroker[console]'" in capsys.readouterr().err
 

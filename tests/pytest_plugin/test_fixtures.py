@@ -63,6 +63,8 @@ def test_clients_topics_and_groups(tmp_path: Path) -> None:
 
 
 FAULTS = """
+import urllib.request
+
 import pytest
 
 addresses = []
@@ -90,12 +92,17 @@ def test_factory(kafka_broker_factory):
 
 def test_cluster(kafka_cluster):
     assert kafka_cluster.ids == [0, 1, 2]
+
+def test_registry(kafka_schema_registry, kafka_broker):
+    with urllib.request.urlopen(kafka_schema_registry.url + "/subjects", timeout=180) as answer:
+        assert answer.read() == b"[]"
+    assert "_schemas" in kafka_broker.topics(internal=True)
 """
 
 
 def test_faults_time_and_more_brokers(tmp_path: Path) -> None:
     run = run_pytest(tmp_path, FAULTS)
-    assert run.counts["passed"] == 5, run.output
+    assert run.counts["passed"] == 6, run.output
     assert brokers_of(tmp_path) == []
 
 
@@ -225,6 +232,7 @@ def test_time(kafka_clock): ...
 def test_requests(kafka_requests): ...
 def test_cluster(kafka_cluster): ...
 def test_factory(kafka_broker_factory): ...
+def test_registry(kafka_schema_registry): ...
 
 def test_looking(kafka_broker):
     kafka_broker.transactions()
@@ -236,7 +244,7 @@ def test_the_same_tests_run_on_a_cluster_that_is_there(tmp_path: Path) -> None:
 
     with Broker() as broker:
         run = run_pytest(tmp_path, EXTERNAL, f"--kafka-bootstrap={broker.bootstrap_servers}")
-    assert (run.counts["passed"], run.counts["skipped"]) == (1, 6), run.output
+    assert (run.counts["passed"], run.counts["skipped"]) == (1, 7), run.output
     assert "the clock of a real cluster cannot be moved" in run.output
     assert "`transactions` needs a broker of kpybroker" in run.output
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 
 import pytest
+from confluent_kafka import Producer
 
 from kpybroker.client.connect.errors import CommandError
 from kpybroker.client.connect.settings import Settings
@@ -41,6 +42,43 @@ def written(service: Service, subject: str, schema: str) -> int:
     return int(plan["id"])
 
 
+POISON = (  # no record without a key: a broker refuses those in a compacted topic
+    (b"{", b"{}"),
+    (b"\xff\xfe", None),
+    (b'{"keytype":"FUTURE","magic":7}', b'{"x":1}'),
+    (b'{"keytype":"SCHEMA","subject":"p","version":1,"magic":1}', b'{"subject":"p","version":1,"id":5,"sch'),
+    (
+        b'{"keytype":"SCHEMA","subject":"p","version":1,"magic":1}',
+        b'{"subject":"p","version":1e999,"id":5,"schema":""}',
+    ),
+    (b'{"keytype":"CONFIG","subject":7,"magic":0}', b'{"compatibilityLevel":"NONE"}'),
+    (b'{"keytype":"CONFIG","magic":0}', b"[]"),
+    (b"[" * 100_000, b"[" * 100_000),
+)
+
+
+def test_a_record_that_cannot_be_read_is_logged_and_those_after_it_count(
+    settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    service, log = opened(settings, "_schemas-poison")
+    assert written(service, "a", '"int"') == 1
+    producer = Producer({"bootstrap.servers": settings.bootstrap})
+    failed: list[object] = []
+    for key, value in POISON:
+        producer.produce("_schemas-poison", value, key, 0, on_delivery=lambda error, _: failed.append(error))
+    assert producer.flush(START_S) == 0
+    assert failed == [None] * len(POISON)
+    assert written(service, "b", '"long"') == 2, "the instance that runs goes on"
+    log.close()
+    skipped = [message for message in caplog.messages if message.startswith("a record was skipped")]
+    assert len(skipped) == len(POISON)
+    assert all("offset=" in message and "cause=" in message and len(message) < 400 for message in skipped)
+    again, again_log = opened(settings, "_schemas-poison")
+    assert again.read(lambda state, _: (state.subjects(), state.skipped)) == (["a", "b"], len(POISON))
+    assert written(again, "c", '"string"') == 3
+    again_log.close()
+
+
 def test_a_topic_that_cannot_hold_schemas_is_refused_with_what_to_do(settings: Settings) -> None:
     refusals = (("wide", "3 partitions", "--topic"), ("plain", "not compacted", "cleanup.policy=compact"))
     for topic, cause, fix in refusals:
@@ -62,7 +100,7 @@ def test_what_was_written_is_read_by_another_instance(settings: Settings) -> Non
     log.close()
     other_log.close()
     again, again_log = opened(settings, "_schemas")
-    assert again.read(lambda state, _: (state.subjects(), state.id_max)) == (["a", "b", "c"], 2)
+    assert again.read(lambda state, _: (state.subjects(), state.id_max())) == (["a", "b", "c"], 2)
     again_log.close()
 
 

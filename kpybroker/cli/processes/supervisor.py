@@ -42,7 +42,7 @@ from kpybroker.control.process.exit_with import exit_after
 from kpybroker.system import OWN_SESSION, PASSES_SOCKETS, listening, wait_for_end_of
 
 if TYPE_CHECKING:
-    from kpybroker.cli.console.child import ChildConsole
+    from kpybroker.cli.children.child import Children
 
 logger = logging.getLogger("kafka.server.KafkaServer")
 
@@ -70,7 +70,7 @@ class Family(NamedTuple):
     temporary: str | None = None
     exit_with: int | None = None
     clients: Callable[[str], Sequence[str]] | None = None
-    console: ChildConsole | None = None
+    children: Children | None = None
 
 
 def supervise(family: Family) -> int:
@@ -219,9 +219,9 @@ class _Supervisor:
 
     def _announce(self, nursery: trio.Nursery) -> None:
         facts = self._facts()
-        if (console := self._family.console) is not None:
-            facts = facts._replace(console=console.url)
-            nursery.start_soon(console.run, bootstrap_servers(facts.nodes), None)
+        if (children := self._family.children) is not None:
+            facts = facts._replace(console=children.console, registry=children.registry)
+            children.start(nursery, bootstrap_servers(facts.nodes), None)
         run.announce(facts, to_a_person=self._family.exit_with is None)
 
     def _facts(self) -> Facts:

@@ -51,6 +51,8 @@ Exit codes:
     "--log-level", type=click.Choice(("DEBUG", "INFO", "WARNING", "ERROR")), default="INFO", help="[default: INFO]"
 )
 @click.option("--exit-with", type=Number(1), hidden=True, help="Stop when this process ends.")
+@click.option("--options-from-stdin", is_flag=True, hidden=True, help="Read lines of KEY=VALUE as -X takes them.")
+@click.option("--socket", type=Number(0), hidden=True, help="The descriptor of a socket that listens already.")
 @client_command
 def registry(
     connection: Connection,
@@ -68,6 +70,8 @@ def registry(
     ca_file: str | None,
     log_level: str,
     exit_with: int | None,
+    options_from_stdin: bool,
+    socket: int | None,
 ) -> int:
     """Keep schemas in a topic, and serve them as Confluent's schema registry does: Avro, JSON Schema, Protobuf.
 
@@ -92,6 +96,8 @@ def registry(
         return 0
     if exit_with is not None:
         _end_with(exit_with)
+    if options_from_stdin:
+        connection = connection._replace(options=(*connection.options, *sys.stdin.read().splitlines()))
     settings = load(connection)
     known = None if users_file is None else users.load_users(users_file)
     set_up_logging("text", log_level, quiet=False)
@@ -109,7 +115,8 @@ def registry(
             cert_file,
             key_file,
             ca_file,
-        )
+        ),
+        socket,
     )
 
 

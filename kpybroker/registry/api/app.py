@@ -21,7 +21,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from kpybroker.registry.api.call import Answer, Call, Text
+from kpybroker.registry.api.call import Answer, Call, Empty, Text
+from kpybroker.registry.api.context_paths import rewritten
 from kpybroker.registry.api.forward import Forwarder
 from kpybroker.registry.api.routes import ENTRIES, Entry
 from kpybroker.registry.errors import STORE_ERROR, RegistryError
@@ -57,7 +58,7 @@ def make_app(service: Service, forwarder: Forwarder, middleware: list[Middleware
 
 
 class RawPath:
-    """Middleware: `path` keeps its percent signs, without a slash at its end."""
+    """Middleware: `path` keeps its percent signs, without a slash at its end, and no longer starts with a context."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -65,7 +66,15 @@ class RawPath:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             raw: bytes = scope.get("raw_path") or scope["path"].encode()
-            scope["path"] = raw.partition(b"?")[0].decode("latin-1").rstrip("/") or "/"
+            path = raw.partition(b"?")[0].decode("latin-1").rstrip("/") or "/"
+            query = scope["query_string"].decode("latin-1")
+            try:
+                path, query = rewritten(path, query)
+            except ValueError as error:
+                refused = await _refused(Request(scope), RegistryError(400, str(error)))
+                await refused(scope, receive, send)
+                return
+            scope["path"], scope["query_string"] = path, query.encode("latin-1")
         await self._app(scope, receive, send)
 
 
@@ -140,6 +149,8 @@ def _body(request: Request, content: bytes) -> dict[str, Any]:
 
 def respond(request: Request, answer: Answer, status: int = 200) -> Response:
     """JSON, in the type that the client accepts."""
+    if isinstance(answer, Empty):
+        return Response(status_code=204)
     accept = request.headers.get("accept", "")
     is_plain = "application/json" in accept and CONTENT_TYPE not in accept
     kind = "application/json" if is_plain else CONTENT_TYPE

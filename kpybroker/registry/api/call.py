@@ -9,6 +9,7 @@ from starlette.datastructures import QueryParams
 
 from kpybroker.registry.errors import RegistryError
 from kpybroker.registry.service import Service
+from kpybroker.registry.store import contexts
 
 UNPROCESSABLE = 422
 
@@ -23,8 +24,8 @@ class Call(NamedTuple):
 
     @property
     def subject(self) -> str:
-        """Of the path. The default context may be named."""
-        return self.path["subject"].removeprefix(":.:")
+        """Of the path, with its context unless that is the default one."""
+        return contexts.normal(self.path["subject"])
 
     def flag(self, name: str) -> bool:
         """A parameter that is true or false."""
@@ -49,5 +50,9 @@ class Text(NamedTuple):
     text: str
 
 
+class Empty:
+    """Status 204, and no body."""
+
+
 Answer = Any
-"""A JSON value, or `Text`."""
+"""A JSON value, `Text` or `Empty`."""

@@ -28,6 +28,7 @@ ENTRIES: Final = (
     Entry("GET", "/v1/metadata/id", metadata.get_id),
     Entry("GET", "/v1/metadata/version", metadata.get_version),
     Entry("GET", "/contexts", settings.get_contexts),
+    Entry("DELETE", "/contexts/{context}", settings.delete_context, writes=True),
     Entry("GET", "/schemas", schemas.list_schemas),
     Entry("GET", "/schemas/types", schemas.get_types),
     Entry("GET", "/schemas/ids/{id}", schemas.get_schema),

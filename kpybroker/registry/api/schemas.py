@@ -9,6 +9,7 @@ from kpybroker.registry.errors import RegistryError, schema_not_found
 from kpybroker.registry.rules import look_up
 from kpybroker.registry.rules.library import Library
 from kpybroker.registry.schemas.model import KINDS, Definition
+from kpybroker.registry.store import contexts
 from kpybroker.registry.store.records import Version
 from kpybroker.registry.store.state import State
 
@@ -23,13 +24,13 @@ def get_types(call: Call) -> Answer:
 
 def list_schemas(call: Call) -> Answer:
     """GET /schemas"""
-    prefix = call.query.get("subjectPrefix", "").removeprefix(":*:").removeprefix(":.:")
+    prefix = call.query.get("subjectPrefix", "")
     is_deleted, is_latest = call.flag("deleted"), call.flag("latestOnly")
 
     def query(state: State, _: Library) -> list[Version]:
         found: list[Version] = []
-        for name in state.subjects(deleted=is_deleted):
-            if name.startswith(prefix):
+        for name in sorted(state.subjects(deleted=is_deleted), key=contexts.split):
+            if contexts.matches(prefix, name):
                 versions = list(state.versions(name, deleted=is_deleted))
                 found += versions[-1:] if is_latest else versions
         return found
@@ -42,11 +43,11 @@ def get_schema(call: Call) -> Answer:
     identifier = _id(call)
 
     def query(state: State, library: Library) -> Answer:
-        definition = _definition(state, identifier)
+        context, definition = _found(call, state, identifier)
         form = call.query.get("format")
-        text = library.parsed(definition).formatted(form) if form else None
+        text = library.parsed(definition, context).formatted(form) if form else None
         made = look_up.entity(definition, text)
-        return {**made, "maxId": state.id_max} if call.flag("fetchMaxId") else made
+        return {**made, "maxId": state.id_max(context)} if call.flag("fetchMaxId") else made
 
     return call.service.read(query)
 
@@ -70,28 +71,26 @@ def get_by_guid(call: Call) -> Answer:
     """GET /schemas/guids/{guid}"""
 
     def query(state: State, library: Library) -> Answer:
-        _, definition = _of_guid(state, call.path["guid"])
+        context, _, definition = _of_guid(state, call.path["guid"])[0]
         form = call.query.get("format")
-        return look_up.entity(definition, library.parsed(definition).formatted(form) if form else None)
+        return look_up.entity(definition, library.parsed(definition, context).formatted(form) if form else None)
 
     return call.service.read(query)
 
 
 def get_ids_of_guid(call: Call) -> Answer:
     """GET /schemas/guids/{guid}/ids"""
-    identifier, _ = call.service.read(lambda state, _: _of_guid(state, call.path["guid"]))
-    return [{"context": ".", "id": identifier}]
+    found = call.service.read(lambda state, _: _of_guid(state, call.path["guid"]))
+    return [{"context": context, "id": identifier} for context, identifier, _ in found]
 
 
 def _places(call: Call) -> Iterable[Version]:
-    identifier, subject = _id(call), call.query.get("subject")
+    identifier = _id(call)
 
     def query(state: State, _: Library) -> list[Version]:
-        _definition(state, identifier)
+        context = _found(call, state, identifier)[0]
         return [
-            version
-            for version in state.places(identifier)
-            if (call.flag("deleted") or not version.is_deleted) and subject in (None, "", version.subject)
+            version for version in state.places(identifier, context) if call.flag("deleted") or not version.is_deleted
         ]
 
     return call.service.read(query)
@@ -99,20 +98,23 @@ def _places(call: Call) -> Iterable[Version]:
 
 def _id(call: Call) -> int:
     text = call.path["id"]
-    if not (text.isascii() and text.isdigit() and int(text) <= ID_MAX):
+    if not (text.isascii() and text.isdigit() and len(text) <= look_up.DIGITS_MAX and int(text) <= ID_MAX):
         raise RegistryError(NOT_FOUND, "HTTP 404 Not Found")
     return int(text)
 
 
-def _definition(state: State, identifier: int) -> Definition:
-    found = state.definition(identifier)
-    if found is None:
+def _found(call: Call, state: State, identifier: int) -> tuple[str, Definition]:
+    """The context and the schema that an id means; the parameter `subject` says in which context."""
+    subject = contexts.normal(call.query.get("subject", ""))
+    context = look_up.context_with_id(state, identifier, subject)
+    definition = None if context is None else state.definition(identifier, context)
+    if context is None or definition is None:
         raise schema_not_found(identifier)
-    return found
+    return context, definition
 
 
-def _of_guid(state: State, guid: str) -> tuple[int, Definition]:
+def _of_guid(state: State, guid: str) -> list[tuple[str, int, Definition]]:
     found = state.of_guid(guid)
-    if found is None:
+    if not found:
         raise schema_not_found(guid)
     return found

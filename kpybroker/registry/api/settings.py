@@ -1,9 +1,10 @@
-"""`/config` and `/mode`, of a subject or of the registry; `/contexts`, of which there is one."""
+"""`/config` and `/mode`, of a subject, of a context or of the registry; `/contexts`."""
 
 from __future__ import annotations
 
-from kpybroker.registry.api.call import Answer, Call
-from kpybroker.registry.rules import settings
+from kpybroker.registry.api.call import Answer, Call, Empty
+from kpybroker.registry.rules import delete, settings
+from kpybroker.registry.store import contexts
 
 
 def _subject(call: Call) -> str | None:
@@ -45,5 +46,14 @@ def delete_mode(call: Call) -> Answer:
 
 
 def get_contexts(call: Call) -> Answer:
-    """GET /contexts: the default one alone."""
-    return ["."]
+    """GET /contexts: the default one, and those that were made."""
+    prefix = call.query.get("contextPrefix", "")
+    found = call.service.read(lambda state, _: state.context_names())
+    return call.page([context for context in found if context.startswith(prefix)])
+
+
+def delete_context(call: Call) -> Answer:
+    """DELETE /contexts/{context}: an empty one."""
+    name = contexts.of(call.path["context"])
+    call.service.write(lambda state, _: delete.context(state, name))
+    return Empty()

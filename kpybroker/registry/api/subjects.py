@@ -6,20 +6,21 @@ from kpybroker.registry.api.call import Answer, Call, Text
 from kpybroker.registry.errors import schema_not_found, subject_not_found
 from kpybroker.registry.rules import delete, look_up, register
 from kpybroker.registry.rules.library import Library
+from kpybroker.registry.store import contexts
 from kpybroker.registry.store.records import Version
 from kpybroker.registry.store.state import State
 
 
 def list_subjects(call: Call) -> Answer:
     """GET /subjects"""
-    prefix = call.query.get("subjectPrefix", "").removeprefix(":*:").removeprefix(":.:")
+    prefix = call.query.get("subjectPrefix", contexts.ALL)
     only_deleted = call.flag("deletedOnly")
 
     def query(state: State, _: Library) -> list[str]:
         found = state.subjects(deleted=only_deleted or call.flag("deleted"))
         if only_deleted:
             found = sorted(set(found) - set(state.subjects()))
-        return [name for name in found if name.startswith(prefix)]
+        return [name for name in found if contexts.matches(prefix, name)]
 
     return call.page(call.service.read(query))
 
@@ -41,7 +42,7 @@ def get_version(call: Call) -> Answer:
     """GET /subjects/{subject}/versions/{version}"""
 
     def query(state: State, library: Library) -> Answer:
-        version = look_up.find_version(state, call.subject, call.path["version"], deleted=call.flag("deleted"))
+        version = look_up.find_anywhere(state, call.subject, call.path["version"], deleted=call.flag("deleted"))
         return look_up.version_entity(version, _formatted(call, library, version))
 
     return call.service.read(query)
@@ -98,9 +99,12 @@ def find_schema(call: Call) -> Answer:
     is_deleted = call.flag("deleted")
 
     def query(state: State, library: Library) -> Answer:
-        if not any(state.versions(call.subject, deleted=is_deleted)):
+        def look(name: str) -> Version | None:
+            return register.find(state, library, name, call.body, call.flag("normalize"), deleted=is_deleted)
+
+        version = look_up.same_anywhere(state, call.subject, look)
+        if version is None and not any(state.versions(call.subject, deleted=is_deleted)):
             raise subject_not_found(call.subject)
-        version = register.find(state, library, call.subject, call.body, call.flag("normalize"), deleted=is_deleted)
         if version is None:
             raise schema_not_found()
         return look_up.version_entity(version, _formatted(call, library, version))
@@ -124,4 +128,4 @@ def delete_subject(call: Call) -> Answer:
 
 def _formatted(call: Call, library: Library, version: Version) -> str | None:
     form = call.query.get("format")
-    return library.parsed(version.definition).formatted(form) if form else None
+    return library.parsed(version.definition, contexts.of(version.subject)).formatted(form) if form else None

@@ -85,7 +85,7 @@ class Member:
                     said = ""
                     self._belong(cluster.coordinator(self._group, GROUP))
             except CommandError as error:
-                if error.cause != said:  # once, however long it lasts
+                if error.cause != said and not self._is_closing.is_set():  # once, however long it lasts
                     logger.warning("the group is out of reach group=%s cause=%s", self._group, hide(error.cause))
                 said = error.cause
             except Exception:

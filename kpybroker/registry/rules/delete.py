@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kpybroker.registry.errors import (
+    CONTEXT_NOT_EMPTY,
     REFERENCE_EXISTS,
     SUBJECT_NOT_SOFT_DELETED,
     SUBJECT_SOFT_DELETED,
@@ -13,7 +14,7 @@ from kpybroker.registry.errors import (
 )
 from kpybroker.registry.rules import look_up, scope
 from kpybroker.registry.rules.plan import Plan
-from kpybroker.registry.store import records
+from kpybroker.registry.store import contexts, records
 from kpybroker.registry.store.records import Record, Version
 from kpybroker.registry.store.state import State
 
@@ -58,6 +59,13 @@ def subject(state: State, name: str, *, permanent: bool) -> Plan:
         return Plan([records.subject_deleted(name, numbers[-1])], numbers)
     removed = [records.schema_removed(name, number) for number in reversed(numbers)]
     return Plan([*removed, *_settings(state, name)], numbers)
+
+
+def context(state: State, name: str) -> Plan:
+    """Removes one without subjects. Raises RegistryError 42211 for one that has some, deleted softly or not."""
+    if any(contexts.of(subject) == name for subject in state.subjects(deleted=True)):
+        raise RegistryError(CONTEXT_NOT_EMPTY, f"The specified context '{contexts.mark(name)}' is not empty.")
+    return Plan([records.context(name, exists=False)] if name in state.context_names()[1:] else [], None)
 
 
 def _check_unused(state: State, version: Version, users: list[Version]) -> None:

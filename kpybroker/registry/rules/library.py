@@ -1,4 +1,7 @@
-"""`Library`: parsed schemas, kept while they are in use. References are resolved through the state."""
+"""`Library`: parsed schemas, kept while they are in use. References are resolved through the state.
+
+A reference to a subject without a context is to one in the context of the schema that refers to it.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from typing import Final
 from kpybroker.registry.errors import invalid_schema
 from kpybroker.registry.schemas.model import Definition, Parsed, Reference, Texts
 from kpybroker.registry.schemas.parse import parse
+from kpybroker.registry.store import contexts
 from kpybroker.registry.store.state import State
 
 KEPT_MAX: Final = 1000
@@ -21,9 +25,9 @@ class Library:
         self._state = state
         self._parsed: OrderedDict[tuple[Definition, tuple[tuple[str, str], ...]], Parsed] = OrderedDict()
 
-    def parsed(self, definition: Definition, *, is_new: bool = False) -> Parsed:
+    def parsed(self, definition: Definition, context: str = contexts.DEFAULT, *, is_new: bool = False) -> Parsed:
         """Raises RegistryError 42201: of a registered schema too, where a reference is gone."""
-        texts = self.texts(definition.references)
+        texts = self.texts(definition.references, context)
         key = (definition, tuple(texts.items()))
         found = self._parsed.get(key)
         if found is None or is_new:
@@ -34,14 +38,17 @@ class Library:
         self._parsed.move_to_end(key)
         return found
 
-    def texts(self, references: tuple[Reference, ...]) -> Texts:
+    def texts(self, references: tuple[Reference, ...], context: str) -> Texts:
         """What they refer to, and what that refers to, the deepest first."""
         found: dict[str, str] = {}
-        self._collect(references, found, set())
+        self._collect(references, context, found, set())
         return found
 
-    def _collect(self, references: tuple[Reference, ...], found: dict[str, str], within: set[Reference]) -> None:
-        for one in references:
+    def _collect(
+        self, references: tuple[Reference, ...], context: str, found: dict[str, str], within: set[Reference]
+    ) -> None:
+        for written in references:
+            one = written._replace(subject=contexts.resolved(context, written.subject))
             if one.name in found or one in within:
                 continue
             if len(found) + len(within) >= REFERENCES_MAX:
@@ -52,5 +59,5 @@ class Library:
             version = self._state.version(one.subject, number)
             if version is None:
                 raise invalid_schema(f"no schema reference found for subject '{one.subject}' and version {one.version}")
-            self._collect(version.definition.references, found, within | {one})
+            self._collect(version.definition.references, contexts.of(one.subject), found, within | {one})
             found.setdefault(one.name, version.definition.text)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from kpybroker.registry.errors import (
@@ -14,17 +16,19 @@ from kpybroker.registry.errors import (
 )
 from kpybroker.registry.rules.library import Library
 from kpybroker.registry.schemas.model import AVRO, KINDS, Definition, Parsed, Reference
+from kpybroker.registry.store import contexts
 from kpybroker.registry.store.records import Version, attached
 from kpybroker.registry.store.state import State
 
 VERSION_MAX = 2**31 - 1
+DIGITS_MAX = 10
 
 
 def version_number(text: str) -> int | None:
     """Of a path; None for `latest` and -1. Raises RegistryError 42202."""
     if text in ("latest", "-1"):
         return None
-    if text.isascii() and text.isdigit() and 0 < int(text) <= VERSION_MAX:
+    if text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX and 0 < int(text) <= VERSION_MAX:
         return int(text)
     raise RegistryError(
         INVALID_VERSION,
@@ -47,31 +51,92 @@ def find_version(state: State, subject: str, text: str, *, deleted: bool = False
     return found
 
 
-def definition_of(state: State, body: dict[str, Any]) -> Definition:
-    """As the body of a request says it. Raises RegistryError 42201."""
+def find_anywhere(state: State, subject: str, text: str, *, deleted: bool = False) -> Version:
+    """The same; of a subject without a context, and not in the default one, the first context that has it."""
+    version_number(text)
+    for name in _candidates(state, subject):
+        try:
+            return find_version(state, name, text, deleted=deleted)
+        except RegistryError:
+            continue
+    return find_version(state, subject, text, deleted=deleted)
+
+
+def same_anywhere(state: State, subject: str, look: Callable[[str], Version | None]) -> Version | None:
+    """What `look` finds for the subject, or for the subject of this name in another context."""
+    own, *others = _candidates(state, subject)
+    found = look(own)
+    for name in others:
+        with suppress(RegistryError):  # a schema that refers to what this context does not have
+            found = found or look(name)
+    return found
+
+
+def context_with_id(state: State, identifier: int, subject: str) -> str | None:
+    """The context whose schema an id means. None where no such schema is.
+
+    A subject with a context says it. Without one it is the default context, unless the subject is in another one, and
+    has the id there.
+    """
+    own = contexts.split(subject)
+    if own.name:
+        for name in _candidates(state, subject):
+            context = contexts.of(name)
+            if any(version.subject == name for version in state.places(identifier, context)):
+                return context
+        if own.context != contexts.DEFAULT:
+            return None
+    return own.context if state.definition(identifier, own.context) is not None else None
+
+
+def _candidates(state: State, subject: str) -> list[str]:
+    own = contexts.split(subject)
+    if own.context != contexts.DEFAULT:
+        return [subject]
+    return [contexts.Qualified(context, own.name).subject for context in state.context_names()]
+
+
+def definition_of(state: State, subject: str, body: dict[str, Any]) -> Definition:
+    """As the body of a request for a subject says it. Raises RegistryError 42201."""
     text, kind = body.get("schema"), body.get("schemaType") or AVRO
     if not isinstance(text, str) or not text.strip():
         raise invalid_schema("it is empty")
     if kind not in KINDS:
         raise invalid_schema(f"the type {str(kind)[:50]} is not known; {', '.join(sorted(KINDS))} are")
     references = []
-    for one in body.get("references") or ():
+    for one in _list(body, "references"):
         try:
             reference = Reference(str(one["name"]), str(one["subject"]), int(one["version"]))
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, OverflowError):
             raise invalid_schema("a reference needs name, subject and version") from None
         if reference.version == -1:
-            latest = max((version.version for version in state.versions(reference.subject)), default=-1)
+            target = contexts.resolved(contexts.of(subject), reference.subject)
+            latest = max((version.version for version in state.versions(target)), default=-1)
             reference = reference._replace(version=latest)
         references.append(reference)
-    return Definition(kind, text, tuple(references), attached(body.get("metadata")), attached(body.get("ruleSet")))
+    metadata, rule_set = (attached(_object(body, key)) for key in ("metadata", "ruleSet"))
+    return Definition(kind, text, tuple(references), metadata, rule_set)
+
+
+def _list(body: dict[str, Any], key: str) -> list[Any]:
+    value = body.get(key) or []
+    if not isinstance(value, list):
+        raise invalid_schema(f"{key} is no list")
+    return value
+
+
+def _object(body: dict[str, Any], key: str) -> dict[str, Any]:
+    value = body.get(key) or {}
+    if not isinstance(value, dict):
+        raise invalid_schema(f"{key} is no object")
+    return value
 
 
 def canonical(
-    library: Library, definition: Definition, *, normalize: bool, is_new: bool = False
+    library: Library, subject: str, definition: Definition, *, normalize: bool, is_new: bool = False
 ) -> tuple[Definition, Parsed]:
     """With the text that is stored and compared, and the parsed schema."""
-    parsed = library.parsed(definition, is_new=is_new)
+    parsed = library.parsed(definition, contexts.of(subject), is_new=is_new)
     return definition._replace(text=parsed.normalized if normalize else parsed.canonical), parsed
 
 

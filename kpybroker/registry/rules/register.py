@@ -11,7 +11,7 @@ from kpybroker.registry.rules import look_up, scope
 from kpybroker.registry.rules.library import Library
 from kpybroker.registry.rules.plan import Plan
 from kpybroker.registry.schemas.model import Definition, Parsed
-from kpybroker.registry.store import records
+from kpybroker.registry.store import contexts, records
 from kpybroker.registry.store.records import Version
 from kpybroker.registry.store.state import READ_WRITE, State
 
@@ -62,8 +62,10 @@ def plan(state: State, library: Library, subject: str, body: dict[str, Any], *, 
     following = max((version.version for version in versions), default=0) + 1
     if number is not None and number != following and not is_import:
         raise invalid_schema("Version is not one more than previous version")
-    version = Version(subject, number or following, _id(state, wanted, identifier), wanted)
-    written = [
+    version = Version(subject, number or following, _id(state, subject, wanted, identifier), wanted)
+    context = contexts.of(subject)
+    written = [] if context in state.context_names() else [records.context(context)]
+    written += [
         records.schema_removed(subject, old.version)
         for old in versions
         if old.is_deleted
@@ -91,7 +93,8 @@ def _wanted(
     state: State, library: Library, subject: str, body: dict[str, Any], normalize: bool, *, is_new: bool = False
 ) -> tuple[Definition, Parsed]:
     normalize = normalize or scope.config_in_scope(state, subject).get("normalize") is True
-    return look_up.canonical(library, look_up.definition_of(state, body), normalize=normalize, is_new=is_new)
+    definition = look_up.definition_of(state, subject, body)
+    return look_up.canonical(library, subject, definition, normalize=normalize, is_new=is_new)
 
 
 def _asked(body: dict[str, Any]) -> tuple[int | None, int | None]:
@@ -116,10 +119,11 @@ def _check_mode(state: State, subject: str, identifier: int | None) -> bool:
     return mode == scope.IMPORT
 
 
-def _id(state: State, wanted: Definition, identifier: int | None) -> int:
+def _id(state: State, subject: str, wanted: Definition, identifier: int | None) -> int:
+    context = contexts.of(subject)
     if identifier is None:
-        return state.id_of(wanted) or state.id_max + 1
-    holder = state.definition(identifier)
+        return state.id_of(wanted, context) or state.id_max(context) + 1
+    holder = state.definition(identifier, context)
     if holder is not None and holder != wanted:
         raise not_permitted(f"Overwrite new schema with id {identifier} is not permitted.")
     return identifier
@@ -151,5 +155,10 @@ def _reasons(
     if level == "NONE":
         return []
     return levels.check(
-        level, parsed, [levels.Earlier(version.version, library.parsed(version.definition)) for version in earlier]
+        level,
+        parsed,
+        [
+            levels.Earlier(version.version, library.parsed(version.definition, contexts.of(version.subject)))
+            for version in earlier
+        ],
     )

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from kpybroker.registry.compatibility import levels
 from kpybroker.registry.errors import INVALID_SUBJECT, RegistryError, not_permitted
+from kpybroker.registry.store import contexts
 from kpybroker.registry.store.state import READ_WRITE, State
 
 READ_ONLY: Final = "READONLY"
@@ -14,22 +15,46 @@ OVERRIDE: Final = "READONLY_OVERRIDE"
 IMPORT: Final = "IMPORT"
 MODES: Final = (READ_WRITE, READ_ONLY, OVERRIDE, IMPORT)
 SUBJECT_CHARACTERS_MAX: Final = 1024
+EVERYWHERE: Final = contexts.mark(contexts.GLOBAL)
 
 
 def check_subject(subject: str) -> None:
-    """Raises RegistryError 42208 for a name that is none, or is in a context."""
-    if subject.startswith((":.", ":*:")):
-        text = f"The specified subject '{subject}' is in a context, and this registry has the default context only."
-        raise RegistryError(INVALID_SUBJECT, text)
-    is_bad = not subject or len(subject) > SUBJECT_CHARACTERS_MAX or subject in ("__GLOBAL", "__EMPTY")
-    if is_bad or any(ord(character) < 32 or 127 <= ord(character) < 160 for character in subject):
-        raise RegistryError(INVALID_SUBJECT, f"The specified subject '{subject[:200]}' is not a valid subject name.")
+    """Raises RegistryError 42208 for a name that is none."""
+    context, name = contexts.split(subject)
+    if not name or context == contexts.GLOBAL:
+        raise _invalid(subject)
+    check_scope(subject)
+
+
+def check_scope(subject: str) -> None:
+    """For configurations and modes, which contexts have too. Raises RegistryError 42208."""
+    context, name = contexts.split(subject)
+    is_bad = len(subject) > SUBJECT_CHARACTERS_MAX or subject.startswith(contexts.ALL) or not subject
+    if is_bad or name in ("__GLOBAL", "__EMPTY") or not context.startswith("."):
+        raise _invalid(subject)
+    if any(ord(character) < 32 or 127 <= ord(character) < 160 for character in subject):
+        raise _invalid(subject)
+
+
+def _invalid(subject: str) -> RegistryError:
+    return RegistryError(INVALID_SUBJECT, f"The specified subject '{subject[:200]}' is not a valid subject name.")
 
 
 def config_in_scope(state: State, subject: str | None) -> Mapping[str, Any]:
-    """The subject's configuration over the global one over the default."""
+    """The subject's configuration over the global one; else that of its context, else the global one of all contexts.
+
+    The default context's configuration is the global one.
+    """
+    default = {"compatibilityLevel": levels.DEFAULT}
     own = None if subject is None else state.config(subject)
-    return {"compatibilityLevel": levels.DEFAULT, **(state.config(None) or {}), **(own or {})}
+    if own is not None:
+        return {**default, **(state.config(None) or {}), **own}
+    return {**default, **(state.config(_context(subject)) or state.config(EVERYWHERE) or {})}
+
+
+def _context(subject: str | None) -> str | None:
+    """What the context's own settings are kept under."""
+    return None if subject is None else contexts.mark(contexts.of(subject)) or None
 
 
 def level_of(config: Mapping[str, Any]) -> str:
@@ -40,10 +65,10 @@ def level_of(config: Mapping[str, Any]) -> str:
 
 def mode_in_scope(state: State, subject: str | None) -> str:
     """READONLY_OVERRIDE of the registry holds for all subjects."""
-    general = state.mode(None) or READ_WRITE
-    if general == OVERRIDE or subject is None:
-        return general
-    return state.mode(subject) or general
+    if state.mode(None) == OVERRIDE:
+        return OVERRIDE
+    own = None if subject is None else state.mode(subject)
+    return own or state.mode(_context(subject)) or state.mode(EVERYWHERE) or READ_WRITE
 
 
 def check_writable(state: State, subject: str | None) -> None:

@@ -1,4 +1,4 @@
-"""Configuration and mode, of a subject (a name) or of the registry (None).
+"""Configuration and mode, of a subject (a name), of a context (`:.context:`) or of the registry (None).
 
 Of Confluent's configuration, `compatibility`, `normalize` and `compatibilityGroup` have an effect here. Others are
 refused when set, and kept when another registry has written them.
@@ -21,7 +21,7 @@ from kpybroker.registry.errors import (
 )
 from kpybroker.registry.rules import scope
 from kpybroker.registry.rules.plan import Plan
-from kpybroker.registry.store import records
+from kpybroker.registry.store import contexts, records
 from kpybroker.registry.store.records import Record
 from kpybroker.registry.store.state import READ_WRITE, State
 
@@ -32,9 +32,11 @@ IGNORED: Final = ("validateFields", "validateNewSchemas", "validateRules")
 
 def get_config(state: State, subject: str | None, *, is_effective: bool) -> dict[str, Any]:
     """Raises RegistryError 40408 where a subject has none of its own, unless the effective one is wanted."""
-    if is_effective or subject is None:
+    if is_effective:
         return dict(scope.config_in_scope(state, subject))
     own = state.config(subject)
+    if subject in (None, scope.EVERYWHERE):
+        return {"compatibilityLevel": levels.DEFAULT, **(own or {})}
     if own is None:
         shown = f"Subject '{subject}' does not have subject-level compatibility configured"
         raise RegistryError(SUBJECT_CONFIG_NOT_FOUND, shown)
@@ -44,7 +46,7 @@ def get_config(state: State, subject: str | None, *, is_effective: bool) -> dict
 def put_config(state: State, subject: str | None, body: dict[str, Any]) -> Plan:
     """What the body leaves out stays as it is, null removes it."""
     if subject is not None:
-        scope.check_subject(subject)
+        scope.check_scope(subject)
     changed = {key: value for key, value in body.items() if not (key in IGNORED and not value)}
     level = changed.pop("compatibility", changed.pop("compatibilityLevel", None))
     if level is not None:
@@ -83,9 +85,11 @@ def delete_config(state: State, subject: str | None) -> Plan:
 
 def get_mode(state: State, subject: str | None, *, is_effective: bool) -> dict[str, Any]:
     """Raises RegistryError 40409 where a subject has none of its own, unless the effective one is wanted."""
-    if is_effective or subject is None:
+    if is_effective:
         return {"mode": scope.mode_in_scope(state, subject)}
     own = state.mode(subject)
+    if subject in (None, scope.EVERYWHERE):
+        return {"mode": own or READ_WRITE}
     if own is None:
         shown = f"Subject '{subject}' does not have subject-level mode configured"
         raise RegistryError(SUBJECT_MODE_NOT_FOUND, shown)
@@ -95,7 +99,7 @@ def get_mode(state: State, subject: str | None, *, is_effective: bool) -> dict[s
 def put_mode(state: State, subject: str | None, body: dict[str, Any], *, force: bool) -> Plan:
     """Raises RegistryError 42204 for no mode, 42205 for an import into a registry or subject that is not empty."""
     if subject is not None:
-        scope.check_subject(subject)
+        scope.check_scope(subject)
     mode = str(body.get("mode")).upper()
     if mode not in scope.MODES:
         known = ", ".join(scope.MODES)
@@ -108,7 +112,7 @@ def put_mode(state: State, subject: str | None, body: dict[str, Any], *, force: 
 
 def _emptied(state: State, subject: str | None) -> list[Record]:
     """Removes what is deleted softly: imported schemas may have those ids."""
-    subjects = state.subjects(deleted=True) if subject is None else [subject]
+    subjects = [name for name in state.subjects(deleted=True) if contexts.contains(subject, name)]
     versions = [version for name in subjects for version in state.versions(name, deleted=True)]
     if any(not version.is_deleted for version in versions):
         raise not_permitted("Cannot import since found existing subjects")

@@ -33,7 +33,8 @@ FLUSH_S: Final = 0.1
 PARTITION_EOF: Final = "_PARTITION_EOF"
 TOO_LARGE: Final = ("MSG_SIZE_TOO_LARGE", "RECORD_LIST_TOO_LARGE", "INVALID_MSG_SIZE")
 
-Apply = Callable[[bytes | None, bytes | None], None]
+Apply = Callable[[bytes | None, bytes | None], str | None]
+"""Why a record is skipped; None for one that was understood."""
 
 
 class TopicLog:
@@ -130,7 +131,7 @@ class TopicLog:
         error = message.error()
         if error is None:
             with self._lock:
-                self._apply(message.key(), message.value())
+                self._apply_one(message)
                 self._position = message.offset() + 1
                 self._lock.notify_all()
         elif error.name() == PARTITION_EOF:
@@ -142,6 +143,17 @@ class TopicLog:
             self._fail(kafka_error(error))
         else:
             logger.warning("reading the topic failed topic=%s cause=%s", self._topic, hide(str(error.str())))
+
+    def _apply_one(self, message: Any) -> None:
+        """No record ends the reader: schemas after it are still wanted."""
+        try:
+            skipped = self._apply(message.key(), message.value())
+        except Exception as error:
+            logger.exception("a record failed topic=%s offset=%d", self._topic, message.offset())
+            skipped = type(error).__name__
+        if skipped is not None:
+            text = "a record was skipped topic=%s offset=%d cause=%s"
+            logger.warning(text, self._topic, message.offset(), skipped[:200])
 
     def _fail(self, error: CommandError) -> None:
         logger.error("the topic is read no more topic=%s cause=%s", self._topic, hide(error.cause))

@@ -18,6 +18,9 @@ MODE: Final = "MODE"
 NOOP: Final = "NOOP"
 DELETE_SUBJECT: Final = "DELETE_SUBJECT"
 CLEAR_SUBJECT: Final = "CLEAR_SUBJECT"
+CONTEXT: Final = "CONTEXT"
+TENANT: Final = "default"
+"""Confluent's hosted registry has others."""
 
 
 class Record(NamedTuple):
@@ -85,6 +88,12 @@ def mode(subject: str | None, name: str | None) -> Record:
     return _setting(MODE, subject, None if name is None else {"mode": name})
 
 
+def context(name: str, *, exists: bool = True) -> Record:
+    """Says that there is a context, or removes it."""
+    place = {"tenant": TENANT, "context": name}
+    return Record(_bytes({"keytype": CONTEXT, **place, "magic": 0}), _bytes(place) if exists else None)
+
+
 def noop() -> Record:
     """Changes nothing. A leader writes it to learn where the log ends."""
     return Record(_bytes({"keytype": NOOP, "magic": 0}), None)
@@ -136,7 +145,7 @@ def parsed_version(value: Mapping[str, Any]) -> Version:
         )
         number, identifier = int(value["version"]), int(value["id"])
         return Version(str(value["subject"]), number, identifier, definition, value.get("deleted") is True)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise Unreadable(f"a SCHEMA record lacks its parts: {error!r}") from None
 
 

@@ -6,15 +6,17 @@ Rules
   believing to be alone, do not make an id ambiguous. The one that wrote later finds its version missing.
 - A record that cannot be read is skipped and counted: a newer registry may have written it.
 - An id resolves as long as a version has it, deleted softly or not.
+- Each context has ids of its own; the methods that ask for one take the context.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kpybroker.registry.schemas.model import Definition
-from kpybroker.registry.store import records
+from kpybroker.registry.store import contexts, records
 from kpybroker.registry.store.records import Unreadable, Version
 
 Place = tuple[str, int]
@@ -23,29 +25,43 @@ Place = tuple[str, int]
 READ_WRITE: Final = "READWRITE"
 
 
+@dataclass(slots=True)
+class _Ids:
+    """Those of one context."""
+
+    highest: int = 0
+    definitions: dict[int, Definition] = field(default_factory=dict)
+    by_definition: dict[Definition, int] = field(default_factory=dict)
+    places: dict[int, set[Place]] = field(default_factory=dict)
+
+
+NONE: Final = _Ids()
+"""Of a context that has no schema. Never changed."""
+
+
 class State:
     """All versions, ids, configurations and modes. Not of several threads: its owner has a lock."""
 
     def __init__(self) -> None:
         self.skipped = 0
         """Records that were not understood."""
-        self.id_max = 0
         self._versions: dict[str, dict[int, Version]] = {}
-        self._ids: dict[int, Definition] = {}
-        self._by_definition: dict[Definition, int] = {}
-        self._places: dict[int, set[Place]] = {}
+        self._ids: dict[str, _Ids] = {}
+        self._contexts: set[str] = set()
         self._referrers: dict[Place, set[Place]] = {}
         self._configs: dict[str | None, dict[str, Any]] = {}
         self._modes: dict[str | None, str] = {}
 
-    def apply(self, key: bytes | None, value: bytes | None) -> None:
-        """One record, in the order of the log."""
+    def apply(self, key: bytes | None, value: bytes | None) -> str | None:
+        """One record, in the order of the log. Why it was skipped, if it was."""
         try:
             if key is None:
                 raise Unreadable("no key")
             self._apply(records.parsed_object(key), None if value is None else records.parsed_object(value))
-        except Unreadable:
+        except Unreadable as error:
             self.skipped += 1
+            return str(error)
+        return None
 
     def _apply(self, key: Mapping[str, Any], value: Mapping[str, Any] | None) -> None:
         kind, subject = key.get("keytype"), key.get("subject")
@@ -62,10 +78,21 @@ class State:
                 self._delete_subject(value)
             case records.CLEAR_SUBJECT if value is not None:
                 self._clear(subject)
+            case records.CONTEXT:
+                self._apply_context(key, value)
             case records.NOOP | records.DELETE_SUBJECT | records.CLEAR_SUBJECT:
                 pass
             case _:
                 raise Unreadable(f"a key of type {kind!r}")
+
+    def _apply_context(self, key: Mapping[str, Any], value: Mapping[str, Any] | None) -> None:
+        name = key.get("context")
+        if not isinstance(name, str) or key.get("tenant", records.TENANT) != records.TENANT:
+            raise Unreadable("a CONTEXT key lacks its parts, or is another tenant's")
+        if value is None:
+            self._contexts.discard(name)
+        else:
+            self._contexts.add(name)
 
     def _apply_schema(self, key: Mapping[str, Any], value: Mapping[str, Any] | None) -> None:
         subject, number = key.get("subject"), key.get("version")
@@ -75,21 +102,24 @@ class State:
             self._forget((subject, number))
             return
         version = records.parsed_version(value)
-        holder = self._ids.get(version.id)
-        if holder is not None and holder != version.definition and self._places[version.id] != {(subject, number)}:
+        ids = self._ids.get(contexts.of(subject), NONE)
+        holder = ids.definitions.get(version.id)
+        if holder is not None and holder != version.definition and ids.places[version.id] != {(subject, number)}:
             raise Unreadable(f"schema {version.id} is another one")
         self._forget((subject, number))
         self._keep(version._replace(subject=subject, version=number))
 
     def _keep(self, version: Version) -> None:
         place = (version.subject, version.version)
+        context = contexts.of(version.subject)
         self._versions.setdefault(version.subject, {})[version.version] = version
-        self._ids[version.id] = version.definition
-        self._by_definition.setdefault(version.definition, version.id)
-        self._places.setdefault(version.id, set()).add(place)
-        self.id_max = max(self.id_max, version.id)
-        for one in version.definition.references:
-            self._referrers.setdefault((one.subject, one.version), set()).add(place)
+        ids = self._ids.setdefault(context, _Ids())
+        ids.definitions[version.id] = version.definition
+        ids.by_definition.setdefault(version.definition, version.id)
+        ids.places.setdefault(version.id, set()).add(place)
+        ids.highest = max(ids.highest, version.id)
+        for target in _targets(version):
+            self._referrers.setdefault(target, set()).add(place)
 
     def _forget(self, place: Place) -> None:
         subject, number = place
@@ -98,14 +128,15 @@ class State:
             return
         if not self._versions[subject]:
             del self._versions[subject]
-        for one in version.definition.references:
-            self._referrers[one.subject, one.version].discard(place)
-        places = self._places[version.id]
+        for target in _targets(version):
+            self._referrers[target].discard(place)
+        ids = self._ids[contexts.of(subject)]
+        places = ids.places[version.id]
         places.discard(place)
         if not places:
-            del self._places[version.id], self._ids[version.id]
-            if self._by_definition.get(version.definition) == version.id:
-                del self._by_definition[version.definition]
+            del ids.places[version.id], ids.definitions[version.id]
+            if ids.by_definition.get(version.definition) == version.id:
+                del ids.by_definition[version.definition]
 
     def _delete_subject(self, value: Mapping[str, Any]) -> None:
         subject, version_max = value.get("subject"), value.get("version")
@@ -117,8 +148,8 @@ class State:
                 versions[number] = version._replace(is_deleted=True)
 
     def _clear(self, subject: str | None) -> None:
-        for name in list(self._versions) if subject is None else [subject]:
-            for number in list(self._versions.get(name, ())):
+        for name in [one for one in self._versions if contexts.contains(subject, one)]:
+            for number in list(self._versions[name]):
                 self._forget((name, number))
 
     @staticmethod
@@ -142,21 +173,35 @@ class State:
         """Deleted softly or not."""
         return self._versions.get(subject, {}).get(number)
 
-    def definition(self, identifier: int) -> Definition | None:
+    def context_names(self) -> list[str]:
+        """The default one, then those that were made, sorted."""
+        return [contexts.DEFAULT, *sorted(self._contexts - {contexts.DEFAULT})]
+
+    def id_max(self, context: str = contexts.DEFAULT) -> int:
+        """The highest id that was given away; 0 for none."""
+        return self._ids.get(context, NONE).highest
+
+    def definition(self, identifier: int, context: str = contexts.DEFAULT) -> Definition | None:
         """Of an id."""
-        return self._ids.get(identifier)
+        return self._ids.get(context, NONE).definitions.get(identifier)
 
-    def id_of(self, definition: Definition) -> int | None:
-        """The id that a schema has already, under whichever subject."""
-        return self._by_definition.get(definition)
+    def id_of(self, definition: Definition, context: str = contexts.DEFAULT) -> int | None:
+        """The id that a schema has already, under whichever subject of the context."""
+        return self._ids.get(context, NONE).by_definition.get(definition)
 
-    def of_guid(self, wanted: str) -> tuple[int, Definition] | None:
-        """The schema with this guid, and its id."""
-        return next(((number, one) for number, one in self._ids.items() if one.guid == wanted.lower()), None)
+    def of_guid(self, wanted: str) -> list[tuple[str, int, Definition]]:
+        """The contexts that have the schema with this guid, its id there, and the schema."""
+        return [
+            (context, number, one)
+            for context in self.context_names()
+            for number, one in self._ids.get(context, NONE).definitions.items()
+            if one.guid == wanted.lower()
+        ]
 
-    def places(self, identifier: int) -> Iterable[Version]:
+    def places(self, identifier: int, context: str = contexts.DEFAULT) -> Iterable[Version]:
         """The versions with this id, deleted softly or not, by subject and version."""
-        return [self._versions[subject][number] for subject, number in sorted(self._places.get(identifier, ()))]
+        found = self._ids.get(context, NONE).places.get(identifier, ())
+        return [self._versions[subject][number] for subject, number in sorted(found)]
 
     def referrers(self, subject: str, number: int, *, deleted: bool = False) -> list[Version]:
         """The versions that refer to one."""
@@ -170,6 +215,12 @@ class State:
     def mode(self, subject: str | None) -> str | None:
         """As it was set; None where it was not."""
         return self._modes.get(subject)
+
+
+def _targets(version: Version) -> list[Place]:
+    """What a version refers to."""
+    context = contexts.of(version.subject)
+    return [(contexts.resolved(context, one.subject), one.version) for one in version.definition.references]
 
 
 def _config_of(value: Mapping[str, Any]) -> dict[str, Any]:

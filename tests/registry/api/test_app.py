@@ -115,7 +115,11 @@ class Losing:
 def test_an_id_that_another_leader_gave_away_is_an_error_and_leaves_no_trace(registry: Registry) -> None:
     other = Registry()
     other.register("b", '"int"')
-    registry.log.before_append = lambda: registry.service.apply(*other.log.records[0])
+
+    def write() -> None:
+        registry.service.apply(*other.log.records[0])
+
+    registry.log.before_append = write
     assert registry.refused("POST", "/subjects/a/versions", {"schema": '"string"'}) == 50001
     assert registry.call("GET", "/subjects") == ["b"]
     assert registry.log.records[-1].value is None

@@ -163,7 +163,9 @@ def test_references_are_resolved_and_protect_what_they_name(registry: Registry) 
     registry.call("DELETE", "/subjects/address?permanent=true")
 
 
-@pytest.mark.parametrize("subject", [":.staging:a", "%00", "a%0Ab", "__GLOBAL", "x" * 2000])
+@pytest.mark.parametrize(
+    "subject", [":.staging:", ":*:a", ":.__GLOBAL:a", ":.:", "%00", "a%0Ab", "__GLOBAL", "x" * 2000]
+)
 def test_what_is_no_name_of_a_subject_is_refused(registry: Registry, subject: str) -> None:
     assert registry.refused("POST", f"/subjects/{subject}/versions", {"schema": '"string"'}) == 42208
 

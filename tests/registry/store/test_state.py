@@ -37,7 +37,7 @@ def test_an_id_lives_as_long_as_a_version_has_it() -> None:
     state.apply(*records.schema_removed("b", 1))
     assert state.definition(1) is None
     assert state.id_of(Definition("AVRO", '"1"')) is None
-    assert state.id_max == 1, "it is not given away again"
+    assert state.id_max() == 1, "it is not given away again"
 
 
 def test_a_second_schema_with_the_same_id_is_ignored() -> None:
@@ -86,6 +86,8 @@ def test_no_bytes_make_it_fail() -> None:
         {"id": "x"},
         {"schema": 1},
         {"subject": "a", "version": {}, "id": 1, "schema": ""},
+        {"subject": "b", "version": 1, "id": float("inf"), "schema": ""},
+        {"subject": "b", "version": float("nan"), "id": 1, "schema": ""},
     ]
     keys = [b"", b"\xff", b"[]", b"{}", b"[" * 100_000, good.key, b'{"keytype":"CONFIG","subject":1}']
     keys += [json.dumps({"keytype": kind, "subject": "a"}).encode() for kind in ("SCHEMA", "DELETE_SUBJECT", "X", 1)]
