@@ -1,0 +1,184 @@
+"""Change data as Avro with `kpybroker registry`: other readers understand it, and no failure of the registry loses any.
+
+The converter is the tests' own (`java/`). The reader is confluent-kafka's.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry.avro import AvroDeserializer
+from confluent_kafka.serialization import MessageField, SerializationContext
+
+from compat_tests.conftest import StartBroker
+from compat_tests.connect.conftest import MakeWorkers
+from compat_tests.connect.plugins import AVRO_CONVERTER
+from compat_tests.connect.shop import TABLE, Change, Shop, change_of
+from compat_tests.connect.sources import JDBC_SINK, POSTGRES_SOURCE, TOPIC, change_data, converters, table_sink
+from compat_tests.connect.test_tables import same_rows
+from compat_tests.connect.topics import becomes, read_to_end
+from compat_tests.connect.workers import DEADLINE_S, Worker
+from compat_tests.registry.conftest import Instance
+from compat_tests.support.postgres import Postgres
+from compat_tests.support.services import Broker
+from compat_tests.support.waiting import eventually
+from tests.support.ports import free_port
+
+ROWS, TRANSACTIONS = 50, 30
+
+
+class Avro:
+    """A shop whose changes become Avro, on one worker, and the registry, which comes and goes at one address."""
+
+    def __init__(self, broker: Broker, postgres: Postgres, worker: Worker, directory: Path, seed: int) -> None:
+        self.broker, self.worker = broker, worker
+        self.shop = Shop(postgres, seed)
+        self.port = free_port()
+        self._directory = directory
+        self.registry: Instance | None = None
+
+    def start_registry(self) -> None:
+        address = ["-b", self.broker.bootstrap, "--port", str(self.port), "--timeout", "120"]
+        self.registry = Instance(*address, log=self._directory / "registry.log")
+
+    def stop_registry(self) -> None:
+        if self.registry is not None:
+            self.registry.close()
+            self.registry = None
+
+    def configure(self, **settings: str) -> None:
+        avro = converters(AVRO_CONVERTER, schema_registry_url=f"http://127.0.0.1:{self.port}")
+        source = change_data(self.shop.postgres, exactly_once_support="required", **avro, **settings)
+        self.worker.configure("shop", POSTGRES_SOURCE, **source)
+
+    def changes(self) -> list[Change]:
+        """By confluent-kafka's deserializer and its client of the registry."""
+        client = SchemaRegistryClient({"url": f"http://127.0.0.1:{self.port}"})
+        decode = AvroDeserializer(client)
+        key, value = (SerializationContext(TOPIC, field) for field in (MessageField.KEY, MessageField.VALUE))
+        messages = read_to_end(self.broker.bootstrap, TOPIC)
+        return [change_of(decode(one.key(), key), decode(one.value(), value)) for one in messages]
+
+    def arrived(self) -> None:
+        becomes(self.changes, self.shop.changes, "all changes")
+
+    def fails(self) -> str:
+        """Wait until the task has failed; what it says."""
+
+        def failed() -> str:
+            (task,) = self.worker.ask("GET", "connectors/shop/status")["tasks"] or [{"state": "none"}]
+            assert task["state"] == "FAILED", task
+            return str(task["trace"])
+
+        return eventually(failed, "the task fails", DEADLINE_S)
+
+    def restart(self) -> None:
+        self.worker.insist("POST", "connectors/shop/restart?includeTasks=true&onlyFailed=true")
+
+    def written(self) -> int:
+        return len(read_to_end(self.broker.bootstrap, TOPIC))
+
+
+@contextmanager
+def nothing_but_a_port(port: int) -> Iterator[threading.Event]:
+    """Takes connections and ends them at once; the event is set when one was taken."""
+    taken = threading.Event()
+    with socket.create_server(("127.0.0.1", port)) as server:
+
+        def serve() -> None:
+            while True:
+                try:
+                    server.accept()[0].close()
+                except OSError:  # closed
+                    return
+                taken.set()
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield taken
+        finally:
+            server.shutdown(socket.SHUT_RDWR)
+            thread.join()
+
+
+def test_avro_through_a_registry_that_fails_and_refuses(
+    own_broker: StartBroker, postgres: Postgres, make_workers: MakeWorkers, tmp_path: Path, seed: int
+) -> None:
+    """Without the registry a task fails, or waits if it may; after a refused schema it fails; then it has everything."""
+    broker = own_broker()
+    (worker,) = make_workers(broker.bootstrap)
+    avro = Avro(broker, postgres, worker, tmp_path, seed)
+    try:
+        avro.shop.create(ROWS)
+        avro.start_registry()
+        avro.configure()
+        avro.shop.transact(TRANSACTIONS)
+        avro.arrived()
+        _check_sink(avro)
+        _without_registry(avro)
+        _wait_for_registry(avro)
+        _refused(avro)
+    finally:
+        avro.stop_registry()
+
+
+def _check_sink(avro: Avro) -> None:
+    """A sink reads what the source wrote, deletes too."""
+    settings = converters(AVRO_CONVERTER, schema_registry_url=f"http://127.0.0.1:{avro.port}")
+    avro.worker.configure("copy", JDBC_SINK, **table_sink(avro.shop.postgres, "copied", **settings))
+    same_rows(avro.shop.postgres, avro.shop.postgres, "copied")
+    avro.worker.insist("DELETE", "connectors/copy")
+
+
+def _without_registry(avro: Avro) -> None:
+    """By default a task does not wait: it fails, and has lost nothing when it is started again."""
+    avro.stop_registry()
+    before = avro.written()
+    avro.shop.add_column()
+    avro.shop.transact(TRANSACTIONS)
+    assert "the schema registry does not answer" in avro.fails()
+    assert avro.written() == before
+    avro.start_registry()
+    avro.restart()
+    avro.arrived()
+
+
+def _wait_for_registry(avro: Avro) -> None:
+    """With errors.retry.timeout it waits."""
+    avro.configure(errors_retry_timeout="-1", errors_retry_delay_max_ms="200")
+    avro.worker.where("shop")
+    avro.stop_registry()
+    before = avro.written()
+    with nothing_but_a_port(avro.port) as asked:
+        avro.shop.drop_column()
+        avro.shop.transact(TRANSACTIONS)
+        for _ in range(3):
+            assert asked.wait(DEADLINE_S), "the registry was not asked"
+            asked.clear()
+        assert avro.written() == before
+        avro.worker.where("shop")
+    avro.start_registry()
+    avro.arrived()
+
+
+def _refused(avro: Avro) -> None:
+    """A column of another type: the registry refuses the schema (409), until the subject may take it."""
+    before = avro.written()
+    avro.shop.make_paid_a_text()
+    avro.shop.transact(TRANSACTIONS)
+    trace = avro.fails()
+    assert "the schema registry: 409" in trace
+    assert "READER_FIELD_MISSING_DEFAULT_VALUE" in trace or "TYPE_MISMATCH" in trace, trace
+    assert avro.written() == before
+    client = SchemaRegistryClient({"url": f"http://127.0.0.1:{avro.port}"})
+    client.set_compatibility(f"{TOPIC}-value", "NONE")
+    avro.restart()
+    avro.arrived()
+    versions = client.get_versions(f"{TOPIC}-value")
+    assert versions == [1, 2, 3], f"{TABLE}: a version for each of its forms, and of the one it had before none"
