@@ -24,16 +24,16 @@ import org.apache.avro.io.DecoderFactory;
 import org.apache.avro.io.EncoderFactory;
 import org.apache.kafka.connect.data.SchemaAndValue;
 import org.apache.kafka.connect.errors.DataException;
-import org.apache.kafka.connect.errors.RetriableException;
 import org.apache.kafka.connect.storage.Converter;
 
 /**
  * A Kafka Connect converter for Avro with a schema registry, by the registry's REST interface and the usual format:
  * a zero byte, the id in four bytes, the datum.
  *
- * The subject is the topic with "-key" or "-value". A registry that is away or fails (5xx) is a RetriableException, so
- * "errors.retry.timeout" decides how long a task waits for it; a request that it refuses (4xx) is a DataException.
- * Schemas are kept for ever once they are known: as many as a worker meets.
+ * The subject is the topic with "-key" or "-value". A registry that is away, and one that refuses, are a DataException:
+ * the task fails, and goes on where it was when it is restarted. It must not be a RetriableException: Kafka 3.9 drops
+ * a record whose time for retries is over, or that is retried while its task is stopped, also with errors.tolerance=none.
+ * Schemas are kept once they are known: as many as a worker meets.
  *
  * Setting: "schema.registry.url".
  */
@@ -135,15 +135,11 @@ public class RegistryAvroConverter implements Converter {
                 return json.readTree(response.body());
             }
         } catch (IOException away) {
-            throw new RetriableException("the schema registry does not answer: " + request.uri(), away);
+            throw new DataException("the schema registry does not answer: " + request.uri(), away);
         } catch (InterruptedException stopped) {
             Thread.currentThread().interrupt();
-            throw new RetriableException("stopped while the schema registry was asked", stopped);
+            throw new DataException("stopped while the schema registry was asked", stopped);
         }
-        String refusal = "the schema registry: " + response.statusCode() + " " + response.body();
-        if (response.statusCode() >= 500) {
-            throw new RetriableException(refusal);
-        }
-        throw new DataException(refusal);
+        throw new DataException("the schema registry: " + response.statusCode() + " " + response.body());
     }
 }
