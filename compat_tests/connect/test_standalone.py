@@ -31,15 +31,16 @@ SOURCE_CHAIN = {
     "key": ("ValueToKey", {"fields": "number"}),
     "bare": ("ExtractField$Key", {"field": "number"}),
     "move": ("HeaderFrom$Value", {"fields": "shop", "headers": "shop", "operation": "move"}),
-    "origin": ("InsertHeader", {"header": "origin", "value.literal": "a file"}),
     "noise": ("InsertHeader", {"header": "noise", "value.literal": "x"}),
     "quiet": ("DropHeaders", {"headers": "noise"}),
     "name": ("SetSchemaMetadata$Value", {"schema.name": "shop.Number", "schema.version": "3"}),
     "route": ("RegexRouter", {"regex": "lines-(.*)", "replacement": "$1"}),
-    "drop": ("Filter", {"predicate": "never", "negate": "false"}),
+    "origin": ("InsertHeader", {"header": "origin", "value.literal": "a file", "predicate": "routed"}),
+    "wrong": ("InsertHeader", {"header": "wrong", "value.literal": "x", "predicate": "routed", "negate": "true"}),
 }
 SINK_CHAIN = {
     "skip": ("Filter", {"predicate": "tombstone"}),
+    "trial": ("Filter", {"predicate": "trial"}),
     "cast": ("Cast$Value", {"spec": "id:int32"}),
     "mask": ("MaskField$Value", {"fields": "card", "replacement": "****"}),
     "at": ("TimestampConverter$Value", {"field": "at", "target.type": "string", "format": "yyyy-MM-dd"}),
@@ -79,9 +80,9 @@ def scene(launcher: Launcher, tmp_path: Path) -> Iterator[Scene]:
         "topic": "lines-numbers",
         "key.converter": "org.apache.kafka.connect.converters.IntegerConverter",
         "value.converter": JSON,
-        "predicates": "never",
-        "predicates.never.type": f"{TRANSFORMS}.predicates.TopicNameMatches",
-        "predicates.never.pattern": "no-such-topic",
+        "predicates": "routed",
+        "predicates.routed.type": f"{TRANSFORMS}.predicates.TopicNameMatches",
+        "predicates.routed.pattern": "numbers",
         **chain(SOURCE_CHAIN),
     }
     sink = {
@@ -95,8 +96,10 @@ def scene(launcher: Launcher, tmp_path: Path) -> Iterator[Scene]:
         "errors.deadletterqueue.topic.name": "orders.dead",
         "errors.deadletterqueue.topic.replication.factor": "1",
         "errors.deadletterqueue.context.headers.enable": "true",
-        "predicates": "tombstone",
+        "predicates": "tombstone,trial",
         "predicates.tombstone.type": f"{TRANSFORMS}.predicates.RecordIsTombstone",
+        "predicates.trial.type": f"{TRANSFORMS}.predicates.HasHeaderKey",
+        "predicates.trial.name": "trial",
         **chain(SINK_CHAIN),
     }
     worker = Standalone(broker.bootstrap, tmp_path, {"source": source, "sink": sink})
@@ -126,7 +129,7 @@ def test_transforms_json_with_schemas_and_dead_letters(scene: Scene) -> None:
     _write_orders(bootstrap)
     eventually(lambda: len(scene.sunk.read_text().splitlines()) == 3, "the good orders", DEADLINE_S)
     sunk = [fields_of(line) for line in scene.sunk.read_text().splitlines()]
-    assert sunk == [sunk_order(number, offset) for number, offset in ((1, 0), (4, 3), (5, 5))]
+    assert sunk == [sunk_order(number, offset) for number, offset in ((1, 0), (4, 3), (6, 6))]
     _check_dead_letters(bootstrap)
     assert [scene.worker.status(name)["tasks"][0]["state"] for name in ("source", "sink")] == ["RUNNING"] * 2
 
@@ -154,15 +157,19 @@ def fields_of(line: str) -> dict[str, str]:
     return dict(field.split("=", 1) for field in line.strip("{}").split(", "))
 
 
+TRIAL = 5
 POISON = {1: b"{no json", 2: json.dumps({"id": "many"}).encode()}
 
 
 def _write_orders(bootstrap: str) -> None:
-    """Offsets 0 to 5: an order, no JSON, an id that is no number, an order, a tombstone, an order."""
-    values = [order(1), POISON[1], POISON[2], order(4), None, order(5)]
+    """An order, no JSON, an id that is no number, an order, a tombstone, one with the header `trial`, an order."""
+    values = [order(1), POISON[1], POISON[2], order(4), None, order(6)]
     producer = Producer({"bootstrap.servers": bootstrap, **quick.QUIET})
+    stamp = 1_700_000_000_000
     for number, value in enumerate(values):
-        producer.produce("orders", value, f"k{number}", 0, timestamp=1_700_000_000_000, headers=[("n", b"%d" % number)])
+        if number == TRIAL:
+            producer.produce("orders", order(TRIAL), "trial", 0, timestamp=stamp, headers=[("trial", b"yes")])
+        producer.produce("orders", value, f"k{number}", 0, timestamp=stamp, headers=[("n", b"%d" % number)])
     assert producer.flush(DEADLINE_S) == 0
 
 
