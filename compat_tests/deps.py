@@ -6,8 +6,9 @@ a Kerberos KDC, Chromium, promtool, Graphite's carbon.
     python compat_tests/deps.py clients    # what is brought only if named: clients of Go and Node, for the wide tests
     python compat_tests/deps.py field      # the same: PostgreSQL and Debezium, for `make field` and `make compat`
 
-Jars go to `.cache/jvm/<name>/`, one directory per `compat_tests/jvm/pom-<name>.xml` (those of `field` in
-`compat_tests/jvm/field/`), with a stamp keyed by the pom, so an edited pom fetches again; clients of Go and Node go to `.cache/go/` and `.cache/node/` in the same way.
+Jars go to `.cache/jvm/<name>/`, one directory per `compat_tests/jvm/pom-<name>.xml` (those of `field` are in
+`compat_tests/jvm/field/`), with a stamp keyed by the pom, so an edited pom fetches again; clients of Go and Node go to
+`.cache/go/` and `.cache/node/` in the same way.
 `KPYBROKER_KAFKA_LIBS` names a directory of Kafka 3.9.1 jars to use instead.
 Standard library only: it runs before anything is installed. It does not install Java, Maven, Go or Node.
 """
@@ -152,7 +153,7 @@ def postgres_programs() -> Path | None:
 
 
 def fetch_field() -> None:
-    """PostgreSQL, from the system's packages, and the jars of what is used with it. Tests start servers of their own."""
+    """PostgreSQL, from the system's packages, and jars of what is used with it. Tests start servers of their own."""
     _fetch_jars_of(POMS / "field")
     if postgres_programs() is None:
         _package("initdb", "postgresql")

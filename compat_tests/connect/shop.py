@@ -85,7 +85,12 @@ class Shop:
     def _insert(self) -> str:
         self._last += 1
         others = next(iter(self.rows.values()), {})
-        row: dict[str, object] = {"id": self._last, "note": self._note(), "amount": self._amount(), "paid": self._unpaid}
+        row: dict[str, object] = {
+            "id": self._last,
+            "note": self._note(),
+            "amount": self._amount(),
+            "paid": self._unpaid,
+        }
         self.rows[self._last] = row | ({"gift": True} if "gift" in others else {})
         self._changed("c", self._last)
         names = ", ".join(self.rows[self._last])
@@ -106,7 +111,7 @@ class Shop:
         self.changes.append(Change(op, key, dict(self.rows[key])))
 
     def _note(self) -> str | None:
-        return self._random.choice([None, "", "soon", "Grüße, 注文", "it's\tquoted \\ \"so\""])
+        return self._random.choice([None, "", "soon", "Grüße, 注文", 'it\'s\tquoted \\ "so"'])
 
     def _amount(self) -> str:
         """As numeric(10,2) writes it, which is how a connector with decimals as strings does."""

@@ -107,7 +107,9 @@ def _check_transactions(capture: Capture, cuts_max: int) -> None:
 
 def _check_offsets(capture: Capture) -> None:
     """The source's offsets are in a compacted topic, written in the transactions of its records."""
-    offsets = [message for part in range(3) for message in read_to_end(capture.broker.bootstrap, "connect-offset", part)]
+    offsets = [
+        message for part in range(3) for message in read_to_end(capture.broker.bootstrap, "connect-offset", part)
+    ]
     mine = [message for message in offsets if json.loads(message.key())[0] == "shop"]
     (stands,) = capture.workers[0].insist("GET", "connectors/shop/offsets")["offsets"]
     assert stands["partition"] == {"server": "shop"}
@@ -119,5 +121,3 @@ def _check_offsets(capture: Capture) -> None:
 def end_of_the_log(postgres: Postgres) -> int:
     """Where the database's log ends."""
     return int(postgres.execute("select (pg_current_wal_lsn() - '0/0')::bigint")[0][0])
-
-

@@ -67,7 +67,12 @@ def test_a_record_that_cannot_be_read_stops_a_sink_until_it_may_be_put_aside(
     assert producer.flush(DEADLINE_S) == 0
     (worker,) = make_workers(broker.bootstrap)
     sunk = tmp_path / "sunk.txt"
-    settings = {"file": str(sunk), "topics": "orders", "value_converter": JSON, "value_converter_schemas_enable": "false"}
+    settings = {
+        "file": str(sunk),
+        "topics": "orders",
+        "value_converter": JSON,
+        "value_converter_schemas_enable": "false",
+    }
     settings["consumer_override_auto_offset_reset"] = "earliest"
     worker.configure("sink", f"{FILE}SinkConnector", **settings)
     for _ in range(2):

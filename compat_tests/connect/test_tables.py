@@ -92,7 +92,12 @@ def test_aivens_source_polls_a_table_and_its_sink_fills_another(
     first, second = make_workers(broker.bootstrap, count=2)
     polling = {"mode": "timestamp+incrementing", "incrementing_column_name": "id", "timestamp_column_name": "at"}
     place = {"connection_url": postgres.jdbc_url, "connection_attempts": "1000", "connection_backoff_ms": "200"}
-    source = {"topic_prefix": "polled.", "table_whitelist": TABLE, "poll_interval_ms": "100", "numeric_mapping": "best_fit"}
+    source = {
+        "topic_prefix": "polled.",
+        "table_whitelist": TABLE,
+        "poll_interval_ms": "100",
+        "numeric_mapping": "best_fit",
+    }
     first.configure("poll", AIVEN_SOURCE, **polling, **place, **source, **WITH_SCHEMAS)
     sink = {"topics": f"polled.{TABLE}", "auto_create": "true", "insert_mode": "upsert", "pk_mode": "record_value"}
     more = {"pk_fields": "id", "table_name_format": "polled_copy", "max_retries": "1000", "retry_backoff_ms": "200"}
