@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import javaproperties
+import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer
 from confluent_kafka.serialization import MessageField, SerializationContext
@@ -16,7 +17,7 @@ from compat_tests.connect.topics import read_to_end
 from compat_tests.connect.workers import DEADLINE_S, connect_service
 from compat_tests.registry.conftest import Instance
 from compat_tests.support import quick
-from compat_tests.support.postgres import Postgres, SqlError
+from compat_tests.support.postgres import USER, Postgres, SqlError
 from compat_tests.support.rest import call
 from compat_tests.support.services import Broker, Service
 from compat_tests.support.waiting import eventually
@@ -61,11 +62,16 @@ def test_a_file_becomes_a_topic_and_a_file_again(own_broker: StartBroker, tmp_pa
 
 
 def test_a_table_becomes_topics_in_json_and_avro_and_a_table_again(
-    own_broker: StartBroker, postgres: Postgres, plugins: dict[str, str], tmp_path: Path
+    own_broker: StartBroker,
+    postgres: Postgres,
+    plugins: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     broker = own_broker()
-    postgres.execute("create table orders (id int primary key, note text); insert into orders values (1, 'first')")
-    postgres.execute("create database warehouse")
+    for name, value in {"PGHOST": "127.0.0.1", "PGPORT": str(postgres.port), "PGUSER": USER}.items():
+        monkeypatch.setenv(name, value)
+    run_sample("connect/database.sh", tmp_path, {})
     registry = Instance("-b", broker.bootstrap, "--timeout", "120", log=tmp_path / "registry.log")
     port = free_port()
     replaced = places(broker, port) | {
