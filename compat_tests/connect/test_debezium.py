@@ -93,7 +93,7 @@ def test_every_change_once_while_worker_broker_and_database_die(
 def _check_transactions(capture: Capture, cuts_max: int) -> None:
     """The topic of transactions has the end of each, in order, with the number of its events.
 
-    A source that is cut off inside a transaction says again that it begins, or counts from there: Debezium's doing.
+    A source that is cut off inside a transaction says again that it begins, or counts from there, on Kafka as well.
     """
     messages = read_to_end(capture.broker.bootstrap, "shop.transaction")
     said = [json.loads(message.value()) for message in messages]
