@@ -4,9 +4,11 @@ a Kerberos KDC, Chromium, promtool, Graphite's carbon.
     python compat_tests/deps.py            # all of it; a second run does nothing
     python compat_tests/deps.py jars kcat  # some of it
     python compat_tests/deps.py clients    # what is brought only if named: clients of Go and Node, for the wide tests
+    python compat_tests/deps.py field      # the same: PostgreSQL and Debezium, for `make field` and `make compat`
 
-Jars go to `.cache/jvm/<name>/`, one directory per `compat_tests/jvm/pom-<name>.xml`, with a stamp keyed by the pom, so
-an edited pom fetches again; clients of Go and Node go to `.cache/go/` and `.cache/node/` in the same way.
+Jars go to `.cache/jvm/<name>/`, one directory per `compat_tests/jvm/pom-<name>.xml` (those of `field` are in
+`compat_tests/jvm/field/`), with a stamp keyed by the pom, so an edited pom fetches again; clients of Go and Node go to
+`.cache/go/` and `.cache/node/` in the same way.
 `KPYBROKER_KAFKA_LIBS` names a directory of Kafka 3.9.1 jars to use instead.
 Standard library only: it runs before anything is installed. It does not install Java, Maven, Go or Node.
 """
@@ -29,6 +31,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".cache"
 POMS = ROOT / "compat_tests" / "jvm"
+POSTGRESQL = Path("/usr/lib/postgresql")
+"""Where Debian has PostgreSQL's programs, one directory per version."""
 COPY_GOAL = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
 PYTHON_JAR = "org.bytedeco:cpython:3.14.3-1.5.13:jar:linux-x86_64"
 """A whole CPython, which JavaCPP embeds: newer than what distributions have, and it is where the jars are."""
@@ -127,9 +131,13 @@ def _once(target: Path, key: str, fill: Callable[[Path], None]) -> None:
 
 
 def fetch_jars() -> None:
+    _fetch_jars_of(POMS)
+
+
+def _fetch_jars_of(poms: Path) -> None:
     if shutil.which("mvn") is None:
         raise DependencyError("mvn is missing: install Maven and Java 17 (apt-get install maven openjdk-17-jdk)")
-    for pom in sorted(POMS.glob("pom-*.xml")):
+    for pom in sorted(poms.glob("pom-*.xml")):
         name = pom.stem.removeprefix("pom-")
         if os.environ.get("KPYBROKER_KAFKA_LIBS") and name == "kafka-3.9.1":
             continue
@@ -151,6 +159,22 @@ def fetch_graphviz() -> None:
 def fetch_debootstrap() -> None:
     """What `make deploy-test` makes a root file system with."""
     _package("debootstrap", "debootstrap")
+
+
+def postgres_programs() -> Path | None:
+    """Where `initdb` and `postgres` are, of the newest version that is here; None where there is none."""
+    found = [program.parent for program in POSTGRESQL.glob("*/bin/initdb")]
+    on_path = shutil.which("initdb")
+    if found:
+        return max(found, key=lambda directory: int(directory.parent.name))
+    return Path(on_path).resolve().parent if on_path else None
+
+
+def fetch_field() -> None:
+    """PostgreSQL, from the system's packages, and jars of what is used with it. Tests start servers of their own."""
+    _fetch_jars_of(POMS / "field")
+    if postgres_programs() is None:
+        _package("initdb", "postgresql")
 
 
 def fetch_carbon() -> None:
@@ -295,7 +319,7 @@ STEPS = {
     "carbon": fetch_carbon,
 }
 
-ON_REQUEST = {"debootstrap": fetch_debootstrap, "clients": fetch_clients}
+ON_REQUEST = {"debootstrap": fetch_debootstrap, "clients": fetch_clients, "field": fetch_field}
 """Brought only if named."""
 
 

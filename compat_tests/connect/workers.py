@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +27,20 @@ def connect_service(name: str, main: str, directory: Path, properties: dict[str,
 
 
 class Worker:
-    """One of a group of workers, with sources that write each record once (KIP-618); it can be killed and paused."""
+    """One of a group of workers, with sources that write each record once (KIP-618); it can be killed and paused.
 
-    def __init__(self, name: str, bootstrap: str, group: str, directory: Path, replicas: int) -> None:
+    `settings` are more properties of the worker, or others.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        bootstrap: str,
+        group: str,
+        directory: Path,
+        replicas: int,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
         port = free_port()
         self.id = f"127.0.0.1:{port}"
         properties = {
@@ -49,7 +61,7 @@ class Worker:
             if partitions is not None:
                 properties[f"{topic}.storage.partitions"] = partitions
         main = "org.apache.kafka.connect.cli.ConnectDistributed"
-        self.service = connect_service(name, main, directory, properties)
+        self.service = connect_service(name, main, directory, properties | dict(settings or {}))
 
     def start(self) -> None:
         self.service.start(lambda _: self.ask("GET", "connectors") is not None)
@@ -71,8 +83,8 @@ class Worker:
 
         def running() -> str:
             status = self.ask("GET", f"connectors/{connector}/status")
+            assert [task["state"] for task in status["tasks"]] == ["RUNNING"], status
             (task,) = status["tasks"]
-            assert task["state"] == "RUNNING", status
             return str(task["worker_id"])
 
         return eventually(running, f"{connector}'s task runs", DEADLINE_S)

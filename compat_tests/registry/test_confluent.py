@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import httpx
 import pytest
 from confluent_kafka.schema_registry import Schema, SchemaReference, SchemaRegistryClient, SchemaRegistryError
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
@@ -125,3 +126,13 @@ def test_a_registry_that_is_started_again_knows_everything(start: MakeRegistry) 
     assert again.get_subjects(deleted=True) == ["orders-value", "other"]
     assert again.get_compatibility("orders-value") == "NONE"
     assert again.register_schema("third", Schema('"int"', "AVRO")) == 3
+
+
+def test_a_client_that_offers_http_2_is_served_and_is_no_warning(start: MakeRegistry) -> None:
+    """As Java's HTTP client does with each request: of Connect's converters, for example."""
+    instance = start()
+    offer = {"Connection": "Upgrade, HTTP2-Settings", "Upgrade": "h2c", "HTTP2-Settings": "AAEAAEAAAAIAAAAA"}
+    answer = httpx.get(f"{instance.url}/subjects", headers=offer, timeout=60)
+    assert (answer.status_code, answer.http_version, answer.json()) == (200, "HTTP/1.1", [])
+    assert instance.stop() == 0
+    assert "WARN" not in instance.log.read_text()

@@ -70,6 +70,7 @@ def _run(options: RegistryOptions, service: Service, listener: socket.socket) ->
         ssl_keyfile=options.key_file,
     )
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    logging.getLogger("uvicorn.error").addFilter(_is_no_upgrade)
     logging.getLogger("httpx").setLevel(logging.WARNING)
     host, port = listener.getsockname()[:2]
     name = f"[{host}]" if ":" in host else host
@@ -84,6 +85,11 @@ def _run(options: RegistryOptions, service: Service, listener: socket.socket) ->
     sys.stdout.write(f"kpybroker registry ready at {scheme(options)}://{name}:{port}/\n")
     sys.stdout.flush()
     server.run(sockets=[listener])
+
+
+def _is_no_upgrade(record: logging.LogRecord) -> bool:
+    """Java's HTTP client offers HTTP/2 with each request; it is served HTTP/1.1, and that is no warning."""
+    return not record.getMessage().startswith(("Unsupported upgrade request", "No supported WebSocket library"))
 
 
 def scheme(options: RegistryOptions) -> str:
