@@ -55,7 +55,7 @@ unit: $(VENV)/.test-stamp  ## the quick tests of tests/: no other processes, no 
 	$(PYTEST) tests --quick -n $(WORKERS)
 
 compat-deps: test-deps
-	$(BIN)/python -m compat_tests.deps clients
+	$(BIN)/python -m compat_tests.deps clients field
 
 compat: compat-deps  ## other people's clients and tools against kpybroker
 	$(PYTEST) compat_tests --broker=kpybroker --all-versions -n $(WORKERS) --junitxml=.cache/compat-kpybroker.xml
@@ -67,7 +67,8 @@ compat-portable: compat-deps  ## the same in portable mode, under Windows' rules
 compat-kafka: compat-deps  ## the same test ids against real Kafka 3.9.1 on ZooKeeper
 	$(PYTEST) compat_tests --broker=kafka --all-versions -n $(WORKERS) --junitxml=.cache/compat-kafka.xml
 
-field: test-deps  ## tools of the 0.8 and 0.10 era, from their own jars, on real ZooKeeper; FIELD=--broker=kafka for Kafka
+field: test-deps  ## tools of the 0.8 and 0.10 era, Flink and Storm, from their own jars; FIELD=--broker=kafka for Kafka
+	$(BIN)/python -m compat_tests.deps field
 	$(PYTEST) compat_tests/field --all-versions $(FIELD) --junitxml=.cache/field.xml
 
 wheel-test: $(VENV)/.test-stamp  ## sdist and wheel, installed into a fresh environment of each Python that is here

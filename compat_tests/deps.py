@@ -4,9 +4,11 @@ a Kerberos KDC, Chromium, promtool, Graphite's carbon.
     python compat_tests/deps.py            # all of it; a second run does nothing
     python compat_tests/deps.py jars kcat  # some of it
     python compat_tests/deps.py clients    # what is brought only if named: clients of Go and Node, for the wide tests
+    python compat_tests/deps.py field      # the same: Flink and Storm, for `make field`
 
-Jars go to `.cache/jvm/<name>/`, one directory per `compat_tests/jvm/pom-<name>.xml`, with a stamp keyed by the pom, so
-an edited pom fetches again; clients of Go and Node go to `.cache/go/` and `.cache/node/` in the same way.
+Jars go to `.cache/jvm/<name>/`, one directory per `compat_tests/jvm/pom-<name>.xml`, and for `field` per
+`compat_tests/jvm/field/pom-<name>.xml`, with a stamp keyed by the pom, so an edited pom fetches again; clients of Go
+and Node go to `.cache/go/` and `.cache/node/` in the same way.
 `KPYBROKER_KAFKA_LIBS` names a directory of Kafka 3.9.1 jars to use instead.
 Standard library only: it runs before anything is installed. It does not install Java, Maven, Go or Node.
 """
@@ -109,9 +111,18 @@ def _once(target: Path, key: str, fill: Callable[[Path], None]) -> None:
 
 
 def fetch_jars() -> None:
+    _fetch_poms(POMS)
+
+
+def fetch_field() -> None:
+    """Flink in two versions and Storm: 320 MB, which only `make field` and `make compat` use."""
+    _fetch_poms(POMS / "field")
+
+
+def _fetch_poms(directory: Path) -> None:
     if shutil.which("mvn") is None:
         raise DependencyError("mvn is missing: install Maven and Java 17 (apt-get install maven openjdk-17-jdk)")
-    for pom in sorted(POMS.glob("pom-*.xml")):
+    for pom in sorted(directory.glob("pom-*.xml")):
         name = pom.stem.removeprefix("pom-")
         if os.environ.get("KPYBROKER_KAFKA_LIBS") and name == "kafka-3.9.1":
             continue
@@ -266,7 +277,7 @@ STEPS = {
     "carbon": fetch_carbon,
 }
 
-ON_REQUEST = {"debootstrap": fetch_debootstrap, "clients": fetch_clients}
+ON_REQUEST = {"debootstrap": fetch_debootstrap, "clients": fetch_clients, "field": fetch_field}
 """Brought only if named."""
 
 
