@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -50,6 +50,7 @@ class Scene:
         self.flink = flink
         self.clicks: list[Click] = []
         self.partitions = PARTITIONS
+        self._job: Job
         self._rounds = 0
         self._random = Random(seed)
         self._begin_ms = int(time.time() * 1000) - 3_600_000
@@ -67,7 +68,8 @@ class Scene:
     ) -> Job:
         times = (checkpoint_ms, transaction_ms, SPAN_MS, WINDOW_MS)
         arguments = (self.broker.bootstrap, GROUP, *map(str, times), naming)
-        return self.flink.run(parallelism, *arguments, restore=restore)
+        self._job = self.flink.run(parallelism, *arguments, restore=restore)
+        return self._job
 
     def click(self) -> None:
         """One round of clicks in every partition."""
@@ -103,7 +105,8 @@ class Scene:
         try:
             eventually(enough, f"{count} records in numbered, {isolation}", DEADLINE_S)
         except AssertionError as missing:
-            raise AssertionError(f"{missing}\n{self.flink.tail()}") from None
+            said = f"{self.transactions()}\n{self._job.cause()}\n{self.flink.tail()}"
+            raise AssertionError(f"{missing}\n{said}") from None
 
     def read(self, topic: str, isolation: str = "read_committed") -> list[tuple[str, str]]:
         """Keys and values, in order within each partition, by librdkafka."""
@@ -130,8 +133,7 @@ class Scene:
 
     def check_windows(self) -> None:
         """Each window is there once. All must be past, as they are after `flink stop --drain`."""
-        found = self.read("windows")
-        assert sorted(found) == sorted(windows(self.clicks).elements())
+        assert Counter(self.read("windows")) == windows(self.clicks)
 
     def check_group(self) -> None:
         """The group has committed the end of each partition: it does so when a checkpoint is complete."""
