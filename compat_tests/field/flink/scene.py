@@ -12,7 +12,7 @@ from random import Random
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import NewPartitions
 
-from compat_tests.conftest import StartBroker
+from compat_tests.conftest import Launcher
 from compat_tests.eos.gate import Gate
 from compat_tests.eos.readers import messages_to_end
 from compat_tests.field.flink.recount import SPAN_MS, WINDOW_MS, Click, make_clicks, numbered, windows
@@ -174,17 +174,19 @@ class Scene:
 
 
 @contextmanager
-def scene(own_broker: StartBroker, version: str, directory: Path, seed: int) -> Iterator[Scene]:
-    """All of it started, and ended afterwards."""
+def scene(launcher: Launcher, version: str, directory: Path, seed: int) -> Iterator[Scene]:
+    """All of it started, and ended afterwards. The gate is first: Kafka's controller reaches its broker through it."""
     gate, door = Gate(), free_port()
-    broker = own_broker(**SETTINGS, advertised_listeners=f"PLAINTEXT://127.0.0.1:{door}")
-    gate.lead(door, broker.port)
+    broker = launcher.unstarted(**SETTINGS, advertised_listeners=f"PLAINTEXT://127.0.0.1:{door}")
     broker.client_port = door
+    gate.lead(door, broker.port)
     flink = Standalone(version, directory)
     try:
+        broker.start()
         made = Scene(broker, gate, flink, seed)
         flink.start()
         yield made
     finally:
         flink.kill()
+        broker.service.kill()
         gate.close()

@@ -13,7 +13,7 @@ from random import Random
 
 import pytest
 
-from compat_tests.conftest import StartBroker
+from compat_tests.conftest import Launcher
 from compat_tests.field.flink.scene import CLICKS_OF_ONE, DEADLINE_S, ENDED, Scene, scene
 from compat_tests.field.flink.standalone import Job
 from compat_tests.support.waiting import eventually
@@ -37,9 +37,9 @@ pytestmark = pytest.mark.wide
 
 @pytest.mark.parametrize(("version", "naming"), FLINKS, ids=IDS)
 def test_each_click_is_counted_once(
-    own_broker: StartBroker, tmp_path: Path, seed: int, version: str, naming: tuple[str, str]
+    launcher: Launcher, tmp_path: Path, seed: int, version: str, naming: tuple[str, str]
 ) -> None:
-    with scene(own_broker, version, tmp_path, seed) as here:
+    with scene(launcher, version, tmp_path, seed) as here:
         job = here.run(2, naming[0])
         job.is_running()
         in_a_transaction(here)
@@ -125,7 +125,7 @@ def all_killed_before_the_commit(here: Scene, job: Job, naming: str) -> Job:
 
 @pytest.mark.parametrize(("version", "naming"), FLINKS[:3], ids=IDS[:3])
 def test_each_click_is_counted_once_whatever_dies_when(
-    own_broker: StartBroker, tmp_path: Path, seed: int, version: str, naming: tuple[str, str]
+    launcher: Launcher, tmp_path: Path, seed: int, version: str, naming: tuple[str, str]
 ) -> None:
     """Checkpoints at an interval, and kills at moments of no choice; twice the JobManager and all with it.
 
@@ -133,9 +133,8 @@ def test_each_click_is_counted_once_whatever_dies_when(
     then restored with less parallelism (FLINK-40626). So transactions end by themselves before the wait does.
     """
     random = Random(seed)
-    times = {"checkpoint_ms": CHECKPOINT_MS, "transaction_ms": MEDIUM_MS}
-    with scene(own_broker, version, tmp_path, seed) as here:
-        job = here.run(2, naming[0], **times)
+    with scene(launcher, version, tmp_path, seed) as here:
+        job = here.run(2, naming[0], None, CHECKPOINT_MS, MEDIUM_MS)
         job.is_running()
         here.click()
         here.has_committed()
@@ -154,8 +153,8 @@ def test_each_click_is_counted_once_whatever_dies_when(
             else:
                 here.flink.kill()
                 here.flink.start()
-                restore = here.flink.newest_checkpoint()
-                job = here.run(random.choice((1, 2, 3)), naming[0], restore=restore, **times)
+                restore, parallelism = here.flink.newest_checkpoint(), random.choice((1, 2, 3))
+                job = here.run(parallelism, naming[0], restore, CHECKPOINT_MS, MEDIUM_MS)
         here.has_committed()
         here.check_group()
         job.stop("--drain")
@@ -166,10 +165,10 @@ def test_each_click_is_counted_once_whatever_dies_when(
 
 @pytest.mark.parametrize("version", sorted({version for version, _ in FLINKS}))
 def test_a_transaction_that_may_last_longer_than_the_broker_allows(
-    own_broker: StartBroker, tmp_path: Path, seed: int, version: str
+    launcher: Launcher, tmp_path: Path, seed: int, version: str
 ) -> None:
     """The job fails at once, with the broker's reason; with the broker's longest it runs."""
-    with scene(own_broker, version, tmp_path, seed) as here:
+    with scene(launcher, version, tmp_path, seed) as here:
         here.click()
         job = here.run(1, "default", transaction_ms=BROKERS_LONGEST_MS + 1)
         assert "transaction.max.timeout.ms" in job.failure()
@@ -185,10 +184,10 @@ def test_a_transaction_that_may_last_longer_than_the_broker_allows(
 
 @pytest.mark.parametrize("version", sorted({version for version, _ in FLINKS}))
 def test_a_job_that_is_restored_after_its_transactions_ended(
-    own_broker: StartBroker, tmp_path: Path, seed: int, version: str
+    launcher: Launcher, tmp_path: Path, seed: int, version: str
 ) -> None:
     """What was in them is missing, and nothing else: the counts go on. So the timeout must outlast every outage."""
-    with scene(own_broker, version, tmp_path, seed) as here:
+    with scene(launcher, version, tmp_path, seed) as here:
         job = here.run(2, "default", transaction_ms=SHORT_MS)
         here.click_and_see()
         job.checkpoint()
