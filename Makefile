@@ -67,7 +67,7 @@ compat-portable: compat-deps  ## the same in portable mode, under Windows' rules
 compat-kafka: compat-deps  ## the same test ids against real Kafka 3.9.1 on ZooKeeper
 	$(PYTEST) compat_tests --broker=kafka --all-versions -n $(WORKERS) --junitxml=.cache/compat-kafka.xml
 
-field: test-deps  ## tools of the 0.8 and 0.10 era from their own jars, Kafka Connect with PostgreSQL; FIELD=--broker=kafka for Kafka
+field: test-deps  ## tools of the 0.8 and 0.10 era, Connect with PostgreSQL, Flink, Storm; FIELD=--broker=kafka for Kafka
 	$(BIN)/python -m compat_tests.deps field
 	$(PYTEST) compat_tests/field compat_tests/connect --all-versions $(FIELD) --junitxml=.cache/field.xml
 

@@ -30,8 +30,9 @@ class Gate:
 
     def __init__(self) -> None:
         self.held: Counter[str] = Counter()
-        """Requests for the end of a transaction that came to the closed gate, by transactional id; ever."""
+        """Requests for the end of a transaction that were held or swallowed, by transactional id; ever."""
         self._closed: dict[str, threading.Event] = {}
+        self._swallowing: set[str] = set()
         self._listeners: list[socket.socket] = []
 
     def lead(self, door: int, port: int) -> None:
@@ -48,6 +49,15 @@ class Gate:
         finally:
             del self._closed[transactional_id]
             opened.set()
+
+    @contextmanager
+    def swallowing(self, prefix: str) -> Iterator[None]:
+        """No transaction ends whose id begins so: the request is lost, and its client waits for a response."""
+        self._swallowing.add(prefix)
+        try:
+            yield
+        finally:
+            self._swallowing.discard(prefix)
 
     def close(self) -> None:
         for listener in self._listeners:
@@ -69,21 +79,25 @@ class Gate:
             try:
                 with client.makefile("rb") as requests:
                     while frame := _frame(requests):
-                        self._hold(frame, client)
-                        broker.sendall(frame)
+                        if self._lets_through(frame, client):
+                            broker.sendall(frame)
             finally:
                 _end(broker)
 
-    def _hold(self, frame: bytes, client: socket.socket) -> None:
-        if not self._closed or int.from_bytes(frame[4:6], "big") != ApiKey.END_TXN:
-            return
+    def _lets_through(self, frame: bytes, client: socket.socket) -> bool:
+        """Whether it goes on to the broker; returns when it does."""
+        if not (self._closed or self._swallowing) or int.from_bytes(frame[4:6], "big") != ApiKey.END_TXN:
+            return True
         header = parse_request_header(frame[4:])
         body = frame[4 + header.body_offset :]
         transactional_id = decode(EndTxnRequest, body, header.api_version).transactional_id
         opened = self._closed.get(transactional_id)
-        if opened is not None and not _has_hung_up(client):
+        is_swallowed = any(transactional_id.startswith(prefix) for prefix in list(self._swallowing))
+        if (opened is not None or is_swallowed) and not _has_hung_up(client):
             self.held[transactional_id] += 1
-            opened.wait()
+            if opened is not None:
+                opened.wait()
+        return not is_swallowed
 
 
 def _frame(requests: BinaryIO) -> bytes:

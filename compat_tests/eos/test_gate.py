@@ -72,3 +72,13 @@ def test_who_has_died_is_not_counted(rig: Rig) -> None:
             client.socket.close()
         assert at_broker.is_closed()
     assert rig.gate.held == {"b": 1}
+
+
+def test_what_is_swallowed_never_arrives_and_the_next_one_does(rig: Rig) -> None:
+    client, at_broker = rig.connect()
+    with rig.gate.swallowing("sink-"):
+        client.send(end_of("sink-1") + end_of("other"))
+        assert at_broker.receive_exactly(len(end_of("other"))) == end_of("other")
+    client.send(end_of("sink-2"))
+    assert at_broker.receive_exactly(len(end_of("sink-2"))) == end_of("sink-2")
+    assert rig.gate.held == {"sink-1": 1}
