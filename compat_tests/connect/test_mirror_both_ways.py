@@ -69,8 +69,8 @@ def pair(request: pytest.FixtureRequest, launcher: Launcher, tmp_path: Path) -> 
 
 def test_two_clusters_mirror_each_other(pair: Pair, seed: int) -> None:
     """Each record once, in order and as it was; no record goes round; settings, partitions, ACLs, groups follow."""
-    a = Origin(pair.a, TOPIC, 2, retention_ms=-1, max_message_bytes=2_000_000)
-    b = Origin(pair.b, TOPIC, 3, retention_ms=-1, compression_type="zstd", min_cleanable_dirty_ratio=1)
+    a = Origin(pair.a, TOPIC, 2, max_message_bytes=2_000_000)
+    b = Origin(pair.b, TOPIC, 3, compression_type="zstd", min_cleanable_dirty_ratio=1)
     grant_reading(pair.a, "alice")
     pair.maker.start()
     ways = [(a, pair.b, f"a.{TOPIC}"), (b, pair.a, f"b.{TOPIC}")]

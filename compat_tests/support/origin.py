@@ -23,14 +23,14 @@ class Origin:
     """A topic in one cluster, and what a reader of it must see: `expected`, by partition and in order.
 
     Records have keys (some null), headers, timestamps and tombstones, in every codec. Some are in transactions, of
-    which each second one is aborted.
+    which each second one is aborted. Their timestamps are years old, so the topic never deletes them.
     """
 
     def __init__(self, broker: Broker, topic: str, partitions: int = 2, **config: Any) -> None:
         self.broker, self.topic = broker, topic
         self.expected: list[list[Content]] = [[] for _ in range(partitions)]
         self._number = 0
-        quick.create_topic(broker.bootstrap, topic, partitions, **config)
+        quick.create_topic(broker.bootstrap, topic, partitions, **{"retention_ms": -1, **config})
 
     @property
     def count(self) -> int:
