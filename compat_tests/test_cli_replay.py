@@ -87,7 +87,7 @@ def test_a_part_of_it(cli: CommandLine, broker: Broker, origin: Origin) -> None:
 def test_a_signal_ends_it_where_it_says(
     cli: CommandLine, broker: Broker, topic: MakeTopic, name: str, number: signal.Signals
 ) -> None:
-    """It says where to go on; a copy that goes on there has every record once. A terminal shows how far it is."""
+    """It says where to go on; a copy that goes on there has every record once."""
     source, copy = topic(partitions=2), f"{name}-copy"
     quick.create_topic(broker.bootstrap, copy, 2)
     for start in range(0, MANY // 2, AT_ONCE):

@@ -80,7 +80,9 @@ def replay(connection: Connection, **options: Any) -> int:
     help="Whose offsets in the source say what is copied.  [default: kpybroker-mirror-, and the target's cluster id]",
 )
 @num_option
-@click.option("-e", "--exit", "exit_at_end", is_flag=True, help="End at the end of every partition.")
+@click.option(
+    "-e", "--exit", "exit_at_end", is_flag=True, help="End when all is copied up to the ends, by every member."
+)
 @by_key_option
 @create_option
 @client_command
