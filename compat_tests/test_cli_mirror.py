@@ -69,7 +69,7 @@ def other(launcher: Launcher) -> Iterator[Broker]:
         made.service.kill()
 
 
-@pytest.fixture(params=["to-kafka", "from-kafka"])
+@pytest.fixture(params=["to-kafka", pytest.param("from-kafka", marks=pytest.mark.wide)])
 def sides(request: pytest.FixtureRequest, broker: Broker, other: Broker) -> Sides:
     source, target = (broker, other) if request.param == "to-kafka" else (other, broker)
     return Sides(source, target, CommandLine(source.bootstrap))
@@ -222,7 +222,7 @@ def test_brokers_that_die_meanwhile(
     source, target = own_broker(), own_broker()
     sides = Sides(source, target, CommandLine(source.bootstrap))
     origin = Origin(source, name, 2)
-    process = watched(sides.start(name))
+    process = watched(sides.start(name, "--timeout", "120"))
     for dying in (source, target):
         origin.write(20)
         sides.has(name, origin.count)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from compat_tests.conftest import MakeTopic
+from compat_tests.conftest import Launcher, MakeTopic
 from compat_tests.support import quick
 from compat_tests.support.command_line import CommandLine
 from compat_tests.support.members import Member
@@ -121,3 +121,17 @@ def test_a_group_with_members_is_refused_by_both(
     assert committed(broker, live, read_topic) != [1, 1]
     exported = json.loads(cli.run("offsets", "export", name, "--format", "json").out)
     assert [row["offset"] for row in exported] == [7, 13]
+
+
+@pytest.mark.wide
+def test_a_cluster_that_never_had_a_group(launcher: Launcher, name: str) -> None:
+    """Kafka makes the topic of groups when it is first asked for a coordinator, and refuses meanwhile."""
+    kafka = Broker("kafka", launcher.directory / name, launcher.zookeeper(name), {})
+    try:
+        kafka.start()
+        quick.create_topic(kafka.bootstrap, name, 2)
+        quick.fill(kafka.bootstrap, name, ["a", "b", "c"])
+        stand(CommandLine(kafka.bootstrap), name, name, 2, 0)
+        assert committed(kafka, name, name) == [2, 0]
+    finally:
+        kafka.service.kill()

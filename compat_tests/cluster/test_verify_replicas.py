@@ -16,6 +16,7 @@ from compat_tests.support.tools import Tools
 from compat_tests.support.waiting import eventually
 from kpybroker.wire.records.batch import computed_crc, iter_batches
 
+pytestmark = pytest.mark.wide
 CRC_AT = 17
 """In a batch of format v2."""
 VALUES = [f"value {n}" for n in range(20)]
@@ -86,7 +87,6 @@ def kafkas_verdict(cluster: Cluster, topic: str, file: Path) -> str:
         process.wait()
 
 
-@pytest.mark.wide
 def test_a_damaged_file_is_found(cluster: Cluster, name: str) -> None:
     """The broker itself reads it only when it is asked to."""
     cluster.create(name, "1:2:3")
@@ -97,7 +97,6 @@ def test_a_damaged_file_is_found(cluster: Cluster, name: str) -> None:
         assert f"the batch at offset {CHANGED_AT} is corrupt" in found
 
 
-@pytest.mark.wide
 def test_a_broker_that_is_away(cluster: Cluster, name: str) -> None:
     """What it has is not compared, and that is an error; other partitions are."""
     cluster.create(name, "1:2,3:2,1:3")

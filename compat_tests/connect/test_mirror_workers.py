@@ -95,6 +95,7 @@ def test_each_record_once_while_workers_die(workers: Workers) -> None:
         runner.service.kill()
         found = origin.arrived(workers.far, MIRRORED)
         runner.start()
+    quick.read(workers.near.bootstrap, [(TOPIC, 0)], 1, group=GROUP)  # Kafka makes the topic of groups
     ends = [quick.end_offset(workers.near.bootstrap, TOPIC, number) for number in range(2)]
     parts = [TopicPartition(TOPIC, number, end) for number, end in enumerate(ends)]
     admin = quick.admin_client(workers.near.bootstrap)
