@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
@@ -175,6 +175,13 @@ class Reader:
     def printed(self, messages: Sequence[Any]) -> None:
         """These were written and flushed."""
 
+    def left(self, done: Mapping[Place, int]) -> int:
+        """How many offsets are between these and the ends, as far as they are known without asking."""
+        ends = {}
+        for place in done:
+            _, ends[place] = self.consumer.get_watermark_offsets(TopicPartition(*place), cached=True)
+        return sum(max(0, ends[place] - offset) for place, offset in done.items())
+
     def close(self) -> None:
         """Commit, leave, disconnect. librdkafka waits for a broker that is away as long as a session lasts."""
         closing = threading.Thread(target=self.consumer.close, daemon=True)
@@ -224,7 +231,8 @@ class PlannedReader(Reader):
 class GroupReader(Reader):
     """A member of a group."""
 
-    def __init__(self, settings: Settings, options: ConsumeOptions, span: Span) -> None:
+    def __init__(self, settings: Settings, options: ConsumeOptions, span: Span, **keys: Any) -> None:
+        """`keys` are librdkafka's, with `_` for `.`, and win."""
         if options.partitions:
             raise usage("-p names partitions, which a group assigns by itself", "leave out -p or -g")
         if span.end is not None or span.begin.kind not in ("start", "end"):
@@ -233,13 +241,8 @@ class GroupReader(Reader):
                 "use -o start or -o end, for partitions without a committed offset; kpybroker group seek moves a group",
             )
         reset = "earliest" if span.begin.kind == "start" else "latest"
-        super().__init__(
-            settings,
-            group_id=options.group,
-            auto_offset_reset=reset,
-            enable_auto_commit=True,
-            enable_auto_offset_store=False,
-        )
+        own = {"enable_auto_commit": True, "enable_auto_offset_store": False}
+        super().__init__(settings, group_id=options.group, auto_offset_reset=reset, **{**own, **keys})
         self._exit_at_end = options.exit_at_end
         self._left: set[Place] | None = None
         self.consumer.subscribe(list(options.topics), on_assign=self._assigned)

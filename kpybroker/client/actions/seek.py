@@ -20,6 +20,7 @@ from kpybroker.client.actions.topic_changes import DRY_RUN
 from kpybroker.client.connect.admin import Cluster
 from kpybroker.client.connect.errors import FIXES, CommandError, Failures, kafka_error, note, usage
 from kpybroker.client.connect.settings import Connection, load
+from kpybroker.client.connect.wire import GROUP, WireCluster
 from kpybroker.client.records.offsets import TIMES, BadOffset, Bounds, parse_position, resolve, within
 from kpybroker.client.show.cells import Column
 from kpybroker.client.show.output import Output
@@ -84,6 +85,7 @@ def preview(cluster: Cluster, group: str, options: SeekOptions, failures: Failur
 
 def require_empty(cluster: Cluster, group: str, failures: Failures) -> None:
     """Raises CommandError with the members if the group has some: they would overwrite what is committed here."""
+    make_coordinator(cluster, group)
     found = describe_groups(cluster, [group], failures)
     if group not in found:
         raise SystemExit(failures.exit_code())
@@ -92,6 +94,17 @@ def require_empty(cluster: Cluster, group: str, failures: Failures) -> None:
         names = ", ".join(f"{member.client_id} at {member.host.lstrip('/')}" for member in members[:5])
         more = f" and {len(members) - 5} more" if len(members) > 5 else ""
         raise CommandError(f"group {group} has members: {names or 'joining now'}{more}", FIXES["NON_EMPTY_GROUP"])
+
+
+def make_coordinator(cluster: Cluster, group: str) -> None:
+    """Wait until the group has a coordinator. Kafka makes the topic of groups when it is first asked for one, and
+    librdkafka's admin client (2.16) does not ask again: its first request in a new cluster times out.
+    """
+    try:
+        with WireCluster(cluster.settings) as wire:
+            wire.coordinator(group, GROUP)
+    except CommandError:
+        pass  # the request that follows fails in the same way, and reports it
 
 
 def _places(

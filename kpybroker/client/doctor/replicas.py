@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from kpybroker.client.actions.partitions import Partition, Topic, bounds, matching, topics
 from kpybroker.client.connect.admin import Cluster
-from kpybroker.client.connect.errors import CommandError, Failures, check
+from kpybroker.client.connect.errors import CommandError, Failures, check, note
 from kpybroker.client.connect.settings import Connection, load
 from kpybroker.client.connect.wire import WireBroker, WireCluster
 from kpybroker.client.records.offsets import Bounds
-from kpybroker.client.show.cells import Column
+from kpybroker.client.show.cells import Column, Row
 from kpybroker.client.show.output import Output
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
@@ -32,6 +32,7 @@ BY_NAME: Final = 12
 """The last version of Fetch that names topics."""
 FETCH_BYTES: Final = 1 << 20
 WAIT_MS: Final = 500
+INTERRUPTED: Final = 130
 TOPIC: Final = 2
 """The resource type of DescribeConfigs."""
 FIX: Final = (
@@ -81,24 +82,44 @@ def verify(connection: Connection, patterns: Sequence[str], output: Output) -> i
         raise CommandError(f"no topic matches {' or '.join(patterns)}", "kpybroker topic list shows the topics")
     found = topics(cluster, names, failures)
     edges = bounds(cluster, [one.place for topic in found for one in topic.partitions if one.leader is not None])
-    rows = []
+    partitions = [one for topic in found for one in topic.partitions]
+    rows: list[Row] = []
+    is_whole = True
     with WireCluster(settings) as wire:
-        compacted = compacted_topics(wire, found)
-        for topic in found:
-            for partition in topic.partitions:
-                known = edges.get(partition.place, CommandError("it has no leader", "kpybroker cluster health"))
-                row = {"topic": topic.name, "partition": partition.number, "replicas": partition.replicas}
-                try:
-                    if isinstance(known, CommandError):
-                        raise known
-                    row |= {"from": known.start, "to": known.end}
-                    compare(wire, Task(partition, known, topic.name in compacted, settings.timeout_s))
-                    rows.append(row | {"status": "equal", "error": None})
-                except CommandError as error:
-                    reported = failures.add(f"{topic.name}-{partition.number}", error)
-                    rows.append({"from": None, "to": None, **row, "status": "failed", "error": reported})
+        try:
+            compacted = compacted_topics(wire, found)
+            for one in partitions:
+                known = edges.get(one.place, CommandError("it has no leader", "kpybroker cluster health shows why"))
+                rows.append(_row(wire, one, known, settings.timeout_s, one.topic in compacted, failures))
+        except KeyboardInterrupt:  # it changes nothing, so it may end anywhere
+            is_whole = False
     output.rows(rows, COLUMNS)
-    return failures.exit_code()
+    code = failures.exit_code()
+    if is_whole:
+        return code
+    note(f"interrupted: {len(rows)} of {len(partitions)} partitions were compared")
+    return INTERRUPTED
+
+
+def _row(
+    wire: WireCluster,
+    partition: Partition,
+    known: Bounds | CommandError,
+    timeout_s: float,
+    is_compacted: bool,
+    failures: Failures,
+) -> dict[str, Any]:
+    """What is said of a partition."""
+    row: dict[str, Any] = {"topic": partition.topic, "partition": partition.number, "replicas": partition.replicas}
+    try:
+        if isinstance(known, CommandError):
+            raise known
+        row |= {"from": known.start, "to": known.end}
+        compare(wire, Task(partition, known, is_compacted, timeout_s))
+    except CommandError as error:
+        reported = failures.add(f"{partition.topic}-{partition.number}", error)
+        return {"from": None, "to": None, **row, "status": "failed", "error": reported}
+    return row | {"status": "equal", "error": None}
 
 
 def compacted_topics(wire: WireCluster, found: Sequence[Topic]) -> set[str]:

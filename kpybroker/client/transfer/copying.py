@@ -14,10 +14,12 @@ from confluent_kafka import KafkaException, Producer
 
 from kpybroker.client.actions.consume import Reader
 from kpybroker.client.actions.interrupts import Interrupts
-from kpybroker.client.actions.partitions import Place, Topic
+from kpybroker.client.actions.partitions import Place
 from kpybroker.client.connect.admin import ErrorWatch, make
 from kpybroker.client.connect.errors import CommandError, kafka_error, note
 from kpybroker.client.connect.settings import Settings
+from kpybroker.client.transfer.progress import Progress
+from kpybroker.client.transfer.room import Room
 
 INTERRUPTED: Final = 130
 BATCH_RECORDS: Final = 2000
@@ -37,20 +39,26 @@ Where = Callable[[Any], tuple[str, int]]
 
 
 class Target:
-    """A producer. Records keep key, value, headers and timestamp; `where` says where each goes."""
+    """A producer. Records keep key, value, headers and timestamp; `where` says where each goes.
 
-    def __init__(self, settings: Settings, where: Where) -> None:
+    librdkafka takes 0 for "now", so a record without a timestamp, or of 1970-01-01 00:00, gets the time of its copy.
+    """
+
+    def __init__(self, settings: Settings, where: Where, room: Room) -> None:
         own = {"message_timeout_ms": int(settings.timeout_s * 1000), **DEFAULTS}
         keys = {name: value for name, value in own.items() if name.replace("_", ".") not in settings.properties}
         self._watch = ErrorWatch()
         self._producer: Any = make(Producer, settings, self._watch, **keys)
         self._where = where
+        self._room = room
+        self._timeout_s = settings.timeout_s
         self._failure: tuple[Any, Any] | None = None
         self._delivered = 0
 
     def deliver(self, messages: Sequence[Any]) -> None:
         """Send all and wait for them. Raises CommandError with the first record that is not acknowledged."""
         self._delivered = 0
+        self._make_room(messages)
         for message in messages:
             self._send(message)
         while self._delivered < len(messages):
@@ -60,6 +68,18 @@ class Target:
                 found = self._cause(error)
                 raise CommandError(f"the record of {place} was not copied: {found.cause}", found.fix)
             self._producer.flush(POLL_S)
+
+    def _make_room(self, messages: Sequence[Any]) -> None:
+        """The source may have partitions that it did not have at the start."""
+        needed: dict[str, int] = {}
+        for topic, partition in map(self._where, messages):
+            needed[topic] = max(needed.get(topic, 0), partition + 1)
+        for topic, count in needed.items():
+            if self._room.require(topic, count):
+                try:
+                    self._producer.list_topics(topic, timeout=self._timeout_s)  # it remembers how many there were
+                except KafkaException as error:
+                    raise self._cause(error.args[0]) from None
 
     def _send(self, message: Any) -> None:
         topic, partition = self._where(message)
@@ -98,17 +118,22 @@ class Target:
         return kafka_error(error)
 
 
-def copy(reader: Reader, target: Target, limit: int | None = None) -> int:
+def copy(
+    reader: Reader, target: Target, limit: int | None = None, *, group: str | None = None, has_end: bool = True
+) -> int:
     """Copy until the reader has all, `limit` records, or Ctrl-C; the exit code. Raises CommandError.
 
-    What was copied is reported in any case; after Ctrl-C the exit code is 130.
+    What was copied is reported in any case, and where to go on unless the offsets of `group` say it. Ctrl-C is the end
+    of a copy that has no other (`has_end`), else the exit code is 130.
     """
     copied: dict[Place, int] = {}
     count = 0
+    progress = Progress()
     with Interrupts() as interrupts:
         try:
             while not (interrupts.requested or reader.is_done or count == limit):
                 messages = reader.read(BATCH_RECORDS if limit is None else min(BATCH_RECORDS, limit - count))
+                progress.show(count, reader.left(copied))
                 if not messages:
                     continue
                 target.deliver(messages)
@@ -116,9 +141,10 @@ def copy(reader: Reader, target: Target, limit: int | None = None) -> int:
                 count += len(messages)
                 copied |= {(one.topic(), one.partition()): one.offset() + 1 for one in messages}
         finally:
+            progress.clear()
             reader.close()
-            _report(count, copied, is_whole=reader.is_done)
-    return INTERRUPTED if interrupts.requested and not reader.is_done else 0
+            _report(count, copied, is_whole=reader.is_done or group is not None)
+    return INTERRUPTED if has_end and interrupts.requested and not (reader.is_done or count == limit) else 0
 
 
 def _report(count: int, copied: dict[Place, int], *, is_whole: bool) -> None:
@@ -127,12 +153,3 @@ def _report(count: int, copied: dict[Place, int], *, is_whole: bool) -> None:
     if not is_whole:
         for (topic, partition), offset in sorted(copied.items()):
             note(f"next: {topic}:{partition} at offset {offset}")
-
-
-def same_partition(target: Topic, needed: int, option: str) -> None:
-    """Raises CommandError if the target has fewer partitions than the source."""
-    if len(target.partitions) < needed:
-        raise CommandError(
-            f"topic {target.name} has {len(target.partitions)} partitions, and the source has {needed}",
-            f"kpybroker topic add-partitions adds some; or {option} spreads records by their keys",
-        )

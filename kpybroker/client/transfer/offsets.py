@@ -197,11 +197,20 @@ def _commit(
     rows: Sequence[dict[str, Any]],
     failures: Failures,
 ) -> None:
-    """All of the group's rows, with the metadata of the file; each row gets its status."""
+    """All of the group's rows, with the metadata of the file; each row gets its status.
+
+    A group may get a member after it was found empty: then its rows fail, and other groups are moved.
+    """
     by_place = {(row["topic"], row["partition"]): row for row in rows}
     parts = [TopicPartition(*place, row["to"], offsets[place].metadata or "") for place, row in by_place.items()]
     request = [ConsumerGroupTopicPartitions(group, parts)]
-    result = cluster.result(cluster.admin.alter_consumer_group_offsets(request, **cluster.timeout)[group])
+    try:
+        result = cluster.result(cluster.admin.alter_consumer_group_offsets(request, **cluster.timeout)[group])
+    except CommandError as error:
+        reported = failures.add(f"group {group}", error)
+        for row in by_place.values():
+            row |= {"status": "failed", "error": reported}
+        return
     for part in result.topic_partitions:
         row = by_place[part.topic, part.partition]
         row["status"] = "failed" if part.error else ("stays" if row["from"] == row["to"] else "moved")

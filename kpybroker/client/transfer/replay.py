@@ -15,7 +15,8 @@ from kpybroker.client.connect.admin import Cluster
 from kpybroker.client.connect.errors import Failures, usage
 from kpybroker.client.connect.settings import Connection, Settings, load
 from kpybroker.client.records.offsets import FORMS, BadOffset, parse_span
-from kpybroker.client.transfer.copying import Target, copy, same_partition
+from kpybroker.client.transfer.copying import Target, copy
+from kpybroker.client.transfer.room import Room, Wanted
 
 
 class ReplayOptions(NamedTuple):
@@ -27,6 +28,7 @@ class ReplayOptions(NamedTuple):
     num: int | None = None
     partitions: Sequence[str] = ()
     by_key: bool = False
+    create: bool = False
 
 
 def replay(connection: Connection, options: ReplayOptions) -> int:
@@ -37,7 +39,7 @@ def replay(connection: Connection, options: ReplayOptions) -> int:
         raise usage(str(error), f"write -o {FORMS}, or a range of two") from None
     parse_partitions(options.partitions)  # before anything is asked
     settings = load(connection)
-    _check_topics(settings, options)
+    room = _room(settings, options)
     wanted = ConsumeOptions([options.source], exit_at_end=True, partitions=options.partitions)
     planned = plans(settings, wanted, span)
     reader = PlannedReader(settings, planned, exit_at_end=True)
@@ -45,17 +47,18 @@ def replay(connection: Connection, options: ReplayOptions) -> int:
     def where(message: Any) -> tuple[str, int]:
         return options.target, -1 if options.by_key else message.partition()
 
-    return copy(reader, Target(settings, where), options.num)
+    return copy(reader, Target(settings, where, room), options.num)
 
 
-def _check_topics(settings: Settings, options: ReplayOptions) -> None:
-    """Both exist, and there is a place for each partition: a producer would create a topic, or wait for one."""
+def _room(settings: Settings, options: ReplayOptions) -> Room:
+    """Both topics exist, and there is a place for each partition. Raises CommandError, or SystemExit when reported."""
     failures = Failures()
-    names = list(dict.fromkeys([options.source, options.target]))
-    found = {topic.name: topic for topic in topics(Cluster(settings), names, failures)}
+    cluster = Cluster(settings)
+    found = topics(cluster, [options.source], failures)
     if failures.exit_code():
         raise SystemExit(1)
-    if not options.by_key:
-        chosen = parse_partitions(options.partitions)
-        needed = max(chosen) + 1 if chosen else len(found[options.source].partitions)
-        same_partition(found[options.target], needed, "--by-key")
+    chosen = parse_partitions(options.partitions)
+    needed = max(chosen) + 1 if chosen else len(found[0].partitions)
+    room = Room(cluster, settings.bootstrap, creates=options.create)
+    room.prepare(cluster, [Wanted(found[0], options.target, needed)], by_key=options.by_key)
+    return room

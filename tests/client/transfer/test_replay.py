@@ -80,7 +80,7 @@ def test_fewer_partitions_need_by_key(run: Run, source: str) -> None:
     run("topic", "create", small, "-p", "1")
     refused = run("replay", source, small)
     assert refused.code == 1
-    assert f"topic {small} has 1 partitions, and the source has 2" in refused.err
+    assert f"topic {small} has 1 partition in " in refused.err
     assert records(run, small) == []
     assert run("replay", source, small, "--by-key").code == 0
     assert len(records(run, small)) == 10
