@@ -124,21 +124,3 @@ def test_replicas_are_compared(cluster: Cluster, era: Era, name: str, tmp_path: 
         tool.stop()
     assert f"max lag is 0 for partition [{name}," in said
     assert "unmatched" not in said
-
-
-def test_the_migration_tool_needs_kafka_07(cluster: Cluster, name: str, tmp_path: Path) -> None:
-    """KafkaMigrationTool takes the consumer of 0.7 from a jar that is in no repository. Without that jar its loader
-    falls back to the classes of 0.8.2.2 around it, whose messages it does not understand. 0.10 has no such tool.
-    """
-    cluster.create(name, "1:2")
-    quick.fill(cluster.bootstrap, name, ["one"])
-    reader, writer = tmp_path / "consumer", tmp_path / "producer"
-    reader.write_text(f"group.id={name}\nzookeeper.connect={cluster.zookeeper}\nauto.offset.reset=smallest\n")
-    writer.write_text(f"metadata.broker.list={cluster.bootstrap}\n")
-    jars = ("--kafka.07.jar", str(tmp_path / "kafka-0.7.jar"), "--zkclient.01.jar", str(tmp_path / "zkclient-0.1.jar"))
-    files = ("--consumer.config", str(reader), "--producer.config", str(writer))
-    era = Era("0.8.2.2", cluster)
-    with era.running(tmp_path, "KafkaMigrationTool", *jars, *files, "--whitelist", name) as tool:
-        said = tool.wait_for("Exception")
-    print(said)
-    assert quick.end_offset(cluster.bootstrap, name, 0) == 1
