@@ -32,7 +32,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Kafka needs a ZooKeeper: there is one place for it."""
     is_ours = metafunc.config.getoption("--broker") == "kpybroker"
     if metafunc.definition.get_closest_marker("on_dev") and is_ours:
-        metafunc.parametrize("place", PLACES, indirect=True)
+        places = [PLACES[0], pytest.param(PLACES[1], marks=pytest.mark.wide)]
+        metafunc.parametrize("place", places, indirect=True)
 
 
 @pytest.fixture(scope="session")

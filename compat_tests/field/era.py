@@ -32,6 +32,7 @@ WHERE = {
     "tools.ConsoleConsumer": "--zookeeper ZOOKEEPER",
     "tools.ReplayLogProducer": "--zookeeper ZOOKEEPER --broker-list BROKERS",
     "tools.DumpLogSegments": "",
+    "tools.JmxTool": "",
     "tools.KafkaMigrationTool": "",
     "tools.MirrorMaker": "",
     "tools.StateChangeLogMerger": "",

@@ -6,14 +6,21 @@ from pathlib import Path
 
 import pytest
 
+from compat_tests.field import stand_in_07
 from compat_tests.field.era import Era
 from compat_tests.support import quick
 from compat_tests.support.cluster import Cluster
+from compat_tests.support.old_groups import Group
 
 pytestmark = pytest.mark.wide
 
 VALUES = [f"value {n}" for n in range(50)]
-MIRRORS = [("0.8.2.2", "old", "scala"), ("0.8.2.2", "old", "java"), ("0.10.2.2", "old", "java"), ("0.10.2.2", "new", "java")]
+MIRRORS = [
+    ("0.8.2.2", "old", "scala"),
+    ("0.8.2.2", "old", "java"),
+    ("0.10.2.2", "old", "java"),
+    ("0.10.2.2", "new", "java"),
+]
 """Release, and MirrorMaker's consumer (of ZooKeeper, or of the brokers) and producer."""
 
 
@@ -69,19 +76,40 @@ def test_a_topic_is_mirrored(
     assert quick.end_offset(other_cluster.bootstrap, name, 0) == len(VALUES)
 
 
+def migration(cluster: Cluster, name: str, directory: Path, jar: Path, reading: str) -> tuple[str, ...]:
+    """The arguments of KafkaMigrationTool, with `reading` as settings of its consumer of 0.7. 0.10 has no such tool."""
+    reader, writer = directory / "consumer", directory / "producer"
+    reader.write_text(reading)
+    writer.write_text(f"metadata.broker.list={cluster.bootstrap}\nrequest.required.acks=-1\n")
+    jars = ("--kafka.07.jar", str(jar), "--zkclient.01.jar", str(directory / "zkclient-0.1.jar"))
+    return (*jars, "--consumer.config", str(reader), "--producer.config", str(writer), "--whitelist", name)
+
+
+def test_the_migration_tool_writes_what_its_consumer_reads(cluster: Cluster, name: str, tmp_path: Path) -> None:
+    """KafkaMigrationTool: its producer of 0.8 with all that a consumer with the classes of 0.7's returns."""
+    cluster.create(name, "1:2")
+    records = tmp_path / "records"
+    records.write_text("\n".join(VALUES) + "\n")
+    words = migration(
+        cluster, name, tmp_path, stand_in_07.compile_to(tmp_path), f"{stand_in_07.RECORDS_KEY}={records}\n"
+    )
+    with Era("0.8.2.2", cluster).running(tmp_path, "KafkaMigrationTool", *words) as tool:
+        tool.wait_until(lambda: quick.end_offset(cluster.bootstrap, name, 0) >= len(VALUES), "all are there")
+        tool.stop()
+        assert "Exception" not in tool.said
+    assert [message.value().decode() for message in quick.read(cluster.bootstrap, [(name, 0)], 50)] == VALUES
+    assert quick.end_offset(cluster.bootstrap, name, 0) == len(VALUES)
+
+
 def test_the_migration_tool_needs_kafka_07(cluster: Cluster, name: str, tmp_path: Path) -> None:
-    """KafkaMigrationTool takes the consumer of 0.7 from a jar that is in no repository. Without that jar its loader
-    falls back to the classes of 0.8.2.2 around it, whose messages it does not understand. 0.10 has no such tool.
-    """
+    """Without its jar the loader falls back to the classes of 0.8.2.2 around it. That consumer reads from the broker,
+    and the tool does not understand its first message: it copies nothing, and goes on as a process."""
     cluster.create(name, "1:2")
     quick.fill(cluster.bootstrap, name, ["one"])
-    reader, writer = tmp_path / "consumer", tmp_path / "producer"
-    reader.write_text(f"group.id={name}\nzookeeper.connect={cluster.zookeeper}\nauto.offset.reset=smallest\n")
-    writer.write_text(f"metadata.broker.list={cluster.bootstrap}\n")
-    jars = ("--kafka.07.jar", str(tmp_path / "kafka-0.7.jar"), "--zkclient.01.jar", str(tmp_path / "zkclient-0.1.jar"))
-    files = ("--consumer.config", str(reader), "--producer.config", str(writer))
-    era = Era("0.8.2.2", cluster)
-    with era.running(tmp_path, "KafkaMigrationTool", *jars, *files, "--whitelist", name) as tool:
-        said = tool.wait_for("Exception")
-    print(said)
+    reading = f"group.id={name}\nzookeeper.connect={cluster.zookeeper}\nauto.offset.reset=smallest\n"
+    words = migration(cluster, name, tmp_path, tmp_path / "kafka-0.7.jar", reading)
+    with Era("0.8.2.2", cluster).running(tmp_path, "KafkaMigrationTool", *words) as tool:
+        said = tool.wait_for("java.lang.IllegalArgumentException")
+        assert "FATAL Migration thread failure due to" in said
+        assert len(Group(cluster, name, name).members) == 1
     assert quick.end_offset(cluster.bootstrap, name, 0) == 1

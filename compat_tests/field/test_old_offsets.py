@@ -45,6 +45,7 @@ def read_by_group(era: Era, topic: str, settings: Path, count: int, *, is_first:
     return era.run("ConsoleConsumer", "--topic", topic, *limits).lines
 
 
+@pytest.mark.on_dev
 def test_the_checker_shows_what_a_group_has_read(cluster: Cluster, era: Era, topic: str, settings: Path) -> None:
     """ConsumerOffsetChecker: offsets from the tree, ends of the logs from the brokers' ListOffsets 0."""
     assert len(read_by_group(era, topic, settings, 2 * COUNT, is_first=True)) == 2 * COUNT
@@ -55,6 +56,7 @@ def test_the_checker_shows_what_a_group_has_read(cluster: Cluster, era: Era, top
 
 
 @pytest.mark.wide
+@pytest.mark.on_dev
 def test_offsets_are_exported_and_imported(
     cluster: Cluster, era: Era, topic: str, settings: Path, tmp_path: Path
 ) -> None:
@@ -73,6 +75,7 @@ def test_offsets_are_exported_and_imported(
 
 
 @pytest.mark.wide
+@pytest.mark.on_dev
 def test_a_group_is_moved_to_the_ends(cluster: Cluster, era: Era, topic: str, settings: Path) -> None:
     """UpdateOffsetsInZK asks each leader for its first and last offset."""
     group = Group(cluster, topic, topic)
