@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from compat_tests.conftest import Launcher
-from compat_tests.field.dev import DevCluster
+from compat_tests.field.clusters import DevCluster, FieldCluster
 from compat_tests.field.era import VERSIONS, Era
 from compat_tests.support.cluster import Cluster
 
@@ -44,7 +44,7 @@ def make_cluster(launcher: Launcher) -> Iterator[MakeCluster]:
     def make(kind: str, brokers: int = 2) -> Cluster:
         name = f"field-{kind}-{next(_numbers)}"
         properties = PROPERTIES if brokers > 1 else {"offsets.topic.replication.factor": "1"}
-        made.append(Cluster(launcher.directory / name, launcher.zookeeper(name), [kind] * brokers, properties))
+        made.append(FieldCluster(launcher.directory / name, launcher.zookeeper(name), [kind] * brokers, properties))
         made[-1].start()
         return made[-1]
 
