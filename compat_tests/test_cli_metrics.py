@@ -18,15 +18,12 @@ from compat_tests.conftest import Launcher
 from compat_tests.deps import jars_dir
 from compat_tests.support import quick
 from compat_tests.support.command_line import CommandLine
+from compat_tests.support.jmx import jmx_options, jmx_url, jolokia_agent
 from compat_tests.support.services import Broker, jvm
 from compat_tests.support.tools import run_process
 from tests.support.ports import free_port
 
 TOPIC = "watched"
-JMX_OPTIONS = (
-    *("-Dcom.sun.management.jmxremote", "-Dcom.sun.management.jmxremote.authenticate=false"),
-    *("-Dcom.sun.management.jmxremote.ssl=false", "-Djava.rmi.server.hostname=127.0.0.1"),
-)
 NAMES = {
     "one MBean": ["kafka.server:type=ReplicaManager,name=PartitionCount"],
     "several": ["kafka.server:type=ReplicaManager,name=LeaderCount", "kafka.server:type=KafkaServer,name=BrokerState"],
@@ -45,11 +42,6 @@ STABLE = {
 }
 
 
-def _agent(port: int, *options: str) -> str:
-    (jar,) = jars_dir("jolokia").glob("jolokia*.jar")
-    return f"-javaagent:{jar}={','.join([f'port={port}', 'host=127.0.0.1', 'discoveryEnabled=false', *options])}"
-
-
 class Kafka(NamedTuple):
     """A real one, and its ports for JMX and Jolokia."""
 
@@ -58,8 +50,8 @@ class Kafka(NamedTuple):
     jolokia_port: int
 
     def jmx_tool(self, *arguments: str) -> str:
-        url = f"service:jmx:rmi:///jndi/rmi://127.0.0.1:{self.jmx_port}/jmxrmi"
-        command = jvm("org.apache.kafka.tools.JmxTool", "--jmx-url", url, *arguments, options=["-Xmx128m"])
+        where = ("--jmx-url", jmx_url(self.jmx_port))
+        command = jvm("org.apache.kafka.tools.JmxTool", *where, *arguments, options=["-Xmx128m"])
         return run_process(command).out
 
     def watch(self, *arguments: str) -> str:
@@ -69,8 +61,7 @@ class Kafka(NamedTuple):
 @pytest.fixture(scope="module")
 def kafka(launcher: Launcher, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
     jmx_port, jolokia_port = free_port(), free_port()
-    ports = [f"-Dcom.sun.management.jmxremote.{port}={jmx_port}" for port in ("port", "rmi.port")]
-    options = [*JMX_OPTIONS, *ports, _agent(jolokia_port)]
+    options = [*jmx_options(jmx_port), jolokia_agent(jolokia_port)]
     directory = tmp_path_factory.mktemp("jmx") / "kafka"
     broker = Broker("kafka", directory, launcher.zookeeper("metrics-watch"), {}, options)
     broker.start()
@@ -151,7 +142,7 @@ def metrics_port(launcher: Launcher, tmp_path_factory: pytest.TempPathFactory) -
         yield port
         return
     directory = tmp_path_factory.mktemp("watched") / "kafka"
-    broker = Broker("kafka", directory, launcher.zookeeper("metrics-port"), {}, [_agent(port)])
+    broker = Broker("kafka", directory, launcher.zookeeper("metrics-port"), {}, [jolokia_agent(port)])
     broker.start()
     yield port
     broker.service.kill()
@@ -194,7 +185,7 @@ def test_a_login_comes_from_a_file(launcher: Launcher, tmp_path: Path) -> None:
     """Of Jolokia's agent in a JVM of its own: the shell of Java's, which waits for its input."""
     port = free_port()
     file = tmp_path / "login"
-    agent = _agent(port, "user=alice", "password=alice-secret")
+    agent = jolokia_agent(port, "user=alice", "password=alice-secret")
     with subprocess.Popen(
         ["java", "-Xmx128m", agent, "-cp", f"{jars_dir('kafka-3.9.1')}/*", "org.apache.zookeeper.ZooKeeperMain"],
         stdin=subprocess.PIPE,

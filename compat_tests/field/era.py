@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -32,16 +32,27 @@ WHERE = {
     "tools.ConsoleConsumer": "--zookeeper ZOOKEEPER",
     "tools.ReplayLogProducer": "--zookeeper ZOOKEEPER --broker-list BROKERS",
     "tools.DumpLogSegments": "",
+    "tools.ProducerPerformance": "--broker-list BROKERS",
+    "tools.ConsumerPerformance": "--zookeeper ZOOKEEPER",
+    "tools.SimpleConsumerPerformance": "",
+    "tools.TestEndToEndLatency": "",
+    "tools.EndToEndLatency": "",
+    "tools.JmxTool": "",
     "tools.KafkaMigrationTool": "",
     "tools.MirrorMaker": "",
     "tools.StateChangeLogMerger": "",
     "tools.UpdateOffsetsInZK": "",
     "admin.TopicCommand": "--zookeeper ZOOKEEPER",
+    "admin.BrokerApiVersionsCommand": "--bootstrap-server BROKERS",
+    "admin.ConsumerGroupCommand": "",
     "admin.ConfigCommand": "--zookeeper ZOOKEEPER",
     "admin.PreferredReplicaLeaderElectionCommand": "--zookeeper ZOOKEEPER",
     "admin.ReassignPartitionsCommand": "--zookeeper ZOOKEEPER",
 }
 """By the class's name in the package `kafka`, the options that say where the cluster is."""
+
+DEAD = 'Exception in thread "main"'
+"""In the output of a tool that will not go on, though its process may."""
 
 NOISE = re.compile(r"WARN (Property \S+ is not valid|WARNING: \w+ is deprecated)")
 
@@ -90,18 +101,25 @@ class Running:
     def said(self) -> str:
         return self._output.read_text(errors="replace")
 
-    def wait_for(self, words: str) -> str:
-        """The whole output, once it has `words`. Fails if the tool ends before."""
+    def wait_until(self, condition: Callable[[], object], what: str) -> None:
+        """Wait for `condition`. Fails if the tool ends before, or if its main thread does: other threads keep it."""
 
-        def has() -> bool:
+        def is_so() -> bool:
             ended = self._process.poll()
-            if words in self.said:
+            if condition():
                 return True
-            if ended is not None:
-                raise RuntimeError(f"ended with {ended}: {self.said}")
+            if ended is not None or DEAD in self.said:
+                raise RuntimeError(f"{what}: the tool ended ({ended}): {self.said}")
             return False
 
-        eventually(has, f"the tool says {words!r}")
+        try:
+            eventually(is_so, what)
+        except AssertionError as late:
+            raise AssertionError(f"{late}; the tool said: {self.said}") from None
+
+    def wait_for(self, words: str) -> str:
+        """The whole output, once it has `words`. Fails if the tool ends before."""
+        self.wait_until(lambda: words in self.said, f"the tool says {words!r}")
         return self.said
 
     def stop(self) -> int:

@@ -45,6 +45,7 @@ def read_by_group(era: Era, topic: str, settings: Path, count: int, *, is_first:
     return era.run("ConsoleConsumer", "--topic", topic, *limits).lines
 
 
+@pytest.mark.on_dev
 def test_the_checker_shows_what_a_group_has_read(cluster: Cluster, era: Era, topic: str, settings: Path) -> None:
     """ConsumerOffsetChecker: offsets from the tree, ends of the logs from the brokers' ListOffsets 0."""
     assert len(read_by_group(era, topic, settings, 2 * COUNT, is_first=True)) == 2 * COUNT
@@ -55,6 +56,7 @@ def test_the_checker_shows_what_a_group_has_read(cluster: Cluster, era: Era, top
 
 
 @pytest.mark.wide
+@pytest.mark.on_dev
 def test_offsets_are_exported_and_imported(
     cluster: Cluster, era: Era, topic: str, settings: Path, tmp_path: Path
 ) -> None:
@@ -73,6 +75,7 @@ def test_offsets_are_exported_and_imported(
 
 
 @pytest.mark.wide
+@pytest.mark.on_dev
 def test_a_group_is_moved_to_the_ends(cluster: Cluster, era: Era, topic: str, settings: Path) -> None:
     """UpdateOffsetsInZK asks each leader for its first and last offset."""
     group = Group(cluster, topic, topic)
@@ -108,3 +111,31 @@ def test_the_checker_without_a_group(era: Era, topic: str) -> None:
     """A group that is unknown: the tool finds no node, says so, and ends with exit code 0."""
     result = era.run("ConsumerOffsetChecker", "--group", f"no-{topic}", "--topic", topic, check=False)
     assert f"NoNode for /consumers/no-{topic}/offsets" in result.out + result.err
+
+
+@pytest.mark.wide
+@pytest.mark.on_dev
+def test_groups_of_both_kinds_are_shown(cluster: Cluster, topic: str, settings: Path) -> None:
+    """ConsumerGroupCommand of 0.10: a group in ZooKeeper, to its end, and one of today's, in the brokers."""
+    era = Era("0.10.2.2", cluster)
+    read_by_group(era, topic, settings, 2 * COUNT, is_first=True)
+    quick.fill(cluster.bootstrap, topic, ["one more"], partition=1)
+    tree, group = ("--zookeeper", cluster.zookeeper), ("--group", topic)
+    assert topic in era.run("ConsumerGroupCommand", *tree, "--list").lines
+    shown = era.run("ConsumerGroupCommand", *tree, "--describe", *group).out
+    assert rows_of(shown, topic) == [["0", "20", "20", "0"], ["1", "20", "21", "1"]]
+    era.run("ConsumerGroupCommand", *tree, "--delete", *group)
+    assert cluster.tree.exists(f"/consumers/{topic}") is None
+
+    today = ("--topic", topic, *group, "--from-beginning", "--max-messages", str(2 * COUNT + 1))
+    assert len(cluster.tools.run("console-consumer", *today).lines) == 2 * COUNT + 1
+    brokers = ("--bootstrap-server", cluster.bootstrap)
+    assert topic in era.run("ConsumerGroupCommand", *brokers, "--list").lines
+    shown = era.run("ConsumerGroupCommand", *brokers, "--describe", *group).out
+    assert rows_of(shown, topic) == [["0", "20", "20", "0"], ["1", "21", "21", "0"]]
+
+
+def rows_of(shown: str, topic: str) -> list[list[str]]:
+    """Partition, offset, end and lag of each row, by partition."""
+    rows = [line.split() for line in shown.splitlines() if line.startswith(f"{topic} ")]
+    return sorted(row[1:5] for row in rows)

@@ -1,4 +1,4 @@
-"""The producers and consumers of 0.8 and 0.10, and the tools that are made of them."""
+"""The console clients of 0.8 and 0.10, SimpleConsumerShell and DumpLogSegments."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from compat_tests.overload.raw import Raw
 from compat_tests.support import quick
 from compat_tests.support.cluster import Cluster
 from compat_tests.support.old_groups import Group
-from compat_tests.support.waiting import eventually
 from kpybroker.wire.messages.fetch import FetchRequest
 
 pytestmark = pytest.mark.wide
@@ -63,66 +62,25 @@ def test_what_the_new_producer_of_its_time_sends_arrives(cluster: Cluster, era: 
 
 
 def test_simple_consumer_reads_from_an_offset(cluster: Cluster, era: Era, name: str) -> None:
-    """SimpleConsumerShell: Fetch 0 or 2 of batches that are stored in format v2, from a leader and from a replica."""
+    """SimpleConsumerShell: Fetch 0 or 2 of batches that are stored in format v2, from the leader.
+
+    A broker since Kafka 2.4 serves these versions of Fetch as a leader only. The tool ignores the error that a follower
+    responds with, and takes it for the end.
+    """
     cluster.create(name, "1:2")
     quick.fill(cluster.bootstrap, name, VALUES)
     where = ("--topic", name, "--partition", "0", "--no-wait-at-logend")
 
     def read(*options: str) -> list[str]:
-        said = era.run("SimpleConsumerShell", *where, *options).lines
-        return [line for line in said if not line.startswith("Terminating. Reached the end of partition")]
+        return era.run("SimpleConsumerShell", *where, *options).lines
 
-    assert read("--offset", "-2") == VALUES
-    assert read("--offset", "45") == VALUES[45:]
+    def end(offset: int) -> str:
+        return f"Terminating. Reached the end of partition ({name}, 0) at offset {offset}"
+
+    assert read("--offset", "-2") == [*VALUES, end(50)]
+    assert read("--offset", "45", "--replica", "1") == [*VALUES[45:], end(50)]
     assert read("--offset", "10", "--max-messages", "5") == VALUES[10:15]
-    # a follower learns the high watermark by its next fetch
-    eventually(lambda: read("--offset", "-2", "--replica", "2") == VALUES, "the follower serves all of it")
-
-
-def test_a_log_is_replayed(cluster: Cluster, era: Era, name: str) -> None:
-    """ReplayLogProducer copies a topic by a consumer of old and a producer, and it forgets its group.
-
-    It ends when no message has arrived for ten seconds, with an exception that it reports and exit code 0.
-    """
-    copy = f"{name}-copy"
-    for topic in (name, copy):
-        cluster.create(topic, "1:2")
-    quick.fill(cluster.bootstrap, name, VALUES)
-    era.run("ReplayLogProducer", "--inputtopic", name, "--outputtopic", copy, "--sync", check=False)
-    read = quick.read(cluster.bootstrap, [(copy, 0)], len(VALUES))
-    assert [message.value().decode() for message in read] == VALUES
-    assert quick.end_offset(cluster.bootstrap, copy, 0) == len(VALUES)
-
-
-@pytest.mark.parametrize(("version", "kind"), [("0.8.2.2", "old"), ("0.10.2.2", "old"), ("0.10.2.2", "new")])
-def test_a_topic_is_mirrored(
-    cluster: Cluster, other_cluster: Cluster, version: str, kind: str, name: str, tmp_path: Path
-) -> None:
-    """MirrorMaker with the consumer of old, and that of 0.10 with the new one. Stopped in order, it has committed: the
-    next run goes on there, and nothing arrives twice."""
-    cluster.create(name, "1:2")
-    other_cluster.create(name, "1")
-    reader, writer = tmp_path / "consumer.properties", tmp_path / "producer.properties"
-    place = {
-        "old": f"zookeeper.connect={cluster.zookeeper}\nauto.offset.reset=smallest\n",
-        "new": f"bootstrap.servers={cluster.bootstrap}\nauto.offset.reset=earliest\n",
-    }[kind]
-    reader.write_text(f"group.id={name}\n{place}")
-    writer.write_text(f"bootstrap.servers={other_cluster.bootstrap}\nacks=-1\n")
-    era = Era(version, cluster)
-    files = ("--consumer.config", str(reader), "--producer.config", str(writer))
-    for part in (VALUES[:30], VALUES[30:]):
-        quick.fill(cluster.bootstrap, name, part)
-        with era.running(tmp_path, "MirrorMaker", *files, "--whitelist", name) as mirror:
-            done = VALUES.index(part[-1]) + 1
-            eventually(
-                lambda done=done: quick.end_offset(other_cluster.bootstrap, name, 0) >= done,  # type: ignore[misc]
-                "the mirror has them",
-            )
-            mirror.stop()
-    read = quick.read(other_cluster.bootstrap, [(name, 0)], len(VALUES))
-    assert [message.value().decode() for message in read] == VALUES
-    assert quick.end_offset(other_cluster.bootstrap, name, 0) == len(VALUES)
+    assert read("--offset", "-2", "--replica", "2") == [end(0)]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -147,8 +105,8 @@ def test_dump_log_segments_reads_what_a_fetch_of_its_time_returns(
 
 def test_dump_log_segments_on_a_file_of_today(cluster: Cluster, era: Era, name: str) -> None:
     """It cannot read format v2, whichever broker wrote the file: most often it ends with an exception, and which one
-    depends on the bytes. 0.10 finds the index in order."""
-    cluster.create(name, "1", "--config", "index.interval.bytes=100")
+    depends on the bytes. 0.10 finds the index of a closed segment in order; that of the active one has spare room."""
+    cluster.create(name, "1", "--config", "index.interval.bytes=100", "--config", "segment.bytes=1500")
     for n in range(10):
         quick.fill(cluster.bootstrap, name, [f"{n}" * 200])
     log = cluster.brokers[1].data_dir / f"{name}-0" / "00000000000000000000.log"

@@ -1,4 +1,4 @@
-"""`kpybroker verify-replicas` and Kafka's ReplicaVerificationTool: both find a follower whose file was changed."""
+"""`kpybroker verify-replicas` and ReplicaVerificationTool of 3.9.1: both find a follower whose file was changed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from compat_tests.field.era import Era
+from compat_tests.field.era import Running
 from compat_tests.support import quick
 from compat_tests.support.cluster import Cluster
 from compat_tests.support.command_line import CommandLine
@@ -42,6 +42,10 @@ def test_a_changed_follower_is_found(cluster: Cluster, name: str, tmp_path: Path
     cluster.wait_for_isr(name, {1, 2})
     found = command.run("verify-replicas", name, code=1)
     assert f"{name}-0: replicas 1 and 2 differ at offset 7" in found.err
-    which = ("--topic-white-list", name, "--report-interval-ms", "500")
-    with Era("0.10.2.2", cluster).running(tmp_path, "ReplicaVerificationTool", *which) as tool:
-        assert f"partition [{name},0] has unmatched checksum" in tool.wait_for("unmatched checksum")
+    # those of 0.8 and 0.10 cannot read from followers any more
+    which = ("--topics-include", name, "--report-interval-ms", "500", "--time", "-2")
+    tool = Running(cluster.tools.command("replica-verification", *which), tmp_path / "output")
+    try:
+        assert f"partition {name}-0 has unmatched checksum at offset 7" in tool.wait_for("unmatched checksum")
+    finally:
+        tool.kill()
