@@ -183,7 +183,7 @@ exchange: test-deps  ## kpybroker and real Kafka take turns on one data director
 
 demo: $(VENV)/.test-stamp  ## a real log through a broker and a Spark job: LOG=path for another file or folder
 	$(BIN)/python -m compat_tests.deps jars
-	$(BIN)/python -m kpybroker.pipelines.demo --jars .cache/jvm/spark-4.0.0 $(if $(LOG),--log "$(LOG)")
+	$(BIN)/python -m kpybroker.pipelines demo activity --jars .cache/jvm/spark-4.0.0 $(if $(LOG),--log "$(LOG)")
 
 docs: $(VENV)/.test-stamp  ## the site, into build/docs; a warning or a broken link fails it
 	$(BIN)/python -m compat_tests.deps graphviz
