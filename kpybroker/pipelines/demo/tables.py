@@ -36,7 +36,7 @@ def read_json(bootstrap: str, topic: str) -> list[Row]:
 
 
 def _await_commits(bootstrap: str, topic: str, partitions: Sequence[int]) -> None:
-    """Wait until what is committed is to be read: the writers are told before the partitions are."""
+    """Wait until what is committed is to be read: a commit is acknowledged before it is in the partitions."""
     from confluent_kafka import IsolationLevel, TopicPartition
     from confluent_kafka.admin import AdminClient, OffsetSpec
 
