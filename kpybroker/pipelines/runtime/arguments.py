@@ -44,6 +44,17 @@ def positive(text: str) -> int:
     return int(text)
 
 
+def positive_number(text: str) -> float:
+    """A number above 0."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number above 0")
+    return number
+
+
 def topic(text: str) -> str:
     """A topic's name."""
     if not _TOPIC.fullmatch(text) or text in (".", ".."):
