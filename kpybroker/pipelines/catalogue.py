@@ -7,13 +7,17 @@ from typing import Any, TypeVar
 
 from kpybroker.pipelines.activity.demo import demo as activity_demo
 from kpybroker.pipelines.activity.pipeline import ACTIVITY
+from kpybroker.pipelines.operations.demo import demo as operations_demo
 from kpybroker.pipelines.operations.pipeline import OPERATIONS
 from kpybroker.pipelines.runtime.errors import PipelineError
 from kpybroker.pipelines.runtime.pipeline import Pipeline
 
 Found = TypeVar("Found")
 PIPELINES: Mapping[str, Pipeline[Any]] = {one.name: one for one in (ACTIVITY, OPERATIONS)}
-DEMOS: Mapping[str, Callable[[Sequence[str]], None]] = {ACTIVITY.name: activity_demo}
+DEMOS: Mapping[str, Callable[[Sequence[str]], None]] = {
+    ACTIVITY.name: activity_demo,
+    OPERATIONS.name: operations_demo,
+}
 """Each takes its arguments."""
 
 

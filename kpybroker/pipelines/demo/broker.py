@@ -16,13 +16,12 @@ STOP_SECONDS_MAX = 30.0
 
 
 @contextmanager
-def broker(command: str, log_file: Path) -> Iterator[str]:
+def broker(command: str, log_file: Path, *options: str) -> Iterator[str]:
     """Start a broker without persistence; yields its address and stops it at the end of the block."""
     with log_file.open("wb") as log:
         try:
-            process = subprocess.Popen(
-                [command, "dev", "--port", "0", "--ephemeral"], stdout=subprocess.PIPE, stderr=log, text=True
-            )
+            whole = [command, "dev", "--port", "0", "--ephemeral", *options]
+            process = subprocess.Popen(whole, stdout=subprocess.PIPE, stderr=log, text=True)
         except OSError as error:
             raise PipelineError(f"Cannot start {command}: {error.strerror}.", "Run make install first.") from None
         try:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 READ_SECONDS_MAX = 30.0
 POLL_S = 0.1
 TEXT_MAX = 48
+BARS = "▁▂▃▄▅▆▇█"
 
 Row = dict[str, Any]
 
@@ -88,3 +89,11 @@ def table(title: str, heads: Sequence[str], rows: Sequence[Sequence[object]]) ->
 def _short(cell: object) -> str:
     text = str(cell)
     return text if len(text) <= TEXT_MAX else text[: TEXT_MAX - 1] + "…"
+
+
+def sparkline(numbers: Sequence[float]) -> str:
+    """A line of bars, from the least to the most of `numbers`, at most `TEXT_MAX` of the last ones."""
+    shown = numbers[-TEXT_MAX:]
+    least, most = min(shown, default=0.0), max(shown, default=0.0)
+    step = (most - least) / (len(BARS) - 1) or 1.0
+    return "".join(BARS[round((number - least) / step)] for number in shown)

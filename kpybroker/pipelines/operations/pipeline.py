@@ -84,10 +84,10 @@ class Operations(Pipeline[OperationsOptions]):
             "event_time", "host", "name", "kind", rows["number"].alias("value")
         )
         found = values(samples, own.window)
-        told = alerts(found, own.window, is_a.seconds(own.window), own.history, own.threshold)
+        raised = alerts(found, own.window, is_a.seconds(own.window), own.history, own.threshold)
         return [
             Query("values", value_rows(found), lambda batch: {"values": batch}),
-            Query("alerts", told, lambda batch: {"alerts": batch}),
+            Query("alerts", raised, lambda batch: {"alerts": batch}),
         ]
 
 

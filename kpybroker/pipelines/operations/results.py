@@ -103,5 +103,5 @@ def alerts(found: DataFrame, window: str, window_s: int, history: int, threshold
         .when(away > F.col("deviation") * threshold, F.lit("high"))
         .when(-away > F.col("deviation") * threshold, F.lit("low"))
     )
-    told = judged.withColumn("state", state).where(F.col("state").isNotNull())
-    return told.select("window_start", "window_end", "host", "name", "state", "value", "expected", "deviation")
+    found_states = judged.withColumn("state", state).where(F.col("state").isNotNull())
+    return found_states.select("window_start", "window_end", "host", "name", "state", "value", "expected", "deviation")

@@ -12,6 +12,7 @@ from kpybroker.pipelines.runtime.pipeline import DEAD_LETTERS
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+NO_WATERMARK = "1970-01-01T00:00:00"
 RECORDS = "records"
 """The metric of the records that were read. The query of dead letters has it, which reads every record once."""
 
@@ -57,6 +58,6 @@ def line(query: str, progress: Any) -> str:
     parts = [f"{query}: {progress['numInputRows']} records", f"{progress['processedRowsPerSecond'] or 0:.0f} a second"]
     parts.append(f"lag {lag}")
     watermark = (progress["eventTime"] or {}).get("watermark")
-    if watermark is not None:
+    if watermark is not None and not watermark.startswith(NO_WATERMARK):
         parts.append(f"watermark {watermark}")
     return ", ".join(parts)
