@@ -7,16 +7,19 @@ from typing import Any, TypeVar
 
 from kpybroker.pipelines.activity.demo import demo as activity_demo
 from kpybroker.pipelines.activity.pipeline import ACTIVITY
+from kpybroker.pipelines.ledger.demo import demo as ledger_demo
+from kpybroker.pipelines.ledger.pipeline import LEDGER
 from kpybroker.pipelines.operations.demo import demo as operations_demo
 from kpybroker.pipelines.operations.pipeline import OPERATIONS
 from kpybroker.pipelines.runtime.errors import PipelineError
 from kpybroker.pipelines.runtime.pipeline import Pipeline
 
 Found = TypeVar("Found")
-PIPELINES: Mapping[str, Pipeline[Any]] = {one.name: one for one in (ACTIVITY, OPERATIONS)}
+PIPELINES: Mapping[str, Pipeline[Any]] = {one.name: one for one in (ACTIVITY, OPERATIONS, LEDGER)}
 DEMOS: Mapping[str, Callable[[Sequence[str]], None]] = {
     ACTIVITY.name: activity_demo,
     OPERATIONS.name: operations_demo,
+    LEDGER.name: ledger_demo,
 }
 """Each takes its arguments."""
 

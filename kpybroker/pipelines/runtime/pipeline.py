@@ -10,7 +10,7 @@ import argparse
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -23,12 +23,16 @@ REASON = "reason"
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One stream: `frame` in append mode; `results` makes of a batch the rows of each result. `name` is that of its
-    directory in the checkpoint."""
+    """One stream; `results` makes of a batch the rows of each result.
+
+    `name` is that of its directory in the checkpoint. `mode` is Spark's: `append` for rows that are final, `update` for
+    the new values of keys.
+    """
 
     name: str
     frame: DataFrame
     results: Callable[[DataFrame], Mapping[str, DataFrame]]
+    mode: Literal["append", "update"] = "append"
 
 
 class Pipeline(ABC, Generic[Own]):
@@ -38,6 +42,8 @@ class Pipeline(ABC, Generic[Own]):
     summary: ClassVar[str]
     keys: ClassVar[Mapping[str, str]]
     """Result -> the column that is the key of its records."""
+    source: ClassVar[Mapping[str, str]] = {}
+    """Options of Spark's Kafka source that this pipeline needs."""
 
     @property
     def results(self) -> tuple[str, ...]:

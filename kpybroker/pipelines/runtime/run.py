@@ -61,8 +61,9 @@ def run(
         raise explain(str(error)) from error
 
 
-def _source(options: Options[Any]) -> dict[str, str]:
+def _source(pipeline: Pipeline[Any], options: Options[Any]) -> dict[str, str]:
     source = {
+        **pipeline.source,
         **{f"kafka.{key}": value for key, value in client(options).items()},
         "subscribe": ",".join(options.input),
         "startingOffsets": options.starting_offsets,
@@ -96,7 +97,7 @@ def _keep(outputs: Outputs, query: Query) -> Callable[[DataFrame, int], None]:
 def _run_whole(spark: SparkSession, pipeline: Pipeline[Own], options: Options[Own], say: Say) -> Report:
     outputs = Outputs(pipeline, options, f"whole-{time.time_ns()}", say)
     outputs.refuse_leftovers(spark)
-    source = _source(options)
+    source = _source(pipeline, options)
     source.pop("maxOffsetsPerTrigger", None)
     records = spark.read.format("kafka").options(**source).load().persist()
     for query in _queries(outputs, records):
@@ -111,7 +112,7 @@ def _run_whole(spark: SparkSession, pipeline: Pipeline[Own], options: Options[Ow
 
 def _run_stream(spark: SparkSession, outputs: Outputs, stop_asked: Callable[[], bool]) -> Report:
     report = Report(outputs.rows)
-    records = spark.readStream.format("kafka").options(**_source(outputs.options)).load()
+    records = spark.readStream.format("kafka").options(**_source(outputs.pipeline, outputs.options)).load()
     queries = [_start(outputs, query) for query in _queries(outputs, records)]
     try:
         running = queries
@@ -138,7 +139,7 @@ def _let_batches_end(queries: list[StreamingQuery], report: Report, say: Say) ->
 
 def _start(outputs: Outputs, query: Query) -> StreamingQuery:
     options = outputs.options
-    writer = query.frame.writeStream.queryName(query.name).outputMode("append").foreachBatch(_keep(outputs, query))
+    writer = query.frame.writeStream.queryName(query.name).outputMode(query.mode).foreachBatch(_keep(outputs, query))
     writer = writer.option("checkpointLocation", f"{options.checkpoint}/{query.name}")
     if options.run is Run.FOLLOW:
         return writer.trigger(processingTime=options.every).start()
