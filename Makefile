@@ -12,7 +12,7 @@ WORKERS ?= 3
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test lint unit compat-deps compat compat-secure compat-kafka compat-portable field wheel-test deploy-test ranges test-deps bench bench-start bench-testing bench-growth bench-cluster bench-failover bench-beside bench-ceiling bench-acls bench-groups bench-scale bench-loop bench-quotas bench-budget bench-shortcuts bench-tls bench-metrics soak soak-eos soak-eos-cluster soak-cluster soak-testing soak-metrics mutants replication-matrix power-cuts suites exchange fuzz demo specs clean compatibility docs bench-hostile
+.PHONY: help install run test lint unit compat-deps compat compat-secure compat-kafka compat-portable field wheel-test deploy-test ranges test-deps bench bench-start bench-testing bench-growth bench-cluster bench-failover bench-beside bench-ceiling bench-acls bench-groups bench-scale bench-loop bench-quotas bench-budget bench-shortcuts bench-tls bench-metrics soak soak-eos soak-eos-cluster soak-cluster soak-testing soak-metrics mutants replication-matrix power-cuts suites exchange fuzz demo demo-activity demo-operations demo-ledger demos specs clean compatibility docs bench-hostile
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
@@ -185,9 +185,19 @@ suites: test-deps  ## the whole test suite of franz-go, a Go client, against kpy
 exchange: test-deps  ## kpybroker and real Kafka take turns on one data directory and one ZooKeeper, eight turns each way
 	$(BIN)/python -m compat_tests.exchange.run
 
-demo: $(VENV)/.test-stamp  ## a real log through a broker and a Spark job: LOG=path for another file or folder
+demo demo-activity: $(VENV)/.test-stamp  ## a real log through a broker and a Spark job: LOG=path for another file or folder
 	$(BIN)/python -m compat_tests.deps jars
-	$(BIN)/python -m kpybroker.pipelines.demo --jars .cache/jvm/spark-4.0.0 $(if $(LOG),--log "$(LOG)")
+	$(BIN)/python -m kpybroker.pipelines demo activity --jars .cache/jvm/spark-4.0.0 $(if $(LOG),--log "$(LOG)")
+
+demo-operations: $(VENV)/.test-stamp  ## metrics of this machine and of a broker under load, and what a Spark job finds in them
+	$(BIN)/python -m compat_tests.deps jars
+	$(BIN)/python -m kpybroker.pipelines demo operations --jars .cache/jvm/spark-4.0.0
+
+demo-ledger: $(VENV)/.test-stamp  ## transfers between accounts, some aborted, their writers killed: balances, and a replay
+	$(BIN)/python -m compat_tests.deps jars
+	$(BIN)/python -m kpybroker.pipelines demo ledger --jars .cache/jvm/spark-4.0.0
+
+demos: demo-activity demo-operations demo-ledger  ## every pipeline on Spark, one after the other
 
 docs: $(VENV)/.test-stamp  ## the site, into build/docs; a warning or a broken link fails it
 	$(BIN)/python -m compat_tests.deps graphviz

@@ -6,6 +6,8 @@ was asked to run. `readers` runs a test twice, once with each of the two ways in
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,6 +25,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     jars = sorted(jars_dir("spark-4.0.0").glob("*.jar"))
     assert jars, f"no jars in {jars_dir('spark-4.0.0')}: run make test-deps"
     place = tmp_path_factory.mktemp("spark")
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     settings = {
         "spark.jars": ",".join(map(str, jars)),
         "spark.driver.memory": "768m",

@@ -15,19 +15,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Message, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, IsolationLevel, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka.admin import OffsetSpec
 from pyspark.sql import SparkSession
 
 from compat_tests.conftest import MakeTopic
 from compat_tests.deps import ROOT, jars_dir
 from compat_tests.spark.recount import Event, Recount, parse_access, parse_activity, parse_dpkg
-from compat_tests.support.quick import DEADLINE_S, QUIET, admin_client, read
+from compat_tests.support.quick import DEADLINE_S, QUIET, admin_client
 from compat_tests.support.services import Broker
 from compat_tests.support.tools import run_process
 from compat_tests.support.waiting import eventually
-from kpybroker.pipelines.errors import PipelineError
-from kpybroker.pipelines.job import Report, run
-from kpybroker.pipelines.options import Options, Run
+from kpybroker.pipelines.activity.pipeline import ACTIVITY, ActivityOptions
+from kpybroker.pipelines.runtime.errors import PipelineError
+from kpybroker.pipelines.runtime.options import Options, Run, result_topic
+from kpybroker.pipelines.runtime.progress import Report
+from kpybroker.pipelines.runtime.run import run as run_pipeline
 
 MINUTE_MS = 60_000
 WINDOW, LATENESS, GAP, TOP = 10, 10, 3, 3  # minutes, and pages
@@ -116,53 +119,101 @@ def as_events(form: str, lines: Sequence[str], places: Sequence[tuple[int, int]]
     return out
 
 
+Lines = Options[ActivityOptions]
+
+
+def run(spark: SparkSession, options: Lines) -> Report:
+    return run_pipeline(spark, ACTIVITY, options)
+
+
+def own(options: Lines, **changes: Any) -> Lines:
+    """With other options of the pipeline's own."""
+    return replace(options, own=replace(options.own, **changes))
+
+
+def with_topics(options: Lines, name: str) -> Lines:
+    return replace(options, output=(*options.output, f"topics:{name}-out"))
+
+
 def recount() -> Recount:
     return Recount(WINDOW * MINUTE_MS, LATENESS * MINUTE_MS, GAP * MINUTE_MS, TOP)
 
 
 @pytest.fixture
-def options(broker: Broker, topic: MakeTopic, tmp_path: Path, spark: SparkSession) -> Options:
+def options(broker: Broker, topic: MakeTopic, tmp_path: Path, spark: SparkSession) -> Lines:
+    return options_for(broker, topic(partitions=2), tmp_path)
+
+
+def options_for(broker: Broker, topic: str, place: Path) -> Lines:
     return Options(
         bootstrap_servers=broker.bootstrap,
-        topic=topic(partitions=2),
-        format="activity",
-        checkpoint=str(tmp_path / "checkpoint"),
-        to_parquet=str(tmp_path / "results"),
-        window=f"{WINDOW} minutes",
-        watermark=f"{LATENESS} minutes",
-        session_gap=f"{GAP} minutes",
-        top=TOP,
+        input=(topic,),
+        own=ActivityOptions(
+            format="activity",
+            window=f"{WINDOW} minutes",
+            watermark=f"{LATENESS} minutes",
+            session_gap=f"{GAP} minutes",
+            top=TOP,
+        ),
+        checkpoint=str(place / "checkpoint"),
+        output=(str(place / "results"),),
     )
 
 
 def from_topic(broker: Broker, topic: str) -> list[dict[str, Any]]:
-    """Every JSON result in a topic, with its times as milliseconds; its key is one of its columns."""
-    admin = admin_client(broker.bootstrap)
-    partitions = admin.list_topics(timeout=DEADLINE_S).topics[topic].partitions
-    parts = [(topic, number) for number in partitions]
-    spec = {TopicPartition(*part): _latest() for part in parts}
-    counts = [future.result(DEADLINE_S).offset for future in admin.list_offsets(spec).values()]
+    """Every committed JSON result in a topic, with its times as milliseconds; its key is one of its columns."""
     rows = []
-    for message in read(broker.bootstrap, parts, sum(counts)):
+    for message in committed(broker.bootstrap, topic):
         row = json.loads(message.value())
         assert message.key().decode() in row.values()
-        rows.append({key: _time(value) if key.endswith(("_start", "_end")) else value for key, value in row.items()})
+        rows.append({key: millis(value) if key.endswith(("_start", "_end")) else value for key, value in row.items()})
     return rows
 
 
-def _latest() -> Any:
-    from confluent_kafka.admin import OffsetSpec
+def committed(bootstrap: str, topic: str) -> list[Message]:
+    """All that a reader of committed records finds in a topic."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "none", "enable.partition.eof": True, **QUIET})
+    try:
+        partitions = list(consumer.list_topics(timeout=DEADLINE_S).topics[topic].partitions)
+        eventually(
+            lambda: _decided(bootstrap, topic, partitions), f"the transactions of {topic} have ended", DEADLINE_S
+        )
+        consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in partitions])
+        messages: list[Message] = []
+        ends = 0
+        while ends < len(partitions):
+            message = consumer.poll(DEADLINE_S)
+            assert message is not None, f"{len(messages)} records, then nothing within {DEADLINE_S} s"
+            error = message.error()
+            if error is None:
+                messages.append(message)
+            else:
+                assert error.code() == KafkaError._PARTITION_EOF, error
+                ends += 1
+        return messages
+    finally:
+        consumer.close()
 
-    return OffsetSpec.latest()
+
+def _decided(bootstrap: str, topic: str, partitions: Sequence[int]) -> bool:
+    """Whether a reader of committed records comes to the end: a commit is answered before it is in the partitions."""
+    admin = admin_client(bootstrap)
+    parts = [TopicPartition(topic, number) for number in partitions]
+    ends = [
+        [future.result(DEADLINE_S).offset for future in found.values()]
+        for level in (IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED)
+        for found in [admin.list_offsets({part: OffsetSpec.latest() for part in parts}, isolation_level=level)]
+    ]
+    return ends[0] == ends[1]
 
 
-def _time(text: str) -> int:
+def millis(text: str) -> int:
     assert text.endswith("Z")
     return round(datetime.fromisoformat(text).timestamp() * 1000)
 
 
-def from_parquet(spark: SparkSession, options: Options, result: str) -> list[dict[str, Any]]:
-    frame = spark.read.parquet(f"{options.to_parquet}/{result}").drop("batch")
+def from_parquet(spark: SparkSession, options: Lines, result: str) -> list[dict[str, Any]]:
+    frame = spark.read.parquet(f"{options.directories[0]}/{result}").drop("batch")
     times = [name for name in frame.columns if name.endswith(("_start", "_end"))]
     for name in times:
         frame = frame.withColumn(name, frame[name].cast("timestamp"))
@@ -183,21 +234,21 @@ def _sorted(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: sorted((key, str(value)) for key, value in row.items()))
 
 
-def compare(spark: SparkSession, broker: Broker, options: Options, expected: Recount) -> None:
+def compare(spark: SparkSession, broker: Broker, options: Lines, expected: Recount) -> None:
     for result, rows in expected_rows(expected).items():
         assert rows, f"no {result} to compare"
-        if options.to_parquet is not None:
+        if options.directories:
             assert _sorted(from_parquet(spark, options, result)) == rows
-        if options.to_topics is not None:
-            assert _sorted(from_topic(broker, options.result_topic(result))) == rows
+        for prefix in options.prefixes:
+            assert _sorted(from_topic(broker, result_topic(prefix, result))) == rows
 
 
 @pytest.mark.wide
 def test_late_events_are_dropped_and_each_window_comes_out_once(
-    spark: SparkSession, broker: Broker, options: Options, name: str
+    spark: SparkSession, broker: Broker, options: Lines, name: str
 ) -> None:
     """Three runs over one checkpoint. The second brings events that are late but in time, and some too late."""
-    options = replace(options, to_topics=f"{name}-out")
+    options = with_topics(options, name)
     expected = recount()
     read_lines = 0
     batches = [
@@ -208,56 +259,55 @@ def test_late_events_are_dropped_and_each_window_comes_out_once(
         some_lines("activity", 5, 200, 30, 60) + some_lines("activity", 6, 80, 10, 20) + NOISE["activity"],
     ]
     for lines in batches:
-        places = write(broker, options.topic, lines)
+        places = write(broker, options.input[0], lines)
         report = run(spark, options)
         expected.batch(as_events("activity", lines, places))
         compare(spark, broker, options, expected)
         read_lines += len(lines)
         noise = len(NOISE["activity"]) if lines is batches[-1] else 0
-        assert (report.read, report.not_understood) == (len(lines), noise)
+        assert (report.read, report.broken) == (len(lines), noise)
     assert expected.late >= 30
     # nothing new: nothing comes out, and the results stay as they are
-    assert run(spark, options).rows == {"page_counts": 0, "top_pages": 0, "sessions": 0}
+    assert run(spark, options).rows == dict.fromkeys(ACTIVITY.results, 0)
     compare(spark, broker, options, expected)
 
 
 @pytest.mark.parametrize("form", ["access", pytest.param("dpkg", marks=pytest.mark.wide)])
 def test_log_lines_of_each_format_with_a_heartbeat_at_their_end(
-    spark: SparkSession, broker: Broker, options: Options, form: str
+    spark: SparkSession, broker: Broker, options: Lines, form: str
 ) -> None:
     """The heartbeat closes every window of the stream, without being counted; noise is reported and not counted
     either."""
-    options = replace(options, format=form)
+    options = own(options, format=form)
     lines = some_lines(form, 7, 0, 300, 250) + NOISE[form]
-    places = write(broker, options.topic, lines, END_OF_TIME)
+    places = write(broker, options.input[0], lines, END_OF_TIME)
     report = run(spark, options)
     expected = recount()
-    expected.batch(as_events(form, lines, places), _time(END_OF_TIME))
+    expected.batch(as_events(form, lines, places), millis(END_OF_TIME))
     compare(spark, broker, options, expected)
-    assert (report.read, report.not_understood, report.heartbeats) == (len(lines), len(NOISE[form]), 1)
+    assert (report.read, report.broken, report.heartbeats) == (len(lines), len(NOISE[form]), 1)
     assert sum(count.events for count in expected.counts) == len(lines) - len(NOISE[form])
 
 
 def test_a_whole_run_closes_everything_and_knows_no_lateness(
-    spark: SparkSession, broker: Broker, options: Options, name: str
+    spark: SparkSession, broker: Broker, options: Lines, name: str
 ) -> None:
-    options = replace(options, run=Run.WHOLE, checkpoint=None, to_topics=f"{name}-out", max_offsets=10)
+    options = with_topics(replace(options, run=Run.WHOLE, checkpoint=None, max_offsets=10), name)
     lines = some_lines("activity", 8, 0, 300, 200) + NOISE["activity"]
-    places = write(broker, options.topic, lines, "2024-03-05T08:30:00Z")
+    places = write(broker, options.input[0], lines, "2024-03-05T08:30:00Z")
     report = run(spark, options)
     expected = recount()
-    expected.batch(as_events("activity", lines, places), _time(END_OF_TIME))
+    expected.batch(as_events("activity", lines, places), millis(END_OF_TIME))
     compare(spark, broker, options, expected)
-    assert (report.read, report.not_understood, report.heartbeats) == (len(lines), len(NOISE["activity"]), 1)
+    assert (report.read, report.broken, report.heartbeats) == (len(lines), len(NOISE["activity"]), 1)
     with pytest.raises(PipelineError, match="has the results of an earlier run"):
         run(spark, options)
 
 
-def test_other_names_of_fields_epoch_times_and_a_time_zone(
-    spark: SparkSession, broker: Broker, options: Options
-) -> None:
+def test_other_names_of_fields_epoch_times_and_a_time_zone(spark: SparkSession, broker: Broker, options: Lines) -> None:
     fields = {"time": "ts", "page": "url", "visitor": "cookie", "action": "verb"}
-    options = replace(options, run=Run.WHOLE, checkpoint=None, fields=fields, timezone="Europe/Oslo", window="1 hour")
+    options = replace(options, run=Run.WHOLE, checkpoint=None, timezone="Europe/Oslo")
+    options = own(options, fields=fields, window="1 hour")
     seconds = int(MORNING.timestamp())
     times = [
         seconds,
@@ -267,7 +317,7 @@ def test_other_names_of_fields_epoch_times_and_a_time_zone(
         "2024-03-05 09:00:00.5",
         "2024-03-05T08:00:00Z",
     ]
-    write(broker, options.topic, [json.dumps({"ts": time, "url": "/", "cookie": 7}) for time in times])
+    write(broker, options.input[0], [json.dumps({"ts": time, "url": "/", "cookie": 7}) for time in times])
     run(spark, options)
     hour = {"window_start": seconds * 1000, "window_end": (seconds + 3600) * 1000}
     assert from_parquet(spark, options, "page_counts") == [{**hour, "page": "/", "events": 6}]
@@ -276,10 +326,10 @@ def test_other_names_of_fields_epoch_times_and_a_time_zone(
     assert (session["session_start"], session["session_end"]) == (seconds * 1000, seconds * 1000 + 500)
 
 
-def test_sliding_windows_count_an_event_in_each(spark: SparkSession, broker: Broker, options: Options) -> None:
-    options = replace(options, run=Run.WHOLE, checkpoint=None, window="10 minutes", slide="5 minutes")
+def test_sliding_windows_count_an_event_in_each(spark: SparkSession, broker: Broker, options: Lines) -> None:
+    options = replace(own(options, window="10 minutes", slide="5 minutes"), run=Run.WHOLE, checkpoint=None)
     lines = some_lines("activity", 9, 0, 60, 40)
-    write(broker, options.topic, lines)
+    write(broker, options.input[0], lines)
     run(spark, options)
     counts: dict[tuple[int, str], int] = {}
     for time_ms, page, _ in map(parse_activity, lines):
@@ -292,18 +342,18 @@ def test_sliding_windows_count_an_event_in_each(spark: SparkSession, broker: Bro
 
 
 def test_what_a_person_can_fix_is_reported_in_two_lines(
-    spark: SparkSession, broker: Broker, options: Options, name: str, tmp_path: Path
+    spark: SparkSession, broker: Broker, options: Lines, name: str, tmp_path: Path
 ) -> None:
     with pytest.raises(PipelineError, match="topic to read from does not exist"):
-        run(spark, replace(options, topic=f"{name}-nowhere"))
+        run(spark, replace(options, input=(f"{name}-nowhere",), checkpoint=f"{options.checkpoint}-nowhere"))
     lines = some_lines("activity", 10, 0, 60, 40)
-    write(broker, options.topic, lines)
+    write(broker, options.input[0], lines)
     run(spark, options)
     with pytest.raises(PipelineError, match="has the results of an earlier run"):
         run(spark, replace(options, checkpoint=str(tmp_path / "another")))
-    write(broker, options.topic, lines)
+    write(broker, options.input[0], lines)
     admin = admin_client(broker.bootstrap)
-    parts = [TopicPartition(options.topic, number, 30) for number in (0, 1)]
+    parts = [TopicPartition(options.input[0], number, 30) for number in (0, 1)]
     for future in admin.delete_records(parts).values():
         future.result(DEADLINE_S)
     with pytest.raises(PipelineError, match="needs are gone"):
@@ -311,19 +361,22 @@ def test_what_a_person_can_fix_is_reported_in_two_lines(
     assert isinstance(run(spark, replace(options, allow_data_loss=True)), Report)
 
 
-def command(options: Options, *more: str) -> list[str]:
+def command(options: Lines, *more: str) -> list[str]:
     return [
         sys.executable,
-        *("-m", "kpybroker.pipelines", "--bootstrap-servers", options.bootstrap_servers, "--topic", options.topic),
-        *("--format", options.format, "--window", options.window, "--watermark", options.watermark),
-        *("--session-gap", options.session_gap, "--top", str(options.top), "--jars", str(jars_dir("spark-4.0.0"))),
-        *("--checkpoint", str(options.checkpoint), "--to-parquet", str(options.to_parquet), *more),
+        *("-m", "kpybroker.pipelines", "run", "activity", "--input", options.input[0]),
+        *("--bootstrap-servers", options.bootstrap_servers),
+        *("--format", options.own.format, "--window", options.own.window, "--watermark", options.own.watermark),
+        *("--session-gap", options.own.session_gap, "--top", str(options.own.top)),
+        *("--jars", str(jars_dir("spark-4.0.0"))),
+        *("--checkpoint", str(options.checkpoint), *more),
+        *(part for one in options.output for part in ("--output", one)),
     ]
 
 
 @pytest.mark.wide
 def test_the_command_follows_until_it_is_asked_to_stop_and_another_run_goes_on(
-    spark: SparkSession, broker: Broker, options: Options, tmp_path: Path
+    spark: SparkSession, broker: Broker, options: Lines, tmp_path: Path
 ) -> None:
     expected = recount()
     first, second = some_lines("activity", 11, 0, 60, 80), some_lines("activity", 12, 55, 60, 80)
@@ -333,7 +386,7 @@ def test_the_command_follows_until_it_is_asked_to_stop_and_another_run_goes_on(
         more = ("--run", "follow", "--every", "1 second", "--master", "local[1]")
         process = subprocess.Popen(command(options, *more), stdout=out, stderr=subprocess.STDOUT, cwd=ROOT, env=env)
     try:
-        places = write(broker, options.topic, first)
+        places = write(broker, options.input[0], first)
         expected.batch(as_events("activity", first, places))
 
         def counted() -> bool:
@@ -350,8 +403,8 @@ def test_the_command_follows_until_it_is_asked_to_stop_and_another_run_goes_on(
             process.kill()
             process.wait()
     compare(spark, broker, options, expected)
-    assert f"{len(first)} lines read, 0 of them not understood" in log.read_text()
-    places = write(broker, options.topic, second)
+    assert f"{len(first)} records read, 0 of them broken" in log.read_text()
+    places = write(broker, options.input[0], second)
     expected.batch(as_events("activity", second, places))
     run(spark, options)
     compare(spark, broker, options, expected)
@@ -363,10 +416,10 @@ def test_the_demo_shows_what_is_in_a_log(broker: Broker, spark: SparkSession, tm
     log = tmp_path / "access.log"
     log.write_text("\n".join(lines))
     more = ["--log", str(log), "--bootstrap-servers", broker.bootstrap, "--jars", str(jars_dir("spark-4.0.0"))]
-    done = run_process([sys.executable, "-m", "kpybroker.pipelines.demo", *more], deadline_s=300)
+    done = run_process([sys.executable, "-m", "kpybroker.pipelines", "demo", "activity", *more], deadline_s=300)
     expected = Recount(24 * 60 * MINUTE_MS, LATENESS * MINUTE_MS, 30 * MINUTE_MS, TOP)
     events = as_events("access", lines, [(0, n) for n in range(len(lines))])
-    expected.batch(events, _time(END_OF_TIME))
+    expected.batch(events, millis(END_OF_TIME))
     pages = {count.page: count.events for count in expected.counts}
     best = min(pages, key=lambda page: (-pages[page], page))
     assert [best, str(pages[best])] in [line.split() for line in done.out.splitlines()]

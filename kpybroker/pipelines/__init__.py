@@ -1,10 +1,10 @@
-"""Spark jobs over the topics of a broker: website activity and log lines, counted in event time.
+"""Spark jobs over the topics of a broker. Each pipeline has a folder; start from `catalogue`.
 
-    python -m kpybroker.pipelines --bootstrap-servers HOST:PORT --topic access-log --format access --to-topics site ...
-    python -m kpybroker.pipelines.demo --log /var/log/dpkg.log
+    python -m kpybroker.pipelines run activity --bootstrap-servers HOST:PORT --input access-log --format access ...
+    python -m kpybroker.pipelines demo activity --log /var/log/dpkg.log
 
-`formats` turns a line into an event, `activity` turns events into results, `sinks` writes them, `job` runs all of it,
-`options` is the command line. Start from `job.run`. Needs the extra `spark`; the demo needs `tools` too.
+`runtime` is what all share: options, checkpoint, outputs, the run. `demo` is what their demos share. Needs the extra
+`spark`.
 
 Never here: anything of the broker. This is a client like any other and works with any Kafka.
 """

@@ -1,24 +1,35 @@
-"""`python -m kpybroker.pipelines`: one command runs the job. Exit codes: 0 done, 1 failed, 2 a wrong argument."""
+"""`python -m kpybroker.pipelines`: `run NAME` runs one, `demo NAME` shows it.
+
+Exit codes: 0 done, 1 failed, 2 a wrong argument, 130 interrupted.
+"""
 
 from __future__ import annotations
 
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from typing import Any
 
-from kpybroker.pipelines.errors import PipelineError
-from kpybroker.pipelines.job import Report, run
-from kpybroker.pipelines.options import Options, check_reachable, parse
-from kpybroker.pipelines.session import open_spark
-from kpybroker.pipelines.sinks import KEYS, Sinks
+from kpybroker.pipelines.catalogue import DEMOS, PIPELINES, find
+from kpybroker.pipelines.runtime.errors import PipelineError
+from kpybroker.pipelines.runtime.options import Options, check_reachable, parse, result_topic
+from kpybroker.pipelines.runtime.pipeline import Pipeline
+from kpybroker.pipelines.runtime.progress import Report
+from kpybroker.pipelines.runtime.run import run
+from kpybroker.pipelines.runtime.session import open_spark
+
+USAGE = f"""usage: python -m kpybroker.pipelines run NAME [options]
+       python -m kpybroker.pipelines demo NAME [options]
+       python -m kpybroker.pipelines list
+
+NAME is one of {", ".join(PIPELINES)}; `run NAME --help` and `demo NAME --help` explain the options."""
 
 
-def _summary(options: Options, report: Report) -> list[str]:
-    sinks = Sinks(options, {}, print)
-    lines = [f"{report.read} lines read, {report.not_understood} of them not understood as '{options.format}'"]
-    for result in KEYS:
-        places = [f"topic {options.result_topic(result)}"] if options.to_topics is not None else []
-        places += [sinks.directory(result)] if options.to_parquet is not None else []
+def _summary(chosen: Pipeline[Any], options: Options[Any], report: Report) -> list[str]:
+    lines = [f"{report.read} records read, {report.broken} of them broken"]
+    for result in chosen.results:
+        places = [f"topic {result_topic(prefix, result)}" for prefix in options.prefixes]
+        places += [f"{directory}/{result}" for directory in options.directories]
         lines.append(f"{result}: {report.rows[result]} rows to {' and '.join(places)}")
     return lines
 
@@ -41,20 +52,41 @@ def _stop_signals() -> Callable[[], bool]:
     return lambda: bool(received)
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run the job of the command line; the exit code."""
+def _run(name: str, arguments: Sequence[str]) -> None:
+    chosen = find(PIPELINES, name)
+    options = parse(chosen, arguments)
+    check_reachable(options.bootstrap_servers)
+    spark = open_spark(options.master, options.jars, options.packages)
     try:
-        options = parse(arguments)
-        check_reachable(options.bootstrap_servers)
-        spark = open_spark(options.master, options.jars, options.packages)
-        try:
-            report = run(spark, options, lambda line: print(line, flush=True), _stop_signals())
-        finally:
-            spark.stop()
+        report = run(spark, chosen, options, lambda line: print(line, flush=True), _stop_signals())
+    finally:
+        spark.stop()
+    print("\n".join(_summary(chosen, options, report)))
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Do what the command line says; the exit code."""
+    try:
+        match list(arguments):
+            case ["run", name, *more] if not name.startswith("-"):
+                _run(name, more)
+            case ["demo", name, *more] if not name.startswith("-"):
+                # SIGTERM must not leave the broker and Spark behind
+                signal.signal(signal.SIGTERM, signal.default_int_handler)
+                find(DEMOS, name)(more)
+            case ["list"]:
+                print("\n".join(f"{name}  {one.summary}" for name, one in PIPELINES.items()))
+            case ["--help" | "-h" | "help"]:
+                print(USAGE)
+            case _:
+                print(USAGE, file=sys.stderr)
+                return 2
     except PipelineError as error:
         print(error, file=sys.stderr)
         return error.exit_code
-    print("\n".join(_summary(options, report)))
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        return 130
     return 0
 
 

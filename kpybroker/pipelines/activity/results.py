@@ -1,67 +1,18 @@
-"""From lines to results: the same functions over a stream and over a bounded set.
+"""From events to results: the same functions over a stream and over a bounded set.
 
 A result is final: a window or a session is written once, when the watermark has passed its end (append mode). The
 watermark is the newest event time of the batches before, less the allowed lateness; an event whose window or session
-has ended by then is late and is dropped. Event time stops when nothing is written; a heartbeat (a record with the key
-`heartbeat` and an ISO 8601 time as its value) advances it without being an event.
+has ended by then is late and is dropped.
 
 Times are not checked: a line dated in the future moves the watermark there, and older lines are then late.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from kpybroker.pipelines.formats import FORMATS
-
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-
-HEARTBEAT_KEY = "heartbeat"
-LINES = "lines"
-NO_VISITOR = "-"
-
-
-def events(records: DataFrame, format_name: str, fields: Mapping[str, str], watermark: str) -> DataFrame:
-    """Kafka records as events (event_time, page, visitor, action, partition, offset), with the watermark set.
-
-    The metric `lines` observes `read`, `not_understood` and `heartbeats` of every batch.
-    """
-    from pyspark.sql import functions as F
-
-    value = records["value"].cast("string")
-    heartbeat = F.coalesce(records["key"].cast("string") == HEARTBEAT_KEY, F.lit(False))
-    columns = FORMATS[format_name](value, fields)
-    understood = columns.event_time.isNotNull() & columns.page.isNotNull()
-    parsed = records.select(
-        F.when(heartbeat, value.try_cast("timestamp")).when(understood, columns.event_time).alias("event_time"),
-        F.when(~heartbeat & understood, columns.page).alias("page"),
-        F.coalesce(columns.visitor, F.lit(NO_VISITOR)).alias("visitor"),
-        columns.action.alias("action"),
-        "partition",
-        "offset",
-        heartbeat.alias("heartbeat"),
-    )
-    counted = parsed.observe(
-        LINES,
-        F.count_if(~F.col("heartbeat")).alias("read"),
-        F.count_if(F.col("event_time").isNull() & ~F.col("heartbeat")).alias("not_understood"),
-        F.count_if(F.col("heartbeat")).alias("heartbeats"),
-    )
-    timed = counted.where(F.col("event_time").isNotNull()).withWatermark("event_time", watermark)
-    return timed.where(_is_event()).drop("heartbeat")
-
-
-def _is_event() -> Column:
-    """Drop heartbeats after they have advanced the watermark.
-
-    The condition on the time is never true. It keeps the optimizer from moving this filter below the watermark, where
-    heartbeats would be dropped too early.
-    """
-    from pyspark.sql import functions as F
-
-    return F.col("page").isNotNull() | (F.col("event_time") < F.lit("0001-01-01").cast("timestamp"))
+    from pyspark.sql import DataFrame
 
 
 def page_counts(activity: DataFrame, window: str, slide: str | None) -> DataFrame:

@@ -6,53 +6,58 @@ import socket
 
 import pytest
 
-from kpybroker.pipelines.errors import PipelineError, explain
-from kpybroker.pipelines.options import ACTIVITY_FIELDS, Options, Run, check_reachable, parse, seconds
+from kpybroker.pipelines.activity.pipeline import ACTIVITY, ActivityOptions
+from kpybroker.pipelines.runtime.arguments import seconds
+from kpybroker.pipelines.runtime.errors import PipelineError, explain
+from kpybroker.pipelines.runtime.options import Options, Run, check_reachable, parse, result_topic
 
-NEEDED = ["--bootstrap-servers", "127.0.0.1:9092", "--topic", "lines", "--format", "access"]
-STREAM = [*NEEDED, "--checkpoint", "/c", "--to-topics", "out"]
+NEEDED = ["--bootstrap-servers", "127.0.0.1:9092", "--input", "lines", "--output", "topics:out", "--format", "access"]
+STREAM = [*NEEDED, "--checkpoint", "/c"]
 
 
 def test_an_option_that_is_not_given_has_the_default_of_the_help() -> None:
-    options = parse(STREAM)
-    assert options == Options("127.0.0.1:9092", "lines", "access", checkpoint="/c", to_topics="out")
-    assert options.result_topic("page_counts") == "out-page-counts"
+    options = parse(ACTIVITY, STREAM)
+    own = ActivityOptions("access")
+    assert options == Options("127.0.0.1:9092", ("lines",), own, checkpoint="/c", output=("topics:out",))
+    assert (options.prefixes, options.directories) == (["out"], [])
+    assert result_topic("out", "page_counts") == "out-page-counts"
 
 
 def test_every_option_can_be_given() -> None:
     more = ["--run", "follow", "--window", "1 hour", "--slide", "5 minutes", "--watermark", "90 seconds"]
     more += ["--session-gap", "1 day", "--top", "3", "--timezone", "Europe/Oslo", "--max-offsets", "10"]
-    more += [
-        "--kafka",
-        "security.protocol=SSL",
-        "--kafka",
-        "ssl.endpoint.identification.algorithm=",
-        "--allow-data-loss",
-    ]
-    options = parse([*STREAM, *more])
-    assert (options.run, options.window, options.slide, options.top) == (Run.FOLLOW, "1 hour", "5 minutes", 3)
+    more += ["--kafka", "security.protocol=SSL", "--kafka", "ssl.endpoint.identification.algorithm="]
+    more += ["--allow-data-loss", "--output", "/data/site/", "--output", "s3a://bucket/site"]
+    options = parse(ACTIVITY, [*STREAM, *more])
+    own = options.own
+    assert (options.run, own.window, own.slide, own.top) == (Run.FOLLOW, "1 hour", "5 minutes", 3)
     assert options.kafka == {"security.protocol": "SSL", "ssl.endpoint.identification.algorithm": ""}
     assert options.allow_data_loss
+    assert options.directories == ["/data/site", "s3a://bucket/site"]
 
 
-def test_fields_replace_single_defaults() -> None:
-    options = parse([*STREAM, "--format", "activity", "--field", "page=url"])
-    assert options.fields == {**ACTIVITY_FIELDS, "page": "url"}
+def test_fields_and_topics_may_be_several() -> None:
+    more = ["--format", "activity", "--field", "page=url", "--input", "one, two,one"]
+    options = parse(ACTIVITY, [*STREAM, *more])
+    assert options.own.fields == {"page": "url"}
+    assert options.input == ("one", "two")
 
 
 @pytest.mark.parametrize(
     ("arguments", "cause"),
     [
-        (NEEDED[:4], "arguments are required: --format"),
-        (NEEDED, "There is no place for the results"),
-        ([*NEEDED, "--to-topics", "out"], "needs a place for its position"),
+        (NEEDED[:6], "arguments are required: --format"),
+        ([*NEEDED[:4], *NEEDED[6:]], "arguments are required: --output"),
+        (NEEDED, "needs a place for its position"),
         ([*STREAM, "--run", "whole"], "keeps no position"),
-        ([*NEEDED, "--to-topics", "o", "--run", "whole", "--starting-offsets", "latest"], "nothing to read"),
+        ([*NEEDED, "--run", "whole", "--starting-offsets", "latest"], "nothing to read"),
         ([*STREAM, "--run", "sometimes"], "invalid choice: 'sometimes'"),
         ([*STREAM, "--format", "csv"], "invalid choice: 'csv'"),
         ([*STREAM, "--bootstrap-servers", "localhost"], "'localhost' is not HOST:PORT"),
         ([*STREAM, "--bootstrap-servers", "a:1,b:70000"], "'b:70000' is not HOST:PORT"),
-        ([*STREAM, "--topic", "æ"], "not a topic name"),
+        ([*STREAM, "--input", "æ"], "not a topic name"),
+        ([*STREAM, "--output", "topics:æ"], "not a topic name"),
+        ([*STREAM, "--output", ""], "is no output"),
         ([*STREAM, "--window", "10m"], "'10m' is not a duration: write '90 seconds'"),
         ([*STREAM, "--watermark", "0 minutes"], "not a duration"),
         ([*STREAM, "--window", "5 minutes", "--slide", "10 minutes"], "--slide is longer than --window"),
@@ -62,13 +67,13 @@ def test_fields_replace_single_defaults() -> None:
         ([*STREAM, "--field", "page=url"], "--field is for --format activity"),
         ([*STREAM, "--format", "activity", "--field", "url=page"], "An event has no 'url'"),
         ([*STREAM, "--jars", "a", "--packages", "b"], "Both --jars and --packages"),
-        ([*STREAM, "--topic", "out-sessions"], "to the topic that is read"),
+        ([*STREAM, "--input", "out-sessions"], "to the topic that is read"),
         ([*STREAM, "--windw", "1 hour"], "Unrecognized arguments: --windw"),
     ],
 )
 def test_a_wrong_argument_is_reported_with_its_fix(arguments: list[str], cause: str) -> None:
     with pytest.raises(PipelineError) as raised:
-        parse(arguments)
+        parse(ACTIVITY, arguments)
     assert cause in raised.value.cause
     assert raised.value.fix
     assert raised.value.exit_code == 2

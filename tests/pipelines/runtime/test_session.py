@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kpybroker.pipelines.errors import PipelineError
-from kpybroker.pipelines.session import connector, jar_files
+from kpybroker.pipelines.runtime.errors import PipelineError
+from kpybroker.pipelines.runtime.session import connector, jar_files
 
 
 def test_jars_are_a_directory_or_files(tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from kpybroker.pipelines.demo_log import open_log, read_lines
-from kpybroker.pipelines.errors import PipelineError
-from tests.pipelines.test_formats import ACTIVITY, COMMON, DPKG
+from kpybroker.pipelines.activity.log import open_log, read_lines
+from kpybroker.pipelines.runtime.errors import PipelineError
+from tests.pipelines.activity.test_formats import ACTIVITY, COMMON, DPKG
 
 
 def put(path: Path, lines: list[str], age_s: int = 0) -> Path:

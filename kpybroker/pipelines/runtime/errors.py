@@ -15,11 +15,16 @@ class PipelineError(Exception):
         self.exit_code = exit_code
 
 
+NO_CONNECTOR = PipelineError(
+    "Spark has no Kafka connector.",
+    "Give --jars DIR with spark-sql-kafka-0-10 and its dependencies, or --packages with its Maven coordinates.",
+)
+
 _KNOWN: tuple[tuple[str, str, str], ...] = (
     (
         r"UnknownTopicOrPartitionException",
         "The topic to read from does not exist.",
-        "Create it or write to it first, and check --topic and --bootstrap-servers.",
+        "Create it or write to it first, and check --input and --bootstrap-servers.",
     ),
     (
         r"KAFKA_DATA_LOSS|data may have been lost",
@@ -28,8 +33,8 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
     ),
     (
         r"(Failed to find data source: kafka|ClassNotFoundException: kafka)",
-        "Spark has no Kafka connector.",
-        "Give --jars DIR with spark-sql-kafka-0-10 and its dependencies, or --packages with its Maven coordinates.",
+        NO_CONNECTOR.cause,
+        NO_CONNECTOR.fix,
     ),
     (
         r"(unresolved dependency|UNRESOLVED DEPENDENCIES)",
@@ -40,6 +45,21 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
         r"(TimeoutException: .*(node assignment|describeTopics|Timed out)|No resolvable bootstrap urls)",
         "The broker does not respond.",
         "Check --bootstrap-servers, and that the broker's advertised.listeners can be reached from here.",
+    ),
+    (
+        r"(SaslAuthenticationException|SASL authentication error|_AUTHENTICATION)",
+        "The broker refuses the login.",
+        "Correct user and password in --kafka.",
+    ),
+    (
+        r"(TopicAuthorizationException|TOPIC_AUTHORIZATION_FAILED|Not authorized to access topics)",
+        "This principal may not use one of the topics.",
+        "Allow Read on the topics of --input, and Write on those of --output.",
+    ),
+    (
+        r"(TRANSACTIONAL_ID_AUTHORIZATION_FAILED|GROUP_AUTHORIZATION_FAILED)",
+        "This principal may not write the topics of results, which is done in transactions.",
+        "Allow Write on the transactional ids, and Read on the groups, that begin with the prefix in --output.",
     ),
     (
         r"(Multiple streaming queries are concurrently using|CONCURRENT_QUERY|CONCURRENT_STREAM_LOG_UPDATE)",

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from kpybroker.pipelines.formats import FORMATS, guess
-from kpybroker.pipelines.options import FORMAT_NAMES, RESULTS
-from kpybroker.pipelines.sinks import KEYS
+from kpybroker.pipelines.activity.formats import guess
 
 COMMON = '127.0.0.1 - frank [10/Oct/2000:13:55:36 -0700] "GET /apache_pb.gif HTTP/1.0" 200 2326'
 COMBINED = '::1 - - [10/Oct/2000:13:55:36 -0700] "GET /a\\"b HTTP/1.0" 304 - "http://x/" "Mozilla/4.08 [en]"'
 ACTIVITY = '{"timestamp": 1, "page": "/", "user": "u"}'
 DPKG = "2026-11-21 01:38:54 status installed libc-bin:amd64 2.36-9+deb12u14"
-
-
-def test_the_command_line_names_every_format_and_result() -> None:
-    assert tuple(FORMATS) == FORMAT_NAMES
-    assert tuple(KEYS) == RESULTS
 
 
 @pytest.mark.parametrize(

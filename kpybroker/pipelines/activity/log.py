@@ -1,25 +1,17 @@
-"""The input of the demo: its files, their format, and writing their lines to a topic (with librdkafka)."""
+"""The input of the demo: the files of a log, their format, and their lines."""
 
 from __future__ import annotations
 
 import gzip
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from kpybroker.pipelines.activity import HEARTBEAT_KEY
-from kpybroker.pipelines.errors import PipelineError
-from kpybroker.pipelines.formats import guess
-
-if TYPE_CHECKING:
-    from confluent_kafka import KafkaError, Message, Producer
+from kpybroker.pipelines.activity.formats import guess
+from kpybroker.pipelines.runtime.errors import PipelineError
 
 SAMPLE_LINES = 200
-END_OF_LOG = "9999-01-01T00:00:00Z"
-"""The last heartbeat: it advances event time past the end of every window."""
-DELIVERY_SECONDS_MAX = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +26,10 @@ class Log:
     def description(self) -> str:
         """The files, in a few words for the user."""
         return str(self.files[0]) if len(self.files) == 1 else f"{len(self.files)} files, from {self.files[0]} on"
+
+    def read(self) -> Iterator[str]:
+        """The lines of all files."""
+        return itertools.chain.from_iterable(map(read_lines, self.files))
 
 
 def read_lines(file: Path) -> Iterator[str]:
@@ -109,49 +105,3 @@ def _judge(path: Path, format_name: str | None) -> tuple[str, Log | None]:
         return "is empty", None
     known = "access log lines, JSON activity events, dpkg.log lines"
     return f"is in none of the known formats ({known})", None
-
-
-def feed(bootstrap: str, topic: str, log: Log, progress: Callable[[int], None]) -> None:
-    """Write every line, then the heartbeat that closes the log; return when all of it is acknowledged.
-
-    The topic has one partition, because the heartbeat must follow every line. `progress` is called with the number of
-    lines acknowledged so far.
-    """
-    from confluent_kafka import Producer
-    from confluent_kafka.admin import AdminClient
-    from confluent_kafka.cimpl import NewTopic
-
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(topic, num_partitions=1, replication_factor=1)])[topic].result(DELIVERY_SECONDS_MAX)
-    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 20, "compression.type": "gzip"})
-    done = 0
-    failures: list[str] = []
-
-    def delivered(error: KafkaError | None, _message: Message) -> None:
-        nonlocal done
-        done += 1
-        if error is not None:
-            failures.append(str(error))
-        progress(min(done, log.lines))
-
-    for line in itertools.chain.from_iterable(map(read_lines, log.files)):
-        _produce(producer, topic, None, line, delivered)
-    _produce(producer, topic, HEARTBEAT_KEY, END_OF_LOG, delivered)
-    left = producer.flush(DELIVERY_SECONDS_MAX)
-    if left or failures:
-        reason = failures[0] if failures else f"no response within {DELIVERY_SECONDS_MAX:.0f} s"
-        raise PipelineError(f"{left + len(failures)} lines were not delivered: {reason}.", "See the broker's log.")
-
-
-def _produce(
-    producer: Producer, topic: str, key: str | None, value: str, delivered: Callable[[KafkaError | None, Message], None]
-) -> None:
-    """Produce one record; waits while the queue of the client is full."""
-    while True:
-        try:
-            producer.produce(topic, value.encode(), key, on_delivery=delivered)
-        except BufferError:
-            producer.poll(1.0)
-        else:
-            producer.poll(0)
-            return

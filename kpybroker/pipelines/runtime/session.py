@@ -5,19 +5,23 @@ from __future__ import annotations
 import glob
 import os
 import shutil
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kpybroker.pipelines.errors import PipelineError
+from kpybroker.pipelines.runtime.errors import PipelineError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13"
+STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 JOB_SETTINGS = {
     "spark.sql.legacy.timeParserPolicy": "CORRECTED",
     "spark.sql.streaming.noDataMicroBatches.enabled": "true",
+    # windows and sessions that are open are on disk, not in the memory of the JVM
+    "spark.sql.streaming.stateStore.providerClass": STATE_STORE,
 }
 """Settings that the transformations need in any session."""
 LOCAL_SETTINGS = {
@@ -65,6 +69,8 @@ def open_spark(master: str, jars: str | None, packages: str | None) -> SparkSess
         from pyspark.sql import SparkSession
     except ImportError:
         raise PipelineError("pyspark is not installed.", "pip install 'kpybroker[spark]'") from None
+    # Spark's workers are the same Python, with the same packages
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(master).appName("kpybroker pipelines")
     local = LOCAL_SETTINGS if master.startswith("local") else {}
     if local:

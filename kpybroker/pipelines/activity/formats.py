@@ -1,7 +1,7 @@
 """Formats of lines. Each is an expression that turns a line into an event: its time, page, visitor and action.
 
 No Python runs on rows: Spark's own engine evaluates the expressions. A line that is not in its format has no time and
-no page; it is counted as not understood and does not stop the job.
+no page; it goes to the dead letters and does not stop the job.
 
     access     common and combined log lines: the page is the path without its query, the visitor is the remote host
     activity   JSON objects; the keys of time, page, visitor and action can be chosen. A time is ISO 8601, or seconds
@@ -31,6 +31,8 @@ DPKG_LINE = (
     r"(startup|status|install|upgrade|configure|trigproc|disappear|remove|purge|conffile) (\S.*)$"
 )
 DPKG = "dpkg"
+FIELDS = {"time": "timestamp", "page": "page", "visitor": "user", "action": "action"}
+"""Keys of a JSON event."""
 
 
 class EventColumns(NamedTuple):

@@ -1,0 +1,105 @@
+"""The pipeline on real input: a broker, a real log written to it with a stock client, the Spark job, its results.
+
+    python -m kpybroker.pipelines demo activity                      # this machine's /var/log/dpkg.log
+    python -m kpybroker.pipelines demo activity --log access.log     # any file or folder; .gz is read too
+
+It stops everything that it starts, and writes to a temporary directory only. With --bootstrap-servers it uses a
+running broker and leaves topics named `demo-*` there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kpybroker.pipelines.activity import tables
+from kpybroker.pipelines.activity.formats import FORMATS
+from kpybroker.pipelines.activity.log import Log, open_log
+from kpybroker.pipelines.demo.broker import broker
+from kpybroker.pipelines.demo.feeding import Progress, feed
+from kpybroker.pipelines.demo.spark import command, run_spark
+from kpybroker.pipelines.demo.tables import read_json
+from kpybroker.pipelines.runtime.errors import PipelineError
+from kpybroker.pipelines.runtime.options import check_reachable
+
+DEFAULT_LOG = "/var/log/dpkg.log"
+
+
+@dataclass(frozen=True, slots=True)
+class DemoOptions:
+    """The command line of the demo. `format` None is guessed, `bootstrap_servers` None starts a broker."""
+
+    log: str
+    format: str | None
+    window: str
+    bootstrap_servers: str | None
+    kpybroker: str
+    jars: str | None
+
+
+def parse(arguments: Sequence[str]) -> DemoOptions:
+    """The options; argparse exits with 2 for a wrong argument."""
+    parser = argparse.ArgumentParser(
+        prog="python -m kpybroker.pipelines demo activity", description=__doc__.splitlines()[0]
+    )
+    default_command = Path(sys.executable).with_name("kpybroker")
+    parser.add_argument("--log", default=DEFAULT_LOG, metavar="PATH", help="a file or a folder (default: dpkg's log)")
+    parser.add_argument("--format", choices=list(FORMATS), help="of the lines (default: guessed)")
+    parser.add_argument("--window", default="1 day", help="of the counts (default: 1 day)")
+    parser.add_argument("--bootstrap-servers", metavar="HOST:PORT", help="use this broker instead of starting one")
+    parser.add_argument("--kpybroker", default=str(default_command), metavar="COMMAND", help="the broker to start")
+    parser.add_argument("--jars", metavar="DIR", help="Spark's Kafka connector (default: from Maven)")
+    return DemoOptions(**vars(parser.parse_args(arguments)))
+
+
+def show(bootstrap: str, options: DemoOptions, place: Path, log: Log) -> None:
+    """Write the log to the broker, run the job, print the results. `place` is the temporary directory."""
+    name = f"demo-{uuid.uuid4().hex[:6]}" if options.bootstrap_servers else "demo"
+    start = time.monotonic()
+    progress = Progress("  feeding", log.lines, sys.stdout)
+    feed(bootstrap, f"{name}-lines", log.read(), log.lines, progress.at)
+    print(f"  {log.lines} lines are in the topic {name}-lines after {time.monotonic() - start:.1f} s\n")
+    places = [
+        "--output",
+        str(place / "results"),
+        "--output",
+        f"topics:{name}",
+        "--checkpoint",
+        str(place / "checkpoint"),
+    ]
+    kind = ["--input", f"{name}-lines", "--format", log.format, "--window", options.window]
+    job = command("activity", bootstrap, options.jars, *kind, *places)
+    print(f"Spark, from topic to topics and Parquet:\n  {shlex.join(job)}", flush=True)
+    start = time.monotonic()
+    run_spark(job, place)
+    print(f"  done after {time.monotonic() - start:.1f} s\n")
+    results = {result: read_json(bootstrap, f"{name}-{result}") for result in tables.RESULTS}
+    print(tables.tables(results, log.lines), flush=True)
+
+
+def demo(arguments: Sequence[str]) -> None:
+    """The whole demo. Raises `PipelineError` for what the user can fix."""
+    options = parse(arguments)
+    try:
+        import confluent_kafka  # noqa: F401
+    except ImportError:
+        raise PipelineError("confluent-kafka is not installed.", "pip install 'kpybroker[tools]'") from None
+    log = open_log(Path(options.log), options.format)
+    print(f"{log.lines} lines of format '{log.format}' in {log.description}")
+    with tempfile.TemporaryDirectory(prefix="kpybroker-demo-") as directory:
+        place = Path(directory)
+        if options.bootstrap_servers is not None:
+            check_reachable(options.bootstrap_servers)
+            show(options.bootstrap_servers, options, place, log)
+            return
+        with broker(options.kpybroker, place / "broker.log") as bootstrap:
+            print(f"kpybroker listens at {bootstrap}")
+            show(bootstrap, options, place, log)
+    print("The broker has stopped; its data is removed.")

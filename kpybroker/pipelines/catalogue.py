@@ -1,0 +1,31 @@
+"""The pipelines and their demos by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from kpybroker.pipelines.activity.demo import demo as activity_demo
+from kpybroker.pipelines.activity.pipeline import ACTIVITY
+from kpybroker.pipelines.ledger.demo import demo as ledger_demo
+from kpybroker.pipelines.ledger.pipeline import LEDGER
+from kpybroker.pipelines.operations.demo import demo as operations_demo
+from kpybroker.pipelines.operations.pipeline import OPERATIONS
+from kpybroker.pipelines.runtime.errors import PipelineError
+from kpybroker.pipelines.runtime.pipeline import Pipeline
+
+Found = TypeVar("Found")
+PIPELINES: Mapping[str, Pipeline[Any]] = {one.name: one for one in (ACTIVITY, OPERATIONS, LEDGER)}
+DEMOS: Mapping[str, Callable[[Sequence[str]], None]] = {
+    ACTIVITY.name: activity_demo,
+    OPERATIONS.name: operations_demo,
+    LEDGER.name: ledger_demo,
+}
+"""Each takes its arguments."""
+
+
+def find(among: Mapping[str, Found], name: str) -> Found:
+    """The pipeline or demo of that name. Raises `PipelineError`."""
+    if name not in among:
+        raise PipelineError(f"There is no pipeline '{name}'.", f"Choose one of {', '.join(among)}.", 2)
+    return among[name]

@@ -1,0 +1,1 @@
+"""Operational metrics: samples of machines and services to values per window, rates, and alerts."""

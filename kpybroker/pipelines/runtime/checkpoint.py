@@ -1,0 +1,83 @@
+"""Whose a checkpoint is: the pipeline, the topics with their ids, and the options that its state depends on.
+
+Spark's checkpoint has offsets and state, and nothing that says to what they belong: with other options it would go on
+and be wrong, and offsets in a topic that was deleted and created again name other records. So a first run notes these
+in `job.json`, and later runs compare.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from kpybroker.pipelines.runtime.errors import PipelineError
+from kpybroker.pipelines.runtime.outputs import exists
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FILE = "job.json"
+ANOTHER = "Give this run a --checkpoint and an --output of its own."
+
+
+def claim(
+    spark: SparkSession, place: str, pipeline: str, topics: Mapping[str, str], kept: Mapping[str, object]
+) -> tuple[str, bool]:
+    """The identity of the job of this checkpoint, and whether this is its first run.
+
+    `topics` are the ids by topic, empty where a broker has none. Raises `PipelineError` where the checkpoint is
+    another job's.
+    """
+    now = {"pipeline": pipeline, "topics": dict(topics), "options": json.loads(json.dumps(dict(kept)))}
+    file = f"{place.rstrip('/')}/{FILE}"
+    if exists(spark, file):
+        before = json.loads(_read(spark, file))
+        _compare(place, before, now)
+        return before["job"], False
+    if exists(spark, place) and _has_entries(spark, place):
+        raise PipelineError(f"{place} is not a checkpoint of this pipeline.", ANOTHER, 2)
+    job = uuid.uuid4().hex
+    _write(spark, file, json.dumps({"job": job, **now}))
+    return job, True
+
+
+def _compare(place: str, before: dict[str, Any], now: dict[str, Any]) -> None:
+    if before["pipeline"] != now["pipeline"]:
+        cause = f"{place} is the checkpoint of the pipeline '{before['pipeline']}', not '{now['pipeline']}'."
+        raise PipelineError(cause, ANOTHER, 2)
+    old, new = before["topics"], now["topics"]
+    if sorted(old) != sorted(new):
+        raise PipelineError(f"{place} is the checkpoint of a run that reads {', '.join(sorted(old))}.", ANOTHER, 2)
+    for topic, topic_id in old.items():
+        if topic_id and new[topic] and topic_id != new[topic]:
+            cause = f"The topic {topic} was deleted and created again since this checkpoint was made."
+            raise PipelineError(cause, "Start over: give a new --checkpoint and a new --output.")
+    for name, value in before["options"].items():
+        if now["options"].get(name) != value:
+            cause = f"{place} was made with --{name} {value}, and this run has {now['options'].get(name)}."
+            raise PipelineError(cause, f"Give the same --{name}, or start over with a new --checkpoint.", 2)
+
+
+def _file_system(spark: SparkSession, place: str) -> tuple[Any, Any]:
+    path = spark._jvm.org.apache.hadoop.fs.Path(place)  # type: ignore[union-attr]
+    return path.getFileSystem(spark._jsc.hadoopConfiguration()), path
+
+
+def _has_entries(spark: SparkSession, place: str) -> bool:
+    system, path = _file_system(spark, place)
+    return len(system.listStatus(path)) > 0
+
+
+def _read(spark: SparkSession, file: str) -> str:
+    return "\n".join(row.value for row in spark.read.text(file, wholetext=True).collect())
+
+
+def _write(spark: SparkSession, file: str, text: str) -> None:
+    system, path = _file_system(spark, file)
+    part = spark._jvm.org.apache.hadoop.fs.Path(f"{file}.part")  # type: ignore[union-attr]
+    stream = system.create(part, True)
+    stream.write(text.encode())
+    stream.close()
+    system.rename(part, path)

@@ -1,0 +1,113 @@
+"""Where a batch of results is written, each row once: to topics as JSON, to directories as Parquet.
+
+In a directory each batch has a directory of its own (`batch=N`), which a repeated batch overwrites. How a topic has
+each row once: `topic_output`. A batch is written to directories first, so what is in a topic is on disk too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from kpybroker.pipelines.runtime import topic_output
+from kpybroker.pipelines.runtime.client_settings import for_librdkafka
+from kpybroker.pipelines.runtime.errors import PipelineError
+from kpybroker.pipelines.runtime.options import Options, result_topic
+from kpybroker.pipelines.runtime.pipeline import DEAD_LETTERS, REASON, Pipeline
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+JSON_OPTIONS = {"timeZone": "UTC", "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSXXX"}
+
+
+@dataclass(slots=True)
+class Outputs:
+    """The outputs of one run. `job` is the identity of the checkpoint; `rows` counts the rows written by result."""
+
+    pipeline: Pipeline[Any]
+    options: Options[Any]
+    job: str
+    say: Callable[[str], None]
+    rows: dict[str, int] = field(init=False)
+    client: Mapping[str, str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.rows = dict.fromkeys(self.pipeline.results, 0)
+        # a setting that topics cannot have is an error before anything is read
+        self.client = for_librdkafka(client(self.options)) if self.options.prefixes else {}
+
+    def keep(self, result: str, frame: DataFrame, batch_id: int) -> None:
+        """Write a batch, unless it has no rows."""
+        kept = frame.persist()
+        try:
+            count = kept.count()
+            if count == 0:
+                return
+            for directory in self.options.directories:
+                kept.write.mode("overwrite").parquet(f"{directory}/{result}/batch={batch_id}")
+            if self.options.prefixes:
+                self._write_topics(result, kept, batch_id)
+        finally:
+            kept.unpersist()
+        self.rows[result] += count
+        self.say(f"{result}: {count} rows in batch {batch_id}")
+
+    def _write_topics(self, result: str, frame: DataFrame, batch_id: int) -> None:
+        records = (
+            dead_letter_records(frame) if result == DEAD_LETTERS else json_records(frame, self.pipeline.keys[result])
+        )
+        for prefix in self.options.prefixes:
+            topic = result_topic(prefix, result)
+            topic_output.write(records, topic_output.Target(topic, f"{topic}.{self.job}", batch_id, self.client))
+
+    def refuse_leftovers(self, spark: SparkSession) -> None:
+        """Raise `PipelineError` for results of an earlier run: a first run numbers its batches from 0 again."""
+        for directory in self.options.directories:
+            for result in self.pipeline.results:
+                if exists(spark, f"{directory}/{result}"):
+                    raise PipelineError(
+                        f"{directory}/{result} has the results of an earlier run.",
+                        "Give the --checkpoint of that run, another --output, or remove the directory.",
+                        2,
+                    )
+
+
+def client(options: Options[Any]) -> dict[str, str]:
+    """The settings of the Java client."""
+    own = {key.removeprefix("kafka."): value for key, value in options.kafka.items()}
+    return {**own, "bootstrap.servers": options.bootstrap_servers}
+
+
+def json_records(frame: DataFrame, key: str) -> DataFrame:
+    """`key`, `value`: each row as JSON; the key has the same text as in the value, times included."""
+    from pyspark.sql import functions as F
+
+    value = F.to_json(F.struct(*frame.columns), JSON_OPTIONS)
+    return frame.select(F.get_json_object(value, f"$.{key}").alias("key"), value.alias("value"))
+
+
+def dead_letters(rows: DataFrame) -> DataFrame:
+    """The broken of the rows of `Pipeline.parse`: where each was, what it was, and why it is here."""
+    return rows.where(rows[REASON].isNotNull()).select("topic", "partition", "offset", "key", "value", REASON)
+
+
+def dead_letter_records(frame: DataFrame) -> DataFrame:
+    """Broken records as they were, with headers that say where each was and why it is here."""
+    from pyspark.sql import functions as F
+
+    headers = F.array(
+        *(
+            F.struct(F.lit(f"error.{name}").alias("key"), F.col(name).cast("string").cast("binary").alias("value"))
+            for name in ("topic", "partition", "offset", REASON)
+        )
+    )
+    return frame.select("key", "value", headers.alias("headers"))
+
+
+def exists(spark: SparkSession, place: str) -> bool:
+    """Whether `place` exists: a path, or a URI of any file system that Spark supports."""
+    jvm = spark._jvm
+    path = jvm.org.apache.hadoop.fs.Path(place)  # type: ignore[union-attr]
+    return bool(path.getFileSystem(spark._jsc.hadoopConfiguration()).exists(path))

@@ -1,0 +1,78 @@
+"""`Pipeline`: what one pipeline is made of. `runtime.run` does the rest: reading, starting, stopping, writing.
+
+A pipeline turns records into rows (`parse`), rows into streams of results (`queries`), and each batch of a stream into
+the rows of one or more results. The same functions are used on a stream and on a bounded set.
+"""
+
+from __future__ import annotations
+
+import argparse
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Own = TypeVar("Own")
+DEAD_LETTERS = "dead_letters"
+REASON = "reason"
+"""The column of `Pipeline.parse` that says why a record is broken; null where it is not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One stream; `results` makes of a batch the rows of each result.
+
+    `name` is that of its directory in the checkpoint. `mode` is Spark's: `append` for rows that are final, `update` for
+    the new values of keys.
+    """
+
+    name: str
+    frame: DataFrame
+    results: Callable[[DataFrame], Mapping[str, DataFrame]]
+    mode: Literal["append", "update"] = "append"
+
+
+class Pipeline(ABC, Generic[Own]):
+    """`Own` are the options that this pipeline has beyond those of all."""
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    keys: ClassVar[Mapping[str, str]]
+    """Result -> the column that is the key of its records."""
+    source: ClassVar[Mapping[str, str]] = {}
+    """Options of Spark's Kafka source that this pipeline needs."""
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        """All results, the last one the broken records."""
+        return (*self.keys, DEAD_LETTERS)
+
+    @abstractmethod
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Its own options."""
+
+    @abstractmethod
+    def own(self, values: Mapping[str, Any]) -> Own:
+        """Its own options from what argparse has found."""
+
+    def contradictions(self, own: Own) -> Sequence[tuple[str, str]]:
+        """(cause, fix) of options that do not fit together."""
+        return ()
+
+    @abstractmethod
+    def kept(self, own: Own) -> Mapping[str, object]:
+        """The options that state in a checkpoint depends on, by their names on the command line without dashes."""
+
+    @abstractmethod
+    def parse(self, records: DataFrame, own: Own) -> DataFrame:
+        """A row for each record: `topic`, `partition`, `offset`, `heartbeat`, `reason`, and columns of its own.
+
+        `records` has the columns of Spark's Kafka source. A row that is a heartbeat has no reason.
+        """
+
+    @abstractmethod
+    def queries(self, rows: DataFrame, own: Own) -> Sequence[Query]:
+        """The streams over the rows of `parse` that are not broken, heartbeats included."""

@@ -1,0 +1,35 @@
+"""What the broker says of the topics that are read, asked by the Java client that Spark's connector brings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from kpybroker.pipelines.runtime.errors import NO_CONNECTOR
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DEADLINE_MS = 30_000
+NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+
+
+def topic_ids(spark: SparkSession, client: Mapping[str, str], topics: Sequence[str]) -> dict[str, str]:
+    """The id of each topic, empty where the broker has none.
+
+    Raises `PipelineError` without a connector, and Py4JJavaError where a topic does not exist or may not be described.
+    """
+    jvm: Any = spark._jvm
+    settings = jvm.java.util.Properties()
+    for key, value in {**client, "default.api.timeout.ms": str(DEADLINE_MS)}.items():
+        settings.setProperty(key, value)
+    try:
+        admin = jvm.org.apache.kafka.clients.admin.Admin.create(settings)
+    except TypeError:  # py4j's, for a class that is not there
+        raise NO_CONNECTOR from None
+    try:
+        found = admin.describeTopics(jvm.java.util.ArrayList(list(topics))).allTopicNames().get()
+        ids = {topic: str(found[topic].topicId().toString()) for topic in topics}
+    finally:
+        admin.close()
+    return {topic: "" if topic_id == NO_ID else topic_id for topic, topic_id in ids.items()}
