@@ -3,9 +3,10 @@
 No Python runs on rows: Spark's own engine evaluates the expressions. A line that is not in its format has no time and
 no page; it goes to the dead letters and does not stop the job.
 
-    access     common and combined log lines: the page is the path without its query, the visitor is the remote host
-    activity   JSON objects; the keys of time, page, visitor and action can be chosen. A time is ISO 8601, or seconds
-               or milliseconds since 1970
+    access     common and combined log lines: the page is the path without its query, the visitor is the remote host,
+               the agent of a combined line is its last field
+    activity   JSON objects; the keys of time, page, visitor, action and agent can be chosen. A time is ISO 8601, or
+               seconds or milliseconds since 1970
     dpkg       Debian's dpkg.log: a page is a package (or a configuration file), the visitor is dpkg itself, an action
                is the word of the line, so that a session is one run of package work
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 # host, time, request, status; inside the request a quote is escaped with a backslash
 ACCESS_LINE = r'^(\S+) \S+ [^\[]*\[([^\]]+)\] "([^"\\]*(?:\\.[^"\\]*)*)" (\d{3}) (?:\d+|-)(?: |$)'
+# in a combined log the agent is the last field, quoted like the request
+AGENT = r'"([^"\\]*(?:\\.[^"\\]*)*)"\s*$'
 REQUEST = r"^([A-Z]+) (\S+)"
 # time, word, rest
 DPKG_LINE = (
@@ -31,7 +34,7 @@ DPKG_LINE = (
     r"(startup|status|install|upgrade|configure|trigproc|disappear|remove|purge|conffile) (\S.*)$"
 )
 DPKG = "dpkg"
-FIELDS = {"time": "timestamp", "page": "page", "visitor": "user", "action": "action"}
+FIELDS = {"time": "timestamp", "page": "page", "visitor": "user", "action": "action", "agent": "agent"}
 """Keys of a JSON event."""
 
 
@@ -42,6 +45,8 @@ class EventColumns(NamedTuple):
     page: Column
     visitor: Column
     action: Column
+    agent: Column
+    """The program of the visitor, as it names itself."""
 
 
 def _access(value: Column, _fields: Mapping[str, str]) -> EventColumns:
@@ -56,6 +61,7 @@ def _access(value: Column, _fields: Mapping[str, str]) -> EventColumns:
         F.when(method != "", F.when(path == "", F.lit("/")).otherwise(path)),
         F.regexp_extract(value, ACCESS_LINE, 1),
         method,
+        F.nullif(F.regexp_extract(value, AGENT, 1), F.lit("")),
     )
 
 
@@ -72,7 +78,9 @@ def _activity(value: Column, fields: Mapping[str, str]) -> EventColumns:
         .otherwise(time.try_cast("timestamp"))
     )
     page = event[fields["page"]]
-    return EventColumns(event_time, F.nullif(page, F.lit("")), event[fields["visitor"]], event[fields["action"]])
+    return EventColumns(
+        event_time, F.nullif(page, F.lit("")), event[fields["visitor"]], event[fields["action"]], event[fields["agent"]]
+    )
 
 
 def _dpkg(value: Column, _fields: Mapping[str, str]) -> EventColumns:
@@ -88,7 +96,7 @@ def _dpkg(value: Column, _fields: Mapping[str, str]) -> EventColumns:
     )
     action = F.when(word == "status", F.concat_ws(" ", word, F.regexp_extract(rest, package, 1))).otherwise(word)
     event_time = F.try_to_timestamp(F.regexp_extract(value, DPKG_LINE, 1), F.lit("yyyy-MM-dd HH:mm:ss"))
-    return EventColumns(event_time, F.nullif(page, F.lit("")), F.lit(DPKG), action)
+    return EventColumns(event_time, F.nullif(page, F.lit("")), F.lit(DPKG), action, F.lit(None).cast("string"))
 
 
 FORMATS: dict[str, Callable[[Column, Mapping[str, str]], EventColumns]] = {

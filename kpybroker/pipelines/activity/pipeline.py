@@ -8,15 +8,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kpybroker.pipelines.activity.formats import FIELDS, FORMATS
-from kpybroker.pipelines.activity.results import page_counts, sessions, top_pages
+from kpybroker.pipelines.activity.results import bots, funnels, page_counts, sessions, top_pages
 from kpybroker.pipelines.runtime import arguments as is_a
-from kpybroker.pipelines.runtime.event_time import events, is_heartbeat
+from kpybroker.pipelines.runtime.event_time import after_watermark, events, is_heartbeat
 from kpybroker.pipelines.runtime.pipeline import Pipeline, Query
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 NO_VISITOR = "-"
+BOTS = r"(?i)bot\b|bot/|crawl|spider|slurp|curl/|wget/|python-|go-http-client|headless|monitor"
+"""Agents that say that they are no browser of a person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,8 @@ class ActivityOptions:
     top: int = 10
     fields: Mapping[str, str] = field(default_factory=dict)
     """Keys of JSON that are not those of `formats.FIELDS`."""
+    funnel: tuple[str, ...] = ()
+    count_bots: bool = False
 
 
 class Activity(Pipeline[ActivityOptions]):
@@ -38,7 +42,13 @@ class Activity(Pipeline[ActivityOptions]):
 
     name = "activity"
     summary = "Counts per page in event-time windows, top pages, sessions: from lines of a site or of any log."
-    keys = {"page_counts": "page", "top_pages": "window_start", "sessions": "visitor"}
+    keys = {
+        "page_counts": "page",
+        "top_pages": "window_start",
+        "sessions": "visitor",
+        "bots": "agent",
+        "funnels": "page",
+    }
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Formats, windows and sessions."""
@@ -58,11 +68,21 @@ class Activity(Pipeline[ActivityOptions]):
         group.add_argument("--slide", type=is_a.duration, help="distance between windows (default: the window itself)")
         group.add_argument("--watermark", default="10 minutes", type=is_a.duration, help="how late an event may be")
         group.add_argument("--session-gap", default="30 minutes", type=is_a.duration, help="silence between sessions")
+        group.add_argument(
+            "--funnel",
+            default=(),
+            type=_funnel,
+            metavar="PAGE,PAGE",
+            help="steps to count sessions at, in order; a page that ends with * is any that begins so",
+        )
+        group.add_argument(
+            "--count-bots", action="store_true", help="count agents that say that they are bots with the visitors"
+        )
         group.add_argument("--top", default=10, type=is_a.positive, metavar="N", help="pages a window (default 10)")
 
     def own(self, values: Mapping[str, Any]) -> ActivityOptions:
         """See `Pipeline`."""
-        names = ("format", "window", "slide", "watermark", "session_gap", "top")
+        names = ("format", "window", "slide", "watermark", "session_gap", "top", "funnel", "count_bots")
         return ActivityOptions(**{name: values[name] for name in names}, fields=dict(values["fields"]))
 
     def contradictions(self, own: ActivityOptions) -> Sequence[tuple[str, str]]:
@@ -85,6 +105,8 @@ class Activity(Pipeline[ActivityOptions]):
             "slide": own.slide,
             "watermark": own.watermark,
             "session-gap": own.session_gap,
+            "funnel": ",".join(own.funnel),
+            "count-bots": own.count_bots,
             **fields,
         }
 
@@ -103,6 +125,7 @@ class Activity(Pipeline[ActivityOptions]):
             F.when(~heartbeat & understood, columns.page).alias("page"),
             F.coalesce(columns.visitor, F.lit(NO_VISITOR)).alias("visitor"),
             columns.action.alias("action"),
+            columns.agent.alias("agent"),
             heartbeat.alias("heartbeat"),
             F.when(heartbeat & beat.isNull(), F.lit("the value of a heartbeat is not a time"))
             .when(~heartbeat & ~understood, F.lit(f"not a line of format {own.format}"))
@@ -110,16 +133,31 @@ class Activity(Pipeline[ActivityOptions]):
         )
 
     def queries(self, rows: DataFrame, own: ActivityOptions) -> Sequence[Query]:
-        """Pages, whose batches have whole windows, and sessions."""
-        activity = events(rows, own.watermark)
-        return [
-            Query(
-                "pages",
-                page_counts(activity, own.window, own.slide),
-                lambda counts: {"page_counts": counts, "top_pages": top_pages(counts, own.top)},
-            ),
-            Query("sessions", sessions(activity, own.session_gap), lambda found: {"sessions": found}),
+        """Pages, whose batches have whole windows; sessions; and what bots and funnels have, where they are counted."""
+        from pyspark.sql import functions as F
+
+        everybody = events(rows, own.watermark)
+        bot = F.coalesce(F.col("agent").rlike(BOTS), F.lit(False))
+        people = everybody if own.count_bots else everybody.where(~bot)
+        pages, visits = page_counts(people, own.window, own.slide), sessions(people, own.session_gap, own.funnel)
+        found = [
+            Query("pages", pages, lambda counts: {"page_counts": counts, "top_pages": top_pages(counts, own.top)}),
+            Query("sessions", visits.drop("session_window"), lambda batch: {"sessions": batch}),
         ]
+        if not own.count_bots:
+            machines = everybody.where(after_watermark(bot))
+            found.append(Query("bots", bots(machines, own.window), lambda batch: {"bots": batch}))
+        if own.funnel:
+            steps = funnels(visits, own.window, own.funnel)
+            found.append(Query("funnels", steps, lambda batch: {"funnels": batch}))
+        return found
+
+
+def _funnel(text: str) -> tuple[str, ...]:
+    steps = tuple(one.strip() for one in text.split(","))
+    if len(steps) < 2 or not all(steps):
+        raise argparse.ArgumentTypeError(f"'{text}' is no funnel: write two pages or more, with commas between them")
+    return steps
 
 
 ACTIVITY = Activity()

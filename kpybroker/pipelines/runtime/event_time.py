@@ -19,12 +19,18 @@ def is_heartbeat(records: DataFrame) -> Column:
 
 
 def events(rows: DataFrame, watermark: str) -> DataFrame:
-    """Rows (`event_time`, `heartbeat`, ...) as a stream with a watermark, without the heartbeats that advanced it.
+    """Rows (`event_time`, `heartbeat`, ...) as a stream with a watermark, without the heartbeats that advanced it."""
+    from pyspark.sql import functions as F
+
+    return rows.withWatermark(EVENT_TIME, watermark).where(after_watermark(~F.col(HEARTBEAT))).drop(HEARTBEAT)
+
+
+def after_watermark(condition: Column) -> Column:
+    """A filter of `events` that heartbeats do not pass.
 
     The condition on the time is never true. It keeps the optimizer from moving the filter below the watermark, where
-    heartbeats would be dropped too early.
+    heartbeats would be dropped before they advance it.
     """
     from pyspark.sql import functions as F
 
-    never = F.col(EVENT_TIME) < F.lit("0001-01-01").cast("timestamp")
-    return rows.withWatermark(EVENT_TIME, watermark).where(~F.col(HEARTBEAT) | never).drop(HEARTBEAT)
+    return condition | (F.col(EVENT_TIME) < F.lit("0001-01-01").cast("timestamp"))
