@@ -4,7 +4,7 @@ a Kerberos KDC, Chromium, promtool, Graphite's carbon.
     python compat_tests/deps.py            # all of it; a second run does nothing
     python compat_tests/deps.py jars kcat  # some of it
     python compat_tests/deps.py clients    # what is brought only if named: clients of Go and Node, for the wide tests
-    python compat_tests/deps.py field      # the same: PostgreSQL, Debezium, Flink and Storm, for `make field` and `make compat`
+    python compat_tests/deps.py field      # the same: Debezium, Flink, Storm and so on, for `make field`, `make compat`
 
 Jars go to `.cache/jvm/<name>/`, one directory per `compat_tests/jvm/pom-<name>.xml` (those of `field` are in
 `compat_tests/jvm/field/`), with a stamp keyed by the pom, so an edited pom fetches again; clients of Go and Node go to
@@ -171,7 +171,7 @@ def postgres_programs() -> Path | None:
 
 
 def fetch_field() -> None:
-    """Jars of Flink, Storm and Debezium, and PostgreSQL from the system's packages. Tests start servers of their own."""
+    """Jars of Flink, Storm and Debezium, and PostgreSQL of the system. Tests start servers of their own."""
     _fetch_jars_of(POMS / "field")
     if postgres_programs() is None:
         _package("initdb", "postgresql")

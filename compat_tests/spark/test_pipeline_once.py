@@ -78,6 +78,7 @@ def away(own_broker: StartBroker, tmp_path: Path) -> tuple[Broker, Lines]:
     return broker, with_topics(options_for(broker, "lines", tmp_path), "killed")
 
 
+@pytest.mark.wide
 def test_results_are_there_once_after_driver_and_broker_were_killed(
     spark: SparkSession, away: tuple[Broker, Lines], tmp_path: Path
 ) -> None:
