@@ -108,6 +108,7 @@ def test_every_package_of_an_extra_is_imported_somewhere() -> None:
     """An extra for users that nothing imports would promise what is not there."""
     modules = {
         "confluent-kafka": "confluent_kafka",
+        "googleapis-common-protos": "google",
         "grpcio-tools": "grpc_tools",
         "prometheus-client": "prometheus_client",
         "protobuf": "google",

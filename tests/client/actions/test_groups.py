@@ -20,7 +20,7 @@ START_MS = 1_700_000_000_000
 @pytest.fixture
 def read_topic(run: Run, name: str) -> str:
     """A topic of two partitions with ten records each, one a second; group `name` has read all of them."""
-    run("topic", "create", name, "-p", "2")
+    run("topic", "create", name, "-p", "2", "--config", "retention.ms=-1")  # the records are years old
     stdin = "".join(
         f'{{"value":"{n}","partition":{p},"timestamp":{START_MS + n * 1000}}}\n' for p in (0, 1) for n in range(10)
     )
