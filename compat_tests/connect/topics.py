@@ -41,13 +41,14 @@ def becomes(read: Callable[[], list[T]], expected: list[T], what: str) -> None:
 
     def enough() -> list[list[T]]:
         found = read()
-        assert len(found) >= len(expected), f"{len(found)} of {len(expected)}"
+        assert len(found) >= len(expected), f"{len(found)} of {len(expected)}, {_difference(found, expected)}"
         return [found]
 
     (found,) = eventually(enough, what, DEADLINE_S)
-    assert found == expected, f"{what}: the first difference: {_difference(found, expected)}"
+    assert found == expected, f"{what}: {_difference(found, expected)}"
 
 
 def _difference(found: list[T], expected: list[T]) -> str:
     pairs = enumerate(zip(found, expected, strict=False))
-    return next((f"{n}: {a} for {b}" for n, (a, b) in pairs if a != b), f"then {found[len(expected) :][:3]}")
+    first = next((f"the first difference at {n}: {a} for {b}" for n, (a, b) in pairs if a != b), None)
+    return first or f"then {found[len(expected) :][:3]} for {expected[len(found) :][:3]}"
