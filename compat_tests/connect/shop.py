@@ -13,6 +13,7 @@ from compat_tests.support.postgres import Postgres
 
 TABLE = "orders"
 OPERATIONS_MAX = 6
+TOMBSTONE = "tombstone"
 
 
 class Change(NamedTuple):
@@ -51,7 +52,7 @@ class Shop:
             inside = [self._operation() for _ in range(self._random.randint(1, OPERATIONS_MAX))]
             statements += ["begin", *inside, "commit"]
             new = self.changes[before:]
-            self.transactions.append(sum(change.op != "tombstone" for change in new))
+            self.transactions.append(sum(change.op != TOMBSTONE for change in new))
         self.postgres.execute(";".join(statements))
 
     def roll_back(self) -> None:
@@ -104,7 +105,7 @@ class Shop:
 
     def _delete(self, key: int) -> str:
         del self.rows[key]
-        self.changes += [Change("d", key, None), Change("tombstone", key, None)]
+        self.changes += [Change("d", key, None), Change(TOMBSTONE, key, None)]
         return f"delete from {TABLE} where id = {key}"
 
     def _changed(self, op: str, key: int) -> None:
@@ -131,7 +132,7 @@ def change_of(key: dict[str, object], value: dict[str, object] | None) -> Change
     number = key["id"]
     assert isinstance(number, int)
     if value is None:
-        return Change("tombstone", number, None)
+        return Change(TOMBSTONE, number, None)
     after = value["after"]
     assert after is None or isinstance(after, dict)
     return Change(str(value["op"]), number, after)
