@@ -349,8 +349,9 @@ def test_what_a_person_can_fix_is_reported_in_two_lines(
     lines = some_lines("activity", 10, 0, 60, 40)
     write(broker, options.input[0], lines)
     run(spark, options)
-    with pytest.raises(PipelineError, match="has the results of an earlier run"):
-        run(spark, replace(options, checkpoint=str(tmp_path / "another")))
+    for _ in range(2):  # a run that is refused leaves nothing that lets the next one in
+        with pytest.raises(PipelineError, match="has the results of an earlier run"):
+            run(spark, replace(options, checkpoint=str(tmp_path / "another")))
     write(broker, options.input[0], lines)
     admin = admin_client(broker.bootstrap)
     parts = [TopicPartition(options.input[0], number, 30) for number in (0, 1)]

@@ -133,7 +133,7 @@ def test_a_checkpoint_of_another_job_is_refused(
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "letter.txt").write_text("dear")
     with pytest.raises(PipelineError, match="home is not a checkpoint of this pipeline"):
-        run(spark, replace(options, checkpoint=str(tmp_path / "home")))
+        run(spark, replace(options, checkpoint=str(tmp_path / "home"), output=(str(tmp_path / "elsewhere"),)))
     assert run(spark, options).read == 0
 
 

@@ -22,25 +22,32 @@ FILE = "job.json"
 ANOTHER = "Give this run a --checkpoint and an --output of its own."
 
 
-def claim(
-    spark: SparkSession, place: str, pipeline: str, topics: Mapping[str, str], kept: Mapping[str, object]
-) -> tuple[str, bool]:
-    """The identity of the job of this checkpoint, and whether this is its first run.
+def is_claimed(spark: SparkSession, place: str) -> bool:
+    """Whether a job has run with this checkpoint."""
+    return exists(spark, _file(place))
+
+
+def claim(spark: SparkSession, place: str, pipeline: str, topics: Mapping[str, str], kept: Mapping[str, object]) -> str:
+    """The identity of the job of this checkpoint, which is a new one in a first run.
 
     `topics` are the ids by topic, empty where a broker has none. Raises `PipelineError` where the checkpoint is
     another job's.
     """
     now = {"pipeline": pipeline, "topics": dict(topics), "options": json.loads(json.dumps(dict(kept)))}
-    file = f"{place.rstrip('/')}/{FILE}"
+    file = _file(place)
     if exists(spark, file):
         before = json.loads(_read(spark, file))
         _compare(place, before, now)
-        return before["job"], False
+        return str(before["job"])
     if exists(spark, place) and _has_entries(spark, place):
         raise PipelineError(f"{place} is not a checkpoint of this pipeline.", ANOTHER, 2)
     job = uuid.uuid4().hex
     _write(spark, file, json.dumps({"job": job, **now}))
-    return job, True
+    return job
+
+
+def _file(place: str) -> str:
+    return f"{place.rstrip('/')}/{FILE}"
 
 
 def _compare(place: str, before: dict[str, Any], now: dict[str, Any]) -> None:

@@ -62,16 +62,17 @@ class Outputs:
             topic = result_topic(prefix, result)
             topic_output.write(records, topic_output.Target(topic, f"{topic}.{self.job}", batch_id, self.client))
 
-    def refuse_leftovers(self, spark: SparkSession) -> None:
-        """Raise `PipelineError` for results of an earlier run: a first run numbers its batches from 0 again."""
-        for directory in self.options.directories:
-            for result in self.pipeline.results:
-                if exists(spark, f"{directory}/{result}"):
-                    raise PipelineError(
-                        f"{directory}/{result} has the results of an earlier run.",
-                        "Give the --checkpoint of that run, another --output, or remove the directory.",
-                        2,
-                    )
+
+def refuse_leftovers(spark: SparkSession, pipeline: Pipeline[Any], options: Options[Any]) -> None:
+    """Raise `PipelineError` for results of an earlier run: a first run numbers its batches from 0 again."""
+    for directory in options.directories:
+        for result in pipeline.results:
+            if exists(spark, f"{directory}/{result}"):
+                raise PipelineError(
+                    f"{directory}/{result} has the results of an earlier run.",
+                    "Give the --checkpoint of that run, another --output, or remove the directory.",
+                    2,
+                )
 
 
 def client(options: Options[Any]) -> dict[str, str]:

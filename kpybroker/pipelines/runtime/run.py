@@ -14,7 +14,7 @@ from kpybroker.pipelines.runtime import checkpoint
 from kpybroker.pipelines.runtime.errors import explain
 from kpybroker.pipelines.runtime.event_time import HEARTBEAT
 from kpybroker.pipelines.runtime.options import Options, Run
-from kpybroker.pipelines.runtime.outputs import Outputs, client, dead_letters
+from kpybroker.pipelines.runtime.outputs import Outputs, client, dead_letters, refuse_leftovers
 from kpybroker.pipelines.runtime.pipeline import DEAD_LETTERS, REASON, Pipeline, Query
 from kpybroker.pipelines.runtime.progress import Report, counted
 from kpybroker.pipelines.runtime.session import JOB_SETTINGS
@@ -52,11 +52,10 @@ def run(
         if options.run is Run.WHOLE:
             return _run_whole(spark, pipeline, options, say)
         assert options.checkpoint is not None
-        job, first = checkpoint.claim(spark, options.checkpoint, pipeline.name, ids, pipeline.kept(options.own))
-        outputs = Outputs(pipeline, options, job, say)
-        if first:
-            outputs.refuse_leftovers(spark)
-        return _run_stream(spark, outputs, stop_asked)
+        if not checkpoint.is_claimed(spark, options.checkpoint):
+            refuse_leftovers(spark, pipeline, options)
+        job = checkpoint.claim(spark, options.checkpoint, pipeline.name, ids, pipeline.kept(options.own))
+        return _run_stream(spark, Outputs(pipeline, options, job, say), stop_asked)
     except (PySparkException, Py4JJavaError) as error:
         raise explain(str(error)) from error
 
@@ -96,7 +95,7 @@ def _keep(outputs: Outputs, query: Query) -> Callable[[DataFrame, int], None]:
 
 def _run_whole(spark: SparkSession, pipeline: Pipeline[Own], options: Options[Own], say: Say) -> Report:
     outputs = Outputs(pipeline, options, f"whole-{time.time_ns()}", say)
-    outputs.refuse_leftovers(spark)
+    refuse_leftovers(spark, pipeline, options)
     source = _source(pipeline, options)
     source.pop("maxOffsetsPerTrigger", None)
     records = spark.read.format("kafka").options(**source).load().persist()
