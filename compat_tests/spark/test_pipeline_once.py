@@ -39,6 +39,8 @@ from kpybroker.pipelines.runtime import topic_output
 from kpybroker.pipelines.runtime.errors import PipelineError
 
 START_S, KILLS = 240.0, 2
+KEYS = 25  # so many that each writer has rows of a batch
+LONG = {"transaction.timeout.ms": 600_000, **QUIET}  # longer than the test waits
 QUICK_JVM = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 
 
@@ -50,24 +52,25 @@ def test_a_batch_that_is_written_again_is_there_once(spark: SparkSession, broker
         return topic_output.Target(name, f"{name}.job", batch, {"bootstrap.servers": broker.bootstrap})
 
     def batch(first: int) -> None:
-        rows = [(f"key {n % 7}", f"value {n}", [("n", str(n).encode())]) for n in range(first, first + 50)]
+        rows = [(f"key {n % KEYS}", f"value {n}", [("n", str(n).encode())]) for n in range(first, first + 50)]
         frame = spark.createDataFrame(rows, "key string, value string, headers array<struct<key:string,value:binary>>")
         topic_output.write(frame, target(first // 50))
 
     for first in (0, 0, 50, 50):
         batch(first)
-    dead = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": f"{name}.job-0", **QUIET})
-    dead.init_transactions(DEADLINE_S)
-    dead.begin_transaction()
-    dead.produce(name, b"never committed")
-    assert dead.flush(DEADLINE_S) == 0
+    for writer in range(topic_output.WRITERS):
+        dead = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": f"{name}.job-{writer}", **LONG})
+        dead.init_transactions(DEADLINE_S)
+        dead.begin_transaction()
+        dead.produce(name, b"never committed")
+        assert dead.flush(DEADLINE_S) == 0
     for first in (100, 100):
         batch(first)
     values = Counter(message.value().decode() for message in committed(broker.bootstrap, name))
     assert values == Counter(f"value {n}" for n in range(150))
     for message in committed(broker.bootstrap, name):
         number = message.value().decode().split()[1]
-        assert (message.key(), message.headers()) == (f"key {int(number) % 7}".encode(), [("n", number.encode())])
+        assert (message.key(), message.headers()) == (f"key {int(number) % KEYS}".encode(), [("n", number.encode())])
 
 
 @pytest.fixture
