@@ -10,6 +10,7 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions
 
 from compat_tests.conftest import StartBroker
+from compat_tests.connect.mirrors import QUICK
 from compat_tests.connect.workers import DEADLINE_S, connect_service
 from compat_tests.support import quick
 from compat_tests.support.services import Broker, Service
@@ -31,14 +32,7 @@ class Mirror:
             "enabled": "true",
             "topics": r"shop\..*",
             "groups": GROUP,
-            "sync.group.offsets.enabled": "true",
-            "sync.group.offsets.interval.seconds": "1",
-            "emit.checkpoints.interval.seconds": "1",
-            "emit.heartbeats.interval.seconds": "1",
-            "refresh.topics.interval.seconds": "1",
-            "refresh.groups.interval.seconds": "1",
-            "sync.topic.configs.interval.seconds": "1",
-            "sync.topic.acls.interval.seconds": "1",
+            **QUICK,
             "offset.lag.max": "0",
         }
         common = {

@@ -12,9 +12,8 @@ from confluent_kafka.admin import NewTopic
 from playwright.sync_api import Page, expect
 
 from compat_tests.console.conftest import START_S, OpenPage, barriers, console
-from compat_tests.support.kraft import KraftBroker
+from compat_tests.support.kafkas import kafka_3, kafka_4
 from compat_tests.support.quick import admin_client
-from compat_tests.support.services import Broker, ZooKeeper, started
 from kpybroker.testing import Cluster
 
 TOPIC, GROUP = "orders", "billing"
@@ -37,27 +36,6 @@ def fill(bootstrap: str, replicas: int = 1) -> None:
         read += len(consumer.consume(1, timeout=1))
     consumer.commit(asynchronous=False)
     consumer.close()
-
-
-@contextmanager
-def kafka_3(directory: Path) -> Iterator[str]:
-    zookeeper = ZooKeeper(directory / "zookeeper")
-    try:
-        zookeeper.start()
-        broker = Broker("kafka", directory / "broker", zookeeper.connect, {})
-        try:
-            broker.start()
-            yield broker.bootstrap
-        finally:
-            broker.service.kill()
-    finally:
-        zookeeper.stop()
-
-
-@contextmanager
-def kafka_4(directory: Path) -> Iterator[str]:
-    with started(KraftBroker(directory / "broker")) as broker:
-        yield broker.bootstrap
 
 
 @contextmanager

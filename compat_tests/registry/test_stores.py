@@ -14,9 +14,8 @@ from starlette.testclient import TestClient
 import kpybroker.testing
 from compat_tests.registry.conftest import Instance
 from compat_tests.registry.conversation import PICTURE, STEPS, Answer, Step, answers, ask
-from compat_tests.support.kraft import KraftBroker
+from compat_tests.support.kafkas import kafka_3, kafka_4
 from compat_tests.support.quick import DEADLINE_S, QUIET, create_topic
-from compat_tests.support.services import Broker, ZooKeeper, started
 from compat_tests.support.waiting import eventually
 from tests.registry.conftest import Registry
 
@@ -31,28 +30,12 @@ def ours(_: Path) -> Iterator[str]:
 
 
 @contextmanager
-def kafka_3(directory: Path) -> Iterator[str]:
-    zookeeper = ZooKeeper(directory / "zookeeper")
-    try:
-        zookeeper.start()
-        keys = {"log.cleaner.backoff.ms": "100", "group.initial.rebalance.delay.ms": "0"}
-        broker = Broker("kafka", directory / "broker", zookeeper.connect, keys)
-        try:
-            broker.start()
-            yield broker.bootstrap
-        finally:
-            broker.service.kill()
-    finally:
-        zookeeper.stop()
+def kafka_that_compacts(directory: Path) -> Iterator[str]:
+    with kafka_3(directory, {"log.cleaner.backoff.ms": "100", "group.initial.rebalance.delay.ms": "0"}) as bootstrap:
+        yield bootstrap
 
 
-@contextmanager
-def kafka_4(directory: Path) -> Iterator[str]:
-    with started(KraftBroker(directory / "broker")) as broker:
-        yield broker.bootstrap
-
-
-CLUSTERS = {"ours": ours, "3.9": kafka_3, "4.3": kafka_4}
+CLUSTERS = {"ours": ours, "3.9": kafka_that_compacts, "4.3": kafka_4}
 WIDE = [pytest.param(name, marks=pytest.mark.wide) for name in ("3.9", "4.3")]
 
 

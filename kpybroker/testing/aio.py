@@ -1,13 +1,17 @@
-"""The awaitable twins of what waits, for asyncio and for trio: each runs the blocking call in a thread."""
+"""The awaitable twins of what waits, and of a block, for asyncio and for trio: the blocking call runs in a thread."""
 
 from __future__ import annotations
 
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
 
 if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
     from kpybroker.testing.look import Group
 
 T = TypeVar("T")
@@ -25,6 +29,34 @@ async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs)
     import asyncio
 
     return await asyncio.to_thread(call)
+
+
+class Block(ABC):
+    """Started where the block begins, stopped where it ends."""
+
+    @abstractmethod
+    def start(self) -> Self:
+        """Start, and wait until it serves."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """Stop in order. Stopping again does nothing."""
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    async def __aenter__(self) -> Self:
+        return await in_thread(self.start)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await in_thread(self.stop)
 
 
 class Waits(Protocol):

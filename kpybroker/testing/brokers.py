@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kpybroker.testing import clients
-from kpybroker.testing.aio import Aio, in_thread
+from kpybroker.testing.aio import Aio, Block
 from kpybroker.testing.asserting import Asserting
 from kpybroker.testing.clock import BrokerClock
 from kpybroker.testing.errors import BrokerGone, TestingError, UsageError
@@ -19,7 +19,6 @@ from kpybroker.testing.waiting import wait_for
 
 if TYPE_CHECKING:
     import os
-    from types import TracebackType
     from typing import Self
 
     from kpybroker.testing.look import Group
@@ -33,7 +32,7 @@ INTERNAL_TOPICS = {"offsets.topic.num.partitions": "6", "transaction.state.log.n
 """Enough for three coordinators. The first group and each snapshot are faster than with Kafka's 50 of each."""
 
 
-class Brokers(Asserting):
+class Brokers(Asserting, Block):
     """See `Broker` and `Cluster`."""
 
     def __init__(
@@ -120,22 +119,6 @@ class Brokers(Asserting):
         self._runner = self._channel = None
         for name in ("faults", "clock"):
             self.__dict__.pop(name, None)
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
-
-    async def __aenter__(self) -> Self:
-        return await in_thread(self.start)
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await in_thread(self.stop)
 
     @property
     def is_running(self) -> bool:

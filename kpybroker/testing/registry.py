@@ -9,11 +9,10 @@ import sys
 import threading
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from kpybroker.testing.aio import in_thread
+from kpybroker.testing.aio import Block
 from kpybroker.testing.errors import BrokerGone, StartError, UsageError
 
 if TYPE_CHECKING:
-    from types import TracebackType
     from typing import Self
 
     from kpybroker.testing.brokers import Brokers
@@ -24,7 +23,7 @@ LOG_BYTES_SHOWN: Final = 4_000
 READY: Final = re.compile(r"kpybroker registry ready at (\S+?)/?\s")
 
 
-class SchemaRegistry:
+class SchemaRegistry(Block):
     """`kpybroker registry` for the length of a `with` or `async with` block, or between `start` and `stop`.
 
     It keeps its schemas in the broker, so another one on the same broker has them too. Its process ends with this one,
@@ -130,19 +129,3 @@ class SchemaRegistry:
             child.wait()
         if log is not None:
             log.close()
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
-
-    async def __aenter__(self) -> Self:
-        return await in_thread(self.start)
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await in_thread(self.stop)

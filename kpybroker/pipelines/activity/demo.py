@@ -9,7 +9,6 @@ running broker and leaves topics named `demo-*` there.
 
 from __future__ import annotations
 
-import argparse
 import shlex
 import sys
 import tempfile
@@ -24,6 +23,7 @@ from kpybroker.pipelines.activity.formats import FORMATS
 from kpybroker.pipelines.activity.log import Log, open_log
 from kpybroker.pipelines.demo.broker import broker
 from kpybroker.pipelines.demo.feeding import Progress, feed
+from kpybroker.pipelines.demo.options import demo_parser
 from kpybroker.pipelines.demo.spark import command, run_spark
 from kpybroker.pipelines.demo.tables import read_json
 from kpybroker.pipelines.runtime.errors import PipelineError
@@ -46,16 +46,11 @@ class DemoOptions:
 
 def parse(arguments: Sequence[str]) -> DemoOptions:
     """The options; argparse exits with 2 for a wrong argument."""
-    parser = argparse.ArgumentParser(
-        prog="python -m kpybroker.pipelines demo activity", description=__doc__.splitlines()[0]
-    )
-    default_command = Path(sys.executable).with_name("kpybroker")
+    parser = demo_parser("activity", __doc__)
     parser.add_argument("--log", default=DEFAULT_LOG, metavar="PATH", help="a file or a folder (default: dpkg's log)")
     parser.add_argument("--format", choices=list(FORMATS), help="of the lines (default: guessed)")
     parser.add_argument("--window", default="1 day", help="of the counts (default: 1 day)")
     parser.add_argument("--bootstrap-servers", metavar="HOST:PORT", help="use this broker instead of starting one")
-    parser.add_argument("--kpybroker", default=str(default_command), metavar="COMMAND", help="the broker to start")
-    parser.add_argument("--jars", metavar="DIR", help="Spark's Kafka connector (default: from Maven)")
     return DemoOptions(**vars(parser.parse_args(arguments)))
 
 

@@ -7,7 +7,6 @@ It stops everything that it starts, and writes to a temporary directory only.
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from pathlib import Path
 
 from kpybroker.pipelines.demo.broker import broker
 from kpybroker.pipelines.demo.feeding import END_OF_TIME, Progress
+from kpybroker.pipelines.demo.options import demo_parser
 from kpybroker.pipelines.demo.spark import command, run_spark
 from kpybroker.pipelines.demo.tables import BARS, read_json, table
 from kpybroker.pipelines.ledger.generator import DEADLINE_S, transfers, write
@@ -46,11 +46,8 @@ os.kill(os.getpid(), 9)
 
 def demo(arguments: Sequence[str]) -> None:
     """The whole demo. Raises `PipelineError` for what the user can fix."""
-    parser = argparse.ArgumentParser(prog="python -m kpybroker.pipelines demo ledger", description=__doc__)
-    default_command = Path(sys.executable).with_name("kpybroker")
+    parser = demo_parser("ledger", __doc__)
     parser.add_argument("--transfers", type=int, default=3000, help="how many are begun (default 3000)")
-    parser.add_argument("--kpybroker", default=str(default_command), metavar="COMMAND", help="the broker to start")
-    parser.add_argument("--jars", metavar="DIR", help="Spark's Kafka connector (default: from Maven)")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="kpybroker-demo-") as directory:
         place = Path(directory)

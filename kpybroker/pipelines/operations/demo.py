@@ -7,7 +7,6 @@ It stops everything that it starts, and writes to a temporary directory only.
 
 from __future__ import annotations
 
-import argparse
 import shlex
 import socket
 import sys
@@ -21,6 +20,7 @@ from pathlib import Path
 
 from kpybroker.pipelines.demo.broker import broker
 from kpybroker.pipelines.demo.feeding import END_OF_TIME, Progress
+from kpybroker.pipelines.demo.options import demo_parser
 from kpybroker.pipelines.demo.spark import command, run_spark
 from kpybroker.pipelines.demo.tables import Row, read_json, sparkline, table
 from kpybroker.pipelines.operations.source import lines, of_broker, of_machine
@@ -36,11 +36,8 @@ DELIVERY_SECONDS_MAX = 60.0
 
 def demo(arguments: Sequence[str]) -> None:
     """The whole demo. Raises `PipelineError` for what the user can fix."""
-    parser = argparse.ArgumentParser(prog="python -m kpybroker.pipelines demo operations", description=__doc__)
-    default_command = Path(sys.executable).with_name("kpybroker")
+    parser = demo_parser("operations", __doc__)
     parser.add_argument("--seconds", type=int, default=40, help="how long to sample (default 40)")
-    parser.add_argument("--kpybroker", default=str(default_command), metavar="COMMAND", help="the broker to start")
-    parser.add_argument("--jars", metavar="DIR", help="Spark's Kafka connector (default: from Maven)")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="kpybroker-demo-") as directory:
         place = Path(directory)

@@ -21,13 +21,13 @@ class Handler(BaseHTTPRequestHandler):
     """`echo` returns its arguments; `fail` answers with the given status; `close` ends the connection afterwards."""
 
     protocol_version = "HTTP/1.1"
-    connections: set[int]
+    connections: list[Any]
     entered: threading.Event
     go_on: threading.Event
 
     def setup(self) -> None:
         super().setup()
-        self.connections.add(id(self))
+        self.connections.append(self.client_address)
 
     def do_POST(self) -> None:
         arguments = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -57,7 +57,7 @@ class Handler(BaseHTTPRequestHandler):
 @contextmanager
 def served() -> Iterator[tuple[Channel, type[Handler]]]:
     class Own(Handler):
-        connections, entered, go_on = set[int](), threading.Event(), threading.Event()
+        connections, entered, go_on = [], threading.Event(), threading.Event()
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Own)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
