@@ -8,18 +8,22 @@ import re
 import signal
 import subprocess
 import sys
+from contextlib import closing
 from typing import Any
 
 import pytest
 
-from compat_tests.conftest import MakeTopic
+from compat_tests.conftest import Launcher
+from compat_tests.eos.place import OneBroker
 from compat_tests.support import quick
 from compat_tests.support.command_line import CommandLine
-from compat_tests.support.origin import START_MS, Content, Origin, committed_records, content, partition_count
+from compat_tests.support.origin import START_MS, Content, Origin, committed_records, content
 from compat_tests.support.services import Broker
 from compat_tests.support.waiting import eventually
 
-MANY, AT_ONCE = 100_000, 50_000
+SOURCE, COPY = "orders", "orders-copy"
+EACH = 50_000
+"""Records of a partition: many batches."""
 
 
 @pytest.fixture
@@ -84,33 +88,40 @@ def test_a_part_of_it(cli: CommandLine, broker: Broker, origin: Origin) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.wide)])
-def test_a_signal_ends_it_where_it_says(
-    cli: CommandLine, broker: Broker, topic: MakeTopic, name: str, number: signal.Signals
-) -> None:
+def test_a_signal_ends_it_where_it_says(launcher: Launcher, number: signal.Signals) -> None:
     """It says where to go on; a copy that goes on there has every record once."""
-    source, copy = topic(partitions=2), f"{name}-copy"
-    quick.create_topic(broker.bootstrap, copy, 2)
-    for start in range(0, MANY // 2, AT_ONCE):
+    with closing(OneBroker(launcher.unstarted())) as place:
+        place.start()
+        broker, cli = place.broker, CommandLine(place.bootstrap)
+        for name in (SOURCE, COPY):
+            place.create_topic(name, 2)
         for partition in (0, 1):
-            quick.fill(broker.bootstrap, source, [f"{n}" for n in range(start, start + AT_ONCE)], partition)
+            quick.fill(place.bootstrap, SOURCE, [f"{n}" for n in range(EACH)], partition)
+        code, said = _interrupted(place, cli, number)
+        assert code == 130, said
+        copied = re.search(r"copied (\d+) records? of \d partitions?\r?\n", said)
+        assert copied, said
+        assert 0 < int(copied[1]) < 2 * EACH
+        places = re.findall(r"next: ([^:]+):(\d) at offset (\d+)", said)
+        assert sum(int(offset) for _, _, offset in places) == int(copied[1])
+        goes_on = dict.fromkeys("01", "0") | {partition: offset for _, partition, offset in places}
+        for partition, offset in goes_on.items():
+            cli.run("replay", SOURCE, COPY, "-p", partition, "-o", offset)
+        values = [[one[1] for one in part] for part in contents(broker, COPY)]
+        assert values == [[f"{n}".encode() for n in range(EACH)]] * 2
+
+
+def _interrupted(place: OneBroker, cli: CommandLine, number: signal.Signals) -> tuple[int, str]:
+    """A copy that gets the signal while its fourth request waits; its exit code, and what its terminal shows."""
     terminal, end = pty.openpty()
-    command = [sys.executable, "-m", "kpybroker", "replay", source, copy]
-    process = subprocess.Popen(command, stderr=end, env={**os.environ, **cli.environment})
-    os.close(end)
-    eventually(lambda: partition_count(broker.bootstrap, copy) and quick.end_offset(broker.bootstrap, copy, 0), "some")
-    process.send_signal(number)
-    assert process.wait(60) == 130
-    said = read_terminal(terminal)
-    copied = re.search(r"copied (\d+) records? of \d partitions?\r?\n", said)
-    assert copied, said
-    assert 0 < int(copied[1]) < MANY
-    places = re.findall(r"next: ([^:]+):(\d) at offset (\d+)", said)
-    assert sum(int(offset) for _, _, offset in places) == int(copied[1])
-    goes_on = dict.fromkeys("01", "0") | {partition: offset for _, partition, offset in places}
-    for partition, offset in goes_on.items():
-        cli.run("replay", source, copy, "-p", partition, "-o", offset)
-    values = [[one[1] for one in part] for part in contents(broker, copy)]
-    assert values == [[f"{n}".encode() for n in range(MANY // 2)]] * 2
+    command = [sys.executable, "-m", "kpybroker", "replay", SOURCE, COPY]
+    with place.gate.producing(3):
+        process = subprocess.Popen(command, stderr=end, env={**os.environ, **cli.environment})
+        os.close(end)
+        ends = [(COPY, partition) for partition in (0, 1)]
+        eventually(lambda: any(quick.end_offset(place.bootstrap, *one) for one in ends), "some records")
+        process.send_signal(number)
+    return process.wait(60), read_terminal(terminal)
 
 
 def read_terminal(descriptor: int) -> str:

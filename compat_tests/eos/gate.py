@@ -1,9 +1,9 @@
-"""A gate between the brokers and everybody, which can hold back the end of a copier's transactions.
+"""A gate between the brokers and everybody, which can hold back the end of a copier's transactions, and records.
 
 A client that has asked for the end of a transaction has written its records and offsets, and waits. So a copier is
 caught within a transaction, and with all of it in the log, however fast or slow it is; and its request for the end
-comes late, when the gate is opened again. A broker behind the gate says that its address is there
-(`advertised.listeners`).
+comes late, when the gate is opened again. In the same way a writer is caught after a number of its requests. A broker
+behind the gate says that its address is there (`advertised.listeners`).
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ class Gate:
         """Requests for the end of a transaction that were held or swallowed, by transactional id; ever."""
         self._closed: dict[str, threading.Event] = {}
         self._swallowing: set[str] = set()
+        self._produced: _Limit | None = None
         self._listeners: list[socket.socket] = []
 
     def lead(self, door: int, port: int) -> None:
@@ -58,6 +59,16 @@ class Gate:
             yield
         finally:
             self._swallowing.discard(prefix)
+
+    @contextmanager
+    def producing(self, requests: int) -> Iterator[None]:
+        """So many Produce requests go through; what comes after them goes on afterwards."""
+        limit = self._produced = _Limit(requests)
+        try:
+            yield
+        finally:
+            self._produced = None
+            limit.opened.set()
 
     def close(self) -> None:
         for listener in self._listeners:
@@ -86,6 +97,8 @@ class Gate:
 
     def _lets_through(self, frame: bytes, client: socket.socket) -> bool:
         """Whether it goes on to the broker; returns when it does."""
+        if self._produced is not None and int.from_bytes(frame[4:6], "big") == ApiKey.PRODUCE:
+            self._produced.wait()
         if not (self._closed or self._swallowing) or int.from_bytes(frame[4:6], "big") != ApiKey.END_TXN:
             return True
         header = parse_request_header(frame[4:])
@@ -98,6 +111,18 @@ class Gate:
             if opened is not None:
                 opened.wait()
         return not is_swallowed
+
+
+class _Limit:
+    """So many may pass, and the others when it is opened."""
+
+    def __init__(self, count: int) -> None:
+        self.opened = threading.Event()
+        self._free = threading.Semaphore(count)
+
+    def wait(self) -> None:
+        if not self._free.acquire(blocking=False):
+            self.opened.wait()
 
 
 def _frame(requests: BinaryIO) -> bytes:

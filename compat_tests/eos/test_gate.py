@@ -11,6 +11,7 @@ from compat_tests.eos.gate import Gate
 from compat_tests.overload.raw import Raw, frame_of
 from compat_tests.support.waiting import eventually
 from kpybroker.wire.messages.end_txn import EndTxnRequest
+from kpybroker.wire.messages.produce import ProduceRequest
 from tests.support.ports import free_port
 
 VERSION = 4
@@ -82,3 +83,18 @@ def test_what_is_swallowed_never_arrives_and_the_next_one_does(rig: Rig) -> None
     client.send(end_of("sink-2"))
     assert at_broker.receive_exactly(len(end_of("sink-2"))) == end_of("sink-2")
     assert rig.gate.held == {"sink-1": 1}
+
+
+def test_a_number_of_requests_with_records_go_through_and_the_next_one_comes_late(rig: Rig) -> None:
+    (client, at_broker), (other, others_at_broker) = rig.connect(), rig.connect()
+    records = [frame_of(ProduceRequest(acks=1, timeout_ms=n), 9) for n in range(3)]
+    with rig.gate.producing(2):
+        client.send(b"".join(records))
+        assert at_broker.receive_exactly(len(records[0] + records[1])) == records[0] + records[1]
+        other.send(end_of("a"))
+        assert others_at_broker.receive_exactly(len(end_of("a"))) == end_of("a")
+        at_broker.socket.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            at_broker.socket.recv(1)
+    at_broker.socket.settimeout(30)
+    assert at_broker.receive_exactly(len(records[2])) == records[2]

@@ -62,6 +62,11 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
         "Allow Write on the transactional ids, and Read on the groups, that begin with the prefix in --output.",
     ),
     (
+        r"INVALID_TRANSACTION_TIMEOUT",
+        "The broker allows no transaction of ten minutes, which the topics of results may need.",
+        "Raise the broker's transaction.max.timeout.ms to 600000 or more, or write to a directory.",
+    ),
+    (
         r"(Multiple streaming queries are concurrently using|CONCURRENT_QUERY|CONCURRENT_STREAM_LOG_UPDATE)",
         "Another run uses this checkpoint.",
         "Stop it, or give this run another --checkpoint.",

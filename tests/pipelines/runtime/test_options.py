@@ -105,6 +105,7 @@ def test_one_broker_of_a_list_is_enough() -> None:
         ("Failed to find data source: kafka. Please", "no Kafka connector"),
         ("unresolved dependency: org.apache.spark", "could not download"),
         ("TimeoutException: Timed out waiting for a node assignment. Call: describeTopics", "does not respond"),
+        ("KafkaError{code=INVALID_TRANSACTION_TIMEOUT,val=50", "no transaction of ten minutes"),
         ("\n something else\n at x.Y", "something else"),
         ("", "Spark failed."),
     ],
