@@ -15,4 +15,5 @@ def demo_parser(name: str, description: str | None) -> argparse.ArgumentParser:
     default_command = Path(sys.executable).with_name("kpybroker")
     parser.add_argument("--kpybroker", default=str(default_command), metavar="COMMAND", help="the broker to start")
     parser.add_argument("--jars", metavar="DIR", help="Spark's Kafka connector (default: from Maven)")
+    parser.add_argument("--picture", metavar="FILE", help="draw the results too: .svg or .png")
     return parser
