@@ -1,8 +1,8 @@
 """`Cluster`: confluent-kafka's admin client, with failures as CommandError, and at once when there is no hope.
 
 librdkafka retries until its deadline and reports in the meantime why it could not connect. A command gives up earlier:
-at once for a refused login or certificate, and after GRACE_S when every broker is down. (Not at once: of a name with
-two addresses librdkafka tries one after the other.)
+at once for a refused login or certificate, and GRACE_S after every broker went down. (Not at once: of a name with two
+addresses librdkafka tries one after the other, and a broker that closes an idle connection is down until the next.)
 """
 
 from __future__ import annotations
@@ -37,9 +37,8 @@ class ErrorWatch:
     """What librdkafka reports of its connections through `error_cb`."""
 
     def __init__(self) -> None:
-        self._since = time.monotonic()
         self._hopeless: Any = None
-        self._is_down = False
+        self._down_since: float | None = None
         self._why: Any = None
 
     def __call__(self, error: Any) -> None:
@@ -47,21 +46,20 @@ class ErrorWatch:
         name = error.name()
         if name in HOPELESS:
             self._hopeless = error
-        elif name == "_ALL_BROKERS_DOWN":
-            self._is_down = True
+        elif name == "_ALL_BROKERS_DOWN" and self._down_since is None:
+            self._down_since = time.monotonic()
         elif name in WHY:
             self._why = error
 
     def connected(self) -> None:
         """A broker responded: what came before no longer counts."""
-        self._is_down = False
-        self._since = time.monotonic()
+        self._down_since = None
 
     def check(self) -> None:
         """Raises CommandError when there is no hope."""
         if self._hopeless is not None:
             raise kafka_error(self._hopeless)
-        if self._is_down and time.monotonic() - self._since > GRACE_S:
+        if self._down_since is not None and time.monotonic() - self._down_since > GRACE_S:
             raise self.unreachable()
 
     def unreachable(self) -> CommandError:

@@ -32,6 +32,21 @@ def test_brokers_that_are_down_end_it_after_a_while_with_the_reason(monkeypatch:
     watch.check()
 
 
+def test_a_client_that_was_idle_has_as_long_as_a_new_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The broker closed its idle connection, and librdkafka makes a new one."""
+    now = 1000.0
+    monkeypatch.setattr(admin.time, "monotonic", lambda: now)
+    watch = ErrorWatch()
+    watch.connected()
+    now += 3600.0
+    watch(KafkaError(KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down"))
+    watch.check()
+    now += admin.GRACE_S + 0.1
+    watch(KafkaError(KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down"))
+    with pytest.raises(CommandError, match="no broker can be reached: all brokers are down"):
+        watch.check()
+
+
 def test_a_cluster_that_is_not_there_is_no_long_wait() -> None:
     settings = load(Connection(f"127.0.0.1:{free_port()}", timeout_s=60))
     with pytest.raises(CommandError, match="Connection refused"):
