@@ -35,7 +35,7 @@ def test_brokers_that_are_down_end_it_after_a_while_with_the_reason(monkeypatch:
 def test_a_client_that_was_idle_has_as_long_as_a_new_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """The broker closed its idle connection, and librdkafka makes a new one."""
     now = 1000.0
-    monkeypatch.setattr(admin.time, "monotonic", lambda: now)
+    monkeypatch.setattr("time.monotonic", lambda: now)
     watch = ErrorWatch()
     watch.connected()
     now += 3600.0
