@@ -20,6 +20,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -57,16 +58,16 @@ def command(pipeline: Pipeline[Any], options: Options[Any], *own: str) -> list[s
 def survive(
     broker: Broker, job: Sequence[str], place: Path, results: Sequence[str], points: Sequence[str] = POINTS
 ) -> None:
-    """Kill the driver of `job` at each of `points`, in a batch of one after the other of `results`; then once more,
-    with the broker, which is started again.
+    """Kill the driver of `job` at each of `points`, in a batch of one after the other of `results`; the last time with
+    the broker, which is started again.
 
     `results` are those that have rows before the input ends; `points` are those of `dying`. Each run goes on from the
     checkpoint of the one before, and must come to its point.
     """
-    turns = range(max(len(points), len(results)))
-    for turn, point, result in zip(turns, itertools.cycle(points), itertools.cycle(results), strict=False):
-        die(job, point, result, place / f"death-{turn}")
-    die(job, points[0], results[0], place / "death-with-broker", broker.kill)
+    turns = max(len(points), len(results))
+    for turn, point, result in zip(range(turns), itertools.cycle(points), itertools.cycle(results), strict=False):
+        also = broker.kill if turn == turns - 1 else lambda: None
+        die(job, point, result, place / f"death-{turn}", also)
     broker.start()
 
 
@@ -79,7 +80,9 @@ def die(job: Sequence[str], point: str, result: str, files: Path, also: Callable
     program = [sys.executable, "-m", "compat_tests.spark.dying", point, result, str(there), *job]
     with log.open("wb") as out:
         env = {**os.environ, **ENV}
-        process = subprocess.Popen(program, stdout=out, stderr=subprocess.STDOUT, cwd=ROOT, env=env, process_group=0)
+        process = subprocess.Popen(
+            program, stdout=out, stderr=subprocess.STDOUT, cwd=files.parent, env=env, process_group=0
+        )
     try:
 
         def reached() -> bool:
@@ -93,7 +96,8 @@ def die(job: Sequence[str], point: str, result: str, files: Path, also: Callable
         also()
     finally:
         # the JVM is in the group too; the processes of Spark's workers end with it
-        os.killpg(process.pid, 9)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, 9)
         process.wait()
 
 
