@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kpybroker.pipelines.runtime import checkpoint
@@ -123,9 +124,18 @@ def _run_stream(spark: SparkSession, outputs: Outputs, stop_asked: Callable[[], 
             outputs.say("stopping; the next run with this checkpoint continues from here")
             _let_batches_end(running, report, outputs.say)
     finally:
-        for query in queries:
-            query.stop()
+        _stop(queries)
     return report
+
+
+def _stop(queries: list[StreamingQuery]) -> None:
+    """Stop them. One that waits for a broker that is gone does not stop in time, and hides no error of another."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    for query in queries:
+        with suppress(PySparkException, Py4JJavaError):
+            query.stop()
 
 
 def _let_batches_end(queries: list[StreamingQuery], report: Report, say: Say) -> None:
