@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kpybroker.pipelines.runtime import checkpoint
-from kpybroker.pipelines.runtime.errors import explain
+from kpybroker.pipelines.runtime.errors import JVM_GONE, explain
 from kpybroker.pipelines.runtime.event_time import HEARTBEAT
 from kpybroker.pipelines.runtime.options import Options, Run
 from kpybroker.pipelines.runtime.outputs import Outputs, client, dead_letters, refuse_leftovers
@@ -44,7 +45,7 @@ def run(
     spark = spark.newSession()
     for key, value in {**JOB_SETTINGS, "spark.sql.session.timeZone": options.timezone}.items():
         spark.conf.set(key, value)
-    from py4j.protocol import Py4JJavaError
+    from py4j.protocol import Py4JError, Py4JJavaError
     from pyspark.errors import PySparkException
 
     try:
@@ -58,6 +59,8 @@ def run(
         return _run_stream(spark, Outputs(pipeline, options, job, say), stop_asked)
     except (PySparkException, Py4JJavaError) as error:
         raise explain(str(error)) from error
+    except (Py4JError, ConnectionError) as error:
+        raise JVM_GONE from error
 
 
 def _source(pipeline: Pipeline[Any], options: Options[Any]) -> dict[str, str]:
@@ -121,9 +124,18 @@ def _run_stream(spark: SparkSession, outputs: Outputs, stop_asked: Callable[[], 
             outputs.say("stopping; the next run with this checkpoint continues from here")
             _let_batches_end(running, report, outputs.say)
     finally:
-        for query in queries:
-            query.stop()
+        _stop(queries)
     return report
+
+
+def _stop(queries: list[StreamingQuery]) -> None:
+    """Stop them. One that waits for a broker that is gone does not stop in time, and hides no error of another."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    for query in queries:
+        with suppress(PySparkException, Py4JJavaError):
+            query.stop()
 
 
 def _let_batches_end(queries: list[StreamingQuery], report: Report, say: Say) -> None:
