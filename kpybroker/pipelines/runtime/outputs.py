@@ -55,9 +55,13 @@ class Outputs:
         self.say(f"{result}: {count} rows in batch {batch_id}")
 
     def _write_topics(self, result: str, frame: DataFrame, batch_id: int) -> None:
-        records = (
-            dead_letter_records(frame) if result == DEAD_LETTERS else json_records(frame, self.pipeline.keys[result])
-        )
+        if result == DEAD_LETTERS:
+            records = dead_letter_records(frame)
+        elif result in self.pipeline.values:
+            value = frame[self.pipeline.values[result]]
+            records = frame.select(frame[self.pipeline.keys[result]].alias("key"), value.alias("value"))
+        else:
+            records = json_records(frame, self.pipeline.keys[result])
         for prefix in self.options.prefixes:
             topic = result_topic(prefix, result)
             topic_output.write(records, topic_output.Target(topic, f"{topic}.{self.job}", batch_id, self.client))
@@ -66,7 +70,7 @@ class Outputs:
 def refuse_leftovers(spark: SparkSession, pipeline: Pipeline[Any], options: Options[Any]) -> None:
     """Raise `PipelineError` for results of an earlier run: a first run numbers its batches from 0 again."""
     for directory in options.directories:
-        for result in pipeline.results:
+        for result in (*pipeline.results, *pipeline.folders):
             if exists(spark, f"{directory}/{result}"):
                 raise PipelineError(
                     f"{directory}/{result} has the results of an earlier run.",

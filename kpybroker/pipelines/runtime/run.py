@@ -16,7 +16,7 @@ from kpybroker.pipelines.runtime.errors import JVM_GONE, explain
 from kpybroker.pipelines.runtime.event_time import HEARTBEAT
 from kpybroker.pipelines.runtime.options import Options, Run
 from kpybroker.pipelines.runtime.outputs import Outputs, client, dead_letters, refuse_leftovers
-from kpybroker.pipelines.runtime.pipeline import DEAD_LETTERS, REASON, Pipeline, Query
+from kpybroker.pipelines.runtime.pipeline import DEAD_LETTERS, REASON, Batch, Pipeline, Query
 from kpybroker.pipelines.runtime.progress import Report, counted
 from kpybroker.pipelines.runtime.session import JOB_SETTINGS
 from kpybroker.pipelines.runtime.topics import topic_ids
@@ -88,7 +88,9 @@ def _keep(outputs: Outputs, query: Query) -> Callable[[DataFrame, int], None]:
     def keep(batch: DataFrame, batch_id: int) -> None:
         kept = batch.persist()
         try:
-            for result, frame in query.results(kept).items():
+            own = Batch(kept, batch_id, outputs.options.directories)
+            results = query.results(kept) if query.fold is None else query.fold(own)
+            for result, frame in results.items():
                 outputs.keep(result, frame, batch_id)
         finally:
             kept.unpersist()
