@@ -6,7 +6,6 @@ The real database and the real Debezium are in `compat_tests/connect/test_change
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,8 +19,8 @@ from pyspark.sql import SparkSession
 from compat_tests.conftest import StartBroker
 from compat_tests.deps import jars_dir
 from compat_tests.spark.recount_changes import newest, texts, typed
+from compat_tests.spark.surviving import die
 from compat_tests.spark.test_pipeline import committed
-from compat_tests.spark.test_pipeline_once import kill_after_a_result
 from compat_tests.support.quick import DEADLINE_S, QUIET, admin_client, create_topic
 from compat_tests.support.services import Broker
 from compat_tests.support.waiting import eventually
@@ -161,8 +160,8 @@ def test_versions_are_whole_after_driver_and_broker_were_killed(
     source.transact(60)
     job = command(options, "--master", "local[2]", "--max-offsets", "60", "--run", "follow", "--every", "1 second")
     for turn in range(2):
-        kill_after_a_result(job, tmp_path / f"driver-{turn}.log", lambda: None)
-    kill_after_a_result(job, tmp_path / "broker.log", broker.kill)
+        die(job, "written", "rows", tmp_path / f"driver-{turn}")
+    die(job, "written", "rows", tmp_path / "broker", broker.kill)
     broker.start()
     run(spark, CHANGES, options)
     transactions = same(spark, options, shop)
@@ -184,10 +183,9 @@ def written_once(broker: Broker, topic: str) -> set[tuple[bytes, bytes | None]]:
 
 
 def command(options: Chosen, *more: str) -> list[str]:
-    """The run of these options as a user starts it."""
+    """The arguments of the program."""
     return [
-        sys.executable,
-        *("-m", "kpybroker.pipelines", "run", "changes", "--input", ",".join(options.input)),
+        *("run", "changes", "--input", ",".join(options.input)),
         *("--bootstrap-servers", options.bootstrap_servers, "--jars", str(jars_dir("spark-4.0.0"))),
         *("--transactions", str(options.own.transactions), "--buckets", str(options.own.buckets)),
         *("--versions", str(options.own.versions), "--checkpoint", str(options.checkpoint), *more),

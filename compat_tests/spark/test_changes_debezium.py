@@ -23,8 +23,8 @@ from compat_tests.connect.sources import JSON, POSTGRES_SOURCE, change_data, con
 from compat_tests.connect.topics import read_to_end
 from compat_tests.connect.workers import Worker
 from compat_tests.registry.conftest import Instance
+from compat_tests.spark.surviving import die
 from compat_tests.spark.test_changes import command
-from compat_tests.spark.test_pipeline_once import kill_after_a_result
 from compat_tests.support.postgres import Postgres
 from compat_tests.support.quick import DEADLINE_S, QUIET
 from compat_tests.support.services import Broker, started
@@ -117,14 +117,14 @@ def test_the_tables_are_the_source_while_driver_worker_and_broker_are_killed(
     capture.begin(20, **converters(JSON, schemas_enable="true"))
     shop.transact(15)
     job = command(options, "--master", "local[2]", "--max-offsets", "40", "--run", "follow", "--every", "1 second")
-    kill_after_a_result(job, tmp_path / "driver.log", lambda: None)
+    die(job, "written", "rows", tmp_path / "driver")
     shop.alter(workload.ADD_COLUMN)
     shop.transact(15)
     capture.worker.service.kill()
     shop.transact(15)
     capture.worker.start()
     capture.arrived()
-    kill_after_a_result(job, tmp_path / "broker.log", capture.broker.kill)
+    die(job, "written", "rows", tmp_path / "broker", capture.broker.kill)
     shop.alter(workload.WIDEN_COLUMN)
     shop.transact(10, workload.TRUNCATE)
     capture.broker.start()

@@ -29,6 +29,7 @@ from kpybroker.pipelines.demo.pictures import check_picture, save_picture
 from kpybroker.pipelines.demo.spark import command, run_spark
 from kpybroker.pipelines.demo.tables import Row, read_json, table
 from kpybroker.pipelines.runtime.errors import PipelineError
+from kpybroker.pipelines.runtime.messages import Messages
 from kpybroker.pipelines.runtime.session import open_spark
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ def _compute(bootstrap: str, spark_jars: str | None, place: Path, records: int) 
 
 def _compare(spark_jars: str | None, place: Path, shop: Workload) -> list[Compared]:
     """Each version, and the source as it was after the version's transaction, row by row."""
-    spark = open_spark("local[2]", spark_jars, None)
+    spark = open_spark("local[2]", spark_jars, None, Messages(sys.stderr))
     directory = str(place / "shop")
     found = []
     try:
