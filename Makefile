@@ -187,15 +187,18 @@ exchange: test-deps  ## kpybroker and real Kafka take turns on one data director
 
 demo demo-activity: $(VENV)/.test-stamp  ## a real log through a broker and a Spark job: LOG=path for another file or folder
 	$(BIN)/python -m compat_tests.deps jars
-	$(BIN)/python -m kpybroker.pipelines demo activity --jars .cache/jvm/spark-4.0.0 $(if $(LOG),--log "$(LOG)")
+	@mkdir -p build
+	$(BIN)/python -m kpybroker.pipelines demo activity --jars .cache/jvm/spark-4.0.0 --picture build/demo-activity.svg $(if $(LOG),--log "$(LOG)")
 
 demo-operations: $(VENV)/.test-stamp  ## metrics of this machine and of a broker under load, and what a Spark job finds in them
 	$(BIN)/python -m compat_tests.deps jars
-	$(BIN)/python -m kpybroker.pipelines demo operations --jars .cache/jvm/spark-4.0.0
+	@mkdir -p build
+	$(BIN)/python -m kpybroker.pipelines demo operations --jars .cache/jvm/spark-4.0.0 --picture build/demo-operations.svg
 
 demo-ledger: $(VENV)/.test-stamp  ## transfers between accounts, some aborted, their writers killed: balances, and a replay
 	$(BIN)/python -m compat_tests.deps jars
-	$(BIN)/python -m kpybroker.pipelines demo ledger --jars .cache/jvm/spark-4.0.0
+	@mkdir -p build
+	$(BIN)/python -m kpybroker.pipelines demo ledger --jars .cache/jvm/spark-4.0.0 --picture build/demo-ledger.svg
 
 demos: demo-activity demo-operations demo-ledger  ## every pipeline on Spark, one after the other
 

@@ -4,41 +4,40 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from compat_tests.conftest import MakeTopic
+from compat_tests.conftest import MakeTopic, StartBroker
+from compat_tests.spark.surviving import check_changed_topics, command, heartbeat, survive
 from compat_tests.spark.test_pipeline import committed
-from compat_tests.support.quick import DEADLINE_S, QUIET
+from compat_tests.support.quick import DEADLINE_S, QUIET, create_topic, fill
 from compat_tests.support.services import Broker
 from kpybroker.pipelines.ledger.generator import START, Transfer, transfers, write
 from kpybroker.pipelines.ledger.pipeline import LEDGER, LedgerOptions
-from kpybroker.pipelines.runtime.options import Options, Run
+from kpybroker.pipelines.runtime.options import Options, Run, result_topic
 from kpybroker.pipelines.runtime.run import run
-
-END_OF_TIME = b"9999-01-01T00:00:00Z"
 
 
 @pytest.fixture
 def options(broker: Broker, topic: MakeTopic, tmp_path: Path, name: str) -> Options[LedgerOptions]:
+    return options_for(broker, topic(partitions=3), tmp_path, name)
+
+
+def options_for(broker: Broker, topic: str, place: Path, name: str) -> Options[LedgerOptions]:
     return Options(
         broker.bootstrap,
-        (topic(partitions=3),),
+        (topic,),
         LedgerOptions(),
-        checkpoint=str(tmp_path / "checkpoint"),
-        output=(str(tmp_path / "results"), f"topics:{name}-out"),
+        checkpoint=str(place / "checkpoint"),
+        output=(str(place / "results"), f"topics:{name}-out"),
     )
-
-
-def heartbeat(broker: Broker, topic: str) -> None:
-    producer = Producer({"bootstrap.servers": broker.bootstrap, **QUIET})
-    producer.produce(topic, END_OF_TIME, b"heartbeat", partition=0)
-    assert producer.flush(DEADLINE_S) == 0
 
 
 def balances(broker: Broker, options: Options[LedgerOptions]) -> dict[str, int]:
@@ -61,9 +60,10 @@ def test_balances_are_the_sum_of_what_was_committed(
     given = list(transfers(7, 150))
     for turn, prefix in enumerate(("north", "south", "north")):
         part = given[turn * 50 : turn * 50 + 50]
-        found, wrong = write(broker.bootstrap, topic, prefix, part, seed=turn)
-        expected.update(found)
-        broken += wrong
+        written = write(broker.bootstrap, topic, prefix, part, seed=turn)
+        assert written.committed + written.aborted == len(part)
+        expected.update(written.balances)
+        broken += written.broken
         if turn == 0:
             dead = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": "north", **QUIET})
             dead.init_transactions(DEADLINE_S)
@@ -72,7 +72,7 @@ def test_balances_are_the_sum_of_what_was_committed(
                 dead.produce(topic, value, account)
             assert dead.flush(DEADLINE_S) == 0
         assert run(spark, LEDGER, options).rows["violations"] == 0
-    heartbeat(broker, topic)
+    heartbeat(broker.bootstrap, topic)
     run(spark, LEDGER, options)
 
     assert sum(expected.values()) == 0
@@ -88,19 +88,75 @@ def test_balances_are_the_sum_of_what_was_committed(
     assert (report.rows["violations"], report.broken) == (0, broken)
 
 
+@pytest.mark.wide
+def test_balances_are_right_and_no_row_is_there_twice_after_driver_and_broker_were_killed(
+    spark: SparkSession, own_broker: StartBroker, tmp_path: Path
+) -> None:
+    """A batch that is written again would repeat the number of entries of an account, and one that is lost would be
+    missing in its last row."""
+    broker = own_broker()
+    create_topic(broker.bootstrap, "entries", 3)
+    options = replace(options_for(broker, "entries", tmp_path, "killed"), max_offsets=150)
+    written = write(broker.bootstrap, "entries", "bank", transfers(8, 400), seed=8)
+    expected = written.balances
+    halves = [Transfer(1000 + n, START, {f"account-{n:04d}": n + 1}) for n in range(20)]
+    write_plainly(broker, "entries", halves)
+    for half in halves:
+        expected.update(half.amounts)
+    heartbeat(broker.bootstrap, "entries", 3)
+    survive(broker, command(LEDGER, options), tmp_path, ["balances", "dead_letters", "violations"])
+    run(spark, LEDGER, options)
+
+    assert balances(broker, options) == expected
+    for result, row in ROWS.items():
+        topic = result_topic(options.prefixes[0], result)
+        in_topic = Counter(row(json.loads(message.value())) for message in committed(broker.bootstrap, topic))
+        on_disk = spark.read.parquet(f"{options.directories[0]}/{result}").collect()
+        assert in_topic == Counter(row(one.asDict()) for one in on_disk)
+        assert set(in_topic.values()) == {1}
+        if result == "violations":
+            assert in_topic == Counter((f"t-{half.number}", *half.amounts.values(), 1) for half in halves)
+    dead = committed(broker.bootstrap, result_topic(options.prefixes[0], "dead_letters"))
+    assert len(dead) == written.broken > 0
+
+
+ROWS: dict[str, Callable[[dict[str, Any]], tuple[object, ...]]] = {
+    # the last row of an account is that with the most entries
+    "balances": lambda row: (row["account"], row["entries"]),
+    "violations": lambda row: (row["transfer"], row["sum"], row["entries"]),
+}
+
+
+@pytest.mark.wide
+def test_partitions_that_are_added_are_read_and_a_topic_made_again_is_refused(
+    spark: SparkSession, broker: Broker, options: Options[LedgerOptions]
+) -> None:
+    def write_to(partition: int) -> int:
+        values = [value.decode() for one in transfers(partition, 20) for _, value in one.entries(str(partition))]
+        fill(broker.bootstrap, options.input[0], values, partition)
+        return len(values)
+
+    check_changed_topics(spark, broker, LEDGER, options, write_to)
+
+
+def write_plainly(broker: Broker, topic: str, given: list[Transfer]) -> None:
+    """Entries without a transaction."""
+    producer = Producer({"bootstrap.servers": broker.bootstrap, **QUIET})
+    for transfer in given:
+        for account, value in transfer.entries("t"):
+            producer.produce(topic, value, account)
+    assert producer.flush(DEADLINE_S) == 0
+
+
 def test_a_transfer_that_does_not_sum_to_zero_is_found(
     spark: SparkSession, broker: Broker, options: Options[LedgerOptions]
 ) -> None:
     """As where a program writes without a transaction, and dies between two entries."""
     (topic,) = options.input
-    producer = Producer({"bootstrap.servers": broker.bootstrap, **QUIET})
     whole = Transfer(1, START, {"a": 5, "b": -5})
     half = Transfer(2, START, {"a": 700})
-    for transfer in (whole, half):
-        for account, value in transfer.entries("t"):
-            producer.produce(topic, value, account)
-    assert producer.flush(DEADLINE_S) == 0
-    heartbeat(broker, topic)
+    write_plainly(broker, topic, [whole, half])
+    heartbeat(broker.bootstrap, topic)
     run(spark, LEDGER, options)
     (row,) = spark.read.parquet(f"{options.directories[0]}/violations").collect()
     assert (row.transfer, row["sum"], row.entries) == ("t-2", 700, 1)

@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 from compat_tests.conftest import MakeTopic
 from compat_tests.deps import ROOT, jars_dir
 from compat_tests.spark.recount import Event, Recount, parse_access, parse_activity, parse_dpkg
+from compat_tests.spark.surviving import ENV, command
 from compat_tests.support.quick import DEADLINE_S, QUIET, admin_client
 from compat_tests.support.services import Broker
 from compat_tests.support.tools import run_process
@@ -362,17 +363,12 @@ def test_what_a_person_can_fix_is_reported_in_two_lines(
     assert isinstance(run(spark, replace(options, allow_data_loss=True)), Report)
 
 
-def command(options: Lines, *more: str) -> list[str]:
-    return [
-        sys.executable,
-        *("-m", "kpybroker.pipelines", "run", "activity", "--input", options.input[0]),
-        *("--bootstrap-servers", options.bootstrap_servers),
-        *("--format", options.own.format, "--window", options.own.window, "--watermark", options.own.watermark),
-        *("--session-gap", options.own.session_gap, "--top", str(options.own.top)),
-        *("--jars", str(jars_dir("spark-4.0.0"))),
-        *("--checkpoint", str(options.checkpoint), *more),
-        *(part for one in options.output for part in ("--output", one)),
-    ]
+def arguments(options: Lines) -> list[str]:
+    """Of the command that runs the pipeline with `options`."""
+    own = options.own
+    given = {"format": own.format, "window": own.window, "watermark": own.watermark, "session-gap": own.session_gap}
+    parts = [part for name, value in given.items() for part in (f"--{name}", value)]
+    return command(ACTIVITY, options, *parts, "--top", str(own.top))
 
 
 @pytest.mark.wide
@@ -382,10 +378,11 @@ def test_the_command_follows_until_it_is_asked_to_stop_and_another_run_goes_on(
     expected = recount()
     first, second = some_lines("activity", 11, 0, 60, 80), some_lines("activity", 12, 55, 60, 80)
     log = tmp_path / "command.log"
-    env = {**os.environ, "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+    env = {**os.environ, **ENV}
     with log.open("wb") as out:
-        more = ("--run", "follow", "--every", "1 second", "--master", "local[1]")
-        process = subprocess.Popen(command(options, *more), stdout=out, stderr=subprocess.STDOUT, cwd=ROOT, env=env)
+        following = replace(options, run=Run.FOLLOW, every="1 second", master="local[1]")
+        job = [sys.executable, "-m", "kpybroker.pipelines", *arguments(following)]
+        process = subprocess.Popen(job, stdout=out, stderr=subprocess.STDOUT, cwd=ROOT, env=env)
     try:
         places = write(broker, options.input[0], first)
         expected.batch(as_events("activity", first, places))

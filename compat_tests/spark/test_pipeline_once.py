@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import NewPartitions
 from pyspark.sql import SparkSession
 
 from compat_tests.conftest import MakeTopic, StartBroker
-from compat_tests.deps import ROOT
+from compat_tests.spark.surviving import check_changed_topics, heartbeat, survive
 from compat_tests.spark.test_pipeline import (
     END_OF_TIME,
     Lines,
+    arguments,
     as_events,
-    command,
     committed,
     compare,
     millis,
@@ -32,16 +28,14 @@ from compat_tests.spark.test_pipeline import (
     with_topics,
     write,
 )
-from compat_tests.support.quick import DEADLINE_S, QUIET, admin_client, create_topic
+from compat_tests.support.quick import DEADLINE_S, QUIET, create_topic, fill
 from compat_tests.support.services import Broker
-from compat_tests.support.waiting import eventually
+from kpybroker.pipelines.activity.pipeline import ACTIVITY
 from kpybroker.pipelines.runtime import topic_output
 from kpybroker.pipelines.runtime.errors import PipelineError
 
-START_S, KILLS = 240.0, 2
 KEYS = 25  # so many that each writer has rows of a batch
 LONG = {"transaction.timeout.ms": 600_000, **QUIET}  # longer than the test waits
-QUICK_JVM = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 
 
 def test_a_batch_that_is_written_again_is_there_once(spark: SparkSession, broker: Broker, topic: MakeTopic) -> None:
@@ -85,41 +79,17 @@ def away(own_broker: StartBroker, tmp_path: Path) -> tuple[Broker, Lines]:
 def test_results_are_there_once_after_driver_and_broker_were_killed(
     spark: SparkSession, away: tuple[Broker, Lines], tmp_path: Path
 ) -> None:
-    """The driver is killed when it has written a result and Spark has not noted the batch; so is the broker."""
+    """At the points of `dying`, each in a batch of another result; so is the broker."""
     broker, options = away
     lines = sorted(some_lines("activity", 21, 0, 600, 400))
     places = write(broker, options.input[0], lines)
-    more = ["--max-offsets", "80", "--run", "follow", "--every", "1 second", "--master", "local[2]"]
-    for turn in range(KILLS):
-        kill_after_a_result(command(options, *more), tmp_path / f"driver-{turn}.log", lambda: None)
-    kill_after_a_result(command(options, *more), tmp_path / "broker.log", broker.kill)
-    broker.start()
-    producer = Producer({"bootstrap.servers": broker.bootstrap, **QUIET})
-    for partition in (0, 1):
-        producer.produce(options.input[0], END_OF_TIME, "heartbeat", partition=partition)
-    assert producer.flush(DEADLINE_S) == 0
+    options = replace(options, max_offsets=80)
+    survive(broker, arguments(options), tmp_path, ["page_counts", "sessions", "top_pages"])
+    heartbeat(broker.bootstrap, options.input[0], 2)
     run(spark, options)
     expected = recount()
     expected.batch(as_events("activity", lines, places), millis(END_OF_TIME))
     compare(spark, broker, options, expected)
-
-
-def kill_after_a_result(job: list[str], log: Path, also: Callable[[], None]) -> None:
-    """Start the job, and kill it as soon as it says that it has written a result; `also` comes before."""
-    with log.open("wb") as out:
-        env = {**os.environ, **QUICK_JVM}
-        process = subprocess.Popen(job, stdout=out, stderr=subprocess.STDOUT, cwd=ROOT, env=env, process_group=0)
-    try:
-
-        def written() -> bool:
-            assert process.poll() is None, log.read_text()
-            return " rows in batch " in log.read_text()
-
-        eventually(written, "the first result", START_S)
-        also()
-    finally:
-        os.killpg(process.pid, 9)
-        process.wait()
 
 
 def test_a_checkpoint_of_another_job_is_refused(
@@ -145,22 +115,13 @@ def test_a_topic_with_more_partitions_is_read_and_one_that_was_made_again_is_not
 ) -> None:
     """A topic of the same name has other records at the offsets of the checkpoint, as many or more."""
     options = options_for(broker, topic(partitions=2), tmp_path)
-    name = options.input[0]
-    write(broker, name, some_lines("activity", 23, 0, 60, 20))
-    assert run(spark, options).read == 20
-    admin = admin_client(broker.bootstrap)
-    admin.create_partitions([NewPartitions(name, 3)])[name].result(DEADLINE_S)
-    producer = Producer({"bootstrap.servers": broker.bootstrap, **QUIET})
-    for line in some_lines("activity", 24, 60, 10, 5):
-        producer.produce(name, line, partition=2)
-    assert producer.flush(DEADLINE_S) == 0
-    assert run(spark, options).read == 5
-    admin.delete_topics([name])[name].result(DEADLINE_S)
-    eventually(lambda: name not in admin.list_topics(timeout=DEADLINE_S).topics, "the topic is gone")
-    create_topic(broker.bootstrap, name, 3)
-    write(broker, name, some_lines("activity", 25, 0, 60, 200))
-    with pytest.raises(PipelineError, match=f"The topic {name} was deleted and created again"):
-        run(spark, replace(options, allow_data_loss=True))
+
+    def write(partition: int) -> int:
+        lines = some_lines("activity", 23 + partition, 60 * (partition // 2), 60, 10)
+        fill(broker.bootstrap, options.input[0], lines, partition)
+        return len(lines)
+
+    check_changed_topics(spark, broker, ACTIVITY, options, write)
 
 
 def test_broken_records_go_to_the_dead_letters_with_the_reason(

@@ -8,10 +8,12 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from kpybroker.pipelines.catalogue import DEMOS, PIPELINES, find
 from kpybroker.pipelines.runtime.errors import PipelineError
+from kpybroker.pipelines.runtime.messages import Messages
 from kpybroker.pipelines.runtime.options import Options, check_reachable, parse, result_topic
 from kpybroker.pipelines.runtime.pipeline import Pipeline
 from kpybroker.pipelines.runtime.progress import Report
@@ -56,11 +58,17 @@ def _run(name: str, arguments: Sequence[str]) -> None:
     chosen = find(PIPELINES, name)
     options = parse(chosen, arguments)
     check_reachable(options.bootstrap_servers)
-    spark = open_spark(options.master, options.jars, options.packages)
+    messages = Messages(sys.stderr)
+    spark = open_spark(options.master, options.jars, options.packages, messages)
     try:
         report = run(spark, chosen, options, lambda line: print(line, flush=True), _stop_signals())
+    except PipelineError as error:
+        if error.is_unknown:
+            print(messages.text(), file=sys.stderr)
+        raise
     finally:
-        spark.stop()
+        with suppress(OSError):  # of a JVM that is gone
+            spark.stop()
     print("\n".join(_summary(chosen, options, report)))
 
 

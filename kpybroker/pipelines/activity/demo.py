@@ -21,9 +21,11 @@ from pathlib import Path
 from kpybroker.pipelines.activity import tables
 from kpybroker.pipelines.activity.formats import FORMATS
 from kpybroker.pipelines.activity.log import Log, open_log
+from kpybroker.pipelines.activity.picture import panels
 from kpybroker.pipelines.demo.broker import broker
 from kpybroker.pipelines.demo.feeding import Progress, feed
 from kpybroker.pipelines.demo.options import demo_parser
+from kpybroker.pipelines.demo.pictures import check_picture, save_picture
 from kpybroker.pipelines.demo.spark import command, run_spark
 from kpybroker.pipelines.demo.tables import read_json
 from kpybroker.pipelines.runtime.errors import PipelineError
@@ -42,6 +44,7 @@ class DemoOptions:
     bootstrap_servers: str | None
     kpybroker: str
     jars: str | None
+    picture: str | None = None
 
 
 def parse(arguments: Sequence[str]) -> DemoOptions:
@@ -77,11 +80,13 @@ def show(bootstrap: str, options: DemoOptions, place: Path, log: Log) -> None:
     print(f"  done after {time.monotonic() - start:.1f} s\n")
     results = {result: read_json(bootstrap, f"{name}-{result}") for result in tables.RESULTS}
     print(tables.tables(results, log.lines), flush=True)
+    save_picture(options.picture, *panels(results))
 
 
 def demo(arguments: Sequence[str]) -> None:
     """The whole demo. Raises `PipelineError` for what the user can fix."""
     options = parse(arguments)
+    check_picture(options.picture)
     try:
         import confluent_kafka  # noqa: F401
     except ImportError:

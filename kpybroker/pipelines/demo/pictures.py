@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kpybroker.pipelines.runtime.errors import PipelineError
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 KINDS = (".svg", ".png")
 WIDTH_INCHES, PANEL_INCHES = 8.0, 2.6
-STYLE = {
+STYLE: Any = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.titlelocation": "left",
@@ -40,6 +40,16 @@ def check_picture(file: str | None) -> None:
         raise PipelineError("A picture needs matplotlib.", "pip install 'kpybroker[pictures]'", 2) from None
 
 
+def time_axis(axes: Axes) -> None:
+    """Label the x axis, whose values are datetimes, with as much of them as changes."""
+    from matplotlib import dates
+
+    known: Any = dates
+    locator = known.AutoDateLocator()
+    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_major_formatter(known.ConciseDateFormatter(locator))
+
+
 def save_picture(file: str | None, *panels: Panel) -> None:
     """Draw the panels below each other into `file`, if there is one, and say where it is."""
     if file is None:
@@ -48,7 +58,7 @@ def save_picture(file: str | None, *panels: Panel) -> None:
     from matplotlib.figure import Figure
 
     with rc_context(STYLE):
-        figure = Figure(figsize=(WIDTH_INCHES, PANEL_INCHES * len(panels)), layout="constrained")
+        figure = Figure(figsize=(WIDTH_INCHES, PANEL_INCHES * max(len(panels), 1)), layout="constrained")
         for number, panel in enumerate(panels, 1):
             panel(figure.add_subplot(len(panels), 1, number))
         figure.savefig(file, metadata={"Date": None} if Path(file).suffix == ".svg" else None)

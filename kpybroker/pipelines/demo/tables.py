@@ -71,7 +71,7 @@ def _to_the_end(consumer: Consumer, topic: str, partitions: int) -> list[Row]:
 
 def table(title: str, heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """A table as text, its columns as wide as their content, with numbers to the right."""
-    texts = [[_short(cell) for cell in row] for row in rows]
+    texts = [[short(cell) for cell in row] for row in rows]
     widths = [max(len(cell) for cell in column) for column in zip(heads, *texts, strict=True)]
 
     def line(cells: Sequence[str], values: Sequence[object]) -> str:
@@ -86,7 +86,8 @@ def table(title: str, heads: Sequence[str], rows: Sequence[Sequence[object]]) ->
     return "\n".join([title, line(heads, kinds), "  " + "  ".join("-" * width for width in widths), *body])
 
 
-def _short(cell: object) -> str:
+def short(cell: object) -> str:
+    """The text of a cell, cut at `TEXT_MAX` characters."""
     text = str(cell)
     return text if len(text) <= TEXT_MAX else text[: TEXT_MAX - 1] + "…"
 

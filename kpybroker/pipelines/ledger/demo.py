@@ -18,9 +18,11 @@ from pathlib import Path
 from kpybroker.pipelines.demo.broker import broker
 from kpybroker.pipelines.demo.feeding import END_OF_TIME, Progress
 from kpybroker.pipelines.demo.options import demo_parser
+from kpybroker.pipelines.demo.pictures import check_picture, save_picture
 from kpybroker.pipelines.demo.spark import command, run_spark
 from kpybroker.pipelines.demo.tables import BARS, read_json, table
-from kpybroker.pipelines.ledger.generator import DEADLINE_S, transfers, write
+from kpybroker.pipelines.ledger.generator import DEADLINE_S, Written, transfers, write
+from kpybroker.pipelines.ledger.picture import panels
 from kpybroker.pipelines.runtime.errors import PipelineError
 from kpybroker.pipelines.runtime.event_time import HEARTBEAT_KEY
 
@@ -49,11 +51,12 @@ def demo(arguments: Sequence[str]) -> None:
     parser = demo_parser("ledger", __doc__)
     parser.add_argument("--transfers", type=int, default=3000, help="how many are begun (default 3000)")
     options = parser.parse_args(arguments)
+    check_picture(options.picture)
     with tempfile.TemporaryDirectory(prefix="kpybroker-demo-") as directory:
         place = Path(directory)
         with broker(options.kpybroker, place / "broker.log") as bootstrap:
             print(f"kpybroker listens at {bootstrap}")
-            expected = _write(bootstrap, options.transfers)
+            turns = _write(bootstrap, options.transfers)
             job = ["--input", TOPIC, "--output", "topics:demo", "--checkpoint", str(place / "checkpoint")]
             print("\nSpark, from entries to balances:", flush=True)
             run_spark(command("ledger", bootstrap, options.jars, *job), place)
@@ -61,21 +64,24 @@ def demo(arguments: Sequence[str]) -> None:
             again = ["--input", TOPIC, "--output", "topics:replayed", "--run", "whole"]
             run_spark(command("ledger", bootstrap, options.jars, *again), place)
             found = [{row["account"]: row["balance"] for row in read_json(bootstrap, topic)} for topic in TOPICS]
+            expected: Counter[str] = Counter()
+            for turn in turns:
+                expected.update(turn.balances)
             show(expected, *found)
+            save_picture(options.picture, *panels(found[0], turns))
     print("The broker has stopped; its data is removed.")
 
 
-def _write(bootstrap: str, count: int) -> Counter[str]:
-    """The balances that a ledger must find. Between the turns a writer is killed in a transaction."""
+def _write(bootstrap: str, count: int) -> list[Written]:
+    """What each turn wrote. After each a writer is killed in a transaction."""
     from confluent_kafka import Producer
 
     progress = Progress("  transfers", count, sys.stdout)
     given = list(transfers(seed=1, count=count))
-    expected: Counter[str] = Counter()
+    turns = []
     size = -(-count // TURNS)
     for turn in range(TURNS):
-        found, _ = write(bootstrap, TOPIC, "bank", given[turn * size : (turn + 1) * size], seed=turn)
-        expected.update(found)
+        turns.append(write(bootstrap, TOPIC, "bank", given[turn * size : (turn + 1) * size], seed=turn))
         subprocess.run([sys.executable, "-c", KILLED, bootstrap, TOPIC], check=False)
         progress.at(min((turn + 1) * size, count))
     # the last transaction that was left open is ended by the next writer of that name
@@ -83,7 +89,7 @@ def _write(bootstrap: str, count: int) -> Counter[str]:
     producer = Producer({"bootstrap.servers": bootstrap})
     producer.produce(TOPIC, END_OF_TIME, HEARTBEAT_KEY)
     producer.flush(DEADLINE_S)
-    return expected
+    return turns
 
 
 def show(expected: Mapping[str, int], balances: Mapping[str, int], replayed: Mapping[str, int]) -> None:

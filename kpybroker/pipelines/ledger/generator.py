@@ -50,18 +50,26 @@ def transfers(seed: int, count: int, accounts: int = 100) -> Iterator[Transfer]:
         yield Transfer(number, START + timedelta(seconds=number), used)
 
 
-def write(bootstrap: str, topic: str, prefix: str, given: Iterable[Transfer], seed: int) -> tuple[Counter[str], int]:
-    """Write transfers, each in a transaction, and abort some after all their entries were sent.
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What `write` did: what the committed transfers add to each account, and how many of each kind there were."""
 
-    Returns what the committed ones add to each account, and how many records without an entry are between them.
-    """
+    balances: Counter[str]
+    broken: int
+    """Records without an entry, between those of committed transfers."""
+    committed: int
+    aborted: int
+
+
+def write(bootstrap: str, topic: str, prefix: str, given: Iterable[Transfer], seed: int) -> Written:
+    """Write transfers, each in a transaction, and abort some after all their entries were sent."""
     from confluent_kafka import Producer
 
     dice = random.Random(seed)
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": prefix, **QUICK})
     producer.init_transactions(DEADLINE_S)
     balances: Counter[str] = Counter()
-    broken = 0
+    broken = committed = aborted = 0
     for transfer in given:
         producer.begin_transaction()
         for account, value in transfer.entries(prefix):
@@ -69,10 +77,12 @@ def write(bootstrap: str, topic: str, prefix: str, given: Iterable[Transfer], se
         if dice.random() < ABORTED:
             producer.flush(DEADLINE_S)
             producer.abort_transaction(DEADLINE_S)
+            aborted += 1
             continue
         if dice.random() < BROKEN:
             producer.produce(topic, dice.choice(NO_ENTRIES))
             broken += 1
         producer.commit_transaction(DEADLINE_S)
+        committed += 1
         balances.update(transfer.amounts)
-    return balances, broken
+    return Written(balances, broken, committed, aborted)

@@ -21,8 +21,10 @@ from pathlib import Path
 from kpybroker.pipelines.demo.broker import broker
 from kpybroker.pipelines.demo.feeding import END_OF_TIME, Progress
 from kpybroker.pipelines.demo.options import demo_parser
+from kpybroker.pipelines.demo.pictures import check_picture, save_picture
 from kpybroker.pipelines.demo.spark import command, run_spark
 from kpybroker.pipelines.demo.tables import Row, read_json, sparkline, table
+from kpybroker.pipelines.operations.picture import panels
 from kpybroker.pipelines.operations.source import lines, of_broker, of_machine
 from kpybroker.pipelines.runtime.event_time import HEARTBEAT_KEY
 
@@ -39,6 +41,7 @@ def demo(arguments: Sequence[str]) -> None:
     parser = demo_parser("operations", __doc__)
     parser.add_argument("--seconds", type=int, default=40, help="how long to sample (default 40)")
     options = parser.parse_args(arguments)
+    check_picture(options.picture)
     with tempfile.TemporaryDirectory(prefix="kpybroker-demo-") as directory:
         place = Path(directory)
         metrics = _free_port()
@@ -47,7 +50,9 @@ def demo(arguments: Sequence[str]) -> None:
             print(f"kpybroker listens at {bootstrap}, its metrics at port {metrics}")
             _sample(bootstrap, f"http://127.0.0.1:{metrics}/metrics", options.seconds)
             _compute(bootstrap, options.jars, place)
-            show(read_json(bootstrap, "demo-values"), read_json(bootstrap, "demo-alerts"))
+            values, alerts = read_json(bootstrap, "demo-values"), read_json(bootstrap, "demo-alerts")
+            show(values, alerts)
+            save_picture(options.picture, *panels(values, alerts))
     print("The broker has stopped; its data is removed.")
 
 

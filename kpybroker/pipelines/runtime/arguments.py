@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import socket
 from typing import NoReturn
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -82,6 +83,20 @@ def timezone(text: str) -> str:
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise argparse.ArgumentTypeError(f"'{text}' is not a time zone, such as UTC or Europe/Oslo") from None
     return text
+
+
+def unreachable(addresses: str, timeout_s: float) -> list[str]:
+    """Why none of HOST:PORT, several with commas between them, accepts a connection; empty where one does."""
+    reasons = []
+    for one in addresses.split(","):
+        host, _, port = one.strip().rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout_s).close()
+        except (OSError, ValueError, OverflowError) as error:
+            reasons.append(f"{one}: {getattr(error, 'strerror', None) or error}")
+        else:
+            return []
+    return reasons
 
 
 def bootstrap_servers(text: str) -> str:

@@ -6,7 +6,6 @@ Durations are written as Spark writes them (`90 seconds`, `10 minutes`, `1 hour`
 from __future__ import annotations
 
 import argparse
-import socket
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from enum import Enum
@@ -151,13 +150,6 @@ def _contradictions(pipeline: Pipeline[Own], options: Options[Own]) -> list[tupl
 
 def check_reachable(bootstrap_servers: str, timeout_s: float = 5.0) -> None:
     """Raise `PipelineError` if no broker of the list accepts a connection; Spark's clients would retry for minutes."""
-    reasons = []
-    for one in bootstrap_servers.split(","):
-        host, _, port = one.strip().rpartition(":")
-        try:
-            socket.create_connection((host.strip("[]"), int(port)), timeout_s).close()
-        except OSError as error:
-            reasons.append(f"{one}: {error.strerror or error}")
-        else:
-            return
-    raise PipelineError(f"No broker responds ({'; '.join(reasons)}).", "Start it, or correct --bootstrap-servers.")
+    reasons = is_a.unreachable(bootstrap_servers, timeout_s)
+    if reasons:
+        raise PipelineError(f"No broker responds ({'; '.join(reasons)}).", "Start it, or correct --bootstrap-servers.")

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kpybroker.pipelines.runtime import checkpoint
-from kpybroker.pipelines.runtime.errors import explain
+from kpybroker.pipelines.runtime.errors import JVM_GONE, explain
 from kpybroker.pipelines.runtime.event_time import HEARTBEAT
 from kpybroker.pipelines.runtime.options import Options, Run
 from kpybroker.pipelines.runtime.outputs import Outputs, client, dead_letters, refuse_leftovers
@@ -44,7 +44,7 @@ def run(
     spark = spark.newSession()
     for key, value in {**JOB_SETTINGS, "spark.sql.session.timeZone": options.timezone}.items():
         spark.conf.set(key, value)
-    from py4j.protocol import Py4JJavaError
+    from py4j.protocol import Py4JError, Py4JJavaError
     from pyspark.errors import PySparkException
 
     try:
@@ -58,6 +58,8 @@ def run(
         return _run_stream(spark, Outputs(pipeline, options, job, say), stop_asked)
     except (PySparkException, Py4JJavaError) as error:
         raise explain(str(error)) from error
+    except (Py4JError, ConnectionError) as error:
+        raise JVM_GONE from error
 
 
 def _source(pipeline: Pipeline[Any], options: Options[Any]) -> dict[str, str]:

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import glob
+import logging
 import os
+import re
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kpybroker.pipelines.runtime.errors import PipelineError
+from kpybroker.pipelines.runtime.arguments import unreachable
+from kpybroker.pipelines.runtime.errors import PipelineError, not_started
+from kpybroker.pipelines.runtime.messages import Messages
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13"
+JAVA_LEAST = 17
+SUBMITTED = "PYSPARK_GATEWAY_PORT"
+"""Set by spark-submit for its program: master and connector are then its."""
+STANDALONE = "spark://"
+JVM_END_SECONDS_MAX = 5.0
 STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 JOB_SETTINGS = {
@@ -56,27 +66,67 @@ def connector(jars: str | None, packages: str | None) -> dict[str, str]:
     return {"spark.jars.packages": f"{CONNECTOR}:{pyspark.__version__}"}
 
 
-def _check_java() -> None:
+def check_java() -> None:
+    """Raise `PipelineError` without a Java that Spark runs on: it would end with the stack of its launcher."""
     home = os.environ.get("JAVA_HOME")
-    if shutil.which("java") is None and not (home and Path(home, "bin", "java").is_file()):
-        raise PipelineError("Spark needs Java, which is not installed.", "Install Java 17, or set JAVA_HOME.")
+    java = str(Path(home, "bin", "java")) if home else "java"
+    found = shutil.which(java)
+    if found is None:
+        missing = (
+            f"JAVA_HOME is {home}, where there is no Java." if home else "Spark needs Java, which is not installed."
+        )
+        raise PipelineError(missing, f"Install Java {JAVA_LEAST}, or set JAVA_HOME to where it is.")
+    said = subprocess.run([found, "-version"], capture_output=True, text=True, check=False).stderr
+    version = re.search(r'version "(?:1\.)?(\d+)', said)
+    if version is not None and int(version[1]) < JAVA_LEAST:
+        cause = f"Spark needs Java {JAVA_LEAST}, and {found} is Java {version[1]}."
+        raise PipelineError(cause, f"Install Java {JAVA_LEAST}, or set JAVA_HOME to where it is.")
 
 
-def open_spark(master: str, jars: str | None, packages: str | None) -> SparkSession:
-    """A new session, which the caller stops. Raises `PipelineError` without Java or pyspark."""
-    _check_java()
+def check_master(master: str, timeout_s: float = 5.0) -> None:
+    """Raise `PipelineError` if no master of a standalone cluster accepts a connection; Spark would try for a minute."""
+    if not master.startswith(STANDALONE):
+        return
+    reasons = unreachable(master.removeprefix(STANDALONE), timeout_s)
+    if reasons:
+        raise PipelineError(f"No Spark master responds ({'; '.join(reasons)}).", "Start it, or correct --master.")
+
+
+def open_spark(master: str, jars: str | None, packages: str | None, messages: Messages) -> SparkSession:
+    """A new session, which the caller stops; its JVM writes to `messages`, unless it is that of spark-submit.
+
+    Raises `PipelineError` without Java or pyspark, and where Spark does not start.
+    """
+    submitted = SUBMITTED in os.environ
+    if not submitted:
+        check_java()
+        check_master(master)
     try:
         from pyspark.sql import SparkSession
     except ImportError:
         raise PipelineError("pyspark is not installed.", "pip install 'kpybroker[spark]'") from None
     # Spark's workers are the same Python, with the same packages
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.master(master).appName("kpybroker pipelines")
-    local = LOCAL_SETTINGS if master.startswith("local") else {}
-    if local:
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    for key, value in {**local, **JOB_SETTINGS, **connector(jars, packages)}.items():
+    builder = SparkSession.builder.appName("kpybroker pipelines")
+    settings = JOB_SETTINGS
+    if not submitted:
+        builder = builder.master(master)
+        local = LOCAL_SETTINGS if master.startswith("local") else {}
+        if local:
+            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        settings = {**local, **JOB_SETTINGS, **connector(jars, packages)}
+    for key, value in settings.items():
         builder = builder.config(key, value)
-    spark: SparkSession = builder.getOrCreate()
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    try:
+        with messages.of_a_start():
+            spark: SparkSession = builder.getOrCreate()
+    except (PySparkException, Py4JJavaError) as error:
+        messages.wait(JVM_END_SECONDS_MAX)
+        raise not_started(f"{messages.text()}\n{error}") from error
     spark.sparkContext.setLogLevel("ERROR")
+    # it logs what a function of a batch raises, which ends the run as its error
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
     return spark

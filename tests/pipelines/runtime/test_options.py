@@ -8,7 +8,7 @@ import pytest
 
 from kpybroker.pipelines.activity.pipeline import ACTIVITY, ActivityOptions
 from kpybroker.pipelines.runtime.arguments import seconds
-from kpybroker.pipelines.runtime.errors import PipelineError, explain
+from kpybroker.pipelines.runtime.errors import PipelineError, explain, not_started
 from kpybroker.pipelines.runtime.options import Options, Run, check_reachable, parse, result_topic
 
 NEEDED = ["--bootstrap-servers", "127.0.0.1:9092", "--input", "lines", "--output", "topics:out", "--format", "access"]
@@ -106,6 +106,32 @@ def test_one_broker_of_a_list_is_enough() -> None:
         ("unresolved dependency: org.apache.spark", "could not download"),
         ("TimeoutException: Timed out waiting for a node assignment. Call: describeTopics", "does not respond"),
         ("KafkaError{code=INVALID_TRANSACTION_TIMEOUT,val=50", "no transaction of ten minutes"),
+        (
+            ": x.ParentNotDirectoryException: Parent path is not a directory: file:/a/file\n\tat",
+            "/a/file cannot be made",
+        ),
+        (
+            "java.io.IOException: Mkdirs failed to create file:/proc/x/batch=0/_temporary/0/y (exists",
+            "/proc/x/batch=0 can",
+        ),
+        ("x.FileNotFoundException: /data/a (Permission denied)", "may not be written"),
+        ("java.io.IOException: No space left on device", "disk is full"),
+        ('UnsupportedFileSystemException: No FileSystem for scheme "foo"', "no file system 'foo'"),
+        (
+            "ClassNotFoundException: Class org.apache.hadoop.fs.s3a.S3AFileSystem not found",
+            "no file system 'S3AFileSystem'",
+        ),
+        ("Call From vm/127.0.0.1 to names:8020 failed on connection exception: x", "at names:8020 does not respond"),
+        ("java.net.UnknownHostException: names.example\n", "host names.example is not known"),
+        (
+            "x.ConfigException: Invalid value NOPE for configuration a\n\tat",
+            "refuses a setting: Invalid value NOPE for",
+        ),
+        ("KafkaException: KafkaError{code=_TIMED_OUT,val=-185", "did not take the rows"),
+        ("TimeoutError: 5 rows for topic x were not acknowledged within 60 s", "did not take the rows"),
+        ("org.apache.spark.SparkException: Could not parse Master URL: 'local[x'", "'local[x' is no Spark"),
+        ("An error occurred while calling o1.x.\n: java.lang.RuntimeException: why not\n\tat x", "why not"),
+        ("[STREAM_FAILED] Query [id = a, runId = b] terminated with exception: because", "because"),
         ("\n something else\n at x.Y", "something else"),
         ("", "Spark failed."),
     ],
@@ -113,3 +139,23 @@ def test_one_broker_of_a_list_is_enough() -> None:
 def test_the_text_of_a_spark_error_becomes_a_cause(said: str, cause: str) -> None:
     assert cause in explain(said).cause
     assert explain(said).exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "cause"),
+    [
+        (
+            "Error: Master must either be yarn or start with spark\n[JAVA_GATEWAY_EXITED] Java gateway",
+            "start: Master must",
+        ),
+        (
+            'noise\nException in thread "main" org.x.SparkException: no HADOOP_CONF_DIR\n\tat x',
+            "start: no HADOOP_CONF_DIR",
+        ),
+        ("[JAVA_GATEWAY_EXITED] Java gateway process exited", "start: [JAVA_GATEWAY_EXITED]"),
+        (":: unresolved dependency: a#b;1: not found\n[JAVA_GATEWAY_EXITED]", "could not download"),
+    ],
+)
+def test_why_spark_did_not_start_is_in_what_it_wrote(said: str, cause: str) -> None:
+    assert cause in not_started(said).cause
+    assert not not_started(said).is_unknown
