@@ -13,9 +13,10 @@ from kpybroker.pipelines.operations.demo import demo as operations_demo
 from kpybroker.pipelines.operations.pipeline import OPERATIONS
 from kpybroker.pipelines.runtime.errors import PipelineError
 from kpybroker.pipelines.runtime.pipeline import Pipeline
+from kpybroker.pipelines.warehouse.pipeline import WAREHOUSE
 
 Found = TypeVar("Found")
-PIPELINES: Mapping[str, Pipeline[Any]] = {one.name: one for one in (ACTIVITY, OPERATIONS, LEDGER)}
+PIPELINES: Mapping[str, Pipeline[Any]] = {one.name: one for one in (ACTIVITY, OPERATIONS, LEDGER, WAREHOUSE)}
 DEMOS: Mapping[str, Callable[[Sequence[str]], None]] = {
     ACTIVITY.name: activity_demo,
     OPERATIONS.name: operations_demo,

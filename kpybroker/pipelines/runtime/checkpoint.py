@@ -27,6 +27,17 @@ def is_claimed(spark: SparkSession, place: str) -> bool:
     return exists(spark, _file(place))
 
 
+def topics_of(spark: SparkSession, place: str, pipeline: str) -> list[str]:
+    """The topics that the job of this checkpoint reads. Raises `PipelineError` if it is none of the pipeline's."""
+    if not is_claimed(spark, place):
+        raise PipelineError(f"{place} is not a checkpoint of a pipeline.", "Correct --checkpoint.", 2)
+    found = json.loads(_read(spark, _file(place)))
+    if found["pipeline"] != pipeline:
+        cause = f"{place} is the checkpoint of the pipeline '{found['pipeline']}', not '{pipeline}'."
+        raise PipelineError(cause, "Correct --checkpoint.", 2)
+    return sorted(found["topics"])
+
+
 def claim(spark: SparkSession, place: str, pipeline: str, topics: Mapping[str, str], kept: Mapping[str, object]) -> str:
     """The identity of the job of this checkpoint, which is a new one in a first run.
 
