@@ -12,7 +12,7 @@ WORKERS ?= 3
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test lint unit compat-deps compat compat-secure compat-kafka compat-portable field wheel-test deploy-test ranges test-deps bench bench-start bench-testing bench-growth bench-cluster bench-failover bench-beside bench-ceiling bench-acls bench-groups bench-scale bench-loop bench-quotas bench-budget bench-shortcuts bench-tls bench-metrics soak soak-eos soak-eos-cluster soak-cluster soak-testing soak-metrics mutants replication-matrix power-cuts suites exchange fuzz demo demo-activity demo-operations demo-ledger demos specs clean compatibility docs bench-hostile
+.PHONY: help install run test lint unit compat-deps compat compat-secure compat-kafka compat-portable field wheel-test deploy-test ranges test-deps bench bench-start bench-testing bench-growth bench-cluster bench-failover bench-beside bench-ceiling bench-acls bench-groups bench-scale bench-loop bench-quotas bench-budget bench-shortcuts bench-tls bench-metrics soak soak-eos soak-eos-cluster soak-cluster soak-testing soak-metrics mutants replication-matrix power-cuts suites exchange fuzz demo demo-activity demo-operations demo-ledger demo-changes demos specs clean compatibility docs bench-hostile bench-pipelines
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
@@ -131,6 +131,9 @@ bench-tls: test-deps  ## produce and consume over TLS, handshakes, memory of an 
 bench-hostile: test-deps  ## a logged-in client's p99 under half-open TLS handshakes and wrong logins, next to Kafka's: 8 minutes
 	$(BIN)/python -m compat_tests.bench.hostile $(BENCH)
 
+bench-pipelines: test-deps  ## rows/s, CPU and memory of each pipeline on 1, 2 and 4 executors, next to Kafka: hours; BENCH='--rows 50000 --only ledger'
+	$(BIN)/python -m compat_tests.bench.pipelines $(BENCH)
+
 bench-metrics: test-deps  ## what metrics cost a request, and a scrape of 10 000 partitions: 5 minutes
 	$(BIN)/python -m compat_tests.bench.metrics $(BENCH)
 
@@ -200,7 +203,13 @@ demo-ledger: $(VENV)/.test-stamp  ## transfers between accounts, some aborted, t
 	@mkdir -p build
 	$(BIN)/python -m kpybroker.pipelines demo ledger --jars .cache/jvm/spark-4.0.0 --picture build/demo-ledger.svg
 
-demos: demo-activity demo-operations demo-ledger  ## every pipeline on Spark, one after the other
+demo-changes: $(VENV)/.test-stamp  ## PostgreSQL through Debezium to tables that equal it after each batch, compared row by row
+	$(BIN)/python -m compat_tests.deps jars field
+	mkdir -p build
+	$(BIN)/python -m kpybroker.pipelines demo changes --jars .cache/jvm/spark-4.0.0 \
+		--connect-jars .cache/jvm/connect-3.9.1,.cache/jvm/debezium-3.5.0 --picture build/demo-changes.svg
+
+demos: demo-activity demo-operations demo-ledger demo-changes  ## every pipeline on Spark, one after the other
 
 docs: $(VENV)/.test-stamp  ## the site, into build/docs; a warning or a broken link fails it
 	$(BIN)/python -m compat_tests.deps graphviz

@@ -17,13 +17,14 @@ from pyspark.sql import SparkSession
 from compat_tests.deps import jars_dir
 from compat_tests.spark.support import Stream
 
+JARS = ("spark-4.0.0", "spark-avro-4.0.0")
 OFFSET_READER = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
 
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    jars = sorted(jars_dir("spark-4.0.0").glob("*.jar"))
-    assert jars, f"no jars in {jars_dir('spark-4.0.0')}: run make test-deps"
+    jars = [jar for name in JARS for jar in sorted(jars_dir(name).glob("*.jar"))]
+    assert jars, f"no jars in {jars_dir(JARS[0])}: run make test-deps"
     place = tmp_path_factory.mktemp("spark")
     os.environ["PYSPARK_PYTHON"] = sys.executable
     settings = {

@@ -37,7 +37,7 @@ def stop(file: Path) -> None:
 
 
 def _last_of(rows: Iterator[Row], file: Path) -> Iterator[Row]:
-    """The rows; whoever has taken all of them, and asks for more, stops."""
+    """The rows; a caller that has taken all of them, and asks for more, stops."""
     any_rows = False
     for row in rows:
         any_rows = True

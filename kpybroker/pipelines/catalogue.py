@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 
 from kpybroker.pipelines.activity.demo import demo as activity_demo
 from kpybroker.pipelines.activity.pipeline import ACTIVITY
+from kpybroker.pipelines.changes.demo import demo as changes_demo
+from kpybroker.pipelines.changes.pipeline import CHANGES
 from kpybroker.pipelines.ledger.demo import demo as ledger_demo
 from kpybroker.pipelines.ledger.pipeline import LEDGER
 from kpybroker.pipelines.operations.demo import demo as operations_demo
@@ -16,11 +18,14 @@ from kpybroker.pipelines.runtime.pipeline import Pipeline
 from kpybroker.pipelines.warehouse.pipeline import WAREHOUSE
 
 Found = TypeVar("Found")
-PIPELINES: Mapping[str, Pipeline[Any]] = {one.name: one for one in (ACTIVITY, OPERATIONS, LEDGER, WAREHOUSE)}
+PIPELINES: Mapping[str, Pipeline[Any]] = {
+    one.name: one for one in (ACTIVITY, OPERATIONS, CHANGES, LEDGER, WAREHOUSE)
+}
 DEMOS: Mapping[str, Callable[[Sequence[str]], None]] = {
     ACTIVITY.name: activity_demo,
     OPERATIONS.name: operations_demo,
     LEDGER.name: ledger_demo,
+    CHANGES.name: changes_demo,
 }
 """Each takes its arguments."""
 

@@ -19,15 +19,19 @@ ALERT = "#c0392b"
 
 
 def panels(values: Sequence[Row], alerts: Sequence[Row]) -> list[Panel]:
-    """One for each series that is shown; without alerts, those that come first by name."""
+    """One for each series that is shown: those with the most alerts, then others by name, and those that are constant
+    last."""
     count = Counter((row["host"], row["name"]) for row in alerts)
     known = sorted({(row["host"], row["name"]) for row in values if "value" in row})
-    chosen = sorted(known, key=lambda series: -count[series])[:SERIES_MAX]
 
     def of(rows: Sequence[Row], series: tuple[str, str]) -> list[Row]:
         found = [row for row in rows if (row["host"], row["name"]) == series and "value" in row]
         return sorted(found, key=lambda row: str(row["window_start"]))
 
+    def order(series: tuple[str, str]) -> tuple[int, bool]:
+        return -count[series], len({row["value"] for row in of(values, series)}) == 1
+
+    chosen = sorted(known, key=order)[:SERIES_MAX]
     return [partial(draw, series=series, values=of(values, series), alerts=of(alerts, series)) for series in chosen]
 
 

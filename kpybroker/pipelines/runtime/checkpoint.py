@@ -47,13 +47,13 @@ def claim(spark: SparkSession, place: str, pipeline: str, topics: Mapping[str, s
     now = {"pipeline": pipeline, "topics": dict(topics), "options": json.loads(json.dumps(dict(kept)))}
     file = _file(place)
     if exists(spark, file):
-        before = json.loads(_read(spark, file))
+        before = json.loads(read_text(spark, file))
         _compare(place, before, now)
         return str(before["job"])
     if exists(spark, place) and _has_entries(spark, place):
         raise PipelineError(f"{place} is not a checkpoint of this pipeline.", ANOTHER, 2)
     job = uuid.uuid4().hex
-    _write(spark, file, json.dumps({"job": job, **now}))
+    write_text(spark, file, json.dumps({"job": job, **now}))
     return job
 
 
@@ -78,22 +78,30 @@ def _compare(place: str, before: dict[str, Any], now: dict[str, Any]) -> None:
             raise PipelineError(cause, f"Give the same --{name}, or start over with a new --checkpoint.", 2)
 
 
-def _file_system(spark: SparkSession, place: str) -> tuple[Any, Any]:
+def file_system(spark: SparkSession, place: str) -> tuple[Any, Any]:
+    """Hadoop's file system of a path or URI, and that as Hadoop's path."""
     path = spark._jvm.org.apache.hadoop.fs.Path(place)  # type: ignore[union-attr]
     return path.getFileSystem(spark._jsc.hadoopConfiguration()), path
 
 
 def _has_entries(spark: SparkSession, place: str) -> bool:
-    system, path = _file_system(spark, place)
+    system, path = file_system(spark, place)
     return len(system.listStatus(path)) > 0
 
 
-def _read(spark: SparkSession, file: str) -> str:
-    return "\n".join(row.value for row in spark.read.text(file, wholetext=True).collect())
+def read_text(spark: SparkSession, file: str) -> str:
+    """What `write_text` has written."""
+    system, path = file_system(spark, file)
+    stream = system.open(path)
+    try:
+        return str(spark._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))  # type: ignore[union-attr]
+    finally:
+        stream.close()
 
 
-def _write(spark: SparkSession, file: str, text: str) -> None:
-    system, path = _file_system(spark, file)
+def write_text(spark: SparkSession, file: str, text: str) -> None:
+    """A new file, which is there whole or not at all."""
+    system, path = file_system(spark, file)
     part = spark._jvm.org.apache.hadoop.fs.Path(f"{file}.part")  # type: ignore[union-attr]
     stream = system.create(part, True)
     stream.write(text.encode())

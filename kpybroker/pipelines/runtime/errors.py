@@ -76,6 +76,11 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
         "Raise the broker's transaction.max.timeout.ms to 600000 or more, or write to a directory.",
     ),
     (
+        r"The schema registry \S+ does not respond",
+        "The schema registry does not respond.",
+        "Start it, or correct --schema-registry; then run this again: nothing is lost.",
+    ),
+    (
         r"(Multiple streaming queries are concurrently using|CONCURRENT_QUERY|CONCURRENT_STREAM_LOG_UPDATE)",
         "Another run uses this checkpoint.",
         "Stop it, or give this run another --checkpoint.",

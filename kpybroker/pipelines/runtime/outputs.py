@@ -71,9 +71,13 @@ class Outputs:
             table_output.write(frame, table)
 
     def _write_topics(self, result: str, frame: DataFrame, batch_id: int) -> None:
-        records = (
-            dead_letter_records(frame) if result == DEAD_LETTERS else json_records(frame, self.pipeline.keys[result])
-        )
+        if result == DEAD_LETTERS:
+            records = dead_letter_records(frame)
+        elif result in self.pipeline.values:
+            value = frame[self.pipeline.values[result]]
+            records = frame.select(frame[self.pipeline.keys[result]].alias("key"), value.alias("value"))
+        else:
+            records = json_records(frame, self.pipeline.keys[result])
         for prefix in self.options.prefixes:
             topic = result_topic(prefix, result)
             topic_output.write(records, topic_output.Target(topic, f"{topic}.{self.job}", batch_id, self.client))
@@ -110,7 +114,7 @@ def table_of(pipeline: Pipeline[Any], database: str, result: str) -> table_outpu
 def refuse_leftovers(spark: SparkSession, pipeline: Pipeline[Any], options: Options[Any]) -> None:
     """Raise `PipelineError` for results of an earlier run: a first run numbers its batches from 0 again."""
     for directory in options.directories:
-        for result in pipeline.results:
+        for result in (*pipeline.results, *pipeline.folders):
             if exists(spark, f"{directory}/{result}"):
                 raise PipelineError(
                     f"{directory}/{result} has the results of an earlier run.",

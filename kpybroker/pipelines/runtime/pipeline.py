@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 if TYPE_CHECKING:
@@ -22,8 +22,18 @@ REASON = "reason"
 
 
 @dataclass(frozen=True, slots=True)
+class Batch:
+    """One batch of a stream. A number that was there before means the same rows again, after a crash."""
+
+    rows: DataFrame
+    number: int
+    directories: Sequence[str]
+    """Those of `--output`."""
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
-    """One stream; `results` makes of a batch the rows of each result.
+    """One stream; `results` makes of a batch the rows of each result, or `fold` does, which keeps files of its own.
 
     `name` is that of its directory in the checkpoint. `mode` is Spark's: `append` for rows that are final, `update` for
     the new values of keys.
@@ -31,8 +41,9 @@ class Query:
 
     name: str
     frame: DataFrame
-    results: Callable[[DataFrame], Mapping[str, DataFrame]]
+    results: Callable[[DataFrame], Mapping[str, DataFrame]] = field(default=lambda _rows: {})
     mode: Literal["append", "update"] = "append"
+    fold: Callable[[Batch], Mapping[str, DataFrame]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +61,10 @@ class Pipeline(ABC, Generic[Own]):
     summary: ClassVar[str]
     keys: ClassVar[Mapping[str, str]]
     """Result -> the column that is the key of its records."""
+    values: ClassVar[Mapping[str, str]] = {}
+    """Result -> the column that is the value of its records, null for a delete; without one, the row is, as JSON."""
+    folders: ClassVar[Sequence[str]] = ()
+    """What it keeps in a directory of `--output` besides its results."""
     source: ClassVar[Mapping[str, str]] = {}
     """Options of Spark's Kafka source that this pipeline needs."""
     by_hour: ClassVar[Mapping[str, ByHour]] = {}

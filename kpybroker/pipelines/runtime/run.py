@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kpybroker.pipelines.runtime import checkpoint, start
@@ -15,7 +16,7 @@ from kpybroker.pipelines.runtime.errors import JVM_GONE, explain
 from kpybroker.pipelines.runtime.event_time import HEARTBEAT
 from kpybroker.pipelines.runtime.options import Options, Run
 from kpybroker.pipelines.runtime.outputs import Outputs, client, dead_letters, refuse_leftovers
-from kpybroker.pipelines.runtime.pipeline import DEAD_LETTERS, REASON, Pipeline, Query
+from kpybroker.pipelines.runtime.pipeline import DEAD_LETTERS, REASON, Batch, Pipeline, Query
 from kpybroker.pipelines.runtime.progress import Report, counted
 from kpybroker.pipelines.runtime.session import JOB_SETTINGS
 from kpybroker.pipelines.runtime.topics import partition_counts, topic_ids
@@ -90,7 +91,9 @@ def _keep(outputs: Outputs, query: Query) -> Callable[[DataFrame, int], None]:
     def keep(batch: DataFrame, batch_id: int) -> None:
         kept = batch.persist()
         try:
-            for result, frame in query.results(kept).items():
+            own = Batch(kept, batch_id, outputs.options.directories)
+            results = query.results(kept) if query.fold is None else query.fold(own)
+            for result, frame in results.items():
                 outputs.keep(result, frame, batch_id)
         finally:
             kept.unpersist()
@@ -126,9 +129,18 @@ def _run_stream(spark: SparkSession, outputs: Outputs, stop_asked: Callable[[], 
             outputs.say("stopping; the next run with this checkpoint continues from here")
             _let_batches_end(running, report, outputs.say)
     finally:
-        for query in queries:
-            query.stop()
+        _stop(queries)
     return report
+
+
+def _stop(queries: list[StreamingQuery]) -> None:
+    """Stop them. One that waits for a broker that is gone does not stop in time, and hides no error of another."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    for query in queries:
+        with suppress(PySparkException, Py4JJavaError):
+            query.stop()
 
 
 def _let_batches_end(queries: list[StreamingQuery], report: Report, say: Say) -> None:

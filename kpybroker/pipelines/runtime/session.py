@@ -30,6 +30,7 @@ STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreP
 JOB_SETTINGS = {
     "spark.sql.legacy.timeParserPolicy": "CORRECTED",
     "spark.sql.streaming.noDataMicroBatches.enabled": "true",
+    "spark.sql.streaming.stopTimeout": "30s",
     # windows and sessions that are open are on disk, not in the memory of the JVM
     "spark.sql.streaming.stateStore.providerClass": STATE_STORE,
 }

@@ -43,6 +43,7 @@ def _operations(rows: int) -> Sequence[Panel]:
         for n in range(rows)
         for name in ("cpu", "disk", "memory", "net", "swap")
     ]
+    values += [{**series, "name": "a.constant", "window_start": _minute(n), "value": 1.0} for n in range(rows)]
     # a silent one has no value
     values += [{**series, "name": "swap", "window_start": _minute(59)}] if rows else []
     alerts = [{**series, "name": "swap", "window_start": _minute(3), "value": 9.0, "expected": 2.5, "state": "high"}]

@@ -1,0 +1,189 @@
+"""`make bench-pipelines`: rows a second, CPU and memory of each pipeline on 1, 2 and 4 executors, next to real Kafka.
+
+    python -m compat_tests.bench.pipelines [--quick] [--rounds N] [--rows N] [--executors 1,2,4] [--only NAME] [--dir D]
+
+Both brokers run all the time and have the same records in topics of four partitions, and nothing is pinned. Spark is a
+standalone cluster of executors with one core each, a new one for each run. A driver reads a tenth of the rows, which
+compiles, and then all of them, in about five batches, to topics; only the second run counts. Brokers take turns, and so
+does who begins. CPU is that of the process trees in that run: of the broker; and of Spark, which is driver, executors
+and their Python. Memory is the proportional set size at its end.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+from confluent_kafka import Producer
+
+from compat_tests.bench import command
+from compat_tests.bench.brokers import KIND_NAMES, Cores, Kinds, both_brokers, compile_sources, scratch_directory
+from compat_tests.bench.costs import come_to_rest, memory
+from compat_tests.bench.pipelines_input import INPUTS
+from compat_tests.bench.report import Table, number
+from compat_tests.deps import ROOT
+from compat_tests.spark.standalone import Standalone, standalone
+from compat_tests.support.quick import DEADLINE_S, QUIET, create_topic
+from kpybroker.pipelines.catalogue import PIPELINES
+
+ROWS, QUICK_ROWS, ROUNDS = 500_000, 5_000, 3
+EXECUTORS = (1, 2, 4)
+PARTITIONS, BATCHES, WARM_SHARE = 4, 5, 10
+JVM = "-XX:+UseSerialGC"
+KINDS = ("kafka", "kpybroker")
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Of one run: records a second; CPU seconds of the broker and of Spark; MB of driver and of all executors."""
+
+    rate: float
+    broker_cpu: float
+    spark_cpu: float
+    driver_mb: float
+    executors_mb: float
+
+
+def tree_cpu(pid: int) -> float:
+    """User and system time of a process, of those that it has started, and of those of them that have ended."""
+    total = 0.0
+    root = psutil.Process(pid)
+    for process in (root, *root.children(recursive=True)):
+        try:
+            times = process.cpu_times()
+        except psutil.NoSuchProcess:  # its parent has its time now
+            continue
+        total += times.user + times.system + times.children_user + times.children_system
+    return total
+
+
+def fill(bootstrap: str, topic: str, name: str, rows: int) -> None:
+    """The same records in each broker: `rows` of them, over all partitions by key, or in turn."""
+    create_topic(bootstrap, topic, PARTITIONS)
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 50, "compression.type": "lz4", **QUIET})
+    for n, (key, value) in enumerate(INPUTS[name].records(rows, 1)):
+        while True:
+            try:
+                producer.produce(topic, value, key, **({} if key is not None else {"partition": n % PARTITIONS}))
+                break
+            except BufferError:
+                producer.poll(1.0)
+        producer.poll(0)
+    assert producer.flush(DEADLINE_S) == 0
+
+
+@contextmanager
+def driver(name: str, bootstrap: str, rows: int, spark: Standalone, place: Path) -> Iterator[subprocess.Popen[str]]:
+    """It has warmed up, and waits for a line to begin."""
+    topics = [f"{name}-few", f"{name}-many"]
+    arguments = [name, bootstrap, *topics, spark.master, str(-(-rows // BATCHES)), str(place), *INPUTS[name].options]
+    whole = [sys.executable, "-m", "compat_tests.bench.pipelines_driver", *arguments]
+    env = {**spark.environment(), "PYTHONPATH": str(ROOT)}
+    log = place / "driver.log"
+    with log.open("wb") as errors:
+        process = subprocess.Popen(
+            whole, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=place, env=env
+        )
+    try:
+        assert process.stdout is not None
+        assert process.stdin is not None
+        assert process.stdout.readline() == "warm\n", log.read_text()
+        yield process
+        process.stdin.write("end\n")
+        process.stdin.flush()
+        assert process.wait(DEADLINE_S) == 0, log.read_text()
+    finally:
+        process.kill()
+        process.wait()
+
+
+def measure(name: str, kind: str, brokers: Kinds, executors: int, rows: int, place: Path) -> Measured:
+    """One run on a cluster of its own."""
+    place.mkdir(parents=True)
+    broker = brokers[kind].service.pid
+    with (
+        standalone(place / "spark", executors, JVM) as spark,
+        driver(name, brokers[kind].bootstrap, rows, spark, place) as running,
+    ):
+        worker = spark.services[1].pid
+        assert running.stdin is not None
+        assert running.stdout is not None
+        before = [tree_cpu(pid) for pid in (broker, running.pid, worker)]
+        running.stdin.write("go\n")
+        running.stdin.flush()
+        said = running.stdout.readline()
+        assert said, (place / "driver.log").read_text()
+        done = json.loads(said)
+        after = [tree_cpu(pid) for pid in (broker, running.pid, worker)]
+        assert done["read"] == rows, done
+        cpu = [late - early for late, early in zip(after, before, strict=True)]
+        of_driver, of_worker = (memory(pid).pss for pid in (running.pid, worker))
+        return Measured(rows / done["seconds"], cpu[0], cpu[1] + cpu[2], of_driver, of_worker)
+
+
+def table(found: Mapping[tuple[str, int, str], Sequence[Measured]]) -> Table:
+    """A row for each pipeline and number of executors: medians, of Kafka and of kpybroker."""
+    kafka, ours = (KIND_NAMES[kind] for kind in KINDS)
+    head = ["pipeline", "executors", f"rows/s, {kafka}", f"rows/s, {ours}", "ratio", "broker CPU s", "Spark CPU s"]
+    head += ["driver MB", "executors MB"]
+    rows = []
+    for name, executors in dict.fromkeys((name, executors) for name, executors, _ in found):
+        both = [found[name, executors, kind] for kind in KINDS]
+        rates = [statistics.median(one.rate for one in values) for values in both]
+        cells = [name, str(executors), *(_cell([one.rate for one in values]) for values in both)]
+        cells.append(f"{rates[1] / rates[0]:.2f}")
+        for figure in ("broker_cpu", "spark_cpu", "driver_mb", "executors_mb"):
+            pair = [statistics.median(getattr(one, figure) for one in values) for values in both]
+            cells.append(f"{number(pair[0])} / {number(pair[1])}")
+        rows.append(cells)
+    return Table(head, rows)
+
+
+def _cell(values: Sequence[float]) -> str:
+    text = number(statistics.median(values))
+    return text if len(values) == 1 else f"{text} ({number(min(values))} to {number(max(values))})"
+
+
+def main() -> int:
+    """Measure and print; nothing is written."""
+    parser = command.parser(__doc__, ROUNDS)
+    parser.add_argument("--rows", type=int, help=f"of each pipeline's topic [{ROWS}; quick: {QUICK_ROWS}]")
+    parser.add_argument("--executors", default=",".join(map(str, EXECUTORS)), help="numbers with commas between them")
+    options = parser.parse_args()
+    rounds = options.rounds or (1 if options.quick else ROUNDS)
+    rows = options.rows or (QUICK_ROWS if options.quick else ROWS)
+    names = [name for name in PIPELINES if options.only in name]
+    if unknown := [name for name in names if name not in INPUTS]:
+        print(f"bench-pipelines: no input for {', '.join(unknown)}: see pipelines_input.py", file=sys.stderr)
+        return 2
+    compile_sources()
+    clock = command.Clock()
+    found: dict[tuple[str, int, str], list[Measured]] = {}
+    with scratch_directory(options.dir) as scratch, both_brokers(scratch, Cores.shared()) as brokers:
+        for name in names:
+            for kind in KINDS:
+                fill(brokers[kind].bootstrap, f"{name}-few", name, max(rows // WARM_SHARE, 1))
+                fill(brokers[kind].bootstrap, f"{name}-many", name, rows)
+            clock.say(f"{name}: {rows} rows are in both brokers")
+            for turn in range(rounds):
+                for executors in map(int, options.executors.split(",")):
+                    for kind in KINDS if turn % 2 == 0 else reversed(KINDS):
+                        come_to_rest(brokers[one].service.pid for one in KINDS)
+                        place = scratch / f"{name}-{turn}-{executors}-{kind}"
+                        values = measure(name, kind, brokers, executors, rows, place)
+                        found.setdefault((name, executors, kind), []).append(values)
+                        clock.say(f"{name}, {executors} executors, {kind}: {number(values.rate)} rows/s")
+        print(clock.conditions(rounds, [brokers[kind].service.pid for kind in KINDS]).sentence() + "\n")
+    print(table(found).markdown())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,58 @@
+"""What each pipeline reads in `make bench-pipelines`: as many records as one wants, the same for the same seed."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+
+from kpybroker.pipelines.ledger.generator import transfers
+from kpybroker.pipelines.operations.generator import Plan, lines
+
+START = datetime(2024, 3, 5, 8, tzinfo=UTC)
+EVENTS_A_SECOND, PAGES, VISITORS = 50, 200, 2_000
+HOSTS = 20
+Records = Iterator[tuple[str | None, str | bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """`records(count, seed)` are keys and values; `options` those that the pipeline needs."""
+
+    records: Callable[[int, int], Records]
+    options: tuple[str, ...] = ()
+
+
+def _activity(count: int, seed: int) -> Records:
+    """Events of a site, more on some pages than on others."""
+    dice = random.Random(seed)
+    for n in range(count):
+        when = START + timedelta(seconds=n / EVENTS_A_SECOND)
+        page = f"/page/{min(dice.randrange(PAGES), dice.randrange(PAGES))}"
+        visitor = f"visitor-{dice.randrange(VISITORS)}"
+        event = {"timestamp": when.isoformat(), "page": page, "user": visitor, "action": "view"}
+        yield visitor, json.dumps(event)
+
+
+def _operations(count: int, seed: int) -> Records:
+    series = HOSTS * 5
+    plan = Plan(seed, START, minutes=count // (series * 6) + 2, hosts=HOSTS)
+    for line in islice(lines(plan), count):
+        yield None, line
+
+
+def _ledger(count: int, seed: int) -> Records:
+    """Entries without transactions, which cost the writer and not the reader."""
+    entries = (entry for transfer in transfers(seed, count) for entry in transfer.entries("t"))
+    yield from islice(entries, count)
+
+
+INPUTS: Mapping[str, Input] = {
+    "activity": Input(_activity, ("--format", "activity")),
+    "operations": Input(_operations),
+    "ledger": Input(_ledger),
+}
+"""By the name of the pipeline; each in the catalogue has one."""

@@ -1,0 +1,94 @@
+"""The pipelines, unchanged, on a Spark standalone cluster: the same numbers as a recount, from two executors."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from compat_tests.conftest import MakeTopic
+from compat_tests.deps import ROOT, jars_dir
+from compat_tests.spark import test_ledger, test_operations, test_pipeline
+from compat_tests.spark.standalone import HOME, Standalone, standalone
+from compat_tests.spark.surviving import END_OF_TIME, command, heartbeat
+from compat_tests.support.services import Broker
+from compat_tests.support.tools import Result, run_process
+from kpybroker.pipelines.ledger import generator
+from kpybroker.pipelines.ledger.pipeline import LEDGER
+from kpybroker.pipelines.operations.generator import lines
+from kpybroker.pipelines.operations.pipeline import OPERATIONS
+
+pytestmark = pytest.mark.wide
+EXECUTORS = 2
+RUN_S = 400.0
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
+    with standalone(tmp_path_factory.mktemp("standalone"), EXECUTORS) as running:
+        yield running
+
+
+def run_there(cluster: Standalone, job: list[str]) -> Result:
+    """Run to the end; both executors had a part."""
+    before = set(cluster.launched())
+    done = run_process([sys.executable, "-m", "kpybroker.pipelines", *job], deadline_s=RUN_S, env=cluster.env)
+    assert [count for app, count in cluster.launched().items() if app not in before] == [EXECUTORS]
+    return done
+
+
+def test_balances_of_the_ledger_by_spark_submit(
+    broker: Broker, topic: MakeTopic, tmp_path: Path, name: str, cluster: Standalone
+) -> None:
+    """By the script of two lines in the docs; master and connector are those of spark-submit."""
+    options = test_ledger.options_for(broker, topic(partitions=3), tmp_path, name)
+    written = generator.write(broker.bootstrap, options.input[0], "bank", generator.transfers(33, 100), seed=33)
+    jars = ",".join(str(jar) for jar in sorted(jars_dir("spark-4.0.0").glob("*.jar")))
+    submit = [str(HOME / "bin" / "spark-submit"), "--master", cluster.master, "--jars", jars]
+    script = str(ROOT / "docs" / "samples" / "spark" / "submit_pipeline.py")
+    whole = [*submit, script, *command(LEDGER, replace(options, master="spark://not.used:1", jars="not used"))]
+    done = run_process(whole, deadline_s=RUN_S, env={**cluster.env, "PYSPARK_PYTHON": sys.executable})
+    assert f"balances: {len(written.balances)} rows" in done.out
+    assert test_ledger.balances(broker, options) == written.balances
+
+
+def on(cluster: Standalone, options: Any) -> Any:
+    return replace(options, master=cluster.master)
+
+
+def test_counts_and_sessions_of_activity(
+    spark: SparkSession, broker: Broker, topic: MakeTopic, tmp_path: Path, name: str, cluster: Standalone
+) -> None:
+    options = test_pipeline.with_topics(test_pipeline.options_for(broker, topic(partitions=2), tmp_path), name)
+    given = test_pipeline.some_lines("activity", 31, 0, 300, 400)
+    places = test_pipeline.write(broker, options.input[0], given, END_OF_TIME)
+    done = run_there(cluster, test_pipeline.arguments(on(cluster, options)))
+    assert f"{len(given)} records read, 0 of them broken" in done.out
+    expected = test_pipeline.recount()
+    expected.batch(test_pipeline.as_events("activity", given, places), test_pipeline.millis(END_OF_TIME))
+    test_pipeline.compare(spark, broker, options, expected)
+
+
+def test_values_and_alerts_of_operations(
+    spark: SparkSession, broker: Broker, topic: MakeTopic, tmp_path: Path, name: str, cluster: Standalone
+) -> None:
+    options = test_operations.options_for(broker, topic(partitions=1), tmp_path, name)
+    given = list(lines(test_operations.PLAN))
+    test_operations.write(broker, options.input[0], given)
+    heartbeat(broker.bootstrap, options.input[0])
+    run_there(cluster, command(OPERATIONS, on(cluster, options)))
+    test_operations.compare(spark, broker, options, given)
+
+
+def test_balances_of_the_ledger(
+    broker: Broker, topic: MakeTopic, tmp_path: Path, name: str, cluster: Standalone
+) -> None:
+    options = test_ledger.options_for(broker, topic(partitions=3), tmp_path, name)
+    written = generator.write(broker.bootstrap, options.input[0], "bank", generator.transfers(32, 200), seed=32)
+    run_there(cluster, command(LEDGER, on(cluster, options)))
+    assert test_ledger.balances(broker, options) == written.balances

@@ -1,0 +1,1 @@
+"""Change data of a database, by Debezium, to tables that equal the database's at every checkpoint."""
