@@ -18,6 +18,7 @@ from compat_tests.support.postgres import USER, Postgres, postgres_is_here
 from compat_tests.support.quick import DEADLINE_S, QUIET, admin_client, create_topic
 from compat_tests.support.services import Broker
 from kpybroker.pipelines.runtime.errors import PipelineError
+from kpybroker.pipelines.runtime.files import Files
 from kpybroker.pipelines.runtime.options import Options, Run
 from kpybroker.pipelines.runtime.run import run
 from kpybroker.pipelines.warehouse import hours
@@ -130,7 +131,7 @@ def test_facts_are_in_their_hours_and_hours_are_corrected(
     text = "delete from facts where event_time >= '{}' and event_time < '{}' and customer < 'customer-1'"
     database.execute(text.format(*gone))
     damaged = f"{options.directories[0]}/facts/{hours.folder(START + timedelta(hours=2))}"
-    hours.Files(spark, damaged).remove(damaged)
+    Files(spark, damaged).remove(damaged)
     wish = Replay(
         START + timedelta(hours=1),
         START + timedelta(hours=4),
@@ -156,16 +157,16 @@ def test_a_change_of_files_that_was_cut_off_anywhere_is_carried_out(
     cut_at = -1
 
     def steps(name: str) -> None:
-        plain = getattr(hours.Files, name)
+        plain = getattr(Files, name)
 
-        def step(self: hours.Files, *arguments: str) -> None:
+        def step(self: Files, *arguments: str) -> None:
             nonlocal cut_at
             if cut_at == 0:
                 raise Cut
             cut_at -= 1
             plain(self, *arguments)
 
-        monkeypatch.setattr(hours.Files, name, step)
+        monkeypatch.setattr(Files, name, step)
 
     for name in ("move", "remove", "write"):
         steps(name)
@@ -173,7 +174,7 @@ def test_a_change_of_files_that_was_cut_off_anywhere_is_carried_out(
     for number in range(20):
         place = f"{tmp_path}/{number}"
         cut_at = -1
-        files = hours.Files(spark, place)
+        files = Files(spark, place)
         for batch in range(3):
             rows.where(f"id % 3 = {batch}").write.parquet(f"{place}/date=1970-01-01/hour=0/batch={batch}")
         (hour,) = hours.found(files, place, 2)
@@ -262,7 +263,8 @@ def test_a_replay_that_would_lose_facts_is_refused(
     send(broker.bootstrap, "orders", given)
     run(spark, WAREHOUSE, options)
     gone = TopicPartition("orders", 0, 30)
-    admin_client(broker.bootstrap).delete_records([gone])[gone].result(DEADLINE_S)
+    admin = admin_client(broker.bootstrap)
+    admin.delete_records([gone])[gone].result(DEADLINE_S)
     assert options.checkpoint is not None
     wish = Replay(
         START,

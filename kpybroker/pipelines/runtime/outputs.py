@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from kpybroker.pipelines.runtime import table_output, topic_output
 from kpybroker.pipelines.runtime.client_settings import for_librdkafka
 from kpybroker.pipelines.runtime.errors import PipelineError
+from kpybroker.pipelines.runtime.files import Files
 from kpybroker.pipelines.runtime.options import Options, result_topic
 from kpybroker.pipelines.runtime.pipeline import DEAD_LETTERS, REASON, ByHour, Pipeline
 
@@ -115,7 +116,7 @@ def refuse_leftovers(spark: SparkSession, pipeline: Pipeline[Any], options: Opti
     """Raise `PipelineError` for results of an earlier run: a first run numbers its batches from 0 again."""
     for directory in options.directories:
         for result in (*pipeline.results, *pipeline.folders):
-            if exists(spark, f"{directory}/{result}"):
+            if Files(spark, directory).exists(f"{directory}/{result}"):
                 raise PipelineError(
                     f"{directory}/{result} has the results of an earlier run.",
                     "Give the --checkpoint of that run, another --output, or remove the directory.",
@@ -153,10 +154,3 @@ def dead_letter_records(frame: DataFrame) -> DataFrame:
         )
     )
     return frame.select("key", "value", headers.alias("headers"))
-
-
-def exists(spark: SparkSession, place: str) -> bool:
-    """Whether `place` exists: a path, or a URI of any file system that Spark supports."""
-    jvm = spark._jvm
-    path = jvm.org.apache.hadoop.fs.Path(place)  # type: ignore[union-attr]
-    return bool(path.getFileSystem(spark._jsc.hadoopConfiguration()).exists(path))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
+from kpybroker.pipelines.runtime.files import Files
 from kpybroker.pipelines.warehouse import hours
 from kpybroker.pipelines.warehouse.stream import position
 
@@ -29,7 +30,7 @@ def compact(
     What an earlier run had begun is carried out first. The stream may run.
     """
     place = f"{directory}/facts"
-    files = hours.Files(spark, place)
+    files = Files(spark, place)
     if done := hours.recover(files, place):
         say(f"carried out {done} changes that were begun earlier")
     committed = position(spark, checkpoint).batch
@@ -47,5 +48,5 @@ def compact(
     return Compacted(count, before, after)
 
 
-def _parquet(files: hours.Files, place: str) -> list[str]:
+def _parquet(files: Files, place: str) -> list[str]:
     return [name for name in files.names(place) if name.endswith(".parquet")]

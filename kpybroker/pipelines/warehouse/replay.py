@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from kpybroker.pipelines.runtime import table_output
 from kpybroker.pipelines.runtime.errors import PipelineError
+from kpybroker.pipelines.runtime.files import Files
 from kpybroker.pipelines.runtime.outputs import PLACE
 from kpybroker.pipelines.warehouse import hours
 from kpybroker.pipelines.warehouse.pipeline import FACT, WAREHOUSE, WarehouseOptions
@@ -44,7 +45,7 @@ class Replay:
 def replay(spark: SparkSession, wanted: Replay, say: Callable[[str], None]) -> int:
     """Make the facts of those hours again; how many there are. Raises `PipelineError`."""
     for directory in wanted.directories:
-        hours.recover(hours.Files(spark, directory), f"{directory}/facts")
+        hours.recover(Files(spark, directory), f"{directory}/facts")
     at = position(spark, wanted.checkpoint)
     rows = _facts(spark, wanted, at).persist()
     try:
@@ -85,7 +86,7 @@ def _literal(moment: datetime) -> Any:
     return F.timestamp_seconds(F.lit(int(moment.timestamp())))
 
 
-def _hours(files: hours.Files, wanted: Replay, at: Position, directory: str) -> list[hours.Hour]:
+def _hours(files: Files, wanted: Replay, at: Position, directory: str) -> list[hours.Hour]:
     """All hours that are wanted; those without files get the number of the last batch."""
     there = {hour.start: hour for hour in hours.found(files, f"{directory}/facts", at.batch)}
     found, start = [], wanted.start
@@ -97,7 +98,7 @@ def _hours(files: hours.Files, wanted: Replay, at: Position, directory: str) -> 
 
 
 def _check_files(spark: SparkSession, wanted: Replay, at: Position, directory: str, rows: DataFrame) -> None:
-    files = hours.Files(spark, directory)
+    files = Files(spark, directory)
     paths = [path for hour in _hours(files, wanted, at, directory) for path in hour.paths if files.exists(path)]
     if wanted.allow_data_loss or not paths:
         return
@@ -114,7 +115,7 @@ def _too_few(lost: int) -> PipelineError:
 def _replace_files(spark: SparkSession, wanted: Replay, at: Position, directory: str, rows: DataFrame) -> None:
     from pyspark.sql import functions as F
 
-    files = hours.Files(spark, directory)
+    files = Files(spark, directory)
     for hour in _hours(files, wanted, at, directory):
         end = hour.start + timedelta(hours=1)
         own = rows.where((F.col("event_time") >= _literal(hour.start)) & (F.col("event_time") < _literal(end)))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kpybroker.pipelines.runtime import checkpoint
 from kpybroker.pipelines.runtime.errors import PipelineError
-from kpybroker.pipelines.warehouse.hours import Files
+from kpybroker.pipelines.runtime.files import Files
 from kpybroker.pipelines.warehouse.pipeline import WAREHOUSE
 
 if TYPE_CHECKING:
