@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from kpybroker.pipelines.changes import workload
 from kpybroker.pipelines.changes.connect import jars, source, worker
-from kpybroker.pipelines.changes.postgres import postgres, programs
+from kpybroker.pipelines.demo.postgresql import postgres, programs
 from kpybroker.pipelines.changes.versions import FOLDER, Version, Versions, read_table
 from kpybroker.pipelines.changes.workload import SNAPSHOT, TABLES, Workload
 from kpybroker.pipelines.demo.broker import broker

@@ -19,7 +19,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kpybroker.pipelines.changes.postgres import DATABASE, USER, postgres, programs
+from kpybroker.pipelines.demo.postgresql import DATABASE, USER, postgres, programs
 from kpybroker.pipelines.demo.broker import broker
 from kpybroker.pipelines.demo.feeding import Progress
 from kpybroker.pipelines.demo.options import demo_parser
