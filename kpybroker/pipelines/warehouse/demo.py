@@ -19,11 +19,11 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kpybroker.pipelines.demo.postgresql import DATABASE, USER, postgres, programs
 from kpybroker.pipelines.demo.broker import broker
 from kpybroker.pipelines.demo.feeding import Progress
 from kpybroker.pipelines.demo.options import demo_parser
 from kpybroker.pipelines.demo.pictures import check_picture, save_picture
+from kpybroker.pipelines.demo.postgresql import DATABASE, USER, postgres, programs
 from kpybroker.pipelines.demo.spark import command, run_spark
 from kpybroker.pipelines.demo.tables import BARS, table
 from kpybroker.pipelines.runtime import table_output

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from kpybroker.pipelines.__main__ import main
-from kpybroker.pipelines.demo import postgresql
 from kpybroker.pipelines.changes.connect import DEBEZIUM, RUNTIME, jars
 from kpybroker.pipelines.changes.pipeline import CHANGES, ChangesOptions
+from kpybroker.pipelines.demo import postgresql
 from kpybroker.pipelines.runtime.errors import PipelineError, explain
 from kpybroker.pipelines.runtime.options import parse
 
