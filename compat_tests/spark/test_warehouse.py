@@ -267,7 +267,7 @@ def test_a_replay_that_would_lose_facts_is_refused(
     admin.delete_records([gone])[gone].result(DEADLINE_S)
     assert options.checkpoint is not None
     wish = Replay(
-        START,
+        START - timedelta(hours=10),
         START + timedelta(hours=4),
         options.checkpoint,
         (options.directories[0],),

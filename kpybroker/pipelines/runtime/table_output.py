@@ -74,7 +74,7 @@ def connect(address: str) -> Connection[Any]:
     except psycopg.OperationalError as error:
         said = str(error).strip().splitlines() or ["no reason is given"]
         raise PipelineError(
-            f"PostgreSQL at {shown(address)} cannot be used: {said[-1].strip()}.",
+            f"PostgreSQL at {shown(address)} cannot be used: {said[0].strip()}.",
             "Start it, or correct --output, PGPASSWORD or the password file; the same checkpoint continues.",
         ) from None
 
