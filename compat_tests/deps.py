@@ -171,8 +171,13 @@ def postgres_programs() -> Path | None:
 
 
 def fetch_field() -> None:
-    """Jars of Flink, Storm and Debezium, and PostgreSQL of the system. Tests start servers of their own."""
+    """Jars of Flink, Storm and Debezium, and PostgreSQL."""
     _fetch_jars_of(POMS / "field")
+    fetch_postgresql()
+
+
+def fetch_postgresql() -> None:
+    """PostgreSQL of the system. Tests start servers of their own."""
     if postgres_programs() is None:
         _package("initdb", "postgresql")
 
@@ -317,6 +322,7 @@ STEPS = {
     "browser": fetch_browser,
     "promtool": fetch_promtool,
     "carbon": fetch_carbon,
+    "postgresql": fetch_postgresql,
 }
 
 ON_REQUEST = {"debootstrap": fetch_debootstrap, "clients": fetch_clients, "field": fetch_field}

@@ -32,6 +32,7 @@ def _summary(chosen: Pipeline[Any], options: Options[Any], report: Report) -> li
     for result in chosen.results:
         places = [f"topic {result_topic(prefix, result)}" for prefix in options.prefixes]
         places += [f"{directory}/{result}" for directory in options.directories]
+        places += [f"table {result}" for _ in options.databases]
         lines.append(f"{result}: {report.rows[result]} rows to {' and '.join(places)}")
     return lines
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from kpybroker.pipelines.changes.postgres import DATABASE, USER
+from kpybroker.pipelines.demo.postgresql import DATABASE, USER
 from kpybroker.pipelines.runtime.errors import PipelineError
 
 MAIN = "org.apache.kafka.connect.cli.ConnectStandalone"

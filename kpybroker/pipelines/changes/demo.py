@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING
 
 from kpybroker.pipelines.changes import workload
 from kpybroker.pipelines.changes.connect import jars, source, worker
-from kpybroker.pipelines.changes.postgres import postgres, programs
 from kpybroker.pipelines.changes.versions import FOLDER, Version, Versions, read_table
 from kpybroker.pipelines.changes.workload import SNAPSHOT, TABLES, Workload
 from kpybroker.pipelines.demo.broker import broker
 from kpybroker.pipelines.demo.feeding import Progress
 from kpybroker.pipelines.demo.options import demo_parser
 from kpybroker.pipelines.demo.pictures import check_picture, save_picture
+from kpybroker.pipelines.demo.postgresql import postgres, programs
 from kpybroker.pipelines.demo.spark import command, run_spark
 from kpybroker.pipelines.demo.tables import Row, read_json, table
 from kpybroker.pipelines.runtime.errors import PipelineError

@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from kpybroker.pipelines.changes.columns import TableColumn
-from kpybroker.pipelines.runtime.checkpoint import file_system, read_text, write_text
 from kpybroker.pipelines.runtime.errors import PipelineError
-from kpybroker.pipelines.runtime.outputs import exists
+from kpybroker.pipelines.runtime.files import Files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -64,19 +63,16 @@ class Versions:
 
     def __init__(self, spark: SparkSession, place: str) -> None:
         self.spark, self.place = spark, place.rstrip("/")
+        self.files = Files(spark, self.place)
 
     def numbers(self) -> list[int]:
         """Those that are there, ascending."""
-        folder = f"{self.place}/versions"
-        if not exists(self.spark, folder):
-            return []
-        system, path = file_system(self.spark, folder)
-        names = [str(one.getPath().getName()) for one in system.listStatus(path)]
+        names = self.files.names(f"{self.place}/versions")
         return sorted(int(name.removesuffix(".json")) for name in names if name.endswith(".json"))
 
     def load(self, number: int) -> Version:
         """A version. Raises Spark's errors if it is not there."""
-        raw = json.loads(read_text(self.spark, self._file(number)))
+        raw = json.loads(self.files.read(self._file(number)))
         tables = {
             name: Table(tuple(TableColumn(**column) for column in one["columns"]), one["buckets"], one["rows"])
             for name, one in raw["tables"].items()
@@ -91,7 +87,7 @@ class Versions:
 
     def save(self, version: Version) -> None:
         """Make it the current one."""
-        write_text(self.spark, self._file(version.number), json.dumps(asdict(version)))
+        self.files.write(self._file(version.number), json.dumps(asdict(version)))
 
     def clean(self, keep: int) -> None:
         """Remove all but the newest `keep` versions, and the files that only those named."""
@@ -103,8 +99,7 @@ class Versions:
             gone = {bucket for table in version.tables.values() for bucket in table.buckets.values()} - named
             # the version first: what is named must be there
             for path in (self._file(number), self.pending_folder(number), *(f"{self.place}/{one}" for one in gone)):
-                system, found = file_system(self.spark, path)
-                system.delete(found, True)
+                self.files.remove(path)
 
     def pending_folder(self, number: int) -> str:
         """Where the events are that wait for the rest of their transactions."""

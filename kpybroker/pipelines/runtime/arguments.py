@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import socket
+from datetime import datetime
 from typing import NoReturn
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -12,6 +13,8 @@ from kpybroker.pipelines.runtime.errors import PipelineError
 
 _UNIT_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
 _DURATION = re.compile(r"(\d+)\s+(second|minute|hour|day|week)s?")
+_OFFSET = re.compile(r"[A-Za-z0-9._-]{1,249}:\d{1,9}:\d{1,18}")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT")
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
@@ -66,6 +69,51 @@ def topic(text: str) -> str:
 def topics(text: str) -> tuple[str, ...]:
     """Topics with commas between them, each once."""
     return tuple(dict.fromkeys(topic(one.strip()) for one in text.split(",")))
+
+
+def start(text: str) -> str:
+    """`earliest`, `latest`, an ISO 8601 time, or TOPIC:PARTITION:OFFSET, several with commas between them."""
+    if text in ("earliest", "latest"):
+        return text
+    if all(map(is_offset, text.split(","))):
+        return text
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"'{text}' is no start: write earliest, latest, 2024-03-05T08:00:00Z, or TOPIC:PARTITION:OFFSET"
+        ) from None
+    return text
+
+
+def is_offset(text: str) -> bool:
+    """Whether it is TOPIC:PARTITION:OFFSET. `2024-03-05T08:00:00` is not: it is a time."""
+    return _OFFSET.fullmatch(text) is not None and not _TIME.match(text)
+
+
+def offsets(text: str) -> dict[str, dict[int, int]]:
+    """Topic -> partition -> offset of what `start` has accepted as offsets."""
+    found: dict[str, dict[int, int]] = {}
+    for one in text.split(","):
+        name, partition, offset = one.rsplit(":", 2)
+        found.setdefault(name, {})[int(partition)] = int(offset)
+    return found
+
+
+def moment(text: str) -> str:
+    """An ISO 8601 time; without a zone it is in that of --timezone."""
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a time, such as 2024-03-05T08:00:00Z") from None
+    return text
+
+
+def milliseconds(text: str, zone: str) -> int:
+    """Since 1970, of what `moment` has accepted."""
+    found = datetime.fromisoformat(text)
+    found = found if found.tzinfo is not None else found.replace(tzinfo=ZoneInfo(zone))
+    return round(found.timestamp() * 1000)
 
 
 def pair(text: str) -> tuple[str, str]:

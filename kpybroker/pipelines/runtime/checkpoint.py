@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from kpybroker.pipelines.runtime.errors import PipelineError
-from kpybroker.pipelines.runtime.outputs import exists
+from kpybroker.pipelines.runtime.files import Files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,7 +24,18 @@ ANOTHER = "Give this run a --checkpoint and an --output of its own."
 
 def is_claimed(spark: SparkSession, place: str) -> bool:
     """Whether a job has run with this checkpoint."""
-    return exists(spark, _file(place))
+    return Files(spark, place).exists(_file(place))
+
+
+def topics_of(spark: SparkSession, place: str, pipeline: str) -> list[str]:
+    """The topics that the job of this checkpoint reads. Raises `PipelineError` if it is none of the pipeline's."""
+    if not is_claimed(spark, place):
+        raise PipelineError(f"{place} is not a checkpoint of a pipeline.", "Correct --checkpoint.", 2)
+    found = json.loads(Files(spark, place).read(_file(place)))
+    if found["pipeline"] != pipeline:
+        cause = f"{place} is the checkpoint of the pipeline '{found['pipeline']}', not '{pipeline}'."
+        raise PipelineError(cause, "Correct --checkpoint.", 2)
+    return sorted(found["topics"])
 
 
 def claim(spark: SparkSession, place: str, pipeline: str, topics: Mapping[str, str], kept: Mapping[str, object]) -> str:
@@ -34,15 +45,15 @@ def claim(spark: SparkSession, place: str, pipeline: str, topics: Mapping[str, s
     another job's.
     """
     now = {"pipeline": pipeline, "topics": dict(topics), "options": json.loads(json.dumps(dict(kept)))}
-    file = _file(place)
-    if exists(spark, file):
-        before = json.loads(read_text(spark, file))
+    files, file = Files(spark, place), _file(place)
+    if files.exists(file):
+        before = json.loads(files.read(file))
         _compare(place, before, now)
         return str(before["job"])
-    if exists(spark, place) and _has_entries(spark, place):
+    if files.names(place):
         raise PipelineError(f"{place} is not a checkpoint of this pipeline.", ANOTHER, 2)
     job = uuid.uuid4().hex
-    write_text(spark, file, json.dumps({"job": job, **now}))
+    files.write(file, json.dumps({"job": job, **now}))
     return job
 
 
@@ -65,34 +76,3 @@ def _compare(place: str, before: dict[str, Any], now: dict[str, Any]) -> None:
         if now["options"].get(name) != value:
             cause = f"{place} was made with --{name} {value}, and this run has {now['options'].get(name)}."
             raise PipelineError(cause, f"Give the same --{name}, or start over with a new --checkpoint.", 2)
-
-
-def file_system(spark: SparkSession, place: str) -> tuple[Any, Any]:
-    """Hadoop's file system of a path or URI, and that as Hadoop's path."""
-    path = spark._jvm.org.apache.hadoop.fs.Path(place)  # type: ignore[union-attr]
-    return path.getFileSystem(spark._jsc.hadoopConfiguration()), path
-
-
-def _has_entries(spark: SparkSession, place: str) -> bool:
-    system, path = file_system(spark, place)
-    return len(system.listStatus(path)) > 0
-
-
-def read_text(spark: SparkSession, file: str) -> str:
-    """What `write_text` has written."""
-    system, path = file_system(spark, file)
-    stream = system.open(path)
-    try:
-        return str(spark._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))  # type: ignore[union-attr]
-    finally:
-        stream.close()
-
-
-def write_text(spark: SparkSession, file: str, text: str) -> None:
-    """A new file, which is there whole or not at all."""
-    system, path = file_system(spark, file)
-    part = spark._jvm.org.apache.hadoop.fs.Path(f"{file}.part")  # type: ignore[union-attr]
-    stream = system.create(part, True)
-    stream.write(text.encode())
-    stream.close()
-    system.rename(part, path)

@@ -126,6 +126,16 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
         "Start it, or see its log; the next run with this checkpoint continues.",
     ),
     (
+        r"psycopg\.(?:OperationalError|InterfaceError|errors\.(?:AdminShutdown|CrashShutdown|CannotConnectNow))",
+        "PostgreSQL did not take the rows of a result.",
+        "Start it, or see its log; the next run with this checkpoint continues.",
+    ),
+    (
+        r"psycopg\.errors\.\w+: (.+)",
+        "PostgreSQL refuses the rows of a result: {}.",
+        "Correct the table, or the rights of this user; the next run with this checkpoint continues.",
+    ),
+    (
         r"Could not parse Master URL: '?([^'\n]+)",
         "'{}' is no Spark.",
         "Correct --master: local[2], spark://HOST:7077, yarn, k8s://...",
@@ -138,12 +148,16 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
 )
 """(pattern in the text of Spark's error, cause, fix); the first that matches is used, and `{}` is its first group."""
 
+_OWN = re.compile(r"PipelineError: kpybroker: (.+)\nfix: (.+)")
+"""One that was raised in a function that Spark has called."""
 _OF_JAVA = re.compile(r"(?m)^: [\w.$]+(?:Exception|Error): (.+)$")
 _OF_QUERY = re.compile(r"^\[STREAM_FAILED\] Query \[[^\]]*\] terminated with exception: ")
 
 
 def explain(text: str) -> PipelineError:
     """The error to show for the text of a Spark error; that of an unknown one is its first line."""
+    if own := _OWN.search(text):
+        return PipelineError(own[1], own[2])
     for pattern, cause, fix in _KNOWN:
         if found := re.search(pattern, text):
             return PipelineError(cause.replace("{}", found[1]) if "{}" in cause else cause, fix)

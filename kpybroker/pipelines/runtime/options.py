@@ -14,6 +14,8 @@ from typing import Any, Generic, TypeVar
 from kpybroker.pipelines.runtime import arguments as is_a
 from kpybroker.pipelines.runtime.errors import PipelineError
 from kpybroker.pipelines.runtime.pipeline import Pipeline
+from kpybroker.pipelines.runtime.start import named_topics
+from kpybroker.pipelines.runtime.table_output import SCHEME, check_address
 
 Own = TypeVar("Own")
 TOPICS = "topics:"
@@ -39,7 +41,9 @@ class Options(Generic[Own]):
     output: tuple[str, ...] = ()
     timezone: str = "UTC"
     starting_offsets: str = "earliest"
+    until: str | None = None
     max_offsets: int | None = None
+    min_partitions: int | None = None
     every: str = "10 seconds"
     allow_data_loss: bool = False
     kafka: dict[str, str] = field(default_factory=dict)
@@ -55,7 +59,12 @@ class Options(Generic[Own]):
     @property
     def directories(self) -> list[str]:
         """For Parquet: paths or URIs."""
-        return [one.rstrip("/") for one in self.output if not one.startswith(TOPICS)]
+        return [one.rstrip("/") for one in self.output if not one.startswith((TOPICS, SCHEME))]
+
+    @property
+    def databases(self) -> list[str]:
+        """Addresses, for tables."""
+        return [one for one in self.output if one.startswith(SCHEME)]
 
 
 def result_topic(prefix: str, result: str) -> str:
@@ -66,6 +75,9 @@ def result_topic(prefix: str, result: str) -> str:
 def _output(text: str) -> str:
     if text.startswith(TOPICS):
         is_a.topic(text.removeprefix(TOPICS))
+    elif text.startswith(SCHEME):
+        if wrong := check_address(text):
+            raise argparse.ArgumentTypeError(f"this is no address of a database: {wrong}")
     elif not text:
         raise argparse.ArgumentTypeError("'' is no output: write topics:PREFIX, or a directory")
     return text
@@ -91,12 +103,23 @@ def _input_and_output(group: argparse._ArgumentGroup, pipeline: Pipeline[Any]) -
         required=True,
         action="append",
         type=_output,
-        metavar="DIR|topics:PREFIX",
+        metavar="DIR|topics:PREFIX|postgresql://USER@HOST/DATABASE",
         help=f"where the results ({results}, dead_letters) go; may be given more than once. DIR, a path or a URI, gets "
-        "Parquet, and topics get JSON",
+        "Parquet, topics get JSON, and a database gets a table for each, of those pipelines that have tables",
     )
-    group.add_argument("--starting-offsets", default="earliest", choices=["earliest", "latest"], help="of a first run")
+    group.add_argument(
+        "--starting-offsets",
+        default="earliest",
+        type=is_a.start,
+        metavar="earliest|latest|TIME|TOPIC:PARTITION:OFFSET,...",
+        help="where a first run begins: a TIME is that of the records, in ISO 8601; partitions that are not named are "
+        "read from their start (default earliest)",
+    )
+    group.add_argument("--until", type=is_a.moment, metavar="TIME", help="--run whole: up to the records of this time")
     group.add_argument("--max-offsets", type=is_a.positive, metavar="N", help="records a batch (default: all)")
+    group.add_argument(
+        "--min-partitions", type=is_a.positive, metavar="N", help="tasks that read a batch (default: one a partition)"
+    )
     group.add_argument("--allow-data-loss", action="store_true", help="go on where records that were not read are gone")
     group.add_argument(
         "--kafka", action="append", default=[], type=is_a.pair, metavar="KEY=VALUE", help="setting of the Java client"
@@ -140,9 +163,15 @@ def _contradictions(pipeline: Pipeline[Own], options: Options[Own]) -> list[tupl
         found.append(("--run whole keeps no position.", "Leave out --checkpoint."))
     if options.run is Run.WHOLE and options.starting_offsets == "latest":
         found.append(("--run whole from the latest offset has nothing to read.", "Leave out --starting-offsets."))
+    if options.run is not Run.WHOLE and options.until is not None:
+        found.append(("--until is the end of a bounded set.", "Give --run whole too, or leave it out."))
+    if unread := named_topics(options.starting_offsets) - set(options.input):
+        found.append((f"--starting-offsets names {', '.join(sorted(unread))}, which is not read.", "Correct --input."))
     if options.jars is not None and options.packages is not None:
         found.append(("Both --jars and --packages name the connector.", "Leave one out."))
     results = {result_topic(prefix, result) for prefix in options.prefixes for result in pipeline.results}
+    if options.databases and not pipeline.tables:
+        found.append((f"The results of {pipeline.name} are not for tables.", "Give a directory, or topics:PREFIX."))
     if results & set(options.input):
         found.append(("The results would be written to the topic that is read.", "Choose another prefix in --output."))
     return found

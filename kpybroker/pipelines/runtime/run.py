@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from kpybroker.pipelines.runtime import checkpoint
+from kpybroker.pipelines.runtime import checkpoint, start
 from kpybroker.pipelines.runtime.errors import JVM_GONE, explain
 from kpybroker.pipelines.runtime.event_time import HEARTBEAT
 from kpybroker.pipelines.runtime.options import Options, Run
@@ -19,7 +19,7 @@ from kpybroker.pipelines.runtime.outputs import Outputs, client, dead_letters, r
 from kpybroker.pipelines.runtime.pipeline import DEAD_LETTERS, REASON, Batch, Pipeline, Query
 from kpybroker.pipelines.runtime.progress import Report, counted
 from kpybroker.pipelines.runtime.session import JOB_SETTINGS
-from kpybroker.pipelines.runtime.topics import topic_ids
+from kpybroker.pipelines.runtime.topics import partition_counts, topic_ids
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -63,16 +63,19 @@ def run(
         raise JVM_GONE from error
 
 
-def _source(pipeline: Pipeline[Any], options: Options[Any]) -> dict[str, str]:
+def _source(spark: SparkSession, pipeline: Pipeline[Any], options: Options[Any]) -> dict[str, str]:
+    partitions = partition_counts(spark, client(options), options.input)
     source = {
         **pipeline.source,
         **{f"kafka.{key}": value for key, value in client(options).items()},
         "subscribe": ",".join(options.input),
-        "startingOffsets": options.starting_offsets,
+        **start.beginning(options.starting_offsets, options.timezone, partitions),
         "failOnDataLoss": "false" if options.allow_data_loss else "true",
     }
     if options.max_offsets is not None:
         source["maxOffsetsPerTrigger"] = str(options.max_offsets)
+    if options.min_partitions is not None:
+        source["minPartitions"] = str(options.min_partitions)
     return source
 
 
@@ -101,7 +104,7 @@ def _keep(outputs: Outputs, query: Query) -> Callable[[DataFrame, int], None]:
 def _run_whole(spark: SparkSession, pipeline: Pipeline[Own], options: Options[Own], say: Say) -> Report:
     outputs = Outputs(pipeline, options, f"whole-{time.time_ns()}", say)
     refuse_leftovers(spark, pipeline, options)
-    source = _source(pipeline, options)
+    source = {**_source(spark, pipeline, options), **start.ending(options.until, options.timezone)}
     source.pop("maxOffsetsPerTrigger", None)
     records = spark.read.format("kafka").options(**source).load().persist()
     for query in _queries(outputs, records):
@@ -116,7 +119,7 @@ def _run_whole(spark: SparkSession, pipeline: Pipeline[Own], options: Options[Ow
 
 def _run_stream(spark: SparkSession, outputs: Outputs, stop_asked: Callable[[], bool]) -> Report:
     report = Report(outputs.rows)
-    records = spark.readStream.format("kafka").options(**_source(outputs.pipeline, outputs.options)).load()
+    records = spark.readStream.format("kafka").options(**_source(spark, outputs.pipeline, outputs.options)).load()
     queries = [_start(outputs, query) for query in _queries(outputs, records)]
     try:
         running = queries

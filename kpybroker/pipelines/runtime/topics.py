@@ -20,16 +20,31 @@ def topic_ids(spark: SparkSession, client: Mapping[str, str], topics: Sequence[s
     Raises `PipelineError` without a connector, and Py4JJavaError where a topic does not exist or may not be described.
     """
     jvm: Any = spark._jvm
-    settings = jvm.java.util.Properties()
-    for key, value in {**client, "default.api.timeout.ms": str(DEADLINE_MS)}.items():
-        settings.setProperty(key, value)
-    try:
-        admin = jvm.org.apache.kafka.clients.admin.Admin.create(settings)
-    except TypeError:  # py4j's, for a class that is not there
-        raise NO_CONNECTOR from None
+    admin = _admin(jvm, client)
     try:
         found = admin.describeTopics(jvm.java.util.ArrayList(list(topics))).allTopicNames().get()
         ids = {topic: str(found[topic].topicId().toString()) for topic in topics}
     finally:
         admin.close()
     return {topic: "" if topic_id == NO_ID else topic_id for topic, topic_id in ids.items()}
+
+
+def partition_counts(spark: SparkSession, client: Mapping[str, str], topics: Sequence[str]) -> dict[str, int]:
+    """How many partitions each topic has. Raises Py4JJavaError."""
+    jvm: Any = spark._jvm
+    admin = _admin(jvm, client)
+    try:
+        found = admin.describeTopics(jvm.java.util.ArrayList(list(topics))).allTopicNames().get()
+        return {topic: int(found[topic].partitions().size()) for topic in topics}
+    finally:
+        admin.close()
+
+
+def _admin(jvm: Any, client: Mapping[str, str]) -> Any:
+    settings = jvm.java.util.Properties()
+    for key, value in {**client, "default.api.timeout.ms": str(DEADLINE_MS)}.items():
+        settings.setProperty(key, value)
+    try:
+        return jvm.org.apache.kafka.clients.admin.Admin.create(settings)
+    except TypeError:  # py4j's, for a class that is not there
+        raise NO_CONNECTOR from None

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from kpybroker.pipelines.__main__ import main
-from kpybroker.pipelines.changes import postgres
 from kpybroker.pipelines.changes.connect import DEBEZIUM, RUNTIME, jars
 from kpybroker.pipelines.changes.pipeline import CHANGES, ChangesOptions
+from kpybroker.pipelines.demo import postgresql
 from kpybroker.pipelines.runtime.errors import PipelineError, explain
 from kpybroker.pipelines.runtime.options import parse
 
@@ -67,7 +67,7 @@ def test_missing_jars_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_a_missing_database_is_an_error_with_the_fix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postgres, "INSTALLED", tmp_path)
+    monkeypatch.setattr(postgresql, "INSTALLED", tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(PipelineError, match="fix: apt install postgresql"):
-        postgres.programs()
+        postgresql.programs()

@@ -1,0 +1,1 @@
+"""Feeding a warehouse: facts by hour into Parquet and PostgreSQL."""

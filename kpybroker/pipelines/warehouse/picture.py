@@ -1,0 +1,44 @@
+"""The picture of the demo: hours with their corrections, and files before and after compaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from kpybroker.pipelines.demo.pictures import Panel
+from kpybroker.pipelines.warehouse.compaction import Compacted
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def panels(
+    hours: Sequence[tuple[datetime, int, int, int]], before: Mapping[datetime, int], compacted: Compacted
+) -> list[Panel]:
+    """`hours`: start, lines, amount, late; `before`: amounts after the first part."""
+    return [lambda axes: amounts(axes, hours, before), lambda axes: files(axes, compacted)]
+
+
+def amounts(axes: Axes, hours: Sequence[tuple[datetime, int, int, int]], before: Mapping[datetime, int]) -> None:
+    """What each hour had in the first part, what corrected it later, and hours of the second part."""
+    names = [f"{hour:%H}" for hour, *_ in hours]
+    places = range(len(hours))
+    first = [before.get(hour, 0) / 100 for hour, *_ in hours]
+    late = [(amount - before[hour]) / 100 if hour in before else 0.0 for hour, _, amount, _ in hours]
+    new = [0.0 if hour in before else amount / 100 for hour, _, amount, _ in hours]
+    axes.bar(places, first, label="first part", color="#5b7a99")
+    axes.bar(places, late, bottom=first, label="corrected later", color="#c0392b")
+    axes.bar(places, new, label="second part", color="#d8b365")
+    axes.set_xticks(places, names)
+    axes.set_title("Amount of each hour")
+    axes.set_xlabel("hour, UTC")
+    axes.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
+
+
+def files(axes: Axes, compacted: Compacted) -> None:
+    """Files with facts."""
+    axes.barh(["after", "before"], [compacted.after, compacted.before], color=["#5b7a99", "#d8b365"])
+    for place, count in enumerate((compacted.after, compacted.before)):
+        axes.text(count, place, f" {count}", va="center")
+    axes.set_title(f"Files of {compacted.hours} hours, before and after compaction")
