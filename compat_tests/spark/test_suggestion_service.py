@@ -84,7 +84,7 @@ def producer(broker: Broker, name: str) -> Producer:
 def test_the_service_has_what_is_committed_and_follows(
     broker: Broker, topic: MakeTopic, producer: Producer, tmp_path: Path
 ) -> None:
-    products, users = topic(partitions=2), topic(partitions=1)
+    products, users = topic(partitions=2), topic(suffix="-users")
     commit(producer, products, ("tea", row("product", "tea", "old")), ("a/b", row("product", "a/b", "cup")))
     commit(producer, products, ("tea", row("product", "tea", "cup", "pot")))
     commit(producer, products, ("tea", row("product", "tea", "aborted")), abort=True)
@@ -126,7 +126,8 @@ def test_a_topic_that_is_deleted_ends_the_service_with_the_cause(
     commit(producer, name, ("tea", row("product", "tea", "cup")))
     service = Service(tmp_path / "log", "--bootstrap-servers", broker.bootstrap, "--topic", name)
     try:
-        admin_client(broker.bootstrap).delete_topics([name])[name].result(DEADLINE_S)
+        admin = admin_client(broker.bootstrap)
+        admin.delete_topics([name])[name].result(DEADLINE_S)
         assert service.process.wait(STOP_S) == 1
         lines = service.log.read_text().splitlines()
         assert len(lines) == 2, lines

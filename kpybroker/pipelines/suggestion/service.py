@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import signal
 import socket
 import sys
@@ -147,9 +148,10 @@ def _bound(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family)
     except OSError as error:
-        raise PipelineError(
-            f"Cannot listen at {host}:{port}: {error.strerror or error}.", "Choose another --port, or check --host."
-        ) from None
+        # the error's own text repeats the address
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        cause = f"Cannot listen at {host}:{port}: {reason}."
+        raise PipelineError(cause, "Choose another --port, or check --host.") from None
 
 
 def main(arguments: Sequence[str]) -> int:
