@@ -175,7 +175,7 @@ def test_versions_are_whole_after_driver_and_broker_were_killed(
 
 
 def written_once(broker: Broker, topic: str) -> set[tuple[bytes, bytes | None]]:
-    """Key and value of each record, which are all different: a change has amounts or stories of its own."""
+    """Key and value of each record, which are all different: a change has amounts or profiles of its own."""
     messages = [message for message in committed(broker.bootstrap, topic) if message.value() is not None]
     found = {(message.key(), message.value()) for message in messages}
     assert len(found) == len(messages)

@@ -106,7 +106,7 @@ def options(capture: Capture, tmp_path: Path) -> Options[ChangesOptions]:
     own = ChangesOptions(transactions=TRANSACTIONS, buckets=3, versions=100)
     output = (str(tmp_path / "results"), "topics:out")
     checkpoint = str(tmp_path / "checkpoint")
-    return Options(capture.broker.bootstrap, TOPICS, own, checkpoint=checkpoint, output=output, max_offsets=150)
+    return Options(capture.broker.bootstrap, TOPICS, own, checkpoint=checkpoint, output=output, max_offsets=300)
 
 
 def test_the_tables_are_the_source_while_driver_worker_and_broker_are_killed(
@@ -115,13 +115,13 @@ def test_the_tables_are_the_source_while_driver_worker_and_broker_are_killed(
     """Across columns that are added, widened and dropped, and a truncate."""
     shop = capture.shop
     capture.begin(20, **converters(JSON, schemas_enable="true"))
-    shop.transact(15)
-    job = command(options, "--master", "local[2]", "--max-offsets", "40", "--run", "follow", "--every", "1 second")
+    shop.transact(10)
+    job = command(options, "--master", "local[2]", "--max-offsets", "80", "--run", "follow", "--every", "1 second")
     die(job, "written", "rows", tmp_path / "driver")
     shop.alter(workload.ADD_COLUMN)
-    shop.transact(15)
+    shop.transact(10)
     capture.worker.service.kill()
-    shop.transact(15)
+    shop.transact(10)
     capture.worker.start()
     capture.arrived()
     die(job, "written", "rows", tmp_path / "broker", capture.broker.kill)

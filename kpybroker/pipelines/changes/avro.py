@@ -80,7 +80,7 @@ def check_from_avro() -> None:
 
 def decoded(records: DataFrame, registry: Registry) -> DataFrame:
     """Event columns and `reason`, as `events.decoded` for JSON."""
-    ids = records.select(*PLACE, _id("key").alias("key_id"), _id("value").alias("value_id")).persist()
+    ids = records.select(*PLACE, _id("key").alias("key_id"), _id("value").alias("value_id"))
     pairs = sorted(tuple(row) for row in ids.select("value_id", "key_id").distinct().collect())
     parts = [_of_pair(ids, registry, value_id, key_id) for value_id, key_id in pairs]
     return reduce(lambda first, second: first.unionByName(second), parts) if parts else _empty(records)

@@ -7,12 +7,14 @@ It stops everything that it starts, and writes to a temporary directory only.
 
 from __future__ import annotations
 
+import os
 import shlex
 import socket
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,7 +31,6 @@ from kpybroker.pipelines.demo.pictures import check_picture, save_picture
 from kpybroker.pipelines.demo.spark import command, run_spark
 from kpybroker.pipelines.demo.tables import Row, read_json, table
 from kpybroker.pipelines.runtime.errors import PipelineError
-from kpybroker.pipelines.runtime.messages import Messages
 from kpybroker.pipelines.runtime.session import open_spark
 
 if TYPE_CHECKING:
@@ -121,7 +122,8 @@ def _compute(bootstrap: str, spark_jars: str | None, place: Path, records: int) 
 
 def _compare(spark_jars: str | None, place: Path, shop: Workload) -> list[Compared]:
     """Each version, and the source as it was after the version's transaction, row by row."""
-    spark = open_spark("local[2]", spark_jars, None, Messages(sys.stderr))
+    with _quiet_start(place / "compare.log"):
+        spark = open_spark("local[2]", spark_jars, None)
     directory = str(place / "shop")
     found = []
     try:
@@ -139,6 +141,19 @@ def _compare(spark_jars: str | None, place: Path, shop: Workload) -> list[Compar
     finally:
         spark.stop()
     return found
+
+
+@contextmanager
+def _quiet_start(log: Path) -> Iterator[None]:
+    """What the JVM and Spark say while they start goes to a file."""
+    before = os.dup(2)
+    with log.open("wb") as out:
+        os.dup2(out.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(before, 2)
+            os.close(before)
 
 
 def show(found: Sequence[Compared], picture: str | None) -> None:

@@ -42,7 +42,7 @@ def _fields(table: str) -> list[Field]:
     number = {"type": "int32", "optional": False, "field": "id"}
     text = {"type": "string", "optional": True, "field": "note"}
     if table == CUSTOMERS:
-        return [number, {**text, "field": "name"}, {**text, "field": "story"}]
+        return [number, {**text, "field": "name"}, {**text, "field": "profile"}]
     parameters = {"scale": "2", "connect.decimal.precision": "10"}
     amount = {"type": "bytes", "optional": False, "name": DECIMAL, "parameters": parameters, "field": "amount"}
     day = {"type": "int32", "optional": True, "name": "io.debezium.time.Date", "field": "day"}
@@ -139,14 +139,14 @@ class Shop:
             yield from self._deleted(table, key)
             self.lsn = place  # both have one place in the log
             # a long value that is not changed is not in the event, here too
-            left_out = {"story": UNAVAILABLE} if table == CUSTOMERS else {}
+            left_out = {"profile": UNAVAILABLE} if table == CUSTOMERS else {}
             yield table, self._change("c", table, row["id"], {**row, **left_out})
         else:
             before, left_out = rows[key], dict[str, str]()
             rows[key] = {**self._new_row(table), "id": key}
             if table == CUSTOMERS and self._dice.random() < 0.5:
                 # a long value that an update does not change is not in the event
-                rows[key]["story"], left_out = before["story"], {"story": UNAVAILABLE}
+                rows[key]["profile"], left_out = before["profile"], {"profile": UNAVAILABLE}
             yield table, self._change("u", table, key, {**rows[key], **left_out})
 
     def _deleted(self, table: str, key: int) -> Iterator[tuple[str, Record]]:
@@ -170,7 +170,7 @@ class Shop:
             "amount": Decimal(self._dice.randint(-(10**6), 10**6)) / 100,
             "day": self._dice.choice([None, self._dice.randrange(20_000)]),
             "name": f"name {self._dice.randrange(10**6)}",
-            "story": f"{self._dice.randrange(10**9)} " * (LONG // 10),
+            "profile": f"{self._dice.randrange(10**9)} " * (LONG // 10),
             "gift": self._dice.random() < 0.5,
         }
         return {one["field"]: values[one["field"]] for one in self.fields[table]}

@@ -18,7 +18,7 @@ OPERATIONS_MAX = 6
 SNAPSHOT = 0
 """The transaction before all others in `Workload.history`."""
 CREATE = (
-    "create table customers (id int primary key, name text, points int not null, story text); "
+    "create table customers (id int primary key, name text, points int not null, profile text); "
     "create table orders (id int primary key, customer int not null, note text, amount numeric(10,2) not null, "
     "paid boolean not null default false, day date)"
 )
@@ -26,7 +26,7 @@ ADD_COLUMN = "alter table orders add column gift boolean not null default true"
 DROP_COLUMN = "alter table orders drop column note"
 WIDEN_COLUMN = "alter table customers alter column points type bigint"
 TRUNCATE = "truncate customers"
-STORY = "(select string_agg(md5(random()::text), '') from generate_series(1, 120))"
+PROFILE = "(select string_agg(md5(random()::text), '') from generate_series(1, 120))"
 Rows = dict[int, dict[str, Any]]
 
 
@@ -90,15 +90,15 @@ class Workload:
 
     def _change(self, table: str) -> str:
         if table == TABLES[0]:
-            story = f", story = {STORY}" if self._dice.random() < 0.3 else ""
-            return f"points = points + {self._dice.randrange(1, 100)}{story}"
+            profile = f", profile = {PROFILE}" if self._dice.random() < 0.3 else ""
+            return f"points = points + {self._dice.randrange(1, 100)}{profile}"
         note = f", note = {self._text()}" if self._noted else ""
         return f"paid = true, amount = {self._amount()}{note}"
 
     def _insert(self, table: str) -> str:
         number = self._number()
         if table == TABLES[0]:
-            return f"insert into {table} (id, name, points, story) values ({number}, {self._text()}, 0, {STORY})"
+            return f"insert into {table} (id, name, points, profile) values ({number}, {self._text()}, 0, {PROFILE})"
         columns, values = "id, customer, amount, day", f"{number}, {self._dice.randrange(1000)}, {self._amount()}"
         day = f"date '2024-01-01' + {self._dice.randrange(400)}"
         note = (", note", f", {self._text()}") if self._noted else ("", "")

@@ -93,7 +93,7 @@ def check_master(master: str, timeout_s: float = 5.0) -> None:
         raise PipelineError(f"No Spark master responds ({'; '.join(reasons)}).", "Start it, or correct --master.")
 
 
-def open_spark(master: str, jars: str | None, packages: str | None, messages: Messages) -> SparkSession:
+def open_spark(master: str, jars: str | None, packages: str | None, messages: Messages | None = None) -> SparkSession:
     """A new session, which the caller stops; its JVM writes to `messages`, unless it is that of spark-submit.
 
     Raises `PipelineError` without Java or pyspark, and where Spark does not start.
@@ -121,12 +121,13 @@ def open_spark(master: str, jars: str | None, packages: str | None, messages: Me
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
+    kept = messages or Messages(sys.stderr)
     try:
-        with messages.of_a_start():
+        with kept.of_a_start():
             spark: SparkSession = builder.getOrCreate()
     except (PySparkException, Py4JJavaError) as error:
-        messages.wait(JVM_END_SECONDS_MAX)
-        raise not_started(f"{messages.text()}\n{error}") from error
+        kept.wait(JVM_END_SECONDS_MAX)
+        raise not_started(f"{kept.text()}\n{error}") from error
     spark.sparkContext.setLogLevel("ERROR")
     # it logs what a function of a batch raises, which ends the run as its error
     logging.getLogger("py4j").setLevel(logging.CRITICAL)

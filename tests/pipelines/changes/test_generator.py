@@ -1,4 +1,4 @@
-"""The generator's records are a history: whoever applies them one by one has its tables."""
+"""The generator's records are a history: applied one by one they are its tables."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_ends_count_the_events_of_their_transactions() -> None:
 def test_some_long_values_are_left_out_after_updates_and_changed_keys() -> None:
     _, given = records(4)
     rows = [json.loads(record.value) for record in given if record.topic != TRANSACTIONS and record.value]
-    ops = {one["op"] for one in rows if one["after"] and one["after"].get("story") == UNAVAILABLE}
+    ops = {one["op"] for one in rows if one["after"] and one["after"].get("profile") == UNAVAILABLE}
     assert ops == {"u", "c"}
 
 

@@ -8,14 +8,14 @@ from kpybroker.pipelines.changes.columns import UNAVAILABLE
 from kpybroker.pipelines.changes.renames import follow
 
 
-def event(offset: int, op: str, key: int, lsn: int, story: str | None = None) -> dict[str, Any]:
+def event(offset: int, op: str, key: int, lsn: int, profile: str | None = None) -> dict[str, Any]:
     place = {"topic": "t", "partition": 0, "offset": offset}
-    after = None if op == "d" else {"id": str(key), "story": story}
+    after = None if op == "d" else {"id": str(key), "profile": profile}
     return {**place, "op": op, "key": f'{{"id":{key}}}', "tx": 1, "lsn": lsn, "after": after}
 
 
 def test_from_the_row_that_is_there_over_two_changes_of_the_key() -> None:
-    kept = {'{"id":1}': {"story": "long"}}
+    kept = {'{"id":1}': {"profile": "long"}}
     events = [
         event(0, "d", 1, 10),
         event(1, "c", 2, 10, UNAVAILABLE),
@@ -23,8 +23,8 @@ def test_from_the_row_that_is_there_over_two_changes_of_the_key() -> None:
         event(3, "c", 3, 20, UNAVAILABLE),
     ]
     assert follow(events, kept) == [
-        (("t", 0, 1), {"id": "2", "story": "long"}),
-        (("t", 0, 3), {"id": "3", "story": "long"}),
+        (("t", 0, 1), {"id": "2", "profile": "long"}),
+        (("t", 0, 3), {"id": "3", "profile": "long"}),
     ]
 
 
@@ -36,7 +36,7 @@ def test_from_an_event_before_and_not_from_a_row_that_had_the_key_earlier() -> N
         event(3, "c", 2, 30, UNAVAILABLE),
         event(4, "c", 1, 40, "another"),
     ]
-    assert follow(events, {'{"id":1}': {"story": "old"}}) == [(("t", 0, 3), {"id": "2", "story": "new"})]
+    assert follow(events, {'{"id":1}': {"profile": "old"}}) == [(("t", 0, 3), {"id": "2", "profile": "new"})]
 
 
 def test_a_create_that_lacks_nothing_is_left_alone() -> None:
