@@ -42,6 +42,8 @@ class Pipeline(ABC, Generic[Own]):
     summary: ClassVar[str]
     keys: ClassVar[Mapping[str, str]]
     """Result -> the column that is the key of its records."""
+    compacted: ClassVar[frozenset[str]] = frozenset()
+    """Results of which the last record of each key counts: their topics are made compacted, where there are none."""
     source: ClassVar[Mapping[str, str]] = {}
     """Options of Spark's Kafka source that this pipeline needs."""
 

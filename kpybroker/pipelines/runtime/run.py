@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from kpybroker.pipelines.runtime import checkpoint
 from kpybroker.pipelines.runtime.errors import explain
 from kpybroker.pipelines.runtime.event_time import HEARTBEAT
-from kpybroker.pipelines.runtime.options import Options, Run
+from kpybroker.pipelines.runtime.options import Options, Run, result_topic
 from kpybroker.pipelines.runtime.outputs import Outputs, client, dead_letters, refuse_leftovers
 from kpybroker.pipelines.runtime.pipeline import DEAD_LETTERS, REASON, Pipeline, Query
 from kpybroker.pipelines.runtime.progress import Report, counted
 from kpybroker.pipelines.runtime.session import JOB_SETTINGS
-from kpybroker.pipelines.runtime.topics import topic_ids
+from kpybroker.pipelines.runtime.topics import create_compacted, topic_ids
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,6 +49,8 @@ def run(
 
     try:
         ids = topic_ids(spark, client(options), options.input)
+        if compacted := {result_topic(prefix, one) for prefix in options.prefixes for one in pipeline.compacted}:
+            create_compacted(spark, client(options), compacted)
         if options.run is Run.WHOLE:
             return _run_whole(spark, pipeline, options, say)
         assert options.checkpoint is not None

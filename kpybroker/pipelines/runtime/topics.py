@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kpybroker.pipelines.runtime.errors import NO_CONNECTOR
@@ -20,16 +20,40 @@ def topic_ids(spark: SparkSession, client: Mapping[str, str], topics: Sequence[s
     Raises `PipelineError` without a connector, and Py4JJavaError where a topic does not exist or may not be described.
     """
     jvm: Any = spark._jvm
-    settings = jvm.java.util.Properties()
-    for key, value in {**client, "default.api.timeout.ms": str(DEADLINE_MS)}.items():
-        settings.setProperty(key, value)
-    try:
-        admin = jvm.org.apache.kafka.clients.admin.Admin.create(settings)
-    except TypeError:  # py4j's, for a class that is not there
-        raise NO_CONNECTOR from None
+    admin = _admin(jvm, client)
     try:
         found = admin.describeTopics(jvm.java.util.ArrayList(list(topics))).allTopicNames().get()
         ids = {topic: str(found[topic].topicId().toString()) for topic in topics}
     finally:
         admin.close()
     return {topic: "" if topic_id == NO_ID else topic_id for topic, topic_id in ids.items()}
+
+
+def create_compacted(spark: SparkSession, client: Mapping[str, str], topics: Collection[str]) -> None:
+    """Make those of `topics` that are missing, compacted, with the broker's usual partitions and replicas.
+
+    A broker that makes a topic when it is first written would let its records expire. Raises Py4JJavaError.
+    """
+    jvm: Any = spark._jvm
+    admin = _admin(jvm, client)
+    try:
+        there = set(admin.listTopics().names().get())
+        usual = jvm.java.util.Optional.empty()
+        compacted = jvm.java.util.HashMap({"cleanup.policy": "compact"})
+        wanted = [
+            jvm.org.apache.kafka.clients.admin.NewTopic(topic, usual, usual).configs(compacted)
+            for topic in sorted(set(topics) - there)
+        ]
+        admin.createTopics(jvm.java.util.ArrayList(wanted)).all().get()
+    finally:
+        admin.close()
+
+
+def _admin(jvm: Any, client: Mapping[str, str]) -> Any:
+    settings = jvm.java.util.Properties()
+    for key, value in {**client, "default.api.timeout.ms": str(DEADLINE_MS)}.items():
+        settings.setProperty(key, value)
+    try:
+        return jvm.org.apache.kafka.clients.admin.Admin.create(settings)
+    except TypeError:  # py4j's, for a class that is not there
+        raise NO_CONNECTOR from None
