@@ -13,13 +13,16 @@ from kpybroker.pipelines.operations.demo import demo as operations_demo
 from kpybroker.pipelines.operations.pipeline import OPERATIONS
 from kpybroker.pipelines.runtime.errors import PipelineError
 from kpybroker.pipelines.runtime.pipeline import Pipeline
+from kpybroker.pipelines.suggestion.demo import demo as suggestion_demo
+from kpybroker.pipelines.suggestion.pipeline import SUGGESTION
 
 Found = TypeVar("Found")
-PIPELINES: Mapping[str, Pipeline[Any]] = {one.name: one for one in (ACTIVITY, OPERATIONS, LEDGER)}
+PIPELINES: Mapping[str, Pipeline[Any]] = {one.name: one for one in (ACTIVITY, OPERATIONS, LEDGER, SUGGESTION)}
 DEMOS: Mapping[str, Callable[[Sequence[str]], None]] = {
     ACTIVITY.name: activity_demo,
     OPERATIONS.name: operations_demo,
     LEDGER.name: ledger_demo,
+    SUGGESTION.name: suggestion_demo,
 }
 """Each takes its arguments."""
 
