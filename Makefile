@@ -12,7 +12,7 @@ WORKERS ?= 3
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test lint unit compat-deps compat compat-secure compat-kafka compat-portable field wheel-test deploy-test ranges test-deps bench bench-start bench-testing bench-growth bench-cluster bench-failover bench-beside bench-ceiling bench-acls bench-groups bench-scale bench-loop bench-quotas bench-budget bench-shortcuts bench-tls bench-metrics soak soak-eos soak-eos-cluster soak-cluster soak-testing soak-metrics mutants replication-matrix power-cuts suites exchange fuzz demo demo-activity demo-operations demo-ledger demos specs clean compatibility docs bench-hostile
+.PHONY: help install run test lint unit compat-deps compat compat-secure compat-kafka compat-portable field wheel-test deploy-test ranges test-deps bench bench-start bench-testing bench-growth bench-cluster bench-failover bench-beside bench-ceiling bench-acls bench-groups bench-scale bench-loop bench-quotas bench-budget bench-shortcuts bench-tls bench-metrics soak soak-eos soak-eos-cluster soak-cluster soak-testing soak-metrics mutants replication-matrix power-cuts suites exchange fuzz demo demo-activity demo-operations demo-ledger demo-suggestion demos specs clean compatibility docs bench-hostile
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
@@ -197,7 +197,12 @@ demo-ledger: $(VENV)/.test-stamp  ## transfers between accounts, some aborted, t
 	$(BIN)/python -m compat_tests.deps jars
 	$(BIN)/python -m kpybroker.pipelines demo ledger --jars .cache/jvm/spark-4.0.0
 
-demos: demo-activity demo-operations demo-ledger  ## every pipeline on Spark, one after the other
+demo-suggestion: $(VENV)/.test-stamp  ## purchases: what is bought together, what users may want, a service, and how good it is
+	$(BIN)/python -m compat_tests.deps jars
+	mkdir -p build
+	$(BIN)/python -m kpybroker.pipelines demo suggestion --jars .cache/jvm/spark-4.0.0 --picture build/demo-suggestion.svg
+
+demos: demo-activity demo-operations demo-ledger demo-suggestion  ## every pipeline on Spark, one after the other
 
 docs: $(VENV)/.test-stamp  ## the site, into build/docs; a warning or a broken link fails it
 	$(BIN)/python -m compat_tests.deps graphviz
