@@ -31,7 +31,7 @@ class Factors:
     top: int = 10
     rank: int = 16
     iterations: int = 10
-    alpha: float = 10.0
+    alpha: float = 2.0
     regularization: float = 0.1
 
 
@@ -80,7 +80,7 @@ def _place_for_checkpoints(spark: SparkSession) -> Iterator[None]:
     it is the user's: `spark.checkpoint.dir`.
     """
     context = spark.sparkContext
-    if not context.master.startswith("local") or context.getConf().contains("spark.checkpoint.dir"):
+    if not (context.master or "").startswith("local") or context.getConf().contains("spark.checkpoint.dir"):
         yield
         return
     with tempfile.TemporaryDirectory(prefix="kpybroker-als-") as place:

@@ -46,7 +46,7 @@ TOPIC = "purchases"
 TOPICS = ("demo-suggestions", "demo-user-suggestions")
 START = datetime(2024, 2, 29, tzinfo=UTC)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-WEEKS = 8
+SEED, WEEKS = 7, 8
 SLIDE = timedelta(weeks=WEEKS // 2)
 LATE = timedelta(hours=2)
 """Longer than a basket stays open and a line may be late."""
@@ -62,7 +62,7 @@ def demo(arguments: Sequence[str]) -> None:
     parser.add_argument("--purchases", metavar="FILE", help=text)
     options = parser.parse_args(arguments)
     check_picture(options.picture)
-    given = list(lines(Plan(1, START, WEEKS))) if options.purchases is None else _lines_of(options.purchases)
+    given = list(lines(Plan(SEED, START, WEEKS))) if options.purchases is None else _lines_of(options.purchases)
     rows = list(_understood(given))
     found = split(rows)
     if not found.wanted:

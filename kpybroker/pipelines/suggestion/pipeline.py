@@ -144,8 +144,8 @@ def _co_purchases(group: argparse._ArgumentGroup) -> None:
 def _als(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--rank", default=16, type=is_a.positive, metavar="N", help="factors of users and products (16)")
     group.add_argument("--iterations", default=10, type=is_a.positive, metavar="N", help="of ALS (10)")
-    text = "how much more a purchase counts than none (10)"
-    group.add_argument("--alpha", default=10.0, type=is_a.positive_number, metavar="X", help=text)
+    text = "how much more a purchase counts than none (2)"
+    group.add_argument("--alpha", default=2.0, type=is_a.positive_number, metavar="X", help=text)
     group.add_argument("--regularization", default=0.1, type=is_a.positive_number, metavar="X", help="of ALS (0.1)")
 
 
