@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
@@ -18,10 +17,9 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from pyspark.sql import SparkSession
 
 from compat_tests.conftest import MakeTopic, StartBroker
-from compat_tests.deps import jars_dir
 from compat_tests.registry.conftest import Instance
+from compat_tests.spark.surviving import command, survive
 from compat_tests.spark.test_pipeline import committed
-from compat_tests.spark.test_pipeline_once import KILLS, kill_after_a_result
 from compat_tests.spark.test_suggestion import END, OWN, PLAN, Suggestions, compare, options_for, read, recount, write
 from compat_tests.support.quick import DEADLINE_S, QUIET, create_topic
 from compat_tests.support.services import Broker
@@ -34,16 +32,12 @@ PART = 200
 """Records a batch, so that windows close in several batches."""
 
 
-def command(options: Suggestions) -> list[str]:
+def own(options: Suggestions) -> list[str]:
+    """Its own options, as arguments."""
     own = options.own
     return [
-        *(sys.executable, "-m", "kpybroker.pipelines", "run", "suggestion", "--input", options.input[0]),
-        *("--bootstrap-servers", options.bootstrap_servers, "--checkpoint", str(options.checkpoint)),
         *("--window", own.window, "--slide", own.slide, "--basket-max", str(own.basket_max)),
         *("--top", str(own.ranking.top), "--least", str(own.ranking.least), "--shrink", str(own.ranking.shrink)),
-        *("--jars", str(jars_dir("spark-4.0.0")), "--max-offsets", str(PART)),
-        *("--run", "follow", "--every", "1 second", "--master", "local[2]"),
-        *(part for one in options.output for part in ("--output", one)),
     ]
 
 
@@ -51,17 +45,15 @@ def command(options: Suggestions) -> list[str]:
 def test_suggestions_are_there_once_after_driver_and_broker_were_killed(
     spark: SparkSession, own_broker: StartBroker, tmp_path: Path
 ) -> None:
-    """Each time when a result is written and Spark has not noted the batch. The batches are those of one run."""
+    """The batches are those of one run."""
     broker = own_broker()
     create_topic(broker.bootstrap, "purchases", 1)
     options = options_for(broker, "purchases", tmp_path, "killed")
     given = list(lines(PLAN))
     write(broker, "purchases", given, END)
-    for turn in range(KILLS):
-        kill_after_a_result(command(options), tmp_path / f"driver-{turn}.log", lambda: None)
-    kill_after_a_result(command(options), tmp_path / "broker.log", broker.kill)
-    broker.start()
-    run(spark, SUGGESTION, replace(options, max_offsets=PART))
+    options = replace(options, max_offsets=PART)
+    survive(broker, command(SUGGESTION, options, *own(options)), tmp_path, ["suggestions", "dead_letters"])
+    run(spark, SUGGESTION, options)
     expected = recount()
     for first in range(0, len(given) + 1, PART):
         heartbeat = round(datetime.fromisoformat(END).timestamp() * 1000) if first + PART > len(given) else None
