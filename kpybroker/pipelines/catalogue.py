@@ -15,16 +15,21 @@ from kpybroker.pipelines.operations.demo import demo as operations_demo
 from kpybroker.pipelines.operations.pipeline import OPERATIONS
 from kpybroker.pipelines.runtime.errors import PipelineError
 from kpybroker.pipelines.runtime.pipeline import Pipeline
+from kpybroker.pipelines.suggestion.demo import demo as suggestion_demo
+from kpybroker.pipelines.suggestion.pipeline import SUGGESTION
 from kpybroker.pipelines.warehouse.demo import demo as warehouse_demo
 from kpybroker.pipelines.warehouse.pipeline import WAREHOUSE
 
 Found = TypeVar("Found")
-PIPELINES: Mapping[str, Pipeline[Any]] = {one.name: one for one in (ACTIVITY, OPERATIONS, CHANGES, LEDGER, WAREHOUSE)}
+PIPELINES: Mapping[str, Pipeline[Any]] = {
+    one.name: one for one in (ACTIVITY, OPERATIONS, CHANGES, LEDGER, SUGGESTION, WAREHOUSE)
+}
 DEMOS: Mapping[str, Callable[[Sequence[str]], None]] = {
     ACTIVITY.name: activity_demo,
     OPERATIONS.name: operations_demo,
     LEDGER.name: ledger_demo,
     CHANGES.name: changes_demo,
+    SUGGESTION.name: suggestion_demo,
     WAREHOUSE.name: warehouse_demo,
 }
 """Each takes its arguments."""

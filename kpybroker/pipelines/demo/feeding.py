@@ -38,7 +38,14 @@ class Progress:
         self._out.flush()
 
 
-def feed(bootstrap: str, topic: str, lines: Iterable[str], count: int, progress: Callable[[int], None]) -> None:
+def feed(
+    bootstrap: str,
+    topic: str,
+    lines: Iterable[str],
+    count: int,
+    progress: Callable[[int], None],
+    heartbeat: str = END_OF_TIME,
+) -> None:
     """Write `count` lines, then the heartbeat that closes them; return when all of it is acknowledged.
 
     The topic has one partition, because the heartbeat must follow every line. `progress` is called with the number of
@@ -63,7 +70,7 @@ def feed(bootstrap: str, topic: str, lines: Iterable[str], count: int, progress:
 
     for line in lines:
         _produce(producer, topic, None, line, delivered)
-    _produce(producer, topic, HEARTBEAT_KEY, END_OF_TIME, delivered)
+    _produce(producer, topic, HEARTBEAT_KEY, heartbeat, delivered)
     left = producer.flush(DELIVERY_SECONDS_MAX)
     if left or failures:
         reason = failures[0] if failures else f"no response within {DELIVERY_SECONDS_MAX:.0f} s"

@@ -65,6 +65,8 @@ class Pipeline(ABC, Generic[Own]):
     """Result -> the column that is the value of its records, null for a delete; without one, the row is, as JSON."""
     folders: ClassVar[Sequence[str]] = ()
     """What it keeps in a directory of `--output` besides its results."""
+    compacted: ClassVar[frozenset[str]] = frozenset()
+    """Results of which the last record of each key counts: their topics are made compacted, where there are none."""
     source: ClassVar[Mapping[str, str]] = {}
     """Options of Spark's Kafka source that this pipeline needs."""
     by_hour: ClassVar[Mapping[str, ByHour]] = {}

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from kpybroker.pipelines.runtime import checkpoint, start
 from kpybroker.pipelines.runtime.errors import JVM_GONE, explain
 from kpybroker.pipelines.runtime.event_time import HEARTBEAT
-from kpybroker.pipelines.runtime.options import Options, Run
+from kpybroker.pipelines.runtime.options import Options, Run, result_topic
 from kpybroker.pipelines.runtime.outputs import Outputs, client, dead_letters, refuse_leftovers
 from kpybroker.pipelines.runtime.pipeline import DEAD_LETTERS, REASON, Batch, Pipeline, Query
 from kpybroker.pipelines.runtime.progress import Report, counted
 from kpybroker.pipelines.runtime.session import JOB_SETTINGS
-from kpybroker.pipelines.runtime.topics import partition_counts, topic_ids
+from kpybroker.pipelines.runtime.topics import create_compacted, partition_counts, topic_ids
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -50,6 +50,8 @@ def run(
 
     try:
         ids = topic_ids(spark, client(options), options.input)
+        if compacted := {result_topic(prefix, one) for prefix in options.prefixes for one in pipeline.compacted}:
+            create_compacted(spark, client(options), compacted)
         if options.run is Run.WHOLE:
             return _run_whole(spark, pipeline, options, say)
         assert options.checkpoint is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kpybroker.pipelines.runtime.errors import NO_CONNECTOR
@@ -36,6 +36,26 @@ def partition_counts(spark: SparkSession, client: Mapping[str, str], topics: Seq
     try:
         found = admin.describeTopics(jvm.java.util.ArrayList(list(topics))).allTopicNames().get()
         return {topic: int(found[topic].partitions().size()) for topic in topics}
+    finally:
+        admin.close()
+
+
+def create_compacted(spark: SparkSession, client: Mapping[str, str], topics: Collection[str]) -> None:
+    """Make those of `topics` that are missing, compacted, with the broker's usual partitions and replicas.
+
+    A broker that makes a topic when it is first written would let its records expire. Raises Py4JJavaError.
+    """
+    jvm: Any = spark._jvm
+    admin = _admin(jvm, client)
+    try:
+        there = set(admin.listTopics().names().get())
+        usual = jvm.java.util.Optional.empty()
+        compacted = jvm.java.util.HashMap({"cleanup.policy": "compact"})
+        wanted = [
+            jvm.org.apache.kafka.clients.admin.NewTopic(topic, usual, usual).configs(compacted)
+            for topic in sorted(set(topics) - there)
+        ]
+        admin.createTopics(jvm.java.util.ArrayList(wanted)).all().get()
     finally:
         admin.close()
 
