@@ -114,7 +114,7 @@ def test_logs_of_kafka_and_of_ours_are_merged_as_kafkas_tool_merges_them_rewritt
     cluster.brokers[2].stop()
     cluster.brokers[2].start()
     for partition in range(3):
-        cluster.wait_for_isr("orders-eu", {1, 2, 3}, partition)  # so the controller has told it of them
+        cluster.wait_for_isr("orders-eu", {1, 2, 3}, partition)  # it has its partitions from the controller
     today, old = tmp_path / "today", tmp_path / "old"
     today.mkdir()
     old.mkdir()

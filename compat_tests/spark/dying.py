@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kpybroker.pipelines.__main__ import main
-from kpybroker.pipelines.runtime import topic_output
 from kpybroker.pipelines.runtime.outputs import Outputs
+from kpybroker.pipelines.sinks import topic_output
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row

@@ -35,7 +35,7 @@ from compat_tests.spark.dying import POINTS
 from compat_tests.support.quick import DEADLINE_S, QUIET, admin_client, create_topic
 from compat_tests.support.services import Broker
 from compat_tests.support.waiting import eventually
-from kpybroker.pipelines.runtime.errors import PipelineError
+from kpybroker.pipelines.errors import PipelineError
 from kpybroker.pipelines.runtime.options import Options, Run
 from kpybroker.pipelines.runtime.pipeline import Pipeline
 from kpybroker.pipelines.runtime.run import run

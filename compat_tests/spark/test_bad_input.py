@@ -19,9 +19,9 @@ from compat_tests.spark.test_operations import options_for
 from compat_tests.support.quick import create_topic, fill
 from compat_tests.support.services import Broker
 from compat_tests.support.tools import run_process
+from kpybroker.pipelines.errors import PipelineError
 from kpybroker.pipelines.operations.generator import Plan, lines
 from kpybroker.pipelines.operations.pipeline import OPERATIONS, OperationsOptions
-from kpybroker.pipelines.runtime.errors import PipelineError
 from kpybroker.pipelines.runtime.options import Options, Run
 from kpybroker.pipelines.runtime.run import run
 

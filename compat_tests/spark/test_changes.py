@@ -27,7 +27,7 @@ from compat_tests.support.waiting import eventually
 from kpybroker.pipelines.changes.generator import CUSTOMERS, ORDERS, TRANSACTIONS, Record, Shop, topic_of
 from kpybroker.pipelines.changes.pipeline import CHANGES, ChangesOptions
 from kpybroker.pipelines.changes.versions import FOLDER, Versions, read_table
-from kpybroker.pipelines.runtime.errors import PipelineError
+from kpybroker.pipelines.errors import PipelineError
 from kpybroker.pipelines.runtime.options import Options
 from kpybroker.pipelines.runtime.run import run
 

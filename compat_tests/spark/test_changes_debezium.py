@@ -33,7 +33,7 @@ from kpybroker.pipelines.changes import workload
 from kpybroker.pipelines.changes.pipeline import CHANGES, ChangesOptions
 from kpybroker.pipelines.changes.versions import FOLDER, Versions, read_table
 from kpybroker.pipelines.changes.workload import SNAPSHOT, TABLES, Workload
-from kpybroker.pipelines.runtime.errors import PipelineError
+from kpybroker.pipelines.errors import PipelineError
 from kpybroker.pipelines.runtime.options import Options
 from kpybroker.pipelines.runtime.run import run
 from tests.support.ports import free_port

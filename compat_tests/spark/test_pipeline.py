@@ -28,7 +28,7 @@ from compat_tests.support.services import Broker
 from compat_tests.support.tools import run_process
 from compat_tests.support.waiting import eventually
 from kpybroker.pipelines.activity.pipeline import ACTIVITY, ActivityOptions
-from kpybroker.pipelines.runtime.errors import PipelineError
+from kpybroker.pipelines.errors import PipelineError
 from kpybroker.pipelines.runtime.options import Options, Run, result_topic
 from kpybroker.pipelines.runtime.progress import Report
 from kpybroker.pipelines.runtime.run import run as run_pipeline

@@ -31,8 +31,8 @@ from compat_tests.spark.test_pipeline import (
 from compat_tests.support.quick import DEADLINE_S, QUIET, create_topic, fill
 from compat_tests.support.services import Broker
 from kpybroker.pipelines.activity.pipeline import ACTIVITY
-from kpybroker.pipelines.runtime import topic_output
-from kpybroker.pipelines.runtime.errors import PipelineError
+from kpybroker.pipelines.errors import PipelineError
+from kpybroker.pipelines.sinks import topic_output
 
 KEYS = 25  # so many that each writer has rows of a batch
 LONG = {"transaction.timeout.ms": 600_000, **QUIET}  # longer than the test waits

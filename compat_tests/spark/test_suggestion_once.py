@@ -23,7 +23,7 @@ from compat_tests.spark.test_pipeline import committed
 from compat_tests.spark.test_suggestion import END, OWN, PLAN, Suggestions, compare, options_for, read, recount, write
 from compat_tests.support.quick import DEADLINE_S, QUIET, create_topic
 from compat_tests.support.services import Broker
-from kpybroker.pipelines.runtime.errors import PipelineError
+from kpybroker.pipelines.errors import PipelineError
 from kpybroker.pipelines.runtime.run import run
 from kpybroker.pipelines.suggestion.generator import lines
 from kpybroker.pipelines.suggestion.pipeline import SUGGESTION

@@ -17,10 +17,10 @@ from compat_tests.spark.surviving import check_changed_topics, command, die, sur
 from compat_tests.support.postgres import USER, Postgres, postgres_is_here
 from compat_tests.support.quick import DEADLINE_S, QUIET, admin_client, create_topic
 from compat_tests.support.services import Broker
-from kpybroker.pipelines.runtime.errors import PipelineError
-from kpybroker.pipelines.runtime.files import Files
+from kpybroker.pipelines.errors import PipelineError
 from kpybroker.pipelines.runtime.options import Options, Run
 from kpybroker.pipelines.runtime.run import run
+from kpybroker.pipelines.sinks.files import Files
 from kpybroker.pipelines.warehouse import hours
 from kpybroker.pipelines.warehouse.compaction import compact
 from kpybroker.pipelines.warehouse.generator import START, Sent, lines
@@ -197,7 +197,7 @@ def test_a_change_of_files_that_was_cut_off_anywhere_is_carried_out(
     assert number > 6
 
 
-def test_a_run_begins_and_ends_where_it_is_told(
+def test_a_run_begins_and_ends_where_its_options_say(
     spark: SparkSession, broker: Broker, topic: MakeTopic, tmp_path: Path
 ) -> None:
     name = topic(partitions=PARTITIONS)

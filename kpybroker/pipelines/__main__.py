@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 from kpybroker.pipelines.catalogue import DEMOS, PIPELINES, find
-from kpybroker.pipelines.runtime.errors import PipelineError
+from kpybroker.pipelines.errors import PipelineError
 from kpybroker.pipelines.runtime.messages import Messages
 from kpybroker.pipelines.runtime.options import Options, check_reachable, parse, result_topic
 from kpybroker.pipelines.runtime.pipeline import Pipeline

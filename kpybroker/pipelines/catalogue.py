@@ -9,11 +9,11 @@ from kpybroker.pipelines.activity.demo import demo as activity_demo
 from kpybroker.pipelines.activity.pipeline import ACTIVITY
 from kpybroker.pipelines.changes.demo import demo as changes_demo
 from kpybroker.pipelines.changes.pipeline import CHANGES
+from kpybroker.pipelines.errors import PipelineError
 from kpybroker.pipelines.ledger.demo import demo as ledger_demo
 from kpybroker.pipelines.ledger.pipeline import LEDGER
 from kpybroker.pipelines.operations.demo import demo as operations_demo
 from kpybroker.pipelines.operations.pipeline import OPERATIONS
-from kpybroker.pipelines.runtime.errors import PipelineError
 from kpybroker.pipelines.runtime.pipeline import Pipeline
 from kpybroker.pipelines.suggestion.demo import demo as suggestion_demo
 from kpybroker.pipelines.suggestion.pipeline import SUGGESTION

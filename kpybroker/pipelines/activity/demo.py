@@ -28,7 +28,7 @@ from kpybroker.pipelines.demo.options import demo_parser
 from kpybroker.pipelines.demo.pictures import check_picture, save_picture
 from kpybroker.pipelines.demo.spark import command, run_spark
 from kpybroker.pipelines.demo.tables import read_json
-from kpybroker.pipelines.runtime.errors import PipelineError
+from kpybroker.pipelines.errors import PipelineError
 from kpybroker.pipelines.runtime.options import check_reachable
 
 DEFAULT_LOG = "/var/log/dpkg.log"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kpybroker.pipelines.activity.formats import guess
-from kpybroker.pipelines.runtime.errors import PipelineError
+from kpybroker.pipelines.errors import PipelineError
 
 SAMPLE_LINES = 200
 

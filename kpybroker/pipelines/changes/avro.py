@@ -15,7 +15,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from kpybroker.pipelines.changes.events import ENVELOPE, described
-from kpybroker.pipelines.runtime.errors import PipelineError
+from kpybroker.pipelines.errors import PipelineError
 from kpybroker.pipelines.runtime.pipeline import REASON
 
 if TYPE_CHECKING:

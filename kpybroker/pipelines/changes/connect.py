@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from kpybroker.pipelines.demo.postgresql import DATABASE, USER
-from kpybroker.pipelines.runtime.errors import PipelineError
+from kpybroker.pipelines.errors import PipelineError
 
 MAIN = "org.apache.kafka.connect.cli.ConnectStandalone"
 JVM = ("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")

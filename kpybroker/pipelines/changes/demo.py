@@ -30,7 +30,7 @@ from kpybroker.pipelines.demo.pictures import check_picture, save_picture
 from kpybroker.pipelines.demo.postgresql import postgres, programs
 from kpybroker.pipelines.demo.spark import command, run_spark
 from kpybroker.pipelines.demo.tables import Row, read_json, table
-from kpybroker.pipelines.runtime.errors import PipelineError
+from kpybroker.pipelines.errors import PipelineError
 from kpybroker.pipelines.runtime.session import open_spark
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from kpybroker.pipelines.changes import avro, events
 from kpybroker.pipelines.changes.fold import Fold
 from kpybroker.pipelines.changes.versions import FOLDER
+from kpybroker.pipelines.errors import PipelineError
 from kpybroker.pipelines.runtime import arguments as is_a
-from kpybroker.pipelines.runtime.errors import PipelineError
 from kpybroker.pipelines.runtime.options import TOPICS
 from kpybroker.pipelines.runtime.pipeline import REASON, Pipeline, Query
 

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from kpybroker.pipelines.changes.columns import TableColumn
-from kpybroker.pipelines.runtime.errors import PipelineError
-from kpybroker.pipelines.runtime.files import Files
+from kpybroker.pipelines.errors import PipelineError
+from kpybroker.pipelines.sinks.files import Files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from kpybroker.pipelines.runtime.errors import PipelineError
+from kpybroker.pipelines.errors import PipelineError
 
 USER = DATABASE = "shop"
 SYSTEM_USER = "postgres"

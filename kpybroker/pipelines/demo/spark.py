@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from kpybroker.pipelines.runtime.errors import PipelineError
+from kpybroker.pipelines.errors import PipelineError
 
 SHORT_LIVED_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """JVM options for a short run, most of which is the compilation of Spark itself."""

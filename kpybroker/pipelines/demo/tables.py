@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from kpybroker.pipelines.runtime.errors import PipelineError
+from kpybroker.pipelines.errors import PipelineError
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer
@@ -41,7 +41,7 @@ def _await_commits(bootstrap: str, topic: str, partitions: Sequence[int]) -> Non
     from confluent_kafka import IsolationLevel, TopicPartition
     from confluent_kafka.admin import AdminClient, OffsetSpec
 
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 4})
     wanted = {TopicPartition(topic, number): OffsetSpec.latest() for number in partitions}
     levels = (IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED)
     deadline = time.monotonic() + READ_SECONDS_MAX

@@ -21,9 +21,9 @@ from kpybroker.pipelines.demo.options import demo_parser
 from kpybroker.pipelines.demo.pictures import check_picture, save_picture
 from kpybroker.pipelines.demo.spark import command, run_spark
 from kpybroker.pipelines.demo.tables import BARS, read_json, table
+from kpybroker.pipelines.errors import PipelineError
 from kpybroker.pipelines.ledger.generator import DEADLINE_S, Written, transfers, write
 from kpybroker.pipelines.ledger.picture import panels
-from kpybroker.pipelines.runtime.errors import PipelineError
 from kpybroker.pipelines.runtime.event_time import HEARTBEAT_KEY
 
 TOPIC = "entries"

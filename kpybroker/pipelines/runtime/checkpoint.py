@@ -12,8 +12,8 @@ import uuid
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from kpybroker.pipelines.runtime.errors import PipelineError
-from kpybroker.pipelines.runtime.files import Files
+from kpybroker.pipelines.errors import PipelineError
+from kpybroker.pipelines.sinks.files import Files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

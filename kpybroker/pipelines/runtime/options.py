@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import Any, Generic, TypeVar
 
+from kpybroker.pipelines.errors import PipelineError
 from kpybroker.pipelines.runtime import arguments as is_a
-from kpybroker.pipelines.runtime.errors import PipelineError
 from kpybroker.pipelines.runtime.pipeline import Pipeline
 from kpybroker.pipelines.runtime.start import named_topics
-from kpybroker.pipelines.runtime.table_output import SCHEME, check_address
+from kpybroker.pipelines.sinks.table_output import SCHEME, check_address
 
 Own = TypeVar("Own")
 TOPICS = "topics:"

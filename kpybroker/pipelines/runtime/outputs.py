@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from kpybroker.pipelines.runtime import table_output, topic_output
-from kpybroker.pipelines.runtime.client_settings import for_librdkafka
-from kpybroker.pipelines.runtime.errors import PipelineError
-from kpybroker.pipelines.runtime.files import Files
+from kpybroker.pipelines.errors import PipelineError
 from kpybroker.pipelines.runtime.options import Options, result_topic
 from kpybroker.pipelines.runtime.pipeline import DEAD_LETTERS, REASON, ByHour, Pipeline
+from kpybroker.pipelines.sinks import table_output, topic_output
+from kpybroker.pipelines.sinks.client_settings import for_librdkafka
+from kpybroker.pipelines.sinks.files import Files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

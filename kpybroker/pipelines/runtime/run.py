@@ -11,8 +11,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from kpybroker.pipelines.errors import JVM_GONE, explain
 from kpybroker.pipelines.runtime import checkpoint, start
-from kpybroker.pipelines.runtime.errors import JVM_GONE, explain
 from kpybroker.pipelines.runtime.event_time import HEARTBEAT
 from kpybroker.pipelines.runtime.options import Options, Run, result_topic
 from kpybroker.pipelines.runtime.outputs import Outputs, client, dead_letters, refuse_leftovers

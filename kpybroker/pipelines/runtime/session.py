@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kpybroker.pipelines.errors import PipelineError, not_started
 from kpybroker.pipelines.runtime.arguments import unreachable
-from kpybroker.pipelines.runtime.errors import PipelineError, not_started
 from kpybroker.pipelines.runtime.messages import Messages
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+from kpybroker.pipelines.errors import PipelineError
 from kpybroker.pipelines.runtime import arguments as is_a
-from kpybroker.pipelines.runtime.errors import PipelineError
 
 NAMED = ("earliest", "latest")
 EARLIEST = -2

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from kpybroker.pipelines.runtime.errors import NO_CONNECTOR
+from kpybroker.pipelines.errors import NO_CONNECTOR
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -27,7 +27,7 @@ from kpybroker.pipelines.demo.options import demo_parser
 from kpybroker.pipelines.demo.pictures import check_picture, save_picture
 from kpybroker.pipelines.demo.spark import command, run_spark
 from kpybroker.pipelines.demo.tables import Row, read_json, table
-from kpybroker.pipelines.runtime.errors import PipelineError
+from kpybroker.pipelines.errors import PipelineError
 from kpybroker.pipelines.suggestion.generator import Plan, lines
 from kpybroker.pipelines.suggestion.pictures import heat_map, hit_rates
 from kpybroker.pipelines.suggestion.quality import (

@@ -21,10 +21,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kpybroker.pipelines.errors import PipelineError
 from kpybroker.pipelines.runtime import arguments as is_a
-from kpybroker.pipelines.runtime.client_settings import for_librdkafka
-from kpybroker.pipelines.runtime.errors import PipelineError
 from kpybroker.pipelines.runtime.options import check_reachable
+from kpybroker.pipelines.sinks.client_settings import for_librdkafka
 from kpybroker.pipelines.suggestion.store import Follower, Store
 
 if TYPE_CHECKING:

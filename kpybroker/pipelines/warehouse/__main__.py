@@ -1,4 +1,4 @@
-"""What is done to the files and tables of the pipeline `warehouse` beside its stream.
+"""What is done to the files and tables of the pipeline `warehouse` next to its stream.
 
     python -m kpybroker.pipelines.warehouse compact --output DIR --checkpoint DIR [--older-than '2 hours']
     python -m kpybroker.pipelines.warehouse replay --from TIME --to TIME --bootstrap-servers HOST:PORT --output ... \\
@@ -12,12 +12,12 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from kpybroker.pipelines.errors import PipelineError, explain
 from kpybroker.pipelines.runtime import arguments as is_a
-from kpybroker.pipelines.runtime.errors import PipelineError, explain
 from kpybroker.pipelines.runtime.messages import Messages
 from kpybroker.pipelines.runtime.options import TOPICS
 from kpybroker.pipelines.runtime.session import open_spark
-from kpybroker.pipelines.runtime.table_output import SCHEME, check_address
+from kpybroker.pipelines.sinks.table_output import SCHEME, check_address
 from kpybroker.pipelines.warehouse.compaction import compact
 from kpybroker.pipelines.warehouse.replay import Replay, hour_of, replay
 

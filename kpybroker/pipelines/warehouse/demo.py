@@ -26,11 +26,11 @@ from kpybroker.pipelines.demo.pictures import check_picture, save_picture
 from kpybroker.pipelines.demo.postgresql import DATABASE, USER, postgres, programs
 from kpybroker.pipelines.demo.spark import command, run_spark
 from kpybroker.pipelines.demo.tables import BARS, table
-from kpybroker.pipelines.runtime import table_output
-from kpybroker.pipelines.runtime.errors import PipelineError
-from kpybroker.pipelines.runtime.files import Files
+from kpybroker.pipelines.errors import PipelineError
 from kpybroker.pipelines.runtime.messages import Messages
 from kpybroker.pipelines.runtime.session import open_spark
+from kpybroker.pipelines.sinks import table_output
+from kpybroker.pipelines.sinks.files import Files
 from kpybroker.pipelines.warehouse import hours
 from kpybroker.pipelines.warehouse.compaction import Compacted, compact
 from kpybroker.pipelines.warehouse.generator import START, Sent, lines

@@ -1,7 +1,7 @@
 """The files of one hour, replaced as a whole: what compaction and a replay do.
 
 New rows are written to a hidden directory first, then a plan that says which batches they replace. From then on the
-change is certain: whoever finds the plan carries it out, however often it was begun. It moves the old batches away, and
+change is certain: the next run that finds the plan carries it out, however often it was begun. It moves the old batches away, and
 then the new rows to the name of the newest of them. In between, which is the time of two renames, a reader does not see
 the rows of that hour; it never sees a row twice.
 
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from kpybroker.pipelines.runtime.files import Files
+from kpybroker.pipelines.sinks.files import Files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from kpybroker.pipelines.runtime import table_output
-from kpybroker.pipelines.runtime.errors import PipelineError
-from kpybroker.pipelines.runtime.files import Files
+from kpybroker.pipelines.errors import PipelineError
 from kpybroker.pipelines.runtime.outputs import PLACE
+from kpybroker.pipelines.sinks import table_output
+from kpybroker.pipelines.sinks.files import Files
 from kpybroker.pipelines.warehouse import hours
 from kpybroker.pipelines.warehouse.pipeline import FACT, WAREHOUSE, WarehouseOptions
 from kpybroker.pipelines.warehouse.stream import Position, position

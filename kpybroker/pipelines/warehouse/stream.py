@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, NamedTuple
 
+from kpybroker.pipelines.errors import PipelineError
 from kpybroker.pipelines.runtime import checkpoint
-from kpybroker.pipelines.runtime.errors import PipelineError
-from kpybroker.pipelines.runtime.files import Files
+from kpybroker.pipelines.sinks.files import Files
 from kpybroker.pipelines.warehouse.pipeline import WAREHOUSE
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from kpybroker.pipelines.activity.tables import tables
 from kpybroker.pipelines.demo.broker import broker
 from kpybroker.pipelines.demo.feeding import Progress, feed
 from kpybroker.pipelines.demo.tables import read_json
-from kpybroker.pipelines.runtime.errors import PipelineError
+from kpybroker.pipelines.errors import PipelineError
 from tests.pipelines.activity.test_formats import DPKG
 
 WINDOW = {"window_start": "2024-03-05T00:00:00.000Z", "window_end": "2024-03-06T00:00:00.000Z"}

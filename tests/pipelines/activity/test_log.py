@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kpybroker.pipelines.activity.log import open_log, read_lines
-from kpybroker.pipelines.runtime.errors import PipelineError
+from kpybroker.pipelines.errors import PipelineError
 from tests.pipelines.activity.test_formats import ACTIVITY, COMMON, DPKG
 
 

@@ -10,7 +10,7 @@ from kpybroker.pipelines.__main__ import main
 from kpybroker.pipelines.changes.connect import DEBEZIUM, RUNTIME, jars
 from kpybroker.pipelines.changes.pipeline import CHANGES, ChangesOptions
 from kpybroker.pipelines.demo import postgresql
-from kpybroker.pipelines.runtime.errors import PipelineError, explain
+from kpybroker.pipelines.errors import PipelineError, explain
 from kpybroker.pipelines.runtime.options import parse
 
 NEEDED = [

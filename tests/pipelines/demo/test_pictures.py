@@ -13,10 +13,10 @@ import pytest
 
 from kpybroker.pipelines.activity import picture as activity
 from kpybroker.pipelines.demo.pictures import Panel, check_picture, save_picture
+from kpybroker.pipelines.errors import PipelineError
 from kpybroker.pipelines.ledger import picture as ledger
 from kpybroker.pipelines.ledger.generator import Written
 from kpybroker.pipelines.operations import picture as operations
-from kpybroker.pipelines.runtime.errors import PipelineError
 
 FILE_BYTES_MAX = 80_000
 TEXT = "{http://www.w3.org/2000/svg}text"

@@ -15,8 +15,8 @@ from typing import Any
 import fastavro
 import pytest
 
+from kpybroker.pipelines.errors import PipelineError
 from kpybroker.pipelines.runtime import avro
-from kpybroker.pipelines.runtime.errors import PipelineError
 
 FIELDS: list[dict[str, Any]] = [{"name": "user", "type": "string"}, {"name": "count", "type": "int"}]
 FIRST = {"type": "record", "name": "Line", "fields": FIELDS}

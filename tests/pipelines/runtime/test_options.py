@@ -7,8 +7,8 @@ import socket
 import pytest
 
 from kpybroker.pipelines.activity.pipeline import ACTIVITY, ActivityOptions
+from kpybroker.pipelines.errors import PipelineError, explain, not_started
 from kpybroker.pipelines.runtime.arguments import seconds
-from kpybroker.pipelines.runtime.errors import PipelineError, explain, not_started
 from kpybroker.pipelines.runtime.options import Options, Run, check_reachable, parse, result_topic
 
 NEEDED = ["--bootstrap-servers", "127.0.0.1:9092", "--input", "lines", "--output", "topics:out", "--format", "access"]

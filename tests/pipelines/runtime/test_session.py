@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kpybroker.pipelines.runtime.errors import PipelineError
+from kpybroker.pipelines.errors import PipelineError
 from kpybroker.pipelines.runtime.session import check_java, check_master, connector, jar_files
 
 

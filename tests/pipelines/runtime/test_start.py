@@ -7,8 +7,8 @@ import json
 
 import pytest
 
+from kpybroker.pipelines.errors import PipelineError
 from kpybroker.pipelines.runtime import arguments, start
-from kpybroker.pipelines.runtime.errors import PipelineError
 from kpybroker.pipelines.runtime.options import parse
 from kpybroker.pipelines.warehouse.pipeline import WAREHOUSE
 
@@ -68,6 +68,6 @@ def test_options_that_do_not_fit_are_named_and_no_password_is_shown(more: list[s
     assert "secret" not in str(found.value)
 
 
-def test_databases_are_outputs_beside_directories() -> None:
+def test_databases_are_outputs_next_to_directories() -> None:
     options = parse(WAREHOUSE, [*STREAM, "--output", "postgresql://me@db:5433/sales"])
     assert (options.directories, options.databases) == (["/data"], ["postgresql://me@db:5433/sales"])

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from kpybroker.pipelines.runtime.errors import PipelineError
+from kpybroker.pipelines.errors import PipelineError
 from kpybroker.pipelines.runtime.options import parse
 from kpybroker.pipelines.suggestion.pipeline import SUGGESTION
 from kpybroker.pipelines.suggestion.store import Store

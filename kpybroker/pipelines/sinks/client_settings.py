@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from kpybroker.pipelines.runtime.errors import PipelineError
+from kpybroker.pipelines.errors import PipelineError
 
 _SAME = {"bootstrap.servers", "client.id", "security.protocol", "sasl.mechanism", "sasl.kerberos.service.name"}
 _RENAMED = {

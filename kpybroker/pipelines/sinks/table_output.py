@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from kpybroker.pipelines.runtime.errors import PipelineError
+from kpybroker.pipelines.errors import PipelineError
 
 if TYPE_CHECKING:
     from psycopg import Connection

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kpybroker.pipelines.runtime.client_settings import for_librdkafka
-from kpybroker.pipelines.runtime.errors import PipelineError
+from kpybroker.pipelines.errors import PipelineError
+from kpybroker.pipelines.sinks.client_settings import for_librdkafka
 
 SCRAM = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="a b" password="q\\"\\\\;x";'
 
