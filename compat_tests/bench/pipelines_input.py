@@ -7,15 +7,20 @@ import random
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import islice
+from itertools import chain, islice, repeat
 
+from kpybroker.pipelines.changes import generator as changes
 from kpybroker.pipelines.ledger.generator import transfers
 from kpybroker.pipelines.operations.generator import Plan, lines
+from kpybroker.pipelines.suggestion import generator as suggestion
+from kpybroker.pipelines.warehouse import generator as warehouse
 
 START = datetime(2024, 3, 5, 8, tzinfo=UTC)
 EVENTS_A_SECOND, PAGES, VISITORS = 50, 200, 2_000
 HOSTS = 20
-Records = Iterator[tuple[str | None, str | bytes]]
+LINES_A_USER = 25
+ROWS_OF_A_TABLE = 50
+Records = Iterator[tuple[str | bytes | None, str | bytes | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +55,32 @@ def _ledger(count: int, seed: int) -> Records:
     yield from islice(entries, count)
 
 
+def _suggestion(count: int, seed: int) -> Records:
+    plan = suggestion.Plan(seed, START, users=count // LINES_A_USER + 50)
+    for line in islice(suggestion.lines(plan), count):
+        yield None, line
+
+
+def _warehouse(count: int, seed: int) -> Records:
+    for one in warehouse.lines(seed, count):
+        yield one.key, one.value
+
+
+def _changes(count: int, seed: int) -> Records:
+    """Changes of one table, those of a snapshot first."""
+    shop = changes.Shop(seed)
+    wanted = changes.topic_of(changes.ORDERS)
+    given = chain(shop.snapshot(ROWS_OF_A_TABLE), chain.from_iterable(shop.transaction() for _ in repeat(None)))
+    for record in islice((one for one in given if one.topic == wanted), count):
+        yield record.key, record.value
+
+
 INPUTS: Mapping[str, Input] = {
     "activity": Input(_activity, ("--format", "activity")),
     "operations": Input(_operations),
+    "changes": Input(_changes),
     "ledger": Input(_ledger),
+    "suggestion": Input(_suggestion),
+    "warehouse": Input(_warehouse),
 }
 """By the name of the pipeline; each in the catalogue has one."""

@@ -123,6 +123,7 @@ def cleanup_policy(broker: Broker, topic: str) -> str:
     return str(admin.describe_configs([resource])[resource].result(DEADLINE_S)["cleanup.policy"].value)
 
 
+@pytest.mark.wide
 def test_users_get_what_others_of_their_taste_buy(
     spark: SparkSession, broker: Broker, options: Suggestions, tmp_path: Path
 ) -> None:

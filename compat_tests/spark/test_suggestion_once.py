@@ -89,6 +89,7 @@ def registry(broker: Broker, name: str, tmp_path: Path) -> Iterator[Instance]:
     started.close()
 
 
+@pytest.mark.wide
 def test_avro_is_read_by_the_schema_of_each_writer(
     spark: SparkSession, broker: Broker, topic: MakeTopic, registry: Instance, tmp_path: Path, name: str
 ) -> None:

@@ -220,6 +220,7 @@ def test_a_run_begins_and_ends_where_its_options_say(
         read(3, starting_offsets=f"{name}:{PARTITIONS}:0")
 
 
+@pytest.mark.wide
 @needs_postgres
 def test_a_database_that_is_away_loses_nothing(
     spark: SparkSession, broker: Broker, topic: MakeTopic, tmp_path: Path, database: Postgres, address: str
@@ -252,6 +253,7 @@ def test_a_database_that_is_away_loses_nothing(
         run(spark, WAREHOUSE, options)
 
 
+@pytest.mark.wide
 @needs_postgres
 def test_a_replay_that_would_lose_facts_is_refused(
     spark: SparkSession, own_broker: StartBroker, tmp_path: Path, database: Postgres, address: str

@@ -1,9 +1,9 @@
 """The files of one hour, replaced as a whole: what compaction and a replay do.
 
 New rows are written to a hidden directory first, then a plan that says which batches they replace. From then on the
-change is certain: the next run that finds the plan carries it out, however often it was begun. It moves the old batches away, and
-then the new rows to the name of the newest of them. In between, which is the time of two renames, a reader does not see
-the rows of that hour; it never sees a row twice.
+change is certain: the next run that finds the plan carries it out, however often it was begun. It moves the old batches
+away, and then the new rows to the name of the newest of them. In between, which is the time of two renames, a reader
+does not see the rows of that hour; it never sees a row twice.
 
 Only batches that the stream has committed are replaced. It never writes those again, so it may run at the same time.
 """
