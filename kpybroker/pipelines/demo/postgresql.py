@@ -10,6 +10,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -59,6 +60,8 @@ class Postgres:
 @contextmanager
 def postgres(port: int) -> Iterator[Postgres]:
     """A server with an empty database; it ends, and its files are removed, with the block."""
+    if sys.platform == "win32":
+        raise PipelineError("This demo starts a PostgreSQL as Linux and macOS do.", "Run it in WSL.")
     found = programs()
     directory = Path(tempfile.mkdtemp(prefix="kpybroker-postgres-"))
     as_user: list[str] = []
