@@ -35,6 +35,14 @@ class Query:
     mode: Literal["append", "update"] = "append"
 
 
+@dataclass(frozen=True, slots=True)
+class ByHour:
+    """Files of a result in a directory for each hour of its column `time`, in each file sorted by `order`."""
+
+    time: str
+    order: tuple[str, ...]
+
+
 class Pipeline(ABC, Generic[Own]):
     """`Own` are the options that this pipeline has beyond those of all."""
 
@@ -44,6 +52,8 @@ class Pipeline(ABC, Generic[Own]):
     """Result -> the column that is the key of its records."""
     source: ClassVar[Mapping[str, str]] = {}
     """Options of Spark's Kafka source that this pipeline needs."""
+    by_hour: ClassVar[Mapping[str, ByHour]] = {}
+    """Results whose files are by hour, and not only by batch."""
 
     @property
     def results(self) -> tuple[str, ...]:
