@@ -1,7 +1,7 @@
 """Where a batch of results is written, each row once: to topics as JSON, to directories as Parquet.
 
-In a directory each batch has a directory of its own (`batch=N`), which a repeated batch overwrites. How a topic has
-each row once: `topic_output`. A batch is written to directories first, so what is in a topic is on disk too.
+In a directory each batch has a directory of its own (`batch=N`), or one for each hour that it has rows of
+(`date=D/hour=H/batch=N`, in UTC); a repeated batch overwrites its own. How a topic has each row once: `topic_output`. A batch is written to directories first, so what is in a topic is on disk too.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from kpybroker.pipelines.runtime import topic_output
 from kpybroker.pipelines.runtime.client_settings import for_librdkafka
 from kpybroker.pipelines.runtime.errors import PipelineError
 from kpybroker.pipelines.runtime.options import Options, result_topic
-from kpybroker.pipelines.runtime.pipeline import DEAD_LETTERS, REASON, Pipeline
+from kpybroker.pipelines.runtime.pipeline import DEAD_LETTERS, REASON, ByHour, Pipeline
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+HOUR_MICROS = 3_600_000_000
 JSON_OPTIONS = {"timeZone": "UTC", "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSXXX"}
 
 
@@ -46,7 +47,7 @@ class Outputs:
             if count == 0:
                 return
             for directory in self.options.directories:
-                kept.write.mode("overwrite").parquet(f"{directory}/{result}/batch={batch_id}")
+                write_files(kept, f"{directory}/{result}", batch_id, self.pipeline.by_hour.get(result))
             if self.options.prefixes:
                 self._write_topics(result, kept, batch_id)
         finally:
@@ -65,6 +66,28 @@ class Outputs:
         for prefix in self.options.prefixes:
             topic = result_topic(prefix, result)
             topic_output.write(records, topic_output.Target(topic, f"{topic}.{self.job}", batch_id, self.client))
+
+
+def write_files(frame: DataFrame, place: str, batch_id: int, by_hour: ByHour | None) -> None:
+    """Write a batch as Parquet. The same batch has the same hours each time, so a repeated one overwrites all of it."""
+    from pyspark.sql import functions as F
+
+    if by_hour is None:
+        frame.write.mode("overwrite").parquet(f"{place}/batch={batch_id}")
+        return
+    hours = F.floor(F.unix_micros(by_hour.time) / HOUR_MICROS)
+    split = frame.withColumns(
+        {
+            "date": F.date_add(F.lit("1970-01-01").cast("date"), F.floor(hours / 24).cast("int")),
+            "hour": F.pmod(hours, F.lit(24)).cast("int"),
+            "batch": F.lit(batch_id),
+        }
+    )
+    folders = ("date", "hour", "batch")
+    ordered = split.repartition("date", "hour").sortWithinPartitions(*folders, *by_hour.order)
+    # dynamic: only the directories that this batch writes are replaced
+    writer = ordered.write.mode("overwrite").option("partitionOverwriteMode", "dynamic")
+    writer.partitionBy(*folders).parquet(place)
 
 
 def refuse_leftovers(spark: SparkSession, pipeline: Pipeline[Any], options: Options[Any]) -> None:

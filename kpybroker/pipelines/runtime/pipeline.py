@@ -46,6 +46,14 @@ class Query:
     fold: Callable[[Batch], Mapping[str, DataFrame]] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ByHour:
+    """Files of a result in a directory for each hour of its column `time`, in each file sorted by `order`."""
+
+    time: str
+    order: tuple[str, ...]
+
+
 class Pipeline(ABC, Generic[Own]):
     """`Own` are the options that this pipeline has beyond those of all."""
 
@@ -59,6 +67,8 @@ class Pipeline(ABC, Generic[Own]):
     """What it keeps in a directory of `--output` besides its results."""
     source: ClassVar[Mapping[str, str]] = {}
     """Options of Spark's Kafka source that this pipeline needs."""
+    by_hour: ClassVar[Mapping[str, ByHour]] = {}
+    """Results whose files are by hour, and not only by batch."""
 
     @property
     def results(self) -> tuple[str, ...]:
