@@ -66,8 +66,11 @@ class Tail:
         self._file.seek(self._position)
         data = self._file.read(READ_MAX)
         # a file that was renamed is read to its end first, a line without an end included
-        rotated = len(data) < READ_MAX and self._is_another()
-        whole = len(data) if last or rotated or (end := data.rfind(b"\n") + 1) == 0 == len(data) % READ_MAX else end
+        at_end = len(data) < READ_MAX
+        rotated = at_end and self._is_another()
+        end = data.rfind(b"\n") + 1
+        # a line that is longer than one read is cut
+        whole = len(data) if rotated or (last and at_end) or (end == 0 and not at_end) else end
         lines = []
         for part in data[:whole].splitlines(keepends=True) if whole else []:
             lines.append(Line(part.rstrip(b"\r\n").decode(errors="replace"), self._position))

@@ -54,11 +54,17 @@ class Source:
 
     def events(self, now: float, *, last: bool = False) -> Iterable[str]:
         """What has been written since, as events; the one that may have more lines waits. Raises OSError."""
-        while lines := self.tail.read(last=last):
-            self.changed = now
+        more = True
+        while more:
+            lines = self.tail.read(last=last)
+            more = bool(lines)
+            self.changed = now if more else self.changed
             for line in lines:
                 if (event := self.joiner.push(line)) is not None:
                     yield event
+            # a file that was rotated has no more lines
+            if self.tail.inode == 0 and (event := self.joiner.end()) is not None:
+                yield event
         if (last or now - self.changed >= SETTLE_S) and (event := self.joiner.end()) is not None:
             yield event
 
