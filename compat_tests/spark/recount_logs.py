@@ -144,9 +144,7 @@ class Recount:
         errors = {start: count for (one, start), count in self.counts.items() if one == service}
         found: list[Burst] = []
         for start in sorted(errors):
-            before = sorted(
-                errors[at] for at in range(start - HISTORY * WINDOW_MS, start, WINDOW_MS) if at in errors
-            )
+            before = sorted(errors[at] for at in range(start - HISTORY * WINDOW_MS, start, WINDOW_MS) if at in errors)
             usual = before[(len(before) - 1) // 2] if before else 0
             if errors[start] < LEAST or errors[start] <= FACTOR * usual:
                 continue
@@ -154,9 +152,7 @@ class Recount:
             if found and found[-1].end_ms == start:
                 last = found.pop()
                 most = max(last.most, count)
-                found.append(
-                    last._replace(end_ms=end, errors=last.errors + count, windows=last.windows + 1, most=most)
-                )
+                found.append(last._replace(end_ms=end, errors=last.errors + count, windows=last.windows + 1, most=most))
             else:
                 found.append(Burst(service, start, end, count, 1, count, usual))
         return found

@@ -104,7 +104,9 @@ def test_partitions_that_are_added_are_read_and_a_topic_made_again_is_refused(
     check_changed_topics(spark, broker, LOGS, options, write_to)
 
 
-BROKER = '[2024-03-05 08:00:00,250] ERROR Failed (kafka.server.Broker)\njava.io.IOException: "no (x)"\n\tat A.b(C.java:1)'
+BROKER = (
+    '[2024-03-05 08:00:00,250] ERROR Failed (kafka.server.Broker)\njava.io.IOException: "no (x)"\n\tat A.b(C.java:1)'
+)
 LINES: list[tuple[str, dict[str, str], dict[str, Any]]] = [
     # the line, its headers, and what is to be in its row
     (
@@ -119,7 +121,13 @@ LINES: list[tuple[str, dict[str, str], dict[str, Any]]] = [
     (
         '{"ts": 1709625600.5, "severity": "warning", "service": "own", "message": "m", "request_id": "abcdefgh-1"}',
         {"service": "header"},
-        {"format": "json", "service": "header", "level": "WARN", "correlation_id": "abcdefgh-1", "ms": 1_709_625_600_500},
+        {
+            "format": "json",
+            "service": "header",
+            "level": "WARN",
+            "correlation_id": "abcdefgh-1",
+            "ms": 1_709_625_600_500,
+        },
     ),
     (
         '{"time": 1709625600750, "app": "own", "msg": "m", "error": "why", "trace_id": "0000000000000000"}\nmore',
@@ -151,7 +159,15 @@ def test_a_line_of_each_format_and_its_headers(spark: SparkSession) -> None:
     )
     now = datetime(2024, 3, 5, 8, 30, tzinfo=UTC)
     rows = [
-        ("t", 0, place, now, None, bytearray(line, "utf-8"), [(key, bytearray(value, "utf-8")) for key, value in headers.items()])
+        (
+            "t",
+            0,
+            place,
+            now,
+            None,
+            bytearray(line, "utf-8"),
+            [(key, bytearray(value, "utf-8")) for key, value in headers.items()],
+        )
         for place, (line, headers, _) in enumerate(LINES)
     ]
     parsed = LOGS.parse(session.createDataFrame(rows, schema), LogsOptions())
@@ -183,7 +199,9 @@ def compare(spark: SparkSession, broker: Broker, options: Chosen, given: list[Re
 def check_hours(spark: SparkSession, options: Chosen, given: list[Record]) -> None:
     """Files are in the directories of their hours, sorted by service and time."""
     place = Path(options.directories[0], "events")
-    expected = Counter(datetime.fromtimestamp(event.ms / 1000, UTC).strftime("%Y-%m-%d %H") for event in events_of(given))
+    expected = Counter(
+        datetime.fromtimestamp(event.ms / 1000, UTC).strftime("%Y-%m-%d %H") for event in events_of(given)
+    )
     assert len(expected) == 2
     found: Counter[str] = Counter()
     for file in place.glob("date=*/hour=*/batch=*/*.parquet"):
