@@ -102,8 +102,10 @@ def show(events: Sequence[Row], requests: Sequence[Row], bursts: Sequence[Row]) 
     kinds = [(route, worst, number) for (route, worst), number in routes.most_common(SHOWN)]
     print(f"\n{table('Requests, by the services that they came through', ('services', 'worst', 'requests'), kinds)}")
     rows = [
-        (*(row[name][11:19] for name in ("burst_start", "burst_end")), row["service"], row["errors"], row["usual"])
-        + (row.get("sample", "-"),)
+        (
+            *(row[name][11:19] for name in ("burst_start", "burst_end")),
+            *(row["service"], row["errors"], row["usual"], row.get("sample", "-")),
+        )
         for row in sorted(bursts, key=lambda row: str(row["burst_start"]))
     ]
     heads = ("from", "to", "service", "errors", "usual", "the first")

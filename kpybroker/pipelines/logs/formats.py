@@ -74,11 +74,33 @@ _ID = r"^(?![0-]+$).{8,200}$"
 COLUMNS = ("time", "level", "host", "service", "logger", "message", "details", "correlation_id")
 
 
-def understood(text: Column) -> Column:
-    """`format` and `COLUMNS`, all strings, as a struct; null where the text is in no known format."""
+def once(value: Column) -> Column:
+    """The value, as a generator of one row: Spark computes it once, and not in each expression that uses it.
+
+    Its optimizer would put the value into all of them, and into the filters above: minutes to plan, for each query.
+    """
     from pyspark.sql import functions as F
 
-    found = F.when(text.startswith("{"), _json(text))
+    return F.explode(F.array(value))
+
+
+def fields(text: Column) -> Column:
+    """The object of the first line with the keys of `FIELDS`, all strings; null where the line is none."""
+    from pyspark.sql import functions as F
+
+    keys = [key for names in FIELDS.values() for key in names]
+    first = F.substring_index(text, "\n", 1)
+    return F.when(text.startswith("{"), F.from_json(first, ", ".join(f"`{key}` string" for key in keys)))
+
+
+def understood(text: Column, found_fields: Column) -> Column:
+    """`format` and `COLUMNS`, all strings, as a struct; null where the text is in no known format.
+
+    `found_fields` is `fields(text)`.
+    """
+    from pyspark.sql import functions as F
+
+    found = F.when(text.startswith("{"), _json(text, found_fields))
     for name, (pattern, groups) in TEXTS.items():
         found = found.when(text.rlike(pattern), _of_pattern(text, name, pattern, groups))
     return found
@@ -101,13 +123,10 @@ def _of_pattern(text: Column, name: str, pattern: str, groups: tuple[str, ...]) 
     return _struct(name, columns)
 
 
-def _json(text: Column) -> Column:
-    """The object of the first line; null where it is none, or has neither a time nor a message."""
+def _json(text: Column, found: Column) -> Column:
+    """Null where there is no object, or one that has neither a time nor a message."""
     from pyspark.sql import functions as F
 
-    first = F.substring_index(text, "\n", 1)
-    keys = [key for names in FIELDS.values() for key in names]
-    found = F.from_json(first, ", ".join(f"`{key}` string" for key in keys))
     columns = {column: F.coalesce(*(_given(found[key]) for key in names)) for column, names in FIELDS.items()}
     more = _given(F.regexp_extract(text, r"(?s)^[^\n]*\n(.*)$", 1))
     columns["details"] = F.coalesce(columns["details"], more)

@@ -1,8 +1,8 @@
 """Logs of a small shop with known contents: the same seed makes the same records.
 
 Requests go through services that write in different formats, most of them through the first one only. In the middle
-one service fails for some minutes, with traces; another one has always many errors, which is usual. Some lines are late,
-a few of them too late for any window, and a few are broken.
+one service fails for some minutes, with traces; another one has always many errors, which is usual. Some lines are
+late, a few of them too late for any window, and a few are broken.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def draw(axes: Axes, title: str, events: Sequence[Row], bursts: Sequence[Row], w
     for service in sorted({service for service, _ in counts}):
         shown = range(min(windows), max(windows) + 1)
         times = [datetime.fromtimestamp(number * window_s, UTC) for number in shown]
-        axes.plot(times, [counts[service, number] for number in shown], marker=".", label=service)  # type: ignore[arg-type]
+        axes.plot(times, [counts[service, number] for number in shown], marker=".", label=service)
     for row in bursts:
         begin, end = (datetime.fromisoformat(row[name]) for name in ("burst_start", "burst_end"))
         # a window is drawn at its start

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from kpybroker.pipelines.logs.formats import as_correlation, as_level, as_time, severity, understood
+from kpybroker.pipelines.logs.formats import as_correlation, as_level, as_time, fields, once, severity, understood
 from kpybroker.pipelines.logs.results import bursts, correlated, error_counts
 from kpybroker.pipelines.runtime import arguments as is_a
 from kpybroker.pipelines.runtime.event_time import after_watermark, events, is_heartbeat
@@ -85,7 +85,8 @@ class Logs(Pipeline[LogsOptions]):
         from pyspark.sql import functions as F
 
         records = records.withColumn("text", F.rtrim(F.make_valid_utf8(records["value"].cast("string"))))
-        records = records.withColumn("line", understood(F.col("text")))
+        records = records.withColumn("fields", once(fields(F.col("text"))))
+        records = records.withColumn("line", once(understood(F.col("text"), F.col("fields"))))
         line, heartbeat = F.col("line"), is_heartbeat(records)
         time = F.when(line["format"] == "python-basic", F.col("timestamp")).otherwise(as_time(line["time"]))
         parsed = records.select(
@@ -100,9 +101,9 @@ class Logs(Pipeline[LogsOptions]):
             as_correlation(line["correlation_id"]).alias("correlation_id"),
             *(line[name].alias(name) for name in ("logger", "message", "details", "format")),
         )
-        return parsed.select(
-            *PLACE, *("key", "value", "heartbeat"), *EVENT, severity(F.col("level")).alias("severity"), _reason()
-        )
+        columns = (*PLACE, "key", "value", "heartbeat", *EVENT)
+        row = F.struct(*columns, severity(F.col("level")).alias("severity"), _reason())
+        return parsed.select(once(row).alias("row")).select("row.*")
 
     def queries(self, rows: DataFrame, own: LogsOptions) -> Sequence[Query]:
         """Events, which have no state and are never late; requests; and bursts, which are a third step of windows."""

@@ -1,8 +1,8 @@
 """From events to requests across services, and to bursts of errors: the same over a stream and over a bounded set.
 
 A request is the events of one correlation id without a silence of `gap`. State is kept until the watermark has passed
-that silence, and grows with the events of the request: an id that is used without end is never written. `as_correlation`
-leaves out what is known to be no id.
+that silence, and grows with the events of the request: an id that is used without end is never written.
+`as_correlation` leaves out what is known to be no id.
 
 A burst is windows of a service with many errors, next to each other. A window has many errors where they are at least
 `least`, and more than `factor` times the usual. The usual is the median of the `history` windows before, of those in

@@ -3,8 +3,8 @@
     python -m kpybroker.pipelines.logs.source --bootstrap-servers HOST:PORT --topic logs --follow \\
         --positions /var/lib/shipper.json broker=/var/log/kafka/server.log orders=/var/log/orders.log /var/log/syslog
 
-A file is given with its service, or without one if its lines name theirs. Headers: `host`, `service`, `file`. The key is
-host and file, so that the lines of a file are in one partition, in order. Positions are noted when the broker has
+A file is given with its service, or without one if its lines name theirs. Headers: `host`, `service`, `file`. The key
+is host and file, so that the lines of a file are in one partition, in order. Positions are noted when the broker has
 acknowledged what is before them: a shipper that is killed sends the lines since then again.
 """
 
