@@ -7,6 +7,7 @@ It stops everything that it starts, and writes to a temporary directory only.
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 import tempfile
@@ -38,6 +39,7 @@ def demo(arguments: Sequence[str]) -> None:
     parser.add_argument("--seconds", type=int, default=24, help="how long the services run (default 24)")
     options = parser.parse_args(arguments)
     check_picture(options.picture)
+    os.environ["TZ"] = "UTC"  # brokers log local time without a zone
     with tempfile.TemporaryDirectory(prefix="kpybroker-demo-") as directory:
         place = Path(directory)
         logs = {name: place / f"{name}.log" for name in ("broker-orders", "broker-billing", *SERVICES)}

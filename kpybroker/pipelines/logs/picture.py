@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kpybroker.pipelines.demo.pictures import Panel, time_axis
 from kpybroker.pipelines.demo.tables import Row
@@ -33,15 +33,14 @@ def draw(axes: Axes, title: str, events: Sequence[Row], bursts: Sequence[Row], w
     windows = {number for _, number in counts}
     for service in sorted({service for service, _ in counts}):
         shown = range(min(windows), max(windows) + 1)
-        times = [datetime.fromtimestamp(number * window_s, UTC) for number in shown]
+        times: list[Any] = [datetime.fromtimestamp(number * window_s, UTC) for number in shown]
         axes.plot(times, [counts[service, number] for number in shown], marker=".", label=service)
     for row in bursts:
-        begin, end = (datetime.fromisoformat(row[name]) for name in ("burst_start", "burst_end"))
-        # a window is drawn at its start
-        axes.axvspan(begin, end - timedelta(seconds=window_s), color=BURST, alpha=0.15)  # type: ignore[arg-type]
+        begin, end = _span(row, window_s)
+        axes.axvspan(begin, end, color=BURST, alpha=0.15)
         axes.annotate(
             f"burst: {row['service']}, {row['errors']} errors", (begin, 0.9), xycoords=("data", "axes fraction")
-        )  # type: ignore[arg-type]
+        )
     axes.set_title(title)
     time_axis(axes)
     axes.legend(loc="upper left", frameon=False)
@@ -49,3 +48,9 @@ def draw(axes: Axes, title: str, events: Sequence[Row], bursts: Sequence[Row], w
 
 def _window(time: str, window_s: int) -> int:
     return int(datetime.fromisoformat(time).timestamp() // window_s)
+
+
+def _span(row: Row, window_s: int) -> tuple[Any, Any]:
+    """Begin and end of a burst; a window is drawn at its start."""
+    begin, end = (datetime.fromisoformat(row[name]) for name in ("burst_start", "burst_end"))
+    return begin, end - timedelta(seconds=window_s)

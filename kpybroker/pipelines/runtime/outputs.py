@@ -1,7 +1,8 @@
 """Where a batch of results is written, each row once: to topics as JSON, to directories as Parquet.
 
 In a directory each batch has a directory of its own (`batch=N`), or one for each hour that it has rows of
-(`date=D/hour=H/batch=N`, in UTC); a repeated batch overwrites its own. How a topic has each row once: `topic_output`. A batch is written to directories first, so what is in a topic is on disk too.
+(`date=D/hour=H/batch=N`, in UTC); a repeated batch overwrites its own. How a topic has each row once: `topic_output`. A
+batch is written to directories first, so what is in a topic is on disk too.
 """
 
 from __future__ import annotations
