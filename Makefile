@@ -12,7 +12,7 @@ WORKERS ?= 3
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test lint unit compat-deps compat compat-secure compat-kafka compat-portable field wheel-test deploy-test ranges test-deps bench bench-start bench-testing bench-growth bench-cluster bench-failover bench-beside bench-ceiling bench-acls bench-groups bench-scale bench-loop bench-quotas bench-budget bench-shortcuts bench-tls bench-metrics soak soak-eos soak-eos-cluster soak-cluster soak-testing soak-metrics mutants replication-matrix power-cuts suites exchange fuzz demo demo-activity demo-operations demo-ledger demo-changes demo-suggestion demo-warehouse demos specs clean compatibility docs bench-hostile bench-pipelines
+.PHONY: help install run test lint unit compat-deps compat compat-secure compat-kafka compat-portable field wheel-test deploy-test ranges test-deps bench bench-start bench-testing bench-growth bench-cluster bench-failover bench-beside bench-ceiling bench-acls bench-groups bench-scale bench-loop bench-quotas bench-budget bench-shortcuts bench-tls bench-metrics soak soak-eos soak-eos-cluster soak-cluster soak-testing soak-metrics mutants replication-matrix power-cuts suites exchange fuzz demo demo-activity demo-operations demo-ledger demo-logs demo-changes demo-suggestion demo-warehouse demos specs clean compatibility docs bench-hostile bench-pipelines
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
@@ -209,6 +209,11 @@ demo-changes: $(VENV)/.test-stamp  ## PostgreSQL through Debezium to tables that
 	$(BIN)/python -m kpybroker.pipelines demo changes --jars .cache/jvm/spark-4.0.0 \
 		--connect-jars .cache/jvm/connect-3.9.1,.cache/jvm/debezium-3.5.0 --picture build/demo-changes.svg
 
+demo-logs: $(VENV)/.test-stamp  ## logs of two brokers and three services, one of which fails a while: requests, and bursts of errors
+	$(BIN)/python -m compat_tests.deps jars
+	@mkdir -p build
+	$(BIN)/python -m kpybroker.pipelines demo logs --jars .cache/jvm/spark-4.0.0 --picture build/demo-logs.svg
+
 demo-suggestion: $(VENV)/.test-stamp  ## purchases: what is bought together, and what each user may want, by a service; how good it is
 	$(BIN)/python -m compat_tests.deps jars
 	@mkdir -p build
@@ -219,7 +224,7 @@ demo-warehouse: $(VENV)/.test-stamp  ## orders into Parquet and PostgreSQL by ho
 	@mkdir -p build
 	$(BIN)/python -m kpybroker.pipelines demo warehouse --jars .cache/jvm/spark-4.0.0 --picture build/demo-warehouse.svg
 
-demos: demo-activity demo-operations demo-ledger demo-changes demo-suggestion demo-warehouse  ## every pipeline on Spark, one after the other
+demos: demo-activity demo-operations demo-ledger demo-logs demo-changes demo-suggestion demo-warehouse  ## every pipeline on Spark, one after the other
 
 docs: $(VENV)/.test-stamp  ## the site, into build/docs; a warning or a broken link fails it
 	$(BIN)/python -m compat_tests.deps graphviz

@@ -12,6 +12,8 @@ from kpybroker.pipelines.changes.pipeline import CHANGES
 from kpybroker.pipelines.errors import PipelineError
 from kpybroker.pipelines.ledger.demo import demo as ledger_demo
 from kpybroker.pipelines.ledger.pipeline import LEDGER
+from kpybroker.pipelines.logs.demo import demo as logs_demo
+from kpybroker.pipelines.logs.pipeline import LOGS
 from kpybroker.pipelines.operations.demo import demo as operations_demo
 from kpybroker.pipelines.operations.pipeline import OPERATIONS
 from kpybroker.pipelines.runtime.pipeline import Pipeline
@@ -22,13 +24,14 @@ from kpybroker.pipelines.warehouse.pipeline import WAREHOUSE
 
 Found = TypeVar("Found")
 PIPELINES: Mapping[str, Pipeline[Any]] = {
-    one.name: one for one in (ACTIVITY, OPERATIONS, CHANGES, LEDGER, SUGGESTION, WAREHOUSE)
+    one.name: one for one in (ACTIVITY, OPERATIONS, LOGS, CHANGES, LEDGER, SUGGESTION, WAREHOUSE)
 }
 DEMOS: Mapping[str, Callable[[Sequence[str]], None]] = {
     ACTIVITY.name: activity_demo,
     OPERATIONS.name: operations_demo,
     LEDGER.name: ledger_demo,
     CHANGES.name: changes_demo,
+    LOGS.name: logs_demo,
     SUGGESTION.name: suggestion_demo,
     WAREHOUSE.name: warehouse_demo,
 }

@@ -96,7 +96,8 @@ def write_files(frame: DataFrame, place: str, batch_id: int, by_hour: ByHour | N
         {
             "date": F.date_add(F.lit("1970-01-01").cast("date"), F.floor(hours / 24).cast("int")),
             "hour": F.pmod(hours, F.lit(24)).cast("int"),
-            "batch": F.lit(batch_id),
+            # no literal: the optimizer leaves those out of the order, and the writer then sorts again, without `order`
+            "batch": F.spark_partition_id() * 0 + batch_id,
         }
     )
     folders = ("date", "hour", "batch")
