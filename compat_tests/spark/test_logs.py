@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import runpy
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
@@ -16,6 +17,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from compat_tests.conftest import MakeTopic, StartBroker
+from compat_tests.deps import ROOT
 from compat_tests.spark.recount_logs import Burst, Event, Recount, Request, understood
 from compat_tests.spark.surviving import check_changed_topics, command, heartbeat, survive
 from compat_tests.spark.test_pipeline import committed, millis
@@ -220,6 +222,14 @@ def check_hours(spark: SparkSession, options: Chosen, given: list[Record]) -> No
         hour = int(file.parts[-3].removeprefix("hour="))
         found[f"{file.parts[-4].removeprefix('date=')} {hour:02d}"] += len(rows)
     assert found == expected
+    sample = runpy.run_path(str(ROOT / "docs" / "samples" / "spark" / "search_logs.py"))
+    of_hour = [
+        event
+        for event in events_of(given)
+        if datetime.fromtimestamp(event.ms / 1000, UTC).hour == 8 and (event.service, event.level) == (FAILING, "ERROR")
+    ]
+    searched = sample["errors"](spark, options.directories[0], "2024-03-05", 8, FAILING).collect()
+    assert [row.message for row in searched] == [event.message for event in sorted(of_hour)] != []
 
 
 def as_event(row: dict[str, Any]) -> Event:
