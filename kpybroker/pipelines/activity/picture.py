@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from kpybroker.pipelines.demo.pictures import Panel
+from kpybroker.pipelines.demo.pictures import Panel, legend
 from kpybroker.pipelines.demo.tables import Row, short
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def windows(axes: Axes, counts: Sequence[Row]) -> None:
         below = [low + height for low, height in zip(below, heights, strict=True)]
     axes.set_title("Events of each window, by page")
     axes.tick_params("x", labelrotation=60)
-    axes.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
+    legend(axes)
 
 
 def _events(of_window: Counter[str], page: str, named: Sequence[str]) -> int:

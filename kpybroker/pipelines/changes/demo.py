@@ -26,7 +26,7 @@ from kpybroker.pipelines.changes.workload import SNAPSHOT, TABLES, Workload
 from kpybroker.pipelines.demo.broker import broker
 from kpybroker.pipelines.demo.feeding import Progress
 from kpybroker.pipelines.demo.options import demo_parser
-from kpybroker.pipelines.demo.pictures import check_picture, save_picture
+from kpybroker.pipelines.demo.pictures import check_picture, legend, save_picture
 from kpybroker.pipelines.demo.postgresql import postgres, programs
 from kpybroker.pipelines.demo.spark import command, run_spark
 from kpybroker.pipelines.demo.tables import Row, read_json, table
@@ -177,9 +177,10 @@ def show(found: Sequence[Compared], picture: str | None) -> None:
 def _sizes(axes: Axes, found: Sequence[Compared]) -> None:
     for name in TABLES:
         axes.plot([one.version.number for one in found], [one.rows.get(name, 0) for one in found], "o-", label=name)
+    axes.set_xticks([one.version.number for one in found])
     axes.set_title("Rows of the tables, each version equal to the source")
     axes.set_ylabel("rows")
-    axes.legend(frameon=False)
+    legend(axes)
 
 
 def _changes(axes: Axes, found: Sequence[Compared]) -> None:
@@ -192,4 +193,4 @@ def _changes(axes: Axes, found: Sequence[Compared]) -> None:
     axes.set_title("Changes in each version")
     axes.set_xlabel("version")
     axes.set_ylabel("events")
-    axes.legend(frameon=False)
+    legend(axes)

@@ -63,3 +63,8 @@ def save_picture(file: str | None, *panels: Panel) -> None:
             panel(figure.add_subplot(len(panels), 1, number))
         figure.savefig(file, metadata={"Date": None} if Path(file).suffix == ".svg" else None)
     print(f"The picture is {file}")
+
+
+def legend(axes: Axes) -> None:
+    """The names of what is drawn, to the right, where they hide nothing."""
+    axes.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from kpybroker.pipelines.demo.pictures import Panel
+from kpybroker.pipelines.demo.pictures import Panel, legend
 from kpybroker.pipelines.ledger.generator import Written
 
 if TYPE_CHECKING:
@@ -44,4 +44,4 @@ def outcomes(axes: Axes, turns: Sequence[Written]) -> None:
         below = [low + height for low, height in zip(below, heights, strict=True)]
     axes.set_title("Transfers that were begun; only what is committed is in a balance")
     axes.set_xlabel("turn")
-    axes.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
+    legend(axes)

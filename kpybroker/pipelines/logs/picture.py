@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from kpybroker.pipelines.demo.pictures import Panel, time_axis
+from kpybroker.pipelines.demo.pictures import Panel, legend, time_axis
 from kpybroker.pipelines.demo.tables import Row
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def draw(axes: Axes, title: str, events: Sequence[Row], bursts: Sequence[Row], w
         )
     axes.set_title(title)
     time_axis(axes)
-    axes.legend(loc="upper left", frameon=False)
+    legend(axes)
 
 
 def _window(time: str, window_s: int) -> int:

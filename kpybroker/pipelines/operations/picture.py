@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from kpybroker.pipelines.demo.pictures import Panel, time_axis
+from kpybroker.pipelines.demo.pictures import Panel, legend, time_axis
 from kpybroker.pipelines.demo.tables import Row
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def draw(axes: Axes, series: tuple[str, str], values: Sequence[Row], alerts: Seq
     axes.set_title(f"{host}: {name}{unit}")
     time_axis(axes)
     if alerts:
-        axes.legend(loc="upper left", frameon=False)
+        legend(axes)
 
 
 def _starts(rows: Sequence[Row]) -> list[Any]:

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from kpybroker.pipelines.demo.pictures import Panel
+from kpybroker.pipelines.demo.pictures import Panel, legend
 from kpybroker.pipelines.suggestion.quality import FIRST, Quality
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def hit_rates(qualities: Sequence[Quality]) -> Panel:
         axes.set_xticks(range(len(names)), names)
         axes.set_ylim(0, 1)
         axes.set_title(f"New products of the last baskets of {qualities[0].users} users")
-        axes.legend(frameon=False)
+        legend(axes)
 
     return panel
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from kpybroker.pipelines.demo.pictures import Panel
+from kpybroker.pipelines.demo.pictures import Panel, legend
 from kpybroker.pipelines.warehouse.compaction import Compacted
 
 if TYPE_CHECKING:
@@ -30,10 +30,10 @@ def amounts(axes: Axes, hours: Sequence[tuple[datetime, int, int, int]], before:
     axes.bar(places, first, label="first part", color="#5b7a99")
     axes.bar(places, late, bottom=first, label="corrected later", color="#c0392b")
     axes.bar(places, new, label="second part", color="#d8b365")
-    axes.set_xticks(places, names)
+    axes.set_xticks(places[::2], names[::2])
     axes.set_title("Amount of each hour")
     axes.set_xlabel("hour, UTC")
-    axes.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
+    legend(axes)
 
 
 def files(axes: Axes, compacted: Compacted) -> None:
