@@ -2,7 +2,8 @@
 
 `Tail` reads what has been written to a file since, and notices when it was rotated: renamed, with a new one in its
 place, or cut to nothing. `Joiner` joins the lines of an event: a line that begins like no event of any known format
-belongs to the one before. Both are bounded: a line by `READ_MAX` bytes, an event by `LINES_MAX` lines.
+belongs to the one before. Both are bounded: a line by `READ_MAX` bytes, an event by `LINES_MAX` lines and, unless it is
+one line, `EVENT_MAX` bytes. What follows is another event.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from kpybroker.pipelines.logs.formats import BEGINNINGS
 
 READ_MAX = 262_144
 LINES_MAX = 1_000
+EVENT_MAX = 800_000
+"""Below what clients and brokers take by default, 1 MB. A line has at most three times its bytes as UTF-8, 786 KB."""
 _BEGINS = re.compile(BEGINNINGS)
 
 
@@ -36,7 +39,10 @@ class Place(NamedTuple):
 
 @dataclass(slots=True)
 class Tail:
-    """The lines of one file, from `begin` on if it is still the same file. A file that is missing has no lines yet."""
+    """The lines of one file, from `begin` on if that file is still there. A file that is missing has no lines yet.
+
+    A file that was renamed since `begin`, with its old name at the start of the new one, is read to its end first.
+    """
 
     path: Path
     begin: Place | None = None
@@ -72,7 +78,8 @@ class Tail:
         # a line that is longer than one read is cut
         whole = len(data) if rotated or (last and at_end) or (end == 0 and not at_end) else end
         lines = []
-        for part in data[:whole].splitlines(keepends=True) if whole else []:
+        # not splitlines, which takes the carriage returns of a progress bar for ends
+        for part in re.findall(rb"[^\n]*\n|[^\n]+", data[:whole]):
             lines.append(Line(part.rstrip(b"\r\n").decode(errors="replace"), self._position))
             self._position += len(part)
         if rotated:
@@ -86,13 +93,25 @@ class Tail:
         self._file, self._position, self.begin = None, 0, None
 
     def _open(self) -> bool:
+        renamed = self._renamed()
         try:
-            self._file = self.path.open("rb")
+            self._file = (renamed or self.path).open("rb")
         except FileNotFoundError:
             return False
         if self.begin is not None and self.begin.inode == self.inode:
             self._position = self.begin.position
         return True
+
+    def _renamed(self) -> Path | None:
+        """The file of `begin`, if it has another name now."""
+        if self.begin is None or not self.path.parent.is_dir():
+            return None
+        for file in sorted(self.path.parent.iterdir()):
+            if file.name.startswith(self.path.name) and file != self.path and file.is_file():
+                found = file.stat()
+                if found.st_ino == self.begin.inode and found.st_size >= self.begin.position:
+                    return file
+        return None
 
     def _is_another(self) -> bool:
         try:
@@ -106,6 +125,7 @@ class Joiner:
     """Lines to events."""
 
     _lines: list[Line] = field(default_factory=list)
+    _size: int = 0
 
     @property
     def pending(self) -> Line | None:
@@ -115,14 +135,18 @@ class Joiner:
     def push(self, line: Line) -> str | None:
         """Take in a line; the event that it ends, if it does. Empty lines between events are left out."""
         ended = None
-        if self._lines and (_BEGINS.match(line.text) or len(self._lines) == LINES_MAX):
+        size = len(line.text.encode()) + 1
+        full = len(self._lines) == LINES_MAX or self._size + size > EVENT_MAX
+        if self._lines and (full or _BEGINS.match(line.text)):
             ended = self.end()
         if line.text or self._lines:
             self._lines.append(line)
+            self._size += size
         return ended
 
     def end(self) -> str | None:
         """The event that is there, which has no more lines."""
         text = "\n".join(line.text for line in self._lines).rstrip()
         self._lines.clear()
+        self._size = 0
         return text or None

@@ -112,6 +112,8 @@ class Shipper:
             part.replace(self._positions)
 
     def _produce(self, source: Source, event: str) -> None:
+        from confluent_kafka import KafkaException
+
         headers = {"host": source.host, "file": str(source.path)}
         if source.service is not None:
             headers["service"] = source.service
@@ -123,6 +125,9 @@ class Shipper:
                 )
             except BufferError:
                 self._producer.poll(1.0)
+            except KafkaException as error:
+                cause = f"An event of {source.path} cannot be sent: {error.args[0].str()}."
+                raise PipelineError(cause, "Correct the settings in --client, such as message.max.bytes.") from None
             else:
                 self._producer.poll(0)
                 self.sent += 1

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kpybroker.pipelines.logs.files import LINES_MAX, READ_MAX, Joiner, Line, Place, Tail
-from kpybroker.pipelines.logs.source import SETTLE_S, Source
+import pytest
+
+from kpybroker.pipelines.errors import PipelineError
+from kpybroker.pipelines.logs.files import EVENT_MAX, LINES_MAX, READ_MAX, Joiner, Line, Place, Tail
+from kpybroker.pipelines.logs.source import SETTLE_S, Shipper, Source
 
 
 def texts(tail: Tail, *, last: bool = False) -> list[str]:
@@ -90,3 +93,57 @@ def test_an_event_has_a_most_of_lines() -> None:
     joiner = Joiner()
     events = [joiner.push(Line("  more", 0)) for _ in range(LINES_MAX + 1)]
     assert [event is not None for event in events] == [False] * LINES_MAX + [True]
+
+
+def test_a_file_that_was_renamed_while_no_shipper_ran_is_read_to_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b"one\n")
+    first = Tail(path)
+    assert texts(first) == ["one"]
+    place = Place(first.inode, first.position)
+    first.close()
+    with path.open("ab") as file:
+        file.write(b"two\n")
+    path.rename(tmp_path / "log.1")
+    (tmp_path / "log.2").write_bytes(b"older\n")
+    path.write_bytes(b"three\n")
+    again = Tail(path, place)
+    assert texts(again) == ["two"]
+    assert texts(again) == ["three"]
+
+
+def test_a_renamed_file_is_read_also_where_there_is_no_new_one_yet(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    (tmp_path / "log.1").write_bytes(b"one\ntwo\n")
+    tail = Tail(path, Place((tmp_path / "log.1").stat().st_ino, 4))
+    assert texts(tail) == ["two"]
+    path.write_bytes(b"three\n")
+    assert [*texts(tail), *texts(tail)] == ["three"]
+
+
+def test_a_carriage_return_in_a_line_ends_no_line(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b"10%\r20%\r\nnext\n")
+    assert texts(Tail(path)) == ["10%\r20%", "next"]
+
+
+def test_no_event_is_larger_than_a_broker_takes(tmp_path: Path) -> None:
+    """Bytes that are no text have three bytes each in UTF-8. Nothing is lost."""
+    path = tmp_path / "log"
+    path.write_bytes(b"ERROR:a:failed\n" + b"  \xff" * 100_000 + b"\n" + b"".join(b"  %d\n" % n for n in range(900)))
+    with path.open("ab") as file:
+        file.write((b"y" * 2_000 + b"\n") * 600 + b"\xfe" * READ_MAX + b"\nINFO:a:next\n")
+    events = list(Source(path, None, "host").events(0.0, last=True))
+    assert max(len(event.encode()) for event in events) <= EVENT_MAX
+    text = path.read_bytes().decode(errors="replace")
+    assert "".join("".join(events).split()) == "".join(text.split())
+    assert events[-1] == "INFO:a:next"
+
+
+def test_an_event_that_the_client_refuses_is_reported_with_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_text(f"ERROR:a:{'x' * 2_000}\n")
+    client = {"bootstrap.servers": "127.0.0.1:1", "message.max.bytes": "1000", "log_level": "0"}
+    shipper = Shipper(client, "lines", [Source(path, None, "host")], None)
+    with pytest.raises(PipelineError, match=r"An event of .*log cannot be sent: .*[Mm]essage size too large"):
+        shipper.send(last=True)
