@@ -1,12 +1,13 @@
 """`make bench-pipelines`: rows a second, CPU and memory of each pipeline on 1, 2 and 4 executors, next to real Kafka.
 
-    python -m compat_tests.bench.pipelines [--quick] [--rounds N] [--rows N] [--executors 1,2,4] [--only NAME] [--dir D]
+    python -m compat_tests.bench.pipelines [--quick] [--rounds N] [--rows N] [--batch N] [--executors 1,2,4]
+                                           [--only NAME] [--dir D]
 
 Both brokers run all the time and have the same records in topics of four partitions, and nothing is pinned. Spark is a
 standalone cluster of executors with one core each, a new one for each run. A driver reads a tenth of the rows, which
-compiles, and then all of them, in about five batches, to topics; only the second run counts. Brokers take turns, and so
-does who begins. CPU is that of the process trees in that run: of the broker; and of Spark, which is driver, executors
-and their Python. Memory is the proportional set size at its end.
+compiles, and then all of them, in about five batches (or those of `--batch`), to topics; only the second run counts.
+Brokers take turns, and so does who begins. CPU is that of the process trees in that run: of the broker; and of Spark,
+which is driver, executors and their Python. Memory is the proportional set size at its end.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import psutil
 from confluent_kafka import Producer
@@ -51,6 +53,13 @@ class Measured:
     executors_mb: float
 
 
+class Size(NamedTuple):
+    """Records in the topic, and of a batch at most."""
+
+    rows: int
+    batch: int
+
+
 def tree_cpu(pid: int) -> float:
     """User and system time of a process, of those that it has started, and of those of them that have ended."""
     total = 0.0
@@ -68,10 +77,11 @@ def fill(bootstrap: str, topic: str, name: str, rows: int) -> None:
     """The same records in each broker: `rows` of them, over all partitions by key, or in turn."""
     create_topic(bootstrap, topic, PARTITIONS)
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 50, "compression.type": "lz4", **QUIET})
-    for n, (key, value) in enumerate(INPUTS[name].records(rows, 1)):
+    for n, (key, value, headers) in enumerate(INPUTS[name].records(rows, 1)):
+        place = {} if key is not None else {"partition": n % PARTITIONS}
         while True:
             try:
-                producer.produce(topic, value, key, **({} if key is not None else {"partition": n % PARTITIONS}))
+                producer.produce(topic, value, key, headers=list(headers), **place)
                 break
             except BufferError:
                 producer.poll(1.0)
@@ -80,10 +90,10 @@ def fill(bootstrap: str, topic: str, name: str, rows: int) -> None:
 
 
 @contextmanager
-def driver(name: str, bootstrap: str, rows: int, spark: Standalone, place: Path) -> Iterator[subprocess.Popen[str]]:
+def driver(name: str, bootstrap: str, batch: int, spark: Standalone, place: Path) -> Iterator[subprocess.Popen[str]]:
     """It has warmed up, and waits for a line to begin."""
     topics = [f"{name}-few", f"{name}-many"]
-    arguments = [name, bootstrap, *topics, spark.master, str(-(-rows // BATCHES)), str(place), *INPUTS[name].options]
+    arguments = [name, bootstrap, *topics, spark.master, str(batch), str(place), *INPUTS[name].options]
     whole = [sys.executable, "-m", "compat_tests.bench.pipelines_driver", *arguments]
     env = {**spark.environment(), "PYTHONPATH": str(ROOT)}
     log = place / "driver.log"
@@ -104,13 +114,13 @@ def driver(name: str, bootstrap: str, rows: int, spark: Standalone, place: Path)
         process.wait()
 
 
-def measure(name: str, kind: str, brokers: Kinds, executors: int, rows: int, place: Path) -> Measured:
+def measure(name: str, kind: str, brokers: Kinds, executors: int, size: Size, place: Path) -> Measured:
     """One run on a cluster of its own."""
     place.mkdir(parents=True)
     broker = brokers[kind].service.pid
     with (
         standalone(place / "spark", executors, JVM) as spark,
-        driver(name, brokers[kind].bootstrap, rows, spark, place) as running,
+        driver(name, brokers[kind].bootstrap, size.batch, spark, place) as running,
     ):
         worker = spark.services[1].pid
         assert running.stdin is not None
@@ -122,10 +132,10 @@ def measure(name: str, kind: str, brokers: Kinds, executors: int, rows: int, pla
         assert said, (place / "driver.log").read_text()
         done = json.loads(said)
         after = [tree_cpu(pid) for pid in (broker, running.pid, worker)]
-        assert done["read"] == rows, done
+        assert done["read"] == size.rows, done
         cpu = [late - early for late, early in zip(after, before, strict=True)]
         of_driver, of_worker = (memory(pid).pss for pid in (running.pid, worker))
-        return Measured(rows / done["seconds"], cpu[0], cpu[1] + cpu[2], of_driver, of_worker)
+        return Measured(size.rows / done["seconds"], cpu[0], cpu[1] + cpu[2], of_driver, of_worker)
 
 
 def table(found: Mapping[tuple[str, int, str], Sequence[Measured]]) -> Table:
@@ -155,6 +165,7 @@ def main() -> int:
     """Measure and print; nothing is written."""
     parser = command.parser(__doc__, ROUNDS)
     parser.add_argument("--rows", type=int, help=f"of each pipeline's topic [{ROWS}; quick: {QUICK_ROWS}]")
+    parser.add_argument("--batch", type=int, help="records of a batch at most [a fifth of the rows]")
     parser.add_argument("--executors", default=",".join(map(str, EXECUTORS)), help="numbers with commas between them")
     options = parser.parse_args()
     rounds = options.rounds or (1 if options.quick else ROUNDS)
@@ -177,7 +188,9 @@ def main() -> int:
                     for kind in KINDS if turn % 2 == 0 else reversed(KINDS):
                         come_to_rest(brokers[one].service.pid for one in KINDS)
                         place = scratch / f"{name}-{turn}-{executors}-{kind}"
-                        values = measure(name, kind, brokers, executors, rows, place)
+                        values = measure(
+                            name, kind, brokers, executors, Size(rows, options.batch or -(-rows // BATCHES)), place
+                        )
                         found.setdefault((name, executors, kind), []).append(values)
                         clock.say(f"{name}, {executors} executors, {kind}: {number(values.rate)} rows/s")
         print(clock.conditions(rounds, [brokers[kind].service.pid for kind in KINDS]).sentence() + "\n")
