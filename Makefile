@@ -204,8 +204,8 @@ demo-ledger: $(VENV)/.test-stamp  ## transfers between accounts, some aborted, t
 	$(BIN)/python -m kpybroker.pipelines demo ledger --jars .cache/jvm/spark-4.0.0 --picture build/demo-ledger.svg
 
 demo-changes: $(VENV)/.test-stamp  ## PostgreSQL through Debezium to tables that equal it after each batch, compared row by row
-	$(BIN)/python -m compat_tests.deps jars field
-	mkdir -p build
+	$(BIN)/python -m compat_tests.deps jars postgresql debezium
+	@mkdir -p build
 	$(BIN)/python -m kpybroker.pipelines demo changes --jars .cache/jvm/spark-4.0.0 \
 		--connect-jars .cache/jvm/connect-3.9.1,.cache/jvm/debezium-3.5.0 --picture build/demo-changes.svg
 

@@ -134,10 +134,15 @@ def fetch_jars() -> None:
     _fetch_jars_of(POMS)
 
 
-def _fetch_jars_of(poms: Path) -> None:
+def fetch_debezium() -> None:
+    """What `make demo-changes` runs."""
+    _fetch_jars_of(POMS / "field", "debezium-*")
+
+
+def _fetch_jars_of(poms: Path, names: str = "*") -> None:
     if shutil.which("mvn") is None:
         raise DependencyError("mvn is missing: install Maven and Java 17 (apt-get install maven openjdk-17-jdk)")
-    for pom in sorted(poms.glob("pom-*.xml")):
+    for pom in sorted(poms.glob(f"pom-{names}.xml")):
         name = pom.stem.removeprefix("pom-")
         if os.environ.get("KPYBROKER_KAFKA_LIBS") and name == "kafka-3.9.1":
             continue
@@ -325,7 +330,12 @@ STEPS = {
     "postgresql": fetch_postgresql,
 }
 
-ON_REQUEST = {"debootstrap": fetch_debootstrap, "clients": fetch_clients, "field": fetch_field}
+ON_REQUEST = {
+    "debootstrap": fetch_debootstrap,
+    "clients": fetch_clients,
+    "field": fetch_field,
+    "debezium": fetch_debezium,
+}
 """Brought only if named."""
 
 

@@ -130,6 +130,10 @@ BROKEN: Sequence[tuple[bytes | None, bytes]] = (
     (b'{"id":1}', json.dumps({"op": "u", "after": None, "source": PLACED}).encode()),
     (b'{"id":1}', json.dumps({**NO_SOURCE, "op": "x", "source": PLACED}).encode()),
     (b'{"id":1}', json.dumps({"status": "END", "id": "soon"}).encode()),
+    *(
+        (b'{"id":1}', json.dumps({"schema": {"fields": [form]}, "payload": {**NO_SOURCE, "source": PLACED}}).encode())
+        for form in ({"field": "after", "fields": 5}, {"field": "after", "fields": [1]})
+    ),
 )
 
 

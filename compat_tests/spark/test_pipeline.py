@@ -72,6 +72,8 @@ NOISE = {
         "[]",
         '{"page": "/x"}',
         '{"timestamp": "yesterday", "page": "/x"}',
+        '{"timestamp": "+294247-01-10T04:00:54Z", "page": "/x"}',
+        '{"timestamp": "-0500-01-01T00:00:00Z", "page": "/x"}',
         '{"timestamp": "2024-01-01"}',
     ],
     "dpkg": ["", "2024-03-05 08:00:00 sings libc6:amd64", "2024-99-05 08:00:00 status installed libc6:amd64 1"],

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
@@ -14,7 +15,7 @@ from pyspark.sql import SparkSession
 from compat_tests.conftest import MakeTopic, StartBroker
 from compat_tests.spark.recount_warehouse import Expected, recount
 from compat_tests.spark.surviving import check_changed_topics, command, die, survive
-from compat_tests.support.postgres import USER, Postgres, postgres_is_here
+from compat_tests.support.postgres import USER, Postgres
 from compat_tests.support.quick import DEADLINE_S, QUIET, admin_client, create_topic
 from compat_tests.support.services import Broker
 from kpybroker.pipelines.errors import PipelineError
@@ -27,7 +28,6 @@ from kpybroker.pipelines.warehouse.generator import START, Sent, lines
 from kpybroker.pipelines.warehouse.pipeline import WAREHOUSE, WarehouseOptions
 from kpybroker.pipelines.warehouse.replay import Replay, replay
 
-needs_postgres = pytest.mark.skipif(not postgres_is_here(), reason="PostgreSQL is missing")
 PARTITIONS = 3
 
 
@@ -102,7 +102,6 @@ def tables_are(database: Postgres, wanted: Expected) -> None:
     assert database.execute("select count(*) from dead_letters") == [[str(wanted.broken)]]
 
 
-@needs_postgres
 def test_facts_are_in_their_hours_and_hours_are_corrected(
     spark: SparkSession, broker: Broker, topic: MakeTopic, tmp_path: Path, database: Postgres, address: str
 ) -> None:
@@ -110,6 +109,8 @@ def test_facts_are_in_their_hours_and_hours_are_corrected(
     name = topic(partitions=PARTITIONS)
     options = options_for(broker, name, tmp_path, address)
     given = list(lines(5, 600, hours=6))
+    given[0] = replace(given[0], value=given[0].value.replace(b'"customer": "', b'"customer": "\\u0000'))
+    assert b"\\u0000" in given[0].value, "PostgreSQL has no such text"
     send(broker.bootstrap, name, given[:400])
     run(spark, WAREHOUSE, options)
     first = expected(given[:400])
@@ -205,9 +206,9 @@ def test_a_run_begins_and_ends_where_its_options_say(
     send(broker.bootstrap, name, given)
     middle, end = START + timedelta(hours=2), START + timedelta(hours=4)
 
-    def read(number: int, **changes: str) -> set[str]:
+    def read(number: int, **changes: Any) -> set[str]:
         options = options_for(broker, name, tmp_path / str(number))
-        run(spark, WAREHOUSE, replace(options, run=Run.WHOLE, checkpoint=None, **changes))  # type: ignore[arg-type]
+        run(spark, WAREHOUSE, replace(options, run=Run.WHOLE, checkpoint=None, **changes))
         return {row.id for row in spark.read.parquet(f"{options.directories[0]}/facts").collect()}
 
     from_ms, to_ms = (int(moment.timestamp() * 1000) for moment in (middle, end))
@@ -221,7 +222,6 @@ def test_a_run_begins_and_ends_where_its_options_say(
 
 
 @pytest.mark.wide
-@needs_postgres
 def test_a_database_that_is_away_loses_nothing(
     spark: SparkSession, broker: Broker, topic: MakeTopic, tmp_path: Path, database: Postgres, address: str
 ) -> None:
@@ -254,7 +254,6 @@ def test_a_database_that_is_away_loses_nothing(
 
 
 @pytest.mark.wide
-@needs_postgres
 def test_a_replay_that_would_lose_facts_is_refused(
     spark: SparkSession, own_broker: StartBroker, tmp_path: Path, database: Postgres, address: str
 ) -> None:
@@ -287,7 +286,6 @@ def test_a_replay_that_would_lose_facts_is_refused(
 
 
 @pytest.mark.wide
-@needs_postgres
 def test_facts_are_there_once_after_driver_broker_and_database_were_killed(
     spark: SparkSession, own_broker: StartBroker, tmp_path: Path, database: Postgres, address: str
 ) -> None:

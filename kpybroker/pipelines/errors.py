@@ -71,19 +71,9 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
         "Allow Write on the transactional ids, and Read on the groups, that begin with the prefix in --output.",
     ),
     (
-        r"The schema registry does not respond",
-        "The schema registry does not respond, or refuses.",
-        "Start it, or correct --schema-registry; the next run continues from the checkpoint.",
-    ),
-    (
         r"INVALID_TRANSACTION_TIMEOUT",
         "The broker allows no transaction of ten minutes, which the topics of results may need.",
         "Raise the broker's transaction.max.timeout.ms to 600000 or more, or write to a directory.",
-    ),
-    (
-        r"The schema registry \S+ does not respond",
-        "The schema registry does not respond.",
-        "Start it, or correct --schema-registry; then run this again: nothing is lost.",
     ),
     (
         r"(Multiple streaming queries are concurrently using|CONCURRENT_QUERY|CONCURRENT_STREAM_LOG_UPDATE)",

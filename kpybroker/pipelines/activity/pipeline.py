@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from kpybroker.pipelines.activity.formats import FIELDS, FORMATS
 from kpybroker.pipelines.activity.results import bots, funnels, page_counts, sessions, top_pages
 from kpybroker.pipelines.runtime import arguments as is_a
-from kpybroker.pipelines.runtime.event_time import after_watermark, events, is_heartbeat
+from kpybroker.pipelines.runtime.event_time import after_watermark, events, is_heartbeat, time_of, usual
 from kpybroker.pipelines.runtime.pipeline import Pipeline, Query
 
 if TYPE_CHECKING:
@@ -117,11 +117,12 @@ class Activity(Pipeline[ActivityOptions]):
         value = records["value"].cast("string")
         heartbeat = is_heartbeat(records)
         columns = FORMATS[own.format](value, {**FIELDS, **own.fields})
-        understood = columns.event_time.isNotNull() & columns.page.isNotNull()
-        beat = value.try_cast("timestamp")
+        time = usual(columns.event_time)
+        understood = time.isNotNull() & columns.page.isNotNull()
+        beat = time_of(value)
         return records.select(
             *("topic", "partition", "offset", "key", "value"),
-            F.when(heartbeat, beat).when(understood, columns.event_time).alias("event_time"),
+            F.when(heartbeat, beat).when(understood, time).alias("event_time"),
             F.when(~heartbeat & understood, columns.page).alias("page"),
             F.coalesce(columns.visitor, F.lit(NO_VISITOR)).alias("visitor"),
             columns.action.alias("action"),

@@ -7,8 +7,6 @@ reads the data. What the registry does not know goes to the dead letters; a regi
 from __future__ import annotations
 
 import json
-import urllib.error
-import urllib.request
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
@@ -16,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from kpybroker.pipelines.changes.events import ENVELOPE, described
 from kpybroker.pipelines.errors import PipelineError
+from kpybroker.pipelines.runtime.avro import answer
 from kpybroker.pipelines.runtime.pipeline import REASON
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-TIMEOUT_S = 10.0
 HEADER_BYTES = 5
 PLACE = ("topic", "partition", "offset", "key", "value")
 PERMISSIVE = {"mode": "PERMISSIVE"}
@@ -36,32 +34,19 @@ LOGICAL = {
 
 @dataclass(slots=True)
 class Registry:
-    """Schemas by id, each asked for once."""
+    """Schemas by id, each asked for until it is there."""
 
     url: str
-    _known: dict[int, str | None] = field(default_factory=dict)
+    _known: dict[int, str] = field(default_factory=dict)
 
     def schema(self, number: int) -> str | None:
-        """The text of a schema; None if there is none of this id. Raises `PipelineError`."""
+        """The text of a schema; None if there is none of this id that is whole. Raises `PipelineError`."""
         if number not in self._known:
-            self._known[number] = self._ask(number)
-        return self._known[number]
-
-    def _ask(self, number: int) -> str | None:
-        try:
-            with urllib.request.urlopen(f"{self.url.rstrip('/')}/schemas/ids/{number}", timeout=TIMEOUT_S) as answer:
-                return str(json.load(answer)["schema"])
-        except urllib.error.HTTPError as refused:
-            if refused.code == 404:
+            found = answer(self.url, number)
+            if found is None or found.get("references"):
                 return None
-            reason = f"{refused.code} {refused.reason}"
-        except (OSError, ValueError, KeyError) as error:
-            reason = str(getattr(error, "reason", error))
-        # the text is known to runtime.errors: it arrives there through Spark
-        raise PipelineError(
-            f"The schema registry {self.url} does not respond as one ({reason}).",
-            "Start it, or correct --schema-registry.",
-        )
+            self._known[number] = found["schema"]
+        return self._known[number]
 
 
 def check_from_avro() -> None:
@@ -181,7 +166,7 @@ def _records(schema: Any, space: str) -> Iterator[tuple[str, Mapping[str, Any]]]
 
 
 def _not_null(kind: Any) -> Any:
-    return next(one for one in kind if one != "null") if isinstance(kind, list) else kind
+    return next((one for one in kind if one != "null"), "null") if isinstance(kind, list) else kind
 
 
 def _column(field: Mapping[str, Any]) -> dict[str, Any]:

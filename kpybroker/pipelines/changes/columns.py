@@ -41,6 +41,10 @@ NAMES = {
 """Name of Connect's type -> Spark's type and how it is read. Those of `avro.` Spark has read already."""
 DECIMAL, AVRO_DECIMAL = "org.apache.kafka.connect.data.Decimal", "avro.decimal"
 PRECISION_MAX = 38
+SCALE_MAX = 16383
+"""Of PostgreSQL's numbers."""
+MILLIS_MAX = 9_000_000_000_000_000
+"""Spark's times are a 64-bit number of microseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +60,18 @@ class TableColumn:
 
 def columns_of(text: str) -> tuple[TableColumn, ...]:
     """The columns that an event names in JSON: `field`, `type`, and optionally `name`, `default`, `parameters`."""
-    return tuple(_column(one) for one in json.loads(text))
+    return tuple({one["field"]: _column(one) for one in json.loads(text)}.values())
 
 
 def _column(field: Mapping[str, Any]) -> TableColumn:
-    name, kind = field.get("name") or "", field["type"]
+    """Of a schema that may be anything but for `field`: what is not understood is a text."""
+    name, kind = (value if isinstance(value := field.get(key), str) else "" for key in ("name", "type"))
     default = field.get("default")
     text = None if default is None or isinstance(default, dict | list) else _as_text(default)
     if name in (DECIMAL, AVRO_DECIMAL):
-        parameters = field.get("parameters") or {}
-        scale, precision = int(parameters.get("scale", 0)), int(parameters.get("connect.decimal.precision", 38))
+        scale, precision = _parameter(field, "scale", 0), _parameter(field, "connect.decimal.precision", PRECISION_MAX)
+        if abs(scale) > SCALE_MAX:
+            return TableColumn(field["field"], "string", "cast", text)
         small = 0 <= scale <= precision <= PRECISION_MAX
         how = "decimal" if name == DECIMAL else "cast"
         return TableColumn(field["field"], f"decimal({precision},{scale})" if small else "string", how, text, scale)
@@ -73,6 +79,14 @@ def _column(field: Mapping[str, Any]) -> TableColumn:
         return TableColumn(field["field"], *NAMES[name], text)
     how = "base64" if kind == "bytes" else "cast"
     return TableColumn(field["field"], TYPES.get(kind, "string"), how, text)
+
+
+def _parameter(field: Mapping[str, Any], name: str, default: int) -> int:
+    parameters = field.get("parameters")
+    try:
+        return int(parameters[name]) if isinstance(parameters, dict) else default
+    except (KeyError, ValueError, TypeError):
+        return default
 
 
 def _as_text(value: object) -> str:
@@ -88,7 +102,7 @@ def value_of(column: TableColumn, text: Column) -> Column:
         case "days":
             return F.date_from_unix_date(text.try_cast("int"))
         case "millis":
-            return F.timestamp_millis(number)
+            return F.timestamp_millis(F.when(number.between(-MILLIS_MAX, MILLIS_MAX), number))
         case "micros":
             return F.timestamp_micros(number)
         case "nanos":

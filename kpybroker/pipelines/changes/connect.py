@@ -34,7 +34,7 @@ def jars(directories: str) -> dict[str, Path]:
         if not places:
             raise PipelineError(
                 f"{what} is not in {directories}: there is no {pattern}.",
-                "Give --connect-jars DIR,DIR; `python -m compat_tests.deps jars field` brings them to .cache/jvm.",
+                "Give --connect-jars DIR,DIR; `make demo-changes` brings them to .cache/jvm.",
             )
         found[pattern] = places[0]
     return found

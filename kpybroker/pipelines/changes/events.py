@@ -94,6 +94,9 @@ def _reason(envelope: Column, is_key: Column) -> Column:
 
     source, op = envelope["source"], envelope["op"]
     is_id = F.coalesce(envelope["id"].rlike(r"^\d+:\d+$"), F.lit(False))
+    columns = F.col("columns")
+    listed = F.from_json(columns, "array<struct<field:string>>")
+    is_listed = F.coalesce(~F.exists(listed, lambda one: one["field"].isNull()), F.lit(False))
     is_place = source["schema"].isNotNull() & source["table"].isNotNull() & source["lsn"].isNotNull()
     return (
         F.when(F.col("value").isNull() | F.coalesce(envelope["status"] == "BEGIN", F.lit(False)), F.lit(None))
@@ -103,6 +106,7 @@ def _reason(envelope: Column, is_key: Column) -> Column:
         .when(op == "m", F.lit(None))
         .when(~is_place, F.lit("no schema, table or lsn in source"))
         .when(op.isin(*WITH_ROW) & F.col("after").isNull(), F.lit("no row after the change"))
+        .when(columns.isNotNull() & ~is_listed, F.lit("no columns in the schema of the row"))
         .when((op != TRUNCATE) & ~F.coalesce(is_key, F.lit(False)), F.lit("no key: the table has no primary key"))
     )
 

@@ -16,6 +16,7 @@ from kpybroker.pipelines.changes.fold import Fold
 from kpybroker.pipelines.changes.versions import FOLDER
 from kpybroker.pipelines.errors import PipelineError
 from kpybroker.pipelines.runtime import arguments as is_a
+from kpybroker.pipelines.runtime import avro as registry
 from kpybroker.pipelines.runtime.options import TOPICS
 from kpybroker.pipelines.runtime.pipeline import REASON, Pipeline, Query
 
@@ -49,14 +50,8 @@ class Changes(Pipeline[ChangesOptions]):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """The form of records, and how the tables are kept."""
+        registry.add_arguments(parser)
         group = parser.add_argument_group("change data")
-        group.add_argument(
-            "--value-format",
-            default="json",
-            choices=["json", "avro"],
-            help="of keys and values (json, with schemas or without)",
-        )
-        group.add_argument("--schema-registry", metavar="URL", help="of the schemas of Avro")
         text = "of --input, the one with the ends of transactions: only whole ones are in the tables"
         group.add_argument("--transactions", type=is_a.topic, metavar="TOPIC", help=text)
         group.add_argument("--buckets", default=8, type=is_a.positive, metavar="N", help="parts of each table (8)")
@@ -76,9 +71,7 @@ class Changes(Pipeline[ChangesOptions]):
 
     def contradictions(self, own: ChangesOptions) -> Sequence[tuple[str, str]]:
         """See `Pipeline`."""
-        found = []
-        if (own.value_format == "avro") != (own.schema_registry is not None):
-            found.append(("Avro needs a registry, and JSON has none.", "Give both --value-format avro and its URL."))
+        found = list(registry.contradictions(own.value_format, own.schema_registry))
         if own.versions < VERSIONS_MIN:
             found.append(("One version is not enough: a batch may be done again.", "Give --versions 2 or more."))
         return found
@@ -91,8 +84,9 @@ class Changes(Pipeline[ChangesOptions]):
         """JSON: event columns. Avro is read in each batch, since its schemas are not known before."""
         from pyspark.sql import functions as F
 
-        if own.value_format == "avro":
+        if own.schema_registry is not None:
             avro.check_from_avro()
+            registry.check(own.schema_registry)
             rows = records.select(
                 "topic", "partition", "offset", "key", "value", F.lit(None).cast("string").alias(REASON)
             )
@@ -102,8 +96,8 @@ class Changes(Pipeline[ChangesOptions]):
 
     def queries(self, rows: DataFrame, own: ChangesOptions) -> Sequence[Query]:
         """One, which keeps the tables."""
-        registry = avro.Registry(own.schema_registry) if own.schema_registry is not None else None
-        fold = Fold(registry, own.transactions is not None, own.buckets, own.versions)
+        schemas = avro.Registry(own.schema_registry) if own.schema_registry is not None else None
+        fold = Fold(schemas, own.transactions is not None, own.buckets, own.versions)
         return [Query("rows", rows, fold=fold)]
 
 

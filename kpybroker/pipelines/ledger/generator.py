@@ -18,7 +18,12 @@ DEADLINE_S = 60.0
 QUICK = {"linger.ms": 0, "log_level": 3}
 """A producer that does not wait, and does not print that it waits for a transaction of a writer that died."""
 ABORTED, BROKEN = 0.2, 0.01
-NO_ENTRIES = (b"", b"{", b'{"time": "2024-03-05T08:00:00Z", "transfer": "t", "account": "a", "amount": 1.5}')
+NO_ENTRIES = (
+    b"",
+    b"{",
+    b'{"time": "2024-03-05T08:00:00Z", "transfer": "t", "account": "a", "amount": 1.5}',
+    b'{"time": "+294247-01-10T04:00:54Z", "transfer": "t", "account": "a", "amount": 1}',
+)
 
 
 @dataclass(frozen=True, slots=True)

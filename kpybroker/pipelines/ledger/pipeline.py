@@ -17,13 +17,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kpybroker.pipelines.runtime import arguments as is_a
-from kpybroker.pipelines.runtime.event_time import events, is_heartbeat
+from kpybroker.pipelines.runtime.event_time import events, is_heartbeat, time_of
 from kpybroker.pipelines.runtime.pipeline import Pipeline, Query
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 SCHEMA = "time string, transfer string, account string, amount string"
+SUMMED = "decimal(18,0)"
+"""What amounts are summed as: a sum of bigint that is too large would end the run for good."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,7 @@ class Ledger(Pipeline[LedgerOptions]):
         text = records["value"].cast("string")
         heartbeat = is_heartbeat(records)
         entry = F.from_json(text, SCHEMA)
-        time = F.when(heartbeat, text.try_cast("timestamp")).otherwise(entry["time"].try_cast("timestamp"))
+        time = time_of(F.when(heartbeat, text).otherwise(entry["time"]))
         # a decimal point or an exponent would be rounded by a cast
         amount = F.when(entry["amount"].rlike(r"^-?\d{1,18}$"), entry["amount"].try_cast("bigint"))
         return records.select(
@@ -79,12 +81,13 @@ class Ledger(Pipeline[LedgerOptions]):
         """Balances as they change, and transfers once they are complete."""
         from pyspark.sql import functions as F
 
+        total = F.sum(F.col("amount").cast(SUMMED))
         entries = rows.where(~rows["heartbeat"])
         balances = entries.groupBy("account").agg(
-            F.sum("amount").alias("balance"), F.count("*").alias("entries"), F.max("event_time").alias("last_entry")
+            total.alias("balance"), F.count("*").alias("entries"), F.max("event_time").alias("last_entry")
         )
         transfers = events(rows, own.watermark).groupBy("event_time", "transfer")
-        sums = transfers.agg(F.sum("amount").alias("sum"), F.count("*").alias("entries"))
+        sums = transfers.agg(total.alias("sum"), F.count("*").alias("entries"))
         wrong = sums.where(F.col("sum") != 0).select("transfer", "event_time", "sum", "entries")
         return [
             Query("balances", balances, lambda batch: {"balances": batch}, "update"),

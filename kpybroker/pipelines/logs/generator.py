@@ -27,6 +27,7 @@ BROKEN = (
     b"{",
     b'{"level": "INFO"}',
     b'{"time": "25:00", "message": "at no time"}',
+    b'{"time": "0000-01-01T00:00:00Z", "message": "before all times", "service": "s"}',
     b"[2024-02-31 08:00:00,000] INFO of no day (kafka.Kafka)",
     b"[2024-03-05 08:00:00,000] INFO of no logger",
     b'{"time": "2999-01-01T00:00:00Z", "message": "of the future"}',

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from kpybroker.pipelines.logs.formats import as_correlation, as_level, as_time, fields, once, severity, understood
 from kpybroker.pipelines.logs.results import bursts, correlated, error_counts
 from kpybroker.pipelines.runtime import arguments as is_a
-from kpybroker.pipelines.runtime.event_time import after_watermark, events, is_heartbeat
+from kpybroker.pipelines.runtime.event_time import after_watermark, events, is_heartbeat, usual
 from kpybroker.pipelines.runtime.pipeline import ByHour, Pipeline, Query
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class Logs(Pipeline[LogsOptions]):
             *PLACE,
             *("key", "value", "timestamp", "text"),
             heartbeat.alias("heartbeat"),
-            F.when(heartbeat, F.col("text").try_cast("timestamp")).otherwise(time).alias("event_time"),
+            usual(F.when(heartbeat, F.col("text").try_cast("timestamp")).otherwise(time)).alias("event_time"),
             F.coalesce(_header("service"), line["service"]).alias("service"),
             F.coalesce(_header("host"), line["host"]).alias("host"),
             _header("file").alias("file"),
@@ -133,7 +133,7 @@ def _header(name: str) -> Column:
 def _reason() -> Column:
     from pyspark.sql import functions as F
 
-    time = F.col("event_time")
+    time, latest = F.col("event_time"), usual(F.col("timestamp")) + F.expr(f"interval {AHEAD}")
     return (
         F.when(F.col("heartbeat") & time.isNull(), F.lit("the value of a heartbeat is not a time"))
         .when(F.col("heartbeat"), F.lit(None))
@@ -141,9 +141,7 @@ def _reason() -> Column:
         .when(F.col("format").isNull(), F.lit("in no known format"))
         .when(time.isNull(), F.lit("no time, or one that is none"))
         .when(F.col("service").isNull(), F.lit("no service: neither a header nor the line names one"))
-        .when(
-            time > F.col("timestamp") + F.expr(f"interval {AHEAD}"), F.lit(f"dated more than {AHEAD} after its record")
-        )
+        .when(time > latest, F.lit(f"dated more than {AHEAD} after its record"))
     ).alias("reason")
 
 

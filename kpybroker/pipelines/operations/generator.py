@@ -16,7 +16,14 @@ from datetime import datetime, timedelta
 GAUGES = {"cpu.used.percent": 35.0, "memory.used.percent": 60.0, "disk.used.percent": 70.0}
 COUNTERS = {"net.received.bytes": 120_000.0, "requests.total": 40.0}
 DAY_S = 86_400
-BROKEN = ("", "{", "[]", '{"host": "a"}', '{"time": "soon", "host": "a", "name": "x", "kind": "gauge", "value": 1}')
+BROKEN = (
+    "",
+    "{",
+    "[]",
+    '{"host": "a"}',
+    '{"time": "soon", "host": "a", "name": "x", "kind": "gauge", "value": 1}',
+    '{"time": "+294247-01-10T04:00:54Z", "host": "a", "name": "x", "kind": "gauge", "value": 1}',
+)
 LATE_S = 30
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from kpybroker.pipelines.operations.results import alerts, value_rows, values
 from kpybroker.pipelines.runtime import arguments as is_a
-from kpybroker.pipelines.runtime.event_time import events, is_heartbeat
+from kpybroker.pipelines.runtime.event_time import events, is_heartbeat, time_of
 from kpybroker.pipelines.runtime.pipeline import Pipeline, Query
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Operations(Pipeline[OperationsOptions]):
         text = records["value"].cast("string")
         heartbeat = is_heartbeat(records)
         sample = F.from_json(text, SCHEMA)
-        time = F.when(heartbeat, text.try_cast("timestamp")).otherwise(sample["time"].try_cast("timestamp"))
+        time = time_of(F.when(heartbeat, text).otherwise(sample["time"]))
         return records.select(
             *("topic", "partition", "offset", "key", "value"),
             time.alias("event_time"),

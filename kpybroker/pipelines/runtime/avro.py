@@ -22,7 +22,7 @@ from decimal import Decimal
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
 from urllib.request import Request, urlopen
 
 from kpybroker.pipelines.errors import PipelineError
@@ -40,7 +40,7 @@ TRIES, PAUSE_S = 5, 1.0
 UNKNOWN_KEPT_S = 30.0
 SCHEMAS_MAX = 1000
 NO_RESPONSE = "The schema registry does not respond, or refuses"
-FIX = "Start it, or correct --schema-registry."
+FIX = "Start it, or correct --schema-registry; the next run continues from the checkpoint."
 
 _schemas: dict[tuple[str, int], Any] = {}
 """Parsed schemas of this process by registry and id; at most `SCHEMAS_MAX`."""
@@ -80,6 +80,10 @@ def as_text(records: DataFrame, registry: str | None) -> DataFrame:
     text = records["value"].cast("string")
     if registry is None:
         return records.withColumns({TEXT: text, UNREADABLE: F.lit(None).cast("string")})
+    try:
+        import fastavro  # noqa: F401
+    except ImportError:
+        raise PipelineError("Avro needs fastavro.", "pip install 'kpybroker[spark]'") from None
     check(registry)
 
     @F.udf("text string, unreadable string")
@@ -98,11 +102,7 @@ def as_text(records: DataFrame, registry: str | None) -> DataFrame:
 
 
 def check(registry: str) -> None:
-    """Raise `PipelineError` without fastavro, or where nothing at `registry` responds as a schema registry does."""
-    try:
-        import fastavro  # noqa: F401
-    except ImportError:
-        raise PipelineError("Avro needs fastavro.", "pip install 'kpybroker[spark]'") from None
+    """Raise `PipelineError` where nothing at `registry` responds as a schema registry does."""
     try:
         _get(registry, "/subjects")
     except (OSError, ValueError) as error:
@@ -163,16 +163,19 @@ def _keep(cache: dict[tuple[str, int], Any], place: tuple[str, int], value: Any)
     return value
 
 
-def _fetch(registry: str, schema_id: int) -> Any:
-    import fastavro
+def answer(registry: str, schema_id: int) -> Any:
+    """What the registry says of an Avro schema; None where it has none of that id, or one of another type.
 
+    It may be away for a few seconds. Raises `PipelineError`.
+    """
+    found = _patient(registry, f"/schemas/ids/{schema_id}")
+    return found if found is not None and found.get("schemaType", "AVRO") == "AVRO" else None
+
+
+def _patient(registry: str, path: str) -> Any:
     for tried in range(1, TRIES + 1):
         try:
-            answer = _get(registry, f"/schemas/ids/{schema_id}")
-            if answer.get("schemaType", "AVRO") != "AVRO":
-                return None
-            named = _references(registry, answer)
-            return fastavro.parse_schema(json.loads(answer["schema"]), named_schemas=named)
+            return _get(registry, path)
         except HTTPError as error:
             if error.code == 404:
                 return None
@@ -184,13 +187,22 @@ def _fetch(registry: str, schema_id: int) -> Any:
     raise _down(registry, failure)
 
 
+def _fetch(registry: str, schema_id: int) -> Any:
+    import fastavro
+
+    found = answer(registry, schema_id)
+    if found is None:
+        return None
+    return fastavro.parse_schema(json.loads(found["schema"]), named_schemas=_references(registry, found))
+
+
 def _references(registry: str, answer: Any) -> dict[str, Any]:
     """The types that a schema takes from others."""
     import fastavro
 
     named: dict[str, Any] = {}
     for one in answer.get("references") or ():
-        other = _get(registry, f"/subjects/{one['subject']}/versions/{one['version']}")
+        other = _patient(registry, f"/subjects/{quote(one['subject'], safe='')}/versions/{one['version']}")
         named |= _references(registry, other)
         fastavro.parse_schema(json.loads(other["schema"]), named_schemas=named)
     return named

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -37,8 +38,11 @@ TYPES = {
     "timestamp": "timestamptz",
     "date": "date",
     "binary": "bytea",
+    "decimal": "numeric",
 }
 """Spark's type -> PostgreSQL's."""
+NUL, REPLACEMENT = "\0", "\ufffd"
+"""A text of PostgreSQL has no NUL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +124,7 @@ def _made(table: Table, columns: Mapping[str, str]) -> dict[str, str]:
 
 
 def _columns(schema: StructType) -> dict[str, str]:
-    return {field.name: TYPES[field.dataType.simpleString()] for field in schema.fields}
+    return {field.name: TYPES[field.dataType.simpleString().split("(")[0]] for field in schema.fields}
 
 
 def write(frame: DataFrame, table: Table) -> None:
@@ -153,8 +157,17 @@ def put(connection: Connection[Any], table: Table, columns: Sequence[str], rows:
     listed = sql.SQL(", ").join(map(sql.Identifier, columns))
     with connection.cursor().copy(sql.SQL("copy {} ({}) from stdin").format(staged, listed)) as copy:
         for row in rows:
-            copy.write_row([bytes(value) if isinstance(value, bytearray) else value for value in row])
+            copy.write_row([plain(value) for value in row])
     connection.execute(_merge(table, staged, name, columns))
+
+
+def plain(value: Any) -> Any:
+    """The value as psycopg and PostgreSQL take it."""
+    if isinstance(value, bytearray):
+        return bytes(value)
+    if isinstance(value, datetime):
+        return value.astimezone(UTC)  # Spark gives it in the zone of the machine, and does not say so
+    return value.replace(NUL, REPLACEMENT) if isinstance(value, str) else value
 
 
 def _merge(table: Table, staged: Any, name: Any, columns: Sequence[str]) -> Composed:

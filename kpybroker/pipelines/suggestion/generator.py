@@ -29,6 +29,7 @@ BROKEN = (
     '{"time": "soon", "user": "u", "basket": "b", "product": "p"}',
     '{"time": "2024-03-05T08:00:00Z", "user": "u", "basket": "b", "product": "p", "quantity": 0}',
     '{"time": "2024-03-05T08:00:00Z", "user": "", "basket": "b", "product": "p"}',
+    '{"time": "+294247-01-10T04:00:54Z", "user": "u", "basket": "b", "product": "p"}',
 )
 ZIPF = 0.9
 OWN_TASTE, COMPANION, FOR_EVERYONE = 0.75, 0.35, 1 / 3

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from kpybroker.pipelines.runtime import arguments as is_a
 from kpybroker.pipelines.runtime import avro
-from kpybroker.pipelines.runtime.event_time import events, is_heartbeat
+from kpybroker.pipelines.runtime.event_time import events, is_heartbeat, time_of
 from kpybroker.pipelines.runtime.pipeline import Pipeline, Query
 from kpybroker.pipelines.suggestion.als import Factors, for_users
 from kpybroker.pipelines.suggestion.results import Ranking, for_products, pairs
@@ -99,7 +99,7 @@ class Suggestion(Pipeline[SuggestionOptions]):
         heartbeat = is_heartbeat(records)
         text = F.col(avro.TEXT)
         line = F.from_json(text, SCHEMA)
-        time = F.when(heartbeat, text.try_cast("timestamp")).otherwise(line["time"].try_cast("timestamp"))
+        time = time_of(F.when(heartbeat, text).otherwise(line["time"]))
         basket = F.coalesce(line["basket"], line["order"])
         quantity = F.coalesce(line["quantity"], F.lit("1")).try_cast("double")
         return records.select(

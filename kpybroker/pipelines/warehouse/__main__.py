@@ -57,6 +57,8 @@ def _parser() -> argparse.ArgumentParser:
     again.add_argument("--bootstrap-servers", required=True, type=is_a.bootstrap_servers, metavar="HOST:PORT")
     again.add_argument("--from", dest="start", required=True, type=_hour, metavar="TIME", help="the first hour")
     again.add_argument("--to", dest="end", required=True, type=_hour, metavar="TIME", help="the end of the last hour")
+    text = "of times without a zone, as the stream has it (default UTC)"
+    again.add_argument("--timezone", default="UTC", type=is_a.timezone, help=text)
     again.add_argument("--kafka", action="append", default=[], type=is_a.pair, metavar="KEY=VALUE")
     again.add_argument("--allow-data-loss", action="store_true", help="also if hours then have fewer facts than now")
     return made
@@ -69,7 +71,7 @@ def _run(options: argparse.Namespace) -> None:
     messages = Messages(sys.stderr)
     spark = open_spark(options.master, options.jars, options.packages, messages)
     try:
-        spark.conf.set("spark.sql.session.timeZone", "UTC")
+        spark.conf.set("spark.sql.session.timeZone", vars(options).get("timezone", "UTC"))
         if options.command == "compact":
             done = compact(spark, options.output, options.checkpoint, is_a.seconds(options.older_than), print)
             print(f"{done.hours} hours: {done.before} files are {done.after}")

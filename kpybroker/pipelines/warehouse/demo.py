@@ -7,7 +7,6 @@ It stops everything that it starts, and writes to a temporary directory only.
 
 from __future__ import annotations
 
-import os
 import socket
 import subprocess
 import sys
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TOPIC = "orders"
-PARTITIONS, BATCHES, FIRST = 3, 5, 0.7
+PARTITIONS, BATCHES, FIRST = 3, 3, 0.7
 KILLED_AFTER = 2
 DAMAGED = (START + timedelta(hours=8), START + timedelta(hours=11))
 DELIVERY_SECONDS_MAX = 60.0
@@ -50,7 +49,7 @@ BAR_MAX = 30
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """`hours`: start, lines, amount, late; `before`: the amounts by hour after the first part."""
+    """`hours`: start, lines, amount, late; `before`: the amounts by hour when the job was killed."""
 
     hours: Sequence[tuple[datetime, int, int, int]]
     before: dict[datetime, int]
@@ -103,11 +102,9 @@ def _feed(places: Places, given: Sequence[Sent]) -> Found:
     job = command("warehouse", places.bootstrap, places.jars, *own)
     print(f"\nSpark, killed after {KILLED_AFTER} batches of facts:", flush=True)
     _killed(job)
-    print("\nSpark again, from the checkpoint:", flush=True)
-    run_spark(job, places.place)
     before = {hour: amount for hour, _, amount, _ in _hours(places.database)}
     _send(places.bootstrap, given[first:])
-    print("\nSpark, for the rest of the day and what came late:", flush=True)
+    print("\nSpark again from the checkpoint, for what was left, the rest of the day and what came late:", flush=True)
     run_spark(job, places.place)
     spark = open_spark("local[2]", places.jars, None, Messages(sys.stderr))
     try:
@@ -141,12 +138,8 @@ def _send(bootstrap: str, given: Iterable[Sent]) -> None:
 
 
 def _killed(job: Sequence[str]) -> None:
-    """Run the job, and kill it and its JVM when it has written some batches of facts."""
-    if sys.platform == "win32":  # the demo's PostgreSQL has ended it before
-        raise NotImplementedError
-    process = subprocess.Popen(
-        job, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True
-    )
+    """Run the job, and kill it when it has written some batches of facts; its JVM ends with it."""
+    process = subprocess.Popen(job, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     assert process.stdout is not None
     written = 0
     try:
@@ -158,7 +151,7 @@ def _killed(job: Sequence[str]) -> None:
         else:
             raise PipelineError("The Spark job has ended by itself.", "Run the pipeline by hand to see why.")
     finally:
-        os.killpg(process.pid, 9)
+        process.kill()
         process.wait()
     print("    killed")
 
@@ -208,5 +201,5 @@ def show(found: Found, picture: str | None) -> None:
         corrected = f"+{grown[hour] / 100:,.2f}" if grown[hour] else ""
         rows.append((f"{hour:%Y-%m-%d %H}:00", count, late, f"{amount / 100:,.2f}".rjust(12), corrected.rjust(12), bar))
     heads = ("hour", "lines", "late", "amount", "corrected", "")
-    print(f"\n{table('Hours, in UTC; corrected by what came after the first part', heads, rows)}\n")
+    print(f"\n{table('Hours, in UTC; corrected by what came after the kill', heads, rows)}\n")
     save_picture(picture, *panels(found.hours, found.before, found.compacted))

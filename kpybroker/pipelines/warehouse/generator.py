@@ -26,6 +26,8 @@ NO_LINES = (
     b"order 17",
     b'{"id": "x", "customer": "c", "country": "NO", "product": "p", "quantity": 1, "price": 1}',
     b'{"id": "x", "time": "2024-03-05T08:00:00Z", "customer": "c", "country": "NO", "product": "p", "quantity": 1.5}',
+    b'{"id": "x", "time": "-0500-01-01T00:00:00Z", "customer": "c", "country": "NO", "product": "p", "quantity": 1, '
+    b'"price": 1}',
     b'{"id": "x", "time": "2999-01-01T00:00:00Z", "customer": "c", "country": "NO", "product": "p", "quantity": 1, '
     b'"price": 1}',
 )

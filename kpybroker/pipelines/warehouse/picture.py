@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 def panels(
     hours: Sequence[tuple[datetime, int, int, int]], before: Mapping[datetime, int], compacted: Compacted
 ) -> list[Panel]:
-    """`hours`: start, lines, amount, late; `before`: amounts after the first part."""
+    """`hours`: start, lines, amount, late; `before`: amounts when the job was killed."""
     return [lambda axes: amounts(axes, hours, before), lambda axes: files(axes, compacted)]
 
 
 def amounts(axes: Axes, hours: Sequence[tuple[datetime, int, int, int]], before: Mapping[datetime, int]) -> None:
-    """What each hour had in the first part, what corrected it later, and hours of the second part."""
+    """What each hour had before the kill, what corrected it later, and hours that came later."""
     names = [f"{hour:%H}" for hour, *_ in hours]
     places = range(len(hours))
     first = [before.get(hour, 0) / 100 for hour, *_ in hours]
     late = [(amount - before[hour]) / 100 if hour in before else 0.0 for hour, _, amount, _ in hours]
     new = [0.0 if hour in before else amount / 100 for hour, _, amount, _ in hours]
-    axes.bar(places, first, label="first part", color="#5b7a99")
-    axes.bar(places, late, bottom=first, label="corrected later", color="#c0392b")
-    axes.bar(places, new, label="second part", color="#d8b365")
+    axes.bar(places, first, label="before the kill", color="#5b7a99")
+    axes.bar(places, late, bottom=first, label="corrected after it", color="#c0392b")
+    axes.bar(places, new, label="new after it", color="#d8b365")
     axes.set_xticks(places[::2], names[::2])
     axes.set_title("Amount of each hour")
     axes.set_xlabel("hour, UTC")

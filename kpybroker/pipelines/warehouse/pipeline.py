@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kpybroker.pipelines.runtime import arguments as is_a
-from kpybroker.pipelines.runtime.event_time import is_heartbeat
+from kpybroker.pipelines.runtime.event_time import is_heartbeat, time_of, usual
 from kpybroker.pipelines.runtime.outputs import PLACE
 from kpybroker.pipelines.runtime.pipeline import ByHour, Pipeline, Query
 
@@ -25,6 +25,8 @@ TEXTS = ("id", "customer", "country", "product")
 FACT = ("event_time", *TEXTS, "quantity", "amount", "arrived", *PLACE)
 AHEAD = "1 hour"
 HOUR_S = 3600
+SUMMED = "decimal(18,0)"
+"""What amounts are summed as: a sum of bigint that is too large would end the run for good."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,8 @@ class Warehouse(Pipeline[WarehouseOptions]):
         text = records["value"].cast("string")
         heartbeat = is_heartbeat(records)
         line = F.from_json(text, SCHEMA)
-        time = line["time"].try_cast("timestamp")
+        time = time_of(line["time"])
+        arrived = usual(records["timestamp"])
         quantity, price = _whole(line["quantity"], 6), _whole(line["price"], 12)
         return records.select(
             *(*PLACE, "key", "value"),
@@ -72,9 +75,9 @@ class Warehouse(Pipeline[WarehouseOptions]):
             *(line[name].alias(name) for name in TEXTS),
             quantity.alias("quantity"),
             (quantity * price).alias("amount"),
-            records["timestamp"].alias("arrived"),
+            arrived.alias("arrived"),
             heartbeat.alias("heartbeat"),
-            _reason(heartbeat, time, line, quantity, price, records["timestamp"]).alias("reason"),
+            _reason(heartbeat, time, line, quantity, price, arrived).alias("reason"),
         )
 
     def queries(self, rows: DataFrame, own: WarehouseOptions) -> Sequence[Query]:
@@ -87,7 +90,7 @@ class Warehouse(Pipeline[WarehouseOptions]):
         hours = facts.groupBy(F.timestamp_seconds(hour).alias("hour")).agg(
             F.count("*").alias("lines"),
             F.sum("quantity").alias("quantity"),
-            F.sum("amount").alias("amount"),
+            F.sum(F.col("amount").cast(SUMMED)).alias("amount"),
             F.count_if(F.unix_seconds("arrived") >= closed).alias("late"),
             F.max("arrived").alias("newest"),
         )

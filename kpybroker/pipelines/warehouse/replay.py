@@ -70,7 +70,8 @@ def _facts(spark: SparkSession, wanted: Replay, at: Position) -> DataFrame:
 
     source = {
         **{f"kafka.{key}": value for key, value in wanted.client.items()},
-        "subscribe": ",".join(at.offsets),
+        # and not by subscription: partitions that were added since have no end here
+        "assign": json.dumps({topic: [int(number) for number in parts] for topic, parts in at.offsets.items()}),
         "startingOffsets": "earliest",
         "endingOffsets": json.dumps(at.offsets),
     }

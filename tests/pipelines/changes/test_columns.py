@@ -44,6 +44,25 @@ def test_types_of_connect_are_those_of_spark() -> None:
     )
 
 
+def test_what_is_not_understood_is_a_text() -> None:
+    """A record may say anything, and must not end the run."""
+    fields = [
+        {"field": "a"},
+        {"field": "b", "type": ["int32"], "name": 7, "default": {"x": 1}},
+        {"field": "c", "type": "bytes", "name": DECIMAL, "parameters": {"scale": "two"}},
+        {"field": "d", "type": "bytes", "name": DECIMAL, "parameters": 5},
+        {"field": "e", "type": "bytes", "name": DECIMAL, "parameters": {"scale": "999999999"}},
+        {"field": "a", "type": "int32"},
+    ]
+    assert columns_of(json.dumps(fields)) == (
+        TableColumn("a", "int"),
+        TableColumn("b", "string"),
+        TableColumn("c", "decimal(38,0)", "decimal"),
+        TableColumn("d", "decimal(38,0)", "decimal"),
+        TableColumn("e", "string"),
+    )
+
+
 @pytest.mark.parametrize("number", [0, 1, -1, 127, 128, -128, -129, 10**37, -(10**37)])
 def test_decimals_are_integers_in_base64(number: int) -> None:
     size = number.bit_length() // 8 + 1
