@@ -12,13 +12,15 @@ which is driver, executors and their Python. Memory is the proportional set size
 
 from __future__ import annotations
 
+import argparse
 import json
 import statistics
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,6 +31,7 @@ from compat_tests.bench import command
 from compat_tests.bench.brokers import KIND_NAMES, Cores, Kinds, both_brokers, compile_sources, scratch_directory
 from compat_tests.bench.costs import come_to_rest, memory
 from compat_tests.bench.pipelines_input import INPUTS
+from compat_tests.bench.pipelines_profile import profile, shares
 from compat_tests.bench.report import Table, number
 from compat_tests.deps import ROOT
 from compat_tests.spark.standalone import Standalone, standalone
@@ -114,8 +117,10 @@ def driver(name: str, bootstrap: str, batch: int, spark: Standalone, place: Path
         process.wait()
 
 
-def measure(name: str, kind: str, brokers: Kinds, executors: int, size: Size, place: Path) -> Measured:
-    """One run on a cluster of its own."""
+def measure(
+    name: str, kind: str, brokers: Kinds, executors: int, size: Size, place: Path, counts: Counter[str] | None
+) -> Measured:
+    """One run on a cluster of its own. `counts`: of a profile, which is made with it."""
     place.mkdir(parents=True)
     broker = brokers[kind].service.pid
     with (
@@ -126,9 +131,10 @@ def measure(name: str, kind: str, brokers: Kinds, executors: int, size: Size, pl
         assert running.stdin is not None
         assert running.stdout is not None
         before = [tree_cpu(pid) for pid in (broker, running.pid, worker)]
-        running.stdin.write("go\n")
-        running.stdin.flush()
-        said = running.stdout.readline()
+        with nullcontext() if counts is None else profile((running.pid, worker), counts):
+            running.stdin.write("go\n")
+            running.stdin.flush()
+            said = running.stdout.readline()
         assert said, (place / "driver.log").read_text()
         done = json.loads(said)
         after = [tree_cpu(pid) for pid in (broker, running.pid, worker)]
@@ -161,40 +167,53 @@ def _cell(values: Sequence[float]) -> str:
     return text if len(values) == 1 else f"{text} ({number(min(values))} to {number(max(values))})"
 
 
+@dataclass(slots=True)
+class Found:
+    """By pipeline, number of executors and broker: what was measured; and by the first two, what threads did."""
+
+    measured: dict[tuple[str, int, str], list[Measured]] = field(default_factory=dict)
+    profiles: dict[tuple[str, int], Counter[str]] = field(default_factory=dict)
+
+
+def run_all(name: str, brokers: Kinds, options: argparse.Namespace, clock: command.Clock, found: Found) -> None:
+    """All rounds of a pipeline."""
+    for kind in KINDS:
+        fill(brokers[kind].bootstrap, f"{name}-few", name, max(options.rows // WARM_SHARE, 1))
+        fill(brokers[kind].bootstrap, f"{name}-many", name, options.rows)
+    clock.say(f"{name}: {options.rows} rows are in both brokers")
+    size = Size(options.rows, options.batch or -(-options.rows // BATCHES))
+    for turn in range(options.rounds):
+        for executors in map(int, options.executors.split(",")):
+            counts = found.profiles.setdefault((name, executors), Counter()) if options.profile else None
+            for kind in KINDS if turn % 2 == 0 else reversed(KINDS):
+                come_to_rest(brokers[one].service.pid for one in KINDS)
+                place = options.scratch / f"{name}-{turn}-{executors}-{kind}"
+                values = measure(name, kind, brokers, executors, size, place, counts)
+                found.measured.setdefault((name, executors, kind), []).append(values)
+                clock.say(f"{name}, {executors} executors, {kind}: {number(values.rate)} rows/s")
+
+
 def main() -> int:
     """Measure and print; nothing is written."""
     parser = command.parser(__doc__, ROUNDS)
     parser.add_argument("--rows", type=int, help=f"of each pipeline's topic [{ROWS}; quick: {QUICK_ROWS}]")
     parser.add_argument("--batch", type=int, help="records of a batch at most [a fifth of the rows]")
     parser.add_argument("--executors", default=",".join(map(str, EXECUTORS)), help="numbers with commas between them")
+    text = "also say what Spark's threads do; it costs some of the rate"
+    parser.add_argument("--profile", action="store_true", help=text)
     options = parser.parse_args()
-    rounds = options.rounds or (1 if options.quick else ROUNDS)
-    rows = options.rows or (QUICK_ROWS if options.quick else ROWS)
-    names = [name for name in PIPELINES if options.only in name]
-    if unknown := [name for name in names if name not in INPUTS]:
-        print(f"bench-pipelines: no input for {', '.join(unknown)}: see pipelines_input.py", file=sys.stderr)
-        return 2
+    options.rounds = options.rounds or (1 if options.quick else ROUNDS)
+    options.rows = options.rows or (QUICK_ROWS if options.quick else ROWS)
     compile_sources()
-    clock = command.Clock()
-    found: dict[tuple[str, int, str], list[Measured]] = {}
-    with scratch_directory(options.dir) as scratch, both_brokers(scratch, Cores.shared()) as brokers:
-        for name in names:
-            for kind in KINDS:
-                fill(brokers[kind].bootstrap, f"{name}-few", name, max(rows // WARM_SHARE, 1))
-                fill(brokers[kind].bootstrap, f"{name}-many", name, rows)
-            clock.say(f"{name}: {rows} rows are in both brokers")
-            for turn in range(rounds):
-                for executors in map(int, options.executors.split(",")):
-                    for kind in KINDS if turn % 2 == 0 else reversed(KINDS):
-                        come_to_rest(brokers[one].service.pid for one in KINDS)
-                        place = scratch / f"{name}-{turn}-{executors}-{kind}"
-                        values = measure(
-                            name, kind, brokers, executors, Size(rows, options.batch or -(-rows // BATCHES)), place
-                        )
-                        found.setdefault((name, executors, kind), []).append(values)
-                        clock.say(f"{name}, {executors} executors, {kind}: {number(values.rate)} rows/s")
-        print(clock.conditions(rounds, [brokers[kind].service.pid for kind in KINDS]).sentence() + "\n")
-    print(table(found).markdown())
+    clock, found = command.Clock(), Found()
+    with scratch_directory(options.dir) as options.scratch, both_brokers(options.scratch, Cores.shared()) as brokers:
+        for name in (name for name in PIPELINES if options.only in name):
+            run_all(name, brokers, options, clock, found)
+            print(table(found.measured).markdown(), flush=True)
+        print(clock.conditions(options.rounds, [brokers[kind].service.pid for kind in KINDS]).sentence() + "\n")
+    print(table(found.measured).markdown())
+    for (name, executors), counts in found.profiles.items():
+        print(f"{name}, {executors} executors: {shares(counts)}")
     return 0
 
 
