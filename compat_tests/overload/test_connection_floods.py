@@ -49,16 +49,16 @@ def descriptors() -> Iterator[None]:
 def test_half_open_connections_take_little_and_no_one_waits_for_them(victim: Victim, sent: bytes) -> None:
     victim.is_unharmed()
     victim.reset_peak()
-    before, files = victim.rss, victim.open_files
+    before, sockets = victim.rss, victim.open_sockets
     with contextlib.ExitStack() as stack:
         for _ in range(HALF_OPEN):
             stack.enter_context(Raw(victim.address)).send(sent)
-        eventually(lambda: victim.open_files >= files + HALF_OPEN, "all are accepted")
+        eventually(lambda: victim.open_sockets >= sockets + HALF_OPEN, "all are accepted")
         victim.is_unharmed()
         with Raw(victim.address) as newcomer:
             assert newcomer.ask(ApiVersionsRequest(), 0).error_code == 0
         assert victim.peak_rss - before < HALF_OPEN * CONNECTION_BYTES_MAX
-    eventually(lambda: victim.open_files < files + 100, "all have ended")
+    eventually(lambda: victim.open_sockets < sockets + 100, "all have ended")
     victim.is_unharmed()
 
 

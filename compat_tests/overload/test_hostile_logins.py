@@ -38,7 +38,7 @@ HALF_OPEN_BYTES_MAX: Final = 100_000
 LEFT_BYTES_MAX: Final = 24 * MIB
 """What may be left of an attack: pages of the heap that something else is in too, which the next attack uses again."""
 LOGIN_BYTES_MAX: Final = 32 * MIB
-FILES_SLACK: Final = 20
+SOCKETS_SLACK: Final = 20
 DEADLINE_S: Final = 120.0
 
 
@@ -62,9 +62,9 @@ def attacked(launcher: Launcher, tmp_path_factory: pytest.TempPathFactory) -> It
     victim.close()
 
 
-def are_ended(victim: Victim, files: int) -> bool:
-    """Whether the broker has about as many files open as before."""
-    assert victim.open_files < files + FILES_SLACK, f"{victim.open_files} files are open, and {files} were before"
+def are_ended(victim: Victim, sockets: int) -> bool:
+    """Whether the broker has about as many sockets as before."""
+    assert victim.open_sockets < sockets + SOCKETS_SLACK, f"{victim.open_sockets} are open, and {sockets} were before"
     return True
 
 
@@ -89,15 +89,13 @@ def test_half_open_handshakes_end_and_leave_nothing(attacked: Attacked, how: Hal
     victim, address, context = attacked
     victim.is_unharmed()
     victim.reset_peak()
-    before, files = victim.rss, victim.open_files
+    before, sockets = victim.rss, victim.open_sockets
     with contextlib.ExitStack() as stack:
         clients = [stack.enter_context(half_open(address, context, how)) for _ in range(ATTACKS)]
         victim.is_unharmed()
         assert victim.peak_rss - before < ATTACKS * HALF_OPEN_BYTES_MAX
         # They say nothing more, and it is the broker that ends them.
-        eventually(
-            lambda: victim.open_files < files + FILES_SLACK, "the broker ends them", HANDSHAKE_S_MAX + DEADLINE_S
-        )
+        eventually(lambda: are_ended(victim, sockets), "the broker ends them", HANDSHAKE_S_MAX + DEADLINE_S)
         assert all(client.is_closed() for client in clients)
     victim.is_unharmed()
     if not IS_PORTABLE:  # portable mode leaves freed memory to the C library: docs/reference/operating-systems.md
@@ -122,7 +120,7 @@ def test_a_handshake_may_not_be_long(attacked: Attacked) -> None:
 def test_wrong_logins_leave_nothing(attacked: Attacked) -> None:
     victim, address, context = attacked
     victim.is_unharmed()
-    files = victim.open_files
+    sockets = victim.open_sockets
     users = (LOGIN.user, "ghost")
 
     def one(number: int) -> tuple[int, str | None]:
@@ -138,7 +136,7 @@ def test_wrong_logins_leave_nothing(attacked: Attacked) -> None:
     answers = attack(ATTACKS)
     assert {code for code, _ in answers} == {ErrorCode.SASL_AUTHENTICATION_FAILED}, answers
     assert len(answers) == len(MECHANISMS), "a user that does not exist is refused like one that does"
-    eventually(lambda: victim.open_files < files + FILES_SLACK, "all connections have ended")
+    eventually(lambda: are_ended(victim, sockets), "all connections have ended")
     assert victim.peak_rss - before < LOGIN_BYTES_MAX
     eventually(lambda: victim.rss - before < LEFT_BYTES_MAX, "the memory is given back")
     victim.is_unharmed()

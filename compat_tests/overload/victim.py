@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +124,15 @@ class Victim:
     @property
     def open_files(self) -> int:
         return len(list(Path(f"/proc/{self.pid}/fd").iterdir()))
+
+    @property
+    def open_sockets(self) -> int:
+        """Its files may become more meanwhile, as when the topic of offsets is made."""
+        found = 0
+        for file in Path(f"/proc/{self.pid}/fd").iterdir():
+            with suppress(FileNotFoundError):
+                found += str(file.readlink()).startswith("socket:")
+        return found
 
     def is_unharmed(self) -> None:
         """The same process serves, others get on, and nothing in its log is a surprise."""

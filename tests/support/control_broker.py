@@ -38,6 +38,7 @@ from tests.support.memory_transport import MemoryTransport
 PartitionError = LeaderAndIsrResponse.LeaderAndIsrPartitionError
 
 NOW_MS = 1_700_000_000_000
+TIMEOUT_MS = 60_000
 
 
 class FakeClock(Clock):
@@ -208,7 +209,9 @@ async def running_broker(
 
 async def create(broker: ControlBroker, topics: Mapping[str, int]) -> None:
     """Create topics of so many partitions."""
-    results = await broker.topics.create_topics([NewTopic(name, count, 1) for name, count in topics.items()], 1000)
+    results = await broker.topics.create_topics(
+        [NewTopic(name, count, 1) for name, count in topics.items()], TIMEOUT_MS
+    )
     assert all(result.error.code is ErrorCode.NONE for result in results.values())
 
 

@@ -58,7 +58,7 @@ async def test_the_persistent_paths_exist_and_a_restart_finds_them() -> None:
 async def test_the_controller_epoch_rises_and_the_topics_are_led_again_after_a_restart() -> None:
     store = new_store()
     async with running_broker(store) as broker:
-        await broker.topics.create_topics([NewTopic("t", 2, 1)], 1000)
+        await broker.topics.create_topics([NewTopic("t", 2, 1)], 60_000)
         topic_id = broker.metadata.topic_id("t")
     async with running_broker(store) as broker:
         assert (await broker.tree.get("/controller_epoch")).data == b"2"
@@ -69,14 +69,14 @@ async def test_the_controller_epoch_rises_and_the_topics_are_led_again_after_a_r
 
 async def test_an_expired_session_means_a_new_registration_a_new_epoch_and_a_new_election() -> None:
     async with running_broker() as broker:
-        await broker.topics.create_topics([NewTopic("t", 1, 1)], 1000)
+        await broker.topics.create_topics([NewTopic("t", 1, 1)], 60_000)
         old_epoch = broker.broker_epoch
         await broker.tree.expire()
         await trio.testing.wait_all_tasks_blocked()
         assert broker.controller.is_active
         assert broker.broker_epoch > old_epoch
         assert (await broker.tree.get("/controller_epoch")).data == b"2"
-        assert (await broker.topics.create_topics([NewTopic("u", 1, 1)], 1000))["u"].error.code == 0
+        assert (await broker.topics.create_topics([NewTopic("u", 1, 1)], 60_000))["u"].error.code == 0
         assert ("u", 0) in broker.replicas.leading
 
 
@@ -124,7 +124,7 @@ async def test_a_failing_procedure_does_not_end_the_controller() -> None:
     async with running_broker() as broker:
         await broker.tree.create("/log_dir_event_notification/log_dir_event_x", b"{")
         await trio.testing.wait_all_tasks_blocked()
-        created = await broker.topics.create_topics([NewTopic("t", 1, 1)], 1000)
+        created = await broker.topics.create_topics([NewTopic("t", 1, 1)], 60_000)
         assert created["t"].error.code is ErrorCode.NONE
 
 

@@ -25,7 +25,7 @@ async def create(broker: ControlBroker, topic: NewTopic, **options: Any) -> ApiE
 
 async def test_a_created_topic_has_leaders_in_the_metadata_when_create_topics_returns() -> None:
     async with running_broker() as broker:
-        results = await broker.topics.create_topics([NewTopic("t", 3, 1, configs={"retention.ms": "1000"})], 1000)
+        results = await broker.topics.create_topics([NewTopic("t", 3, 1, configs={"retention.ms": "1000"})], 60_000)
         result = results["t"]
         assert result.error == ApiError(ErrorCode.NONE)
         assert (result.num_partitions, result.replication_factor) == (3, 1)
@@ -37,7 +37,7 @@ async def test_a_created_topic_has_leaders_in_the_metadata_when_create_topics_re
 
 async def test_defaults_come_from_the_configuration() -> None:
     async with running_broker(num_partitions="4") as broker:
-        assert (await broker.topics.create_topics([NewTopic("t")], 1000))["t"].num_partitions == 4
+        assert (await broker.topics.create_topics([NewTopic("t")], 60_000))["t"].num_partitions == 4
 
 
 async def test_validate_only_changes_nothing() -> None:

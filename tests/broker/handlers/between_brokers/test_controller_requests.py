@@ -41,7 +41,7 @@ def alter(broker: ControlBroker, version: int, isr: list[int], partition_epoch: 
 @pytest.mark.parametrize("version", range(4))
 async def test_a_leader_has_its_isr_confirmed_in_every_version(version: int) -> None:
     async with running_broker() as broker:
-        await broker.topics.create_topics([NewTopic("t", 1, 1)], 1000)
+        await broker.topics.create_topics([NewTopic("t", 1, 1)], 60_000)
         response = await call(broker, alter_partition, alter(broker, version, [0]), version)
         assert response.error_code == ErrorCode.NONE
         (topic,) = response.topics
@@ -56,7 +56,7 @@ async def test_a_leader_has_its_isr_confirmed_in_every_version(version: int) -> 
 )
 async def test_a_dead_broker_does_not_enter_the_isr(version: int, code: ErrorCode) -> None:
     async with running_broker() as broker:
-        await broker.topics.create_topics([NewTopic("t", 1, 1)], 1000)
+        await broker.topics.create_topics([NewTopic("t", 1, 1)], 60_000)
         response = await call(broker, alter_partition, alter(broker, version, [0, 5]), version)
         assert response.topics[0].partitions[0].error_code == code
 
@@ -75,7 +75,7 @@ async def test_without_cluster_action_nothing_is_altered_or_shut_down() -> None:
 @pytest.mark.parametrize("version", range(4))
 async def test_a_sole_replica_does_not_keep_a_broker_from_stopping(version: int) -> None:
     async with running_broker() as broker:
-        await broker.topics.create_topics([NewTopic("t", 1, 1)], 1000)
+        await broker.topics.create_topics([NewTopic("t", 1, 1)], 60_000)
         request = ControlledShutdownRequest(broker_id=0)
         if version >= 2:
             request.broker_epoch = broker.broker_epoch
@@ -113,7 +113,7 @@ async def test_who_is_not_the_controller_says_so() -> None:
 
 async def test_a_move_begins_is_listed_and_cancelled() -> None:
     async with running_broker() as broker:
-        await broker.topics.create_topics([NewTopic("t", 1, 1), NewTopic("u", 1, 1)], 1000)
+        await broker.topics.create_topics([NewTopic("t", 1, 1), NewTopic("u", 1, 1)], 60_000)
         # As of a broker that is alive and does not catch up.
         broker.controller.machine.parts.context.live_brokers[1] = broker.controller.machine.parts.context.live_brokers[
             0

@@ -26,7 +26,7 @@ def outcome(response: ElectLeadersResponse) -> dict[tuple[str, int], ErrorCode]:
 async def test_what_is_led_needs_no_election(version: int) -> None:
     asked = [Partitions(topic="a", partitions=[0, 9]), Partitions(topic="b", partitions=[0])]
     async with running_broker() as broker:
-        await broker.topics.create_topics([NewTopic("a", 1, 1)], 1000)
+        await broker.topics.create_topics([NewTopic("a", 1, 1)], 60_000)
         request = ElectLeadersRequest(topic_partitions=asked, timeout_ms=1000)
         response = await call(broker, elect_leaders, request, version)
         everything = await call(broker, elect_leaders, ElectLeadersRequest(topic_partitions=None), version)
@@ -43,7 +43,7 @@ async def test_what_is_led_needs_no_election(version: int) -> None:
 async def test_an_unclean_election_gives_a_partition_a_leader() -> None:
     async with running_broker() as broker:
         # Replicas 0 and 7 with only 7 in sync, and 7 is gone.
-        await broker.topics.create_topics([NewTopic("a", assignments={0: [7, 0]})], 1000)
+        await broker.topics.create_topics([NewTopic("a", assignments={0: [7, 0]})], 60_000)
         state = await broker.tree.get("/brokers/topics/a/partitions/0/state")
         assert state.data is not None
         lost = state.data.replace(b'"isr":[0]', b'"isr":[7]').replace(b'"leader":0', b'"leader":7')
