@@ -48,7 +48,9 @@ lint: $(VENV)/.test-stamp  ## ruff, mypy --strict, import contracts and circles,
 	$(BIN)/python -m protocol_specs.generate --check
 	$(BIN)/python -m compat_tests.compatibility --check
 
-test: lint docs test-deps  ## everything that must pass before a change lands
+test: $(VENV)/.test-stamp  ## everything that must pass before a change lands
+	$(MAKE) -j2 --output-sync=target lint test-deps
+	$(MAKE) docs
 	$(PYTEST) compat_tests tests -n $(WORKERS) --durations=15 --junitxml=.cache/test.xml
 
 unit: $(VENV)/.test-stamp  ## the quick tests of tests/: no other processes, no long searches; 80 seconds

@@ -43,7 +43,9 @@ def keeps_its_promise(program: str, *, sent: int, arrived: int, lost: int, twice
             raise AssertionError(program)
 
 
-@pytest.mark.parametrize("program", ["at_most_once", "at_least_once", "exactly_once"])
+@pytest.mark.parametrize(
+    "program", [pytest.param("at_most_once", marks=pytest.mark.wide), "at_least_once", "exactly_once"]
+)
 def test_a_program_keeps_its_promise(own_broker: StartBroker, crash: ModuleType, tmp_path: Path, program: str) -> None:
     broker = own_broker(transaction_state_log_num_partitions=4, offsets_topic_num_partitions=4)
     numbers = crash.Play(program, broker, tmp_path).run(RECORDS, CRASHES)

@@ -37,5 +37,6 @@ def test_kill(own_broker: StartBroker, seed: int) -> None:
     assert Soak(broker, seed).run(KILLS if broker.kind == "kpybroker" else KILLS_ON_ZOOKEEPER) == []
 
 
+@pytest.mark.wide
 def test_kill_on_zookeeper(broker_on_zookeeper: Broker, seed: int) -> None:
     assert Soak(broker_on_zookeeper, seed).run(KILLS_ON_ZOOKEEPER) == []

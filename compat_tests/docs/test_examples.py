@@ -22,7 +22,9 @@ def test_there_are_ten() -> None:
     assert len(NAMES) == len(set(NAMES))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.wide] if name.startswith("spark") else []) for name in NAMES]
+)
 def test_its_tests_pass(name: str, tmp_path: Path) -> None:
     folder = shutil.copytree(EXAMPLES / name, tmp_path / name)
     environment = {**pytest_environment(), "SPARK_KAFKA_JARS": str(jars_dir("spark-4.0.0"))}

@@ -138,7 +138,9 @@ def seen(pair: Pair, number: int) -> list[tuple[str, Any]]:
     return found
 
 
-@pytest.mark.parametrize("state", list(STATES))
+@pytest.mark.parametrize(
+    "state", [pytest.param(state, marks=[pytest.mark.wide] if n % 2 else []) for n, state in enumerate(STATES)]
+)
 def test_both_brokers_decide_alike(pair: Pair, state: str) -> None:
     set_acls(pair, STATES[state])
     kafka, ours = seen(pair, 1), seen(pair, 2)

@@ -53,7 +53,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.stop()
 
 
-@pytest.fixture(params=["admin", "consumer"])
+@pytest.fixture(params=["admin", pytest.param("consumer", marks=pytest.mark.wide)])
 def readers(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[str]:
     """Spark's driver asks for offsets with an AdminClient, or, when configured so, with a consumer."""
     spark.conf.set(OFFSET_READER, "true" if request.param == "consumer" else "false")

@@ -26,6 +26,7 @@ def cluster(launcher: Launcher, name: str) -> Iterator[Cluster]:
     made.close()
 
 
+@pytest.mark.wide
 def test_rows_are_right_after_leaders_died_and_stopped(cluster: Cluster, stream: Stream, name: str) -> None:
     cluster.create(name, "1:2:3,2:3:1,3:1:2", "--config", "min.insync.replicas=2")
     everyone = cluster.bootstrap
