@@ -4,10 +4,10 @@
                                            [--only NAME] [--dir D]
 
 Both brokers run all the time and have the same records in topics of four partitions, and nothing is pinned. Spark is a
-standalone cluster of executors with one core each, a new one for each run. A driver reads a tenth of the rows, which
-compiles, and then all of them, in about five batches (or those of `--batch`), to topics; only the second run counts.
-Brokers take turns, and so does who begins. CPU is that of the process trees in that run: of the broker; and of Spark,
-which is driver, executors and their Python. Memory is the proportional set size at its end.
+standalone cluster of executors with one core each, a new one for each number of executors. Its driver first reads a
+tenth of the rows from each broker, which compiles, and then all of them, in about five batches (or those of `--batch`),
+to topics. Brokers take turns, and so does who begins. CPU is that of the process trees in that run: of the broker; and
+of Spark, which is driver, executors and their Python. Memory is the proportional set size at its end.
 """
 
 from __future__ import annotations
@@ -29,16 +29,17 @@ from confluent_kafka import Producer
 
 from compat_tests.bench import command
 from compat_tests.bench.brokers import KIND_NAMES, Cores, Kinds, both_brokers, compile_sources, scratch_directory
-from compat_tests.bench.costs import come_to_rest, memory
+from compat_tests.bench.costs import memory
 from compat_tests.bench.pipelines_input import INPUTS
 from compat_tests.bench.pipelines_profile import profile, shares
 from compat_tests.bench.report import Table, number
 from compat_tests.deps import ROOT
 from compat_tests.spark.standalone import Standalone, standalone
 from compat_tests.support.quick import DEADLINE_S, QUIET, create_topic
+from compat_tests.support.services import Broker
 from kpybroker.pipelines.catalogue import PIPELINES
 
-ROWS, QUICK_ROWS, ROUNDS = 500_000, 5_000, 3
+ROWS, QUICK_ROWS, ROUNDS = 200_000, 5_000, 2
 EXECUTORS = (1, 2, 4)
 PARTITIONS, BATCHES, WARM_SHARE = 4, 5, 10
 JVM = "-XX:+UseSerialGC"
@@ -92,11 +93,29 @@ def fill(bootstrap: str, topic: str, name: str, rows: int) -> None:
     assert producer.flush(DEADLINE_S) == 0
 
 
+@dataclass(frozen=True, slots=True)
+class Driver:
+    """One Spark with its driver, which has warmed up."""
+
+    process: subprocess.Popen[str]
+    log: Path
+
+    def run(self, bootstrap: str, topic: str) -> dict[str, float]:
+        """What the driver says of a run."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(f"{bootstrap} {topic}\n")
+        self.process.stdin.flush()
+        said = self.process.stdout.readline()
+        assert said, self.log.read_text()
+        done: dict[str, float] = json.loads(said)
+        return done
+
+
 @contextmanager
-def driver(name: str, bootstrap: str, batch: int, spark: Standalone, place: Path) -> Iterator[subprocess.Popen[str]]:
-    """It has warmed up, and waits for a line to begin."""
-    topics = [f"{name}-few", f"{name}-many"]
-    arguments = [name, bootstrap, *topics, spark.master, str(batch), str(place), *INPUTS[name].options]
+def driver(name: str, size: Size, spark: Standalone, place: Path) -> Iterator[Driver]:
+    """It ends with the block."""
+    arguments = [name, spark.master, str(size.batch), str(place), *INPUTS[name].options]
     whole = [sys.executable, "-m", "compat_tests.bench.pipelines_driver", *arguments]
     env = {**spark.environment(), "PYTHONPATH": str(ROOT)}
     log = place / "driver.log"
@@ -105,43 +124,25 @@ def driver(name: str, bootstrap: str, batch: int, spark: Standalone, place: Path
             whole, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=place, env=env
         )
     try:
-        assert process.stdout is not None
-        assert process.stdin is not None
-        assert process.stdout.readline() == "warm\n", log.read_text()
-        yield process
-        process.stdin.write("end\n")
-        process.stdin.flush()
-        assert process.wait(DEADLINE_S) == 0, log.read_text()
+        yield Driver(process, log)
     finally:
         process.kill()
         process.wait()
 
 
 def measure(
-    name: str, kind: str, brokers: Kinds, executors: int, size: Size, place: Path, counts: Counter[str] | None
+    name: str, broker: Broker, spark: Standalone, running: Driver, size: Size, counts: Counter[str] | None
 ) -> Measured:
-    """One run on a cluster of its own. `counts`: of a profile, which is made with it."""
-    place.mkdir(parents=True)
-    broker = brokers[kind].service.pid
-    with (
-        standalone(place / "spark", executors, JVM) as spark,
-        driver(name, brokers[kind].bootstrap, size.batch, spark, place) as running,
-    ):
-        worker = spark.services[1].pid
-        assert running.stdin is not None
-        assert running.stdout is not None
-        before = [tree_cpu(pid) for pid in (broker, running.pid, worker)]
-        with nullcontext() if counts is None else profile((running.pid, worker), counts):
-            running.stdin.write("go\n")
-            running.stdin.flush()
-            said = running.stdout.readline()
-        assert said, (place / "driver.log").read_text()
-        done = json.loads(said)
-        after = [tree_cpu(pid) for pid in (broker, running.pid, worker)]
-        assert done["read"] == size.rows, done
-        cpu = [late - early for late, early in zip(after, before, strict=True)]
-        of_driver, of_worker = (memory(pid).pss for pid in (running.pid, worker))
-        return Measured(size.rows / done["seconds"], cpu[0], cpu[1] + cpu[2], of_driver, of_worker)
+    """One run. `counts`: of a profile, which is made with it."""
+    pids = (broker.service.pid, running.process.pid, spark.services[1].pid)
+    before = [tree_cpu(pid) for pid in pids]
+    with nullcontext() if counts is None else profile(pids[1:], counts):
+        done = running.run(broker.bootstrap, f"{name}-many")
+    after = [tree_cpu(pid) for pid in pids]
+    assert done["read"] == size.rows, done
+    cpu = [late - early for late, early in zip(after, before, strict=True)]
+    of_driver, of_worker = (memory(pid).pss for pid in pids[1:])
+    return Measured(size.rows / done["seconds"], cpu[0], cpu[1] + cpu[2], of_driver, of_worker)
 
 
 def table(found: Mapping[tuple[str, int, str], Sequence[Measured]]) -> Table:
@@ -182,15 +183,18 @@ def run_all(name: str, brokers: Kinds, options: argparse.Namespace, clock: comma
         fill(brokers[kind].bootstrap, f"{name}-many", name, options.rows)
     clock.say(f"{name}: {options.rows} rows are in both brokers")
     size = Size(options.rows, options.batch or -(-options.rows // BATCHES))
-    for turn in range(options.rounds):
-        for executors in map(int, options.executors.split(",")):
-            counts = found.profiles.setdefault((name, executors), Counter()) if options.profile else None
-            for kind in KINDS if turn % 2 == 0 else reversed(KINDS):
-                come_to_rest(brokers[one].service.pid for one in KINDS)
-                place = options.scratch / f"{name}-{turn}-{executors}-{kind}"
-                values = measure(name, kind, brokers, executors, size, place, counts)
-                found.measured.setdefault((name, executors, kind), []).append(values)
-                clock.say(f"{name}, {executors} executors, {kind}: {number(values.rate)} rows/s")
+    for executors in map(int, options.executors.split(",")):
+        counts = found.profiles.setdefault((name, executors), Counter()) if options.profile else None
+        place = options.scratch / f"{name}-{executors}"
+        place.mkdir(parents=True)
+        with standalone(place / "spark", executors, JVM) as spark, driver(name, size, spark, place) as running:
+            for kind in KINDS:
+                running.run(brokers[kind].bootstrap, f"{name}-few")
+            for turn in range(options.rounds):
+                for kind in KINDS if turn % 2 == 0 else reversed(KINDS):
+                    values = measure(name, brokers[kind], spark, running, size, counts)
+                    found.measured.setdefault((name, executors, kind), []).append(values)
+                    clock.say(f"{name}, {executors} executors, {kind}: {number(values.rate)} rows/s")
 
 
 def main() -> int:
