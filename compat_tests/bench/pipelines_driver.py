@@ -1,4 +1,4 @@
-"""A driver that is measured: one Spark, in which a pipeline runs as often as it is told to.
+"""A driver that is measured: one Spark, in which a pipeline runs once for each line that it reads.
 
     python -m compat_tests.bench.pipelines_driver NAME MASTER RECORDS PLACE [options of the pipeline]
 
