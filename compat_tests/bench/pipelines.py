@@ -95,7 +95,7 @@ def fill(bootstrap: str, topic: str, name: str, rows: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Driver:
-    """One Spark with its driver, which has warmed up."""
+    """A driver that reads what it is asked to, one topic after the other."""
 
     process: subprocess.Popen[str]
     log: Path

@@ -12,13 +12,14 @@ import re
 import signal
 import socket
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
+
+from compat_tests.support.waiting import eventually
 
 EVERY_S = 0.25
 ATTACH_S = 5.0
@@ -40,9 +41,9 @@ DRIVER = "the driver, between tasks"
 
 
 def thread_dump(pid: int) -> str:
-    """The stacks of a JVM of this user's; empty where it has ended."""
+    """The stacks of a JVM of this user's; empty where it has ended, or does not respond."""
     path = Path(f"/tmp/.java_pid{pid}")
-    with suppress(OSError):
+    with suppress(OSError, AssertionError):
         if not path.exists():
             _wake(pid, path)
         with socket.socket(socket.AF_UNIX) as connection:
@@ -60,9 +61,7 @@ def _wake(pid: int, path: Path) -> None:
     wish.touch()
     try:
         os.kill(pid, signal.SIGQUIT)
-        deadline = time.monotonic() + ATTACH_S
-        while not path.exists() and time.monotonic() < deadline:
-            time.sleep(0.02)
+        eventually(path.exists, "the JVM listens", ATTACH_S)
     finally:
         wish.unlink(missing_ok=True)
 

@@ -19,10 +19,12 @@ from compat_tests.spark.surviving import check_changed_topics, command, heartbea
 from compat_tests.spark.test_pipeline import committed
 from compat_tests.support.quick import DEADLINE_S, QUIET, create_topic, fill
 from compat_tests.support.services import Broker
-from kpybroker.pipelines.ledger.generator import START, Transfer, transfers, write
+from kpybroker.pipelines.ledger.generator import NO_ENTRIES, START, Transfer, transfers, write
 from kpybroker.pipelines.ledger.pipeline import LEDGER, LedgerOptions
 from kpybroker.pipelines.runtime.options import Options, Run, result_topic
 from kpybroker.pipelines.runtime.run import run
+
+AMOUNT_MAX = 10**18 - 1
 
 
 @pytest.fixture
@@ -151,13 +153,16 @@ def write_plainly(broker: Broker, topic: str, given: list[Transfer]) -> None:
 def test_a_transfer_that_does_not_sum_to_zero_is_found(
     spark: SparkSession, broker: Broker, options: Options[LedgerOptions]
 ) -> None:
-    """As where a program writes without a transaction, and dies between two entries."""
+    """As where a program writes without a transaction, and dies between two entries. Sums have more than 64 bits, and
+    what is no entry does not end the run."""
     (topic,) = options.input
     whole = Transfer(1, START, {"a": 5, "b": -5})
     half = Transfer(2, START, {"a": 700})
-    write_plainly(broker, topic, [whole, half])
+    large = [Transfer(number, START, {"c": AMOUNT_MAX, "d": -AMOUNT_MAX}) for number in range(3, 15)]
+    write_plainly(broker, topic, [whole, half, *large])
+    fill(broker.bootstrap, topic, [value.decode() for value in NO_ENTRIES])
     heartbeat(broker.bootstrap, topic)
-    run(spark, LEDGER, options)
+    assert run(spark, LEDGER, options).broken == len(NO_ENTRIES)
     (row,) = spark.read.parquet(f"{options.directories[0]}/violations").collect()
     assert (row.transfer, row["sum"], row.entries) == ("t-2", 700, 1)
-    assert balances(broker, options) == {"a": 705, "b": -5}
+    assert balances(broker, options) == {"a": 705, "b": -5, "c": 12 * AMOUNT_MAX, "d": -12 * AMOUNT_MAX}

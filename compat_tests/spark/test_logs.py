@@ -155,6 +155,7 @@ LINES: list[tuple[str, dict[str, str], dict[str, Any]]] = [
     ),
     ("2024-03-05 08:00:00,000 - a.b - INFO - m", {}, {"reason": "no service: neither a header nor the line names one"}),
     ('{"message": "m", "service": "s"}', {}, {"reason": "no time, or one that is none"}),
+    ('{"time": "0000-01-01T00:00:00Z", "service": "s"}', {}, {"reason": "no time, or one that is none"}),
     ("x", {}, {"reason": "in no known format"}),
     ("", {}, {"reason": "empty"}),
     ('{"time": "2999-01-01T00:00:00Z", "service": "s"}', {}, {"reason": "dated more than 1 hour after its record"}),

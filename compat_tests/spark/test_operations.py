@@ -17,7 +17,7 @@ from compat_tests.spark.surviving import check_changed_topics, command, heartbea
 from compat_tests.spark.test_pipeline import committed, millis
 from compat_tests.support.quick import create_topic, fill
 from compat_tests.support.services import Broker
-from kpybroker.pipelines.operations.generator import Plan, lines
+from kpybroker.pipelines.operations.generator import BROKEN, Plan, lines
 from kpybroker.pipelines.operations.pipeline import OPERATIONS, OperationsOptions
 from kpybroker.pipelines.runtime.options import Options, result_topic
 from kpybroker.pipelines.runtime.run import run
@@ -45,7 +45,7 @@ def test_values_and_alerts_are_those_of_a_recount(
     spark: SparkSession, broker: Broker, options: Options[OperationsOptions]
 ) -> None:
     """Over two runs: the windows that are open at the end of the first are closed by the second."""
-    given = list(lines(PLAN))
+    given = [*BROKEN, *lines(PLAN)]
     half = len(given) // 2
     write(broker, options.input[0], given[:half])
     first = run(spark, OPERATIONS, options)

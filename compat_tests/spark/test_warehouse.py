@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import NewPartitions
 from pyspark.sql import SparkSession
 
 from compat_tests.conftest import MakeTopic, StartBroker
@@ -24,7 +26,7 @@ from kpybroker.pipelines.runtime.run import run
 from kpybroker.pipelines.sinks.files import Files
 from kpybroker.pipelines.warehouse import hours
 from kpybroker.pipelines.warehouse.compaction import compact
-from kpybroker.pipelines.warehouse.generator import START, Sent, lines
+from kpybroker.pipelines.warehouse.generator import NO_LINES, START, Sent, lines
 from kpybroker.pipelines.warehouse.pipeline import WAREHOUSE, WarehouseOptions
 from kpybroker.pipelines.warehouse.replay import Replay, replay
 
@@ -56,6 +58,14 @@ def send(bootstrap: str, topic: str, sent: Sequence[Sent]) -> None:
         number = sum(one.key.encode()) % PARTITIONS
         producer.produce(topic, one.value, one.key, partition=number, timestamp=one.timestamp_ms)
     assert producer.flush(DEADLINE_S) == 0
+
+
+def large_orders() -> list[Sent]:
+    """Their sum has more than 64 bits."""
+    line: dict[str, Any] = {"time": START.isoformat(), "customer": "rich", "country": "NO", "product": "p"}
+    line |= {"quantity": 999_999, "price": 10**12 - 1}
+    sent = round(START.timestamp() * 1000)
+    return [Sent(sent, "rich", json.dumps({"id": f"large-{n}", **line}).encode()) for n in range(12)]
 
 
 def expected(*parts: Sequence[Sent]) -> Expected:
@@ -105,12 +115,16 @@ def tables_are(database: Postgres, wanted: Expected) -> None:
 def test_facts_are_in_their_hours_and_hours_are_corrected(
     spark: SparkSession, broker: Broker, topic: MakeTopic, tmp_path: Path, database: Postgres, address: str
 ) -> None:
-    """In two runs, so the second one corrects hours of the first; then compaction, and a replay of some hours."""
+    """In two runs, so the second one corrects hours of the first; then compaction, and a replay of some hours.
+
+    Sums have more than 64 bits, and what is no line does not end the run. Partitions are added before the replay.
+    """
     name = topic(partitions=PARTITIONS)
     options = options_for(broker, name, tmp_path, address)
     given = list(lines(5, 600, hours=6))
     given[0] = replace(given[0], value=given[0].value.replace(b'"customer": "', b'"customer": "\\u0000'))
     assert b"\\u0000" in given[0].value, "PostgreSQL has no such text"
+    given[1:1] = [*large_orders(), *(replace(given[0], value=value) for value in NO_LINES)]
     send(broker.bootstrap, name, given[:400])
     run(spark, WAREHOUSE, options)
     first = expected(given[:400])
@@ -118,7 +132,7 @@ def test_facts_are_in_their_hours_and_hours_are_corrected(
     send(broker.bootstrap, name, given[400:])
     report = run(spark, WAREHOUSE, replace(options, min_partitions=5, max_offsets=100))
     wanted = expected(given)
-    assert report.read == 200
+    assert report.read == len(given) - 400
     assert any(wanted.hours[hour] != sums for hour, sums in first.hours.items())
     files_are(spark, options.directories[0], wanted)
     tables_are(database, wanted)
@@ -133,6 +147,8 @@ def test_facts_are_in_their_hours_and_hours_are_corrected(
     database.execute(text.format(*gone))
     damaged = f"{options.directories[0]}/facts/{hours.folder(START + timedelta(hours=2))}"
     Files(spark, damaged).remove(damaged)
+    admin = admin_client(broker.bootstrap)
+    admin.create_partitions([NewPartitions(name, PARTITIONS + 1)])[name].result(DEADLINE_S)
     wish = Replay(
         START + timedelta(hours=1),
         START + timedelta(hours=4),

@@ -19,6 +19,7 @@ import time
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from importlib.util import find_spec
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError
@@ -80,10 +81,8 @@ def as_text(records: DataFrame, registry: str | None) -> DataFrame:
     text = records["value"].cast("string")
     if registry is None:
         return records.withColumns({TEXT: text, UNREADABLE: F.lit(None).cast("string")})
-    try:
-        import fastavro  # noqa: F401
-    except ImportError:
-        raise PipelineError("Avro needs fastavro.", "pip install 'kpybroker[spark]'") from None
+    if find_spec("fastavro") is None:
+        raise PipelineError("Avro needs fastavro.", "pip install 'kpybroker[spark]'")
     check(registry)
 
     @F.udf("text string, unreadable string")

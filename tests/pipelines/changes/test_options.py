@@ -10,7 +10,7 @@ from kpybroker.pipelines.__main__ import main
 from kpybroker.pipelines.changes.connect import DEBEZIUM, RUNTIME, jars
 from kpybroker.pipelines.changes.pipeline import CHANGES, ChangesOptions
 from kpybroker.pipelines.demo import postgresql
-from kpybroker.pipelines.errors import PipelineError
+from kpybroker.pipelines.errors import PipelineError, explain
 from kpybroker.pipelines.runtime.options import parse
 
 NEEDED = [
@@ -44,6 +44,17 @@ def test_wrong_options(arguments: list[str], cause: str) -> None:
     with pytest.raises(PipelineError, match=cause) as refused:
         parse(CHANGES, [*NEEDED, *arguments])
     assert refused.value.exit_code == 2
+
+
+def test_a_registry_that_is_away_is_explained() -> None:
+    """The error arrives through Spark, in the text of another one."""
+    text = (
+        "[STREAM_FAILED] Query terminated with exception: py4j.Py4JException: Traceback (most recent call last):\n"
+        "kpybroker.pipelines.errors.PipelineError: kpybroker: The schema registry does not respond, or refuses"
+        " (http://127.0.0.1:1: Connection refused).\nfix: Start it.\n\tat py4j.Protocol"
+    )
+    assert explain(text).cause.startswith("The schema registry does not respond, or refuses (http://127.0.0.1:1:")
+    assert explain(text).fix == "Start it."
 
 
 def test_missing_jars_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
