@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import socket
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -39,6 +41,19 @@ def descriptors() -> dict[str, str]:
         except FileNotFoundError:
             pass  # that of the listing
     return found
+
+
+def in_own_process(check: Callable[..., None], *arguments: Any) -> None:
+    """Run `check`, a function of a module: what other tests have in this process opens and closes descriptors too."""
+    process = multiprocessing.get_context("spawn").Process(target=check, args=arguments)
+    process.start()
+    process.join()
+    assert process.exitcode == 0, f"{check.__name__} failed: its traceback is above"
+
+
+def assert_no_more_than(before: set[tuple[str, str]]) -> None:
+    """Soon this process has no other descriptors than `before`."""
+    eventually(lambda: not set(descriptors().items()) - before, "no descriptor is left")
 
 
 def broker_pid(brokers: Brokers) -> int:

@@ -13,7 +13,15 @@ import pytest
 import trio
 
 from kpybroker.testing import Broker, BrokerGone, Cluster, StartError, UsageError, WaitTimeout
-from tests.support.leftovers import Trace, broker_pid, broker_threads, descriptors, eventually
+from tests.support.leftovers import (
+    Trace,
+    assert_no_more_than,
+    broker_pid,
+    broker_threads,
+    descriptors,
+    eventually,
+    in_own_process,
+)
 
 in_both = pytest.mark.parametrize("in_thread", [False, True], ids=["process", "thread"])
 
@@ -23,9 +31,13 @@ in_both = pytest.mark.parametrize("in_thread", [False, True], ids=["process", "t
 
 @in_both
 def test_it_serves_in_its_block_and_leaves_nothing_behind(in_thread: bool) -> None:
+    in_own_process(_serves_and_leaves_nothing, in_thread)
+
+
+def _serves_and_leaves_nothing(in_thread: bool) -> None:
     with Broker(in_thread=in_thread):
         pass  # what is opened once, such as trio's worker threads
-    before = set(descriptors().values())
+    before = set(descriptors().items())
     with Broker(topics=["t"], in_thread=in_thread) as broker:
         assert broker.is_running
         assert (broker_pid(broker) == os.getpid()) is in_thread
@@ -36,8 +48,7 @@ def test_it_serves_in_its_block_and_leaves_nothing_behind(in_thread: bool) -> No
     assert not broker.is_running
     trace.assert_gone()
     assert broker_threads() == []
-    # a client of another file's tests, which still ends in this worker, opens and closes some too
-    eventually(lambda: not set(descriptors().values()) - before, "no descriptor is left")
+    assert_no_more_than(before)
 
 
 @in_both
@@ -220,7 +231,11 @@ def test_in_a_thread_the_log_of_the_program_is_left_alone(capfd: pytest.CaptureF
 
 
 def test_many_start_at_once() -> None:
-    before = set(descriptors().values())
+    in_own_process(_many_start_at_once)
+
+
+def _many_start_at_once() -> None:
+    before = set(descriptors().items())
     brokers = [Broker(topics=["t"]) for _ in range(10)]
     threads = [threading.Thread(target=broker.start) for broker in brokers]
     for thread in threads:
@@ -235,7 +250,7 @@ def test_many_start_at_once() -> None:
         else:
             broker.kill()
     trace.assert_gone()
-    eventually(lambda: not set(descriptors().values()) - before, "no descriptor is left")
+    assert_no_more_than(before)
 
 
 def test_calls_come_from_any_number_of_threads() -> None:
