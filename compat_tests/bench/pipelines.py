@@ -4,10 +4,11 @@
                                            [--only NAME] [--dir D]
 
 Both brokers run all the time and have the same records in topics of four partitions, and nothing is pinned. Spark is a
-standalone cluster of executors with one core each, a new one for each number of executors. Its driver first reads a
-tenth of the rows from each broker, which compiles, and then all of them, in about five batches (or those of `--batch`),
-to topics. Brokers take turns, and so does who begins. CPU is that of the process trees in that run: of the broker; and
-of Spark, which is driver, executors and their Python. Memory is the proportional set size at its end.
+standalone cluster of executors with one core each, a new one for each number of executors. In its one driver all
+pipelines run, each first over a tenth of the rows from each broker, which compiles, and then over all of them, in about
+five batches (or those of `--batch`), to topics. Brokers take turns, and so does who begins. CPU is that of the process
+trees in that run: of the broker; and of Spark, which is driver, executors and their Python. Memory is the proportional
+set size at the end of a run: of a driver and of executors that may have run other pipelines before.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
-from typing import NamedTuple
 
 import psutil
 from confluent_kafka import Producer
@@ -36,7 +37,6 @@ from compat_tests.bench.report import Table, number
 from compat_tests.deps import ROOT
 from compat_tests.spark.standalone import Standalone, standalone
 from compat_tests.support.quick import DEADLINE_S, QUIET, create_topic
-from compat_tests.support.services import Broker
 from kpybroker.pipelines.catalogue import PIPELINES
 
 ROWS, QUICK_ROWS, ROUNDS = 200_000, 5_000, 2
@@ -55,13 +55,6 @@ class Measured:
     spark_cpu: float
     driver_mb: float
     executors_mb: float
-
-
-class Size(NamedTuple):
-    """Records in the topic, and of a batch at most."""
-
-    rows: int
-    batch: int
 
 
 def tree_cpu(pid: int) -> float:
@@ -100,11 +93,11 @@ class Driver:
     process: subprocess.Popen[str]
     log: Path
 
-    def run(self, bootstrap: str, topic: str) -> dict[str, float]:
+    def run(self, name: str, bootstrap: str, topic: str) -> dict[str, float]:
         """What the driver says of a run."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        self.process.stdin.write(f"{bootstrap} {topic}\n")
+        self.process.stdin.write(f"{name} {bootstrap} {topic}\n")
         self.process.stdin.flush()
         said = self.process.stdout.readline()
         assert said, self.log.read_text()
@@ -113,10 +106,9 @@ class Driver:
 
 
 @contextmanager
-def driver(name: str, size: Size, spark: Standalone, place: Path) -> Iterator[Driver]:
+def driver(batch: int, spark: Standalone, place: Path) -> Iterator[Driver]:
     """It ends with the block."""
-    arguments = [name, spark.master, str(size.batch), str(place), *INPUTS[name].options]
-    whole = [sys.executable, "-m", "compat_tests.bench.pipelines_driver", *arguments]
+    whole = [sys.executable, "-m", "compat_tests.bench.pipelines_driver", spark.master, str(batch), str(place)]
     env = {**spark.environment(), "PYTHONPATH": str(ROOT)}
     log = place / "driver.log"
     with log.open("wb") as errors:
@@ -130,19 +122,27 @@ def driver(name: str, size: Size, spark: Standalone, place: Path) -> Iterator[Dr
         process.wait()
 
 
-def measure(
-    name: str, broker: Broker, spark: Standalone, running: Driver, size: Size, counts: Counter[str] | None
-) -> Measured:
-    """One run. `counts`: of a profile, which is made with it."""
-    pids = (broker.service.pid, running.process.pid, spark.services[1].pid)
-    before = [tree_cpu(pid) for pid in pids]
-    with nullcontext() if counts is None else profile(pids[1:], counts):
-        done = running.run(broker.bootstrap, f"{name}-many")
-    after = [tree_cpu(pid) for pid in pids]
-    assert done["read"] == size.rows, done
-    cpu = [late - early for late, early in zip(after, before, strict=True)]
-    of_driver, of_worker = (memory(pid).pss for pid in pids[1:])
-    return Measured(size.rows / done["seconds"], cpu[0], cpu[1] + cpu[2], of_driver, of_worker)
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """Both brokers, and a cluster of `executors` with its driver."""
+
+    executors: int
+    brokers: Kinds
+    cluster: Standalone
+    driver: Driver
+
+    def measure(self, name: str, kind: str, rows: int, counts: Counter[str] | None) -> Measured:
+        """One run. `counts`: of a profile, which is made with it."""
+        broker = self.brokers[kind]
+        pids = (broker.service.pid, self.driver.process.pid, self.cluster.services[1].pid)
+        before = [tree_cpu(pid) for pid in pids]
+        with nullcontext() if counts is None else profile(pids[1:], counts):
+            done = self.driver.run(name, broker.bootstrap, f"{name}-many")
+        after = [tree_cpu(pid) for pid in pids]
+        assert done["read"] == rows, done
+        cpu = [late - early for late, early in zip(after, before, strict=True)]
+        of_driver, of_worker = (memory(pid).pss for pid in pids[1:])
+        return Measured(rows / done["seconds"], cpu[0], cpu[1] + cpu[2], of_driver, of_worker)
 
 
 def table(found: Mapping[tuple[str, int, str], Sequence[Measured]]) -> Table:
@@ -151,7 +151,8 @@ def table(found: Mapping[tuple[str, int, str], Sequence[Measured]]) -> Table:
     head = ["pipeline", "executors", f"rows/s, {kafka}", f"rows/s, {ours}", "ratio", "broker CPU s", "Spark CPU s"]
     head += ["driver MB", "executors MB"]
     rows = []
-    for name, executors in dict.fromkeys((name, executors) for name, executors, _ in found):
+    of = {(name, executors) for name, executors, _ in found}
+    for name, executors in sorted(of, key=lambda one: (list(PIPELINES).index(one[0]), one[1])):
         both = [found[name, executors, kind] for kind in KINDS]
         rates = [statistics.median(one.rate for one in values) for values in both]
         cells = [name, str(executors), *(_cell([one.rate for one in values]) for values in both)]
@@ -176,25 +177,34 @@ class Found:
     profiles: dict[tuple[str, int], Counter[str]] = field(default_factory=dict)
 
 
-def run_all(name: str, brokers: Kinds, options: argparse.Namespace, clock: command.Clock, found: Found) -> None:
-    """All rounds of a pipeline."""
+def run_rounds(name: str, bench: Bench, options: argparse.Namespace, clock: command.Clock, found: Found) -> None:
+    """All rounds of a pipeline on one cluster."""
+    counts = found.profiles.setdefault((name, bench.executors), Counter()) if options.profile else None
     for kind in KINDS:
+        bench.driver.run(name, bench.brokers[kind].bootstrap, f"{name}-few")
+    begins = len(found.measured) // len(KINDS)
+    for turn in range(begins, begins + options.rounds):
+        for kind in KINDS if turn % 2 == 0 else reversed(KINDS):
+            values = bench.measure(name, kind, options.rows, counts)
+            found.measured.setdefault((name, bench.executors, kind), []).append(values)
+            clock.say(f"{name}, {bench.executors} executors, {kind}: {number(values.rate)} rows/s")
+
+
+def run_all(brokers: Kinds, options: argparse.Namespace, clock: command.Clock, found: Found) -> None:
+    """Each pipeline on each cluster."""
+    names = [name for name in PIPELINES if options.only in name]
+    for name, kind in product(names, KINDS):
         fill(brokers[kind].bootstrap, f"{name}-few", name, max(options.rows // WARM_SHARE, 1))
         fill(brokers[kind].bootstrap, f"{name}-many", name, options.rows)
-    clock.say(f"{name}: {options.rows} rows are in both brokers")
-    size = Size(options.rows, options.batch or -(-options.rows // BATCHES))
+    clock.say(f"{options.rows} rows of each are in both brokers")
+    batch = options.batch or -(-options.rows // BATCHES)
     for executors in map(int, options.executors.split(",")):
-        counts = found.profiles.setdefault((name, executors), Counter()) if options.profile else None
-        place = options.scratch / f"{name}-{executors}"
+        place = options.scratch / f"executors-{executors}"
         place.mkdir(parents=True)
-        with standalone(place / "spark", executors, JVM) as spark, driver(name, size, spark, place) as running:
-            for kind in KINDS:
-                running.run(brokers[kind].bootstrap, f"{name}-few")
-            for turn in range(options.rounds):
-                for kind in KINDS if turn % 2 == 0 else reversed(KINDS):
-                    values = measure(name, brokers[kind], spark, running, size, counts)
-                    found.measured.setdefault((name, executors, kind), []).append(values)
-                    clock.say(f"{name}, {executors} executors, {kind}: {number(values.rate)} rows/s")
+        with standalone(place / "spark", executors, JVM) as cluster, driver(batch, cluster, place) as running:
+            for name in names:
+                run_rounds(name, Bench(executors, brokers, cluster, running), options, clock, found)
+        print(table(found.measured).markdown(), flush=True)
 
 
 def main() -> int:
@@ -211,10 +221,10 @@ def main() -> int:
     compile_sources()
     clock, found = command.Clock(), Found()
     with scratch_directory(options.dir) as options.scratch, both_brokers(options.scratch, Cores.shared()) as brokers:
-        for name in (name for name in PIPELINES if options.only in name):
-            run_all(name, brokers, options, clock, found)
-            print(table(found.measured).markdown(), flush=True)
-        print(clock.conditions(options.rounds, [brokers[kind].service.pid for kind in KINDS]).sentence() + "\n")
+        run_all(brokers, options, clock, found)
+        conditions = clock.conditions(options.rounds)
+    stolen = f"the host took away {conditions.share_stolen:.0%} of what was wanted, {conditions.minutes:.0f} minutes"
+    print(f"{options.rows} rows of each, in batches of {options.batch or 'a fifth of them'}; {stolen}.\n")
     print(table(found.measured).markdown())
     for (name, executors), counts in found.profiles.items():
         print(f"{name}, {executors} executors: {shares(counts)}")

@@ -1,9 +1,10 @@
 """A driver that is measured: one Spark, in which a pipeline runs once for each line that it reads.
 
-    python -m compat_tests.bench.pipelines_driver NAME MASTER RECORDS PLACE [options of the pipeline]
+    python -m compat_tests.bench.pipelines_driver MASTER RECORDS PLACE
 
-Each line of standard input is a bootstrap address and a topic, which is read in batches of RECORDS at most. What was
-done is a line of JSON: `seconds`, `read`, `rows`. Results go to topics.
+Each line of standard input is the name of a pipeline, a bootstrap address and a topic, which is read in batches of
+RECORDS at most. What was done is a line of JSON: `seconds`, `read`, `rows`. Results go to topics, and to a
+directory where a pipeline keeps something there.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import uuid
 from dataclasses import replace
 from pathlib import Path
 
+from compat_tests.bench.pipelines_input import INPUTS
 from compat_tests.deps import jars_dir
 from kpybroker.pipelines.catalogue import PIPELINES
 from kpybroker.pipelines.runtime.messages import Messages
@@ -23,18 +25,20 @@ from kpybroker.pipelines.runtime.run import run
 from kpybroker.pipelines.runtime.session import open_spark
 
 
-def main(name: str, master: str, records: str, place: str, *own: str) -> None:
+def main(master: str, records: str, place: str) -> None:
     """Until the input ends."""
     needed = ["--bootstrap-servers", "127.0.0.1:1", "--master", master, "--max-offsets", records, "--input", "none"]
     needed += ["--output", "topics:none", "--checkpoint", "none"]
-    options = parse(PIPELINES[name], [*needed, *own])
     spark = open_spark(master, str(jars_dir("spark-4.0.0")), None, Messages(sys.stderr))
     try:
         for line in sys.stdin:
-            bootstrap, topic = line.split()
+            name, bootstrap, topic = line.split()
             unique = uuid.uuid4().hex[:8]
+            folder = ["--output", f"{place}/{unique}-files"] if PIPELINES[name].folders else []
+            options = parse(PIPELINES[name], [*needed, *folder, *INPUTS[name].options])
             chosen = replace(options, bootstrap_servers=bootstrap, input=(topic,))
-            chosen = replace(chosen, output=(f"topics:{topic}-{unique}",), checkpoint=str(Path(place) / unique))
+            output = (f"topics:{topic}-{unique}", *folder[1:])
+            chosen = replace(chosen, output=output, checkpoint=str(Path(place) / unique))
             began = time.monotonic()
             report = run(spark, PIPELINES[name], chosen)
             done = {"seconds": time.monotonic() - began, "read": report.read, "rows": sum(report.rows.values())}

@@ -84,7 +84,7 @@ def _source(spark: SparkSession, pipeline: Pipeline[Any], options: Options[Any])
 def _queries(outputs: Outputs, records: DataFrame) -> list[Query]:
     """The queries of the pipeline, and the one of the broken records."""
     pipeline, own = outputs.pipeline, outputs.options.own
-    rows = pipeline.parse(records, own)
+    rows = pipeline.rows(records, own)
     broken = Query(DEAD_LETTERS, dead_letters(counted(rows)), lambda batch: {DEAD_LETTERS: batch})
     return [broken, *pipeline.queries(rows.where(rows[REASON].isNull()).drop(REASON), own)]
 

@@ -76,7 +76,7 @@ def _facts(spark: SparkSession, wanted: Replay, at: Position) -> DataFrame:
         "endingOffsets": json.dumps(at.offsets),
     }
     records = spark.read.format("kafka").options(**source).load()
-    rows = WAREHOUSE.parse(records, WarehouseOptions())
+    rows = WAREHOUSE.rows(records, WarehouseOptions())
     rows = rows.where(rows["reason"].isNull() & ~rows["heartbeat"]).select(*FACT)
     return rows.where((F.col("event_time") >= _literal(wanted.start)) & (F.col("event_time") < _literal(wanted.end)))
 
