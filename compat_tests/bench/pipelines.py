@@ -22,7 +22,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from itertools import product
 from pathlib import Path
 
 import psutil
@@ -70,20 +69,25 @@ def tree_cpu(pid: int) -> float:
     return total
 
 
-def fill(bootstrap: str, topic: str, name: str, rows: int) -> None:
+def fill(brokers: Kinds, topic: str, name: str, rows: int) -> None:
     """The same records in each broker: `rows` of them, over all partitions by key, or in turn."""
-    create_topic(bootstrap, topic, PARTITIONS)
-    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 50, "compression.type": "lz4", **QUIET})
+    producers = []
+    for broker in brokers.values():
+        create_topic(broker.bootstrap, topic, PARTITIONS)
+        settings = {"bootstrap.servers": broker.bootstrap, "linger.ms": 50, "compression.type": "lz4"}
+        producers.append(Producer({**settings, **QUIET}))
     for n, (key, value, headers) in enumerate(INPUTS[name].records(rows, 1)):
         place = {} if key is not None else {"partition": n % PARTITIONS}
-        while True:
-            try:
-                producer.produce(topic, value, key, headers=list(headers), **place)
-                break
-            except BufferError:
-                producer.poll(1.0)
-        producer.poll(0)
-    assert producer.flush(DEADLINE_S) == 0
+        for producer in producers:
+            while True:
+                try:
+                    producer.produce(topic, value, key, headers=list(headers), **place)
+                    break
+                except BufferError:
+                    producer.poll(1.0)
+            producer.poll(0)
+    for producer in producers:
+        assert producer.flush(DEADLINE_S) == 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,9 +197,9 @@ def run_rounds(name: str, bench: Bench, options: argparse.Namespace, clock: comm
 def run_all(brokers: Kinds, options: argparse.Namespace, clock: command.Clock, found: Found) -> None:
     """Each pipeline on each cluster."""
     names = [name for name in PIPELINES if options.only in name]
-    for name, kind in product(names, KINDS):
-        fill(brokers[kind].bootstrap, f"{name}-few", name, max(options.rows // WARM_SHARE, 1))
-        fill(brokers[kind].bootstrap, f"{name}-many", name, options.rows)
+    for name in names:
+        fill(brokers, f"{name}-few", name, max(options.rows // WARM_SHARE, 1))
+        fill(brokers, f"{name}-many", name, options.rows)
     clock.say(f"{options.rows} rows of each are in both brokers")
     batch = options.batch or -(-options.rows // BATCHES)
     for executors in map(int, options.executors.split(",")):
