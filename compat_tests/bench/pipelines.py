@@ -1,7 +1,7 @@
 """`make bench-pipelines`: rows a second, CPU and memory of each pipeline on 1, 2 and 4 executors, next to real Kafka.
 
     python -m compat_tests.bench.pipelines [--quick] [--rounds N] [--rows N] [--batch N] [--executors 1,2,4]
-                                           [--only NAME] [--dir D]
+                                           [--only NAME] [--profile] [--dir D]
 
 Both brokers run all the time and have the same records in topics of four partitions, and nothing is pinned. Spark is a
 standalone cluster of executors with one core each, a new one for each number of executors. In its one driver all
@@ -228,7 +228,8 @@ def main() -> int:
         run_all(brokers, options, clock, found)
         conditions = clock.conditions(options.rounds)
     stolen = f"the host took away {conditions.share_stolen:.0%} of what was wanted, {conditions.minutes:.0f} minutes"
-    print(f"{options.rows} rows of each, in batches of {options.batch or 'a fifth of them'}; {stolen}.\n")
+    rows = f"{options.rows} rows of each, in batches of {options.batch or 'a fifth of them'}"
+    print(f"{rows}; rounds: {options.rounds}; {stolen}.\n")
     print(table(found.measured).markdown())
     for (name, executors), counts in found.profiles.items():
         print(f"{name}, {executors} executors: {shares(counts)}")

@@ -106,7 +106,7 @@ class Pipeline(ABC, Generic[Own]):
         """The rows of `parse`, each computed once.
 
         Spark moves filters and columns down to the source, and computes what they are made of for each of them again,
-        which was four fifths of the work of `activity`. It moves nothing below an `inline`.
+        which was four fifths of the work of a batch of `activity`. It moves nothing below an `inline`.
         """
         from pyspark.sql import functions as F
 
