@@ -1,14 +1,15 @@
 """`make bench-pipelines`: rows a second, CPU and memory of each pipeline on 1, 2 and 4 executors, next to real Kafka.
 
     python -m compat_tests.bench.pipelines [--quick] [--rounds N] [--rows N] [--batch N] [--executors 1,2,4]
-                                           [--only NAME] [--profile] [--dir D]
+                                           [--only NAME] [--profile] [--one-broker] [--dir D]
 
 Both brokers run all the time and have the same records in topics of four partitions, and nothing is pinned. Spark is a
 standalone cluster of executors with one core each, a new one for each number of executors. In its one driver all
-pipelines run, each first over a tenth of the rows from each broker, which compiles, and then over all of them, in about
-five batches (or those of `--batch`), to topics. Brokers take turns, and so does who begins. CPU is that of the process
-trees in that run: of the broker; and of Spark, which is driver, executors and their Python. Memory is the proportional
-set size at the end of a run: of a driver and of executors that may have run other pipelines before.
+pipelines run, each first over some rows, at most 40 000, from one broker, which compiles and is not counted, and then
+over all rows, in about five batches (or those of `--batch`), to topics. Brokers take turns, and so does who begins. CPU
+is that of the process trees in that run: of the broker; and of Spark, which is driver, executors and their Python.
+Memory is the proportional set size at the end of a run: of the broker; and of a driver and of executors that may have
+run other pipelines before.
 """
 
 from __future__ import annotations
@@ -40,18 +41,19 @@ from kpybroker.pipelines.catalogue import PIPELINES
 
 ROWS, QUICK_ROWS, ROUNDS = 200_000, 5_000, 2
 EXECUTORS = (1, 2, 4)
-PARTITIONS, BATCHES, WARM_SHARE = 4, 5, 10
+PARTITIONS, BATCHES, WARM_ROWS = 4, 5, 40_000
 JVM = "-XX:+UseSerialGC"
 KINDS = ("kafka", "kpybroker")
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Of one run: records a second; CPU seconds of the broker and of Spark; MB of driver and of all executors."""
+    """Of one run: records a second; CPU seconds of the broker and of Spark; MB of broker, driver and executors."""
 
     rate: float
     broker_cpu: float
     spark_cpu: float
+    broker_mb: float
     driver_mb: float
     executors_mb: float
 
@@ -145,25 +147,24 @@ class Bench:
         after = [tree_cpu(pid) for pid in pids]
         assert done["read"] == rows, done
         cpu = [late - early for late, early in zip(after, before, strict=True)]
-        of_driver, of_worker = (memory(pid).pss for pid in pids[1:])
-        return Measured(rows / done["seconds"], cpu[0], cpu[1] + cpu[2], of_driver, of_worker)
+        return Measured(rows / done["seconds"], cpu[0], cpu[1] + cpu[2], *(memory(pid).pss for pid in pids))
 
 
 def table(found: Mapping[tuple[str, int, str], Sequence[Measured]]) -> Table:
-    """A row for each pipeline and number of executors: medians, of Kafka and of kpybroker."""
-    kafka, ours = (KIND_NAMES[kind] for kind in KINDS)
-    head = ["pipeline", "executors", f"rows/s, {kafka}", f"rows/s, {ours}", "ratio", "broker CPU s", "Spark CPU s"]
-    head += ["driver MB", "executors MB"]
+    """A row for each pipeline and number of executors: medians of each broker."""
+    kinds = [kind for kind in KINDS if any(kind == measured for *_, measured in found)]
+    head = ["pipeline", "executors", *(f"rows/s, {KIND_NAMES[kind]}" for kind in kinds), *["ratio"] * (len(kinds) - 1)]
+    head += ["broker CPU s", "Spark CPU s", "broker MB", "driver MB", "executors MB"]
     rows = []
     of = {(name, executors) for name, executors, _ in found}
     for name, executors in sorted(of, key=lambda one: (list(PIPELINES).index(one[0]), one[1])):
-        both = [found[name, executors, kind] for kind in KINDS]
+        both = [found[name, executors, kind] for kind in kinds]
         rates = [statistics.median(one.rate for one in values) for values in both]
         cells = [name, str(executors), *(_cell([one.rate for one in values]) for values in both)]
-        cells.append(f"{rates[1] / rates[0]:.2f}")
-        for figure in ("broker_cpu", "spark_cpu", "driver_mb", "executors_mb"):
-            pair = [statistics.median(getattr(one, figure) for one in values) for values in both]
-            cells.append(f"{number(pair[0])} / {number(pair[1])}")
+        cells += [f"{later / rates[0]:.2f}" for later in rates[1:]]
+        for figure in ("broker_cpu", "spark_cpu", "broker_mb", "driver_mb", "executors_mb"):
+            medians = [statistics.median(getattr(one, figure) for one in values) for values in both]
+            cells.append(" / ".join(map(number, medians)))
         rows.append(cells)
     return Table(head, rows)
 
@@ -184,11 +185,11 @@ class Found:
 def run_rounds(name: str, bench: Bench, options: argparse.Namespace, clock: command.Clock, found: Found) -> None:
     """All rounds of a pipeline on one cluster."""
     counts = found.profiles.setdefault((name, bench.executors), Counter()) if options.profile else None
-    for kind in KINDS:
-        bench.driver.run(name, bench.brokers[kind].bootstrap, f"{name}-few")
-    begins = len(found.measured) // len(KINDS)
+    kinds = KINDS[-1:] if options.one_broker else KINDS
+    begins = len(found.measured) // len(kinds)
+    bench.driver.run(name, bench.brokers[kinds[begins % len(kinds)]].bootstrap, f"{name}-few")
     for turn in range(begins, begins + options.rounds):
-        for kind in KINDS if turn % 2 == 0 else reversed(KINDS):
+        for kind in kinds if turn % 2 == 0 else reversed(kinds):
             values = bench.measure(name, kind, options.rows, counts)
             found.measured.setdefault((name, bench.executors, kind), []).append(values)
             clock.say(f"{name}, {bench.executors} executors, {kind}: {number(values.rate)} rows/s")
@@ -198,7 +199,7 @@ def run_all(brokers: Kinds, options: argparse.Namespace, clock: command.Clock, f
     """Each pipeline on each cluster."""
     names = [name for name in PIPELINES if options.only in name]
     for name in names:
-        fill(brokers, f"{name}-few", name, max(options.rows // WARM_SHARE, 1))
+        fill(brokers, f"{name}-few", name, min(options.rows, WARM_ROWS))
         fill(brokers, f"{name}-many", name, options.rows)
     clock.say(f"{options.rows} rows of each are in both brokers")
     batch = options.batch or -(-options.rows // BATCHES)
@@ -219,6 +220,8 @@ def main() -> int:
     parser.add_argument("--executors", default=",".join(map(str, EXECUTORS)), help="numbers with commas between them")
     text = "also say what Spark's threads do; it costs some of the rate"
     parser.add_argument("--profile", action="store_true", help=text)
+    text = "read from kpybroker only: for memory with much data"
+    parser.add_argument("--one-broker", action="store_true", help=text)
     options = parser.parse_args()
     options.rounds = options.rounds or (1 if options.quick else ROUNDS)
     options.rows = options.rows or (QUICK_ROWS if options.quick else ROWS)

@@ -1,10 +1,11 @@
-"""The pipelines, unchanged, on a Spark standalone cluster: the same numbers as a recount, from two executors."""
+"""All pipelines, unchanged, on a Spark standalone cluster: the same numbers as a recount, from two executors."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +14,32 @@ from pyspark.sql import SparkSession
 
 from compat_tests.conftest import MakeTopic
 from compat_tests.deps import ROOT, jars_dir
-from compat_tests.spark import test_ledger, test_operations, test_pipeline
+from compat_tests.spark import (
+    test_changes,
+    test_ledger,
+    test_logs,
+    test_operations,
+    test_pipeline,
+    test_suggestion,
+    test_suggestion_once,
+    test_warehouse,
+)
+from compat_tests.spark.recount_logs import Recount
 from compat_tests.spark.standalone import HOME, Standalone, standalone
 from compat_tests.spark.surviving import END_OF_TIME, command, heartbeat
 from compat_tests.support.services import Broker
 from compat_tests.support.tools import Result, run_process
+from kpybroker.pipelines.changes.generator import Shop
 from kpybroker.pipelines.ledger import generator
 from kpybroker.pipelines.ledger.pipeline import LEDGER
+from kpybroker.pipelines.logs.generator import records
+from kpybroker.pipelines.logs.pipeline import LOGS
 from kpybroker.pipelines.operations.generator import lines
 from kpybroker.pipelines.operations.pipeline import OPERATIONS
+from kpybroker.pipelines.suggestion.generator import lines as purchases
+from kpybroker.pipelines.suggestion.pipeline import SUGGESTION
+from kpybroker.pipelines.warehouse.generator import lines as orders
+from kpybroker.pipelines.warehouse.pipeline import WAREHOUSE
 
 pytestmark = pytest.mark.wide
 EXECUTORS = 2
@@ -92,3 +110,48 @@ def test_balances_of_the_ledger(
     written = generator.write(broker.bootstrap, options.input[0], "bank", generator.transfers(32, 200), seed=32)
     run_there(cluster, command(LEDGER, on(cluster, options)))
     assert test_ledger.balances(broker, options) == written.balances
+
+
+def test_versions_of_changes(
+    spark: SparkSession, broker: Broker, tmp_path: Path, name: str, cluster: Standalone
+) -> None:
+    source = test_changes.Source(broker, name, Shop(seed=34))
+    source.write(source.shop.snapshot(10))
+    source.transact(12)
+    options = source.options(tmp_path)
+    run_there(cluster, test_changes.command(options, "--master", cluster.master))
+    assert test_changes.same(spark, options, source.shop) == [source.shop.tx]
+
+
+def test_events_requests_and_bursts_of_logs(
+    spark: SparkSession, broker: Broker, topic: MakeTopic, tmp_path: Path, name: str, cluster: Standalone
+) -> None:
+    options = test_logs.options_for(broker, topic(partitions=1), tmp_path, name)
+    given = list(records(replace(test_logs.PLAN, too_late=0.0)))
+    test_logs.write(broker, options.input[0], given)
+    heartbeat(broker.bootstrap, options.input[0])
+    run_there(cluster, command(LOGS, on(cluster, options)))
+    recount = Recount()
+    recount.run(test_logs.events_of(given), ends=True)
+    test_logs.compare(spark, broker, options, given, recount)
+    test_logs.check_hours(spark, options, given)
+
+
+def test_suggestions(broker: Broker, topic: MakeTopic, tmp_path: Path, name: str, cluster: Standalone) -> None:
+    options = test_suggestion.options_for(broker, topic(partitions=1), tmp_path, name)
+    given = list(purchases(test_suggestion.PLAN))
+    test_suggestion.write(broker, options.input[0], given, test_suggestion.END)
+    run_there(cluster, command(SUGGESTION, on(cluster, options), *test_suggestion_once.own(options)))
+    expected = test_suggestion.recount()
+    expected.batch(test_suggestion.read(given), round(datetime.fromisoformat(test_suggestion.END).timestamp() * 1000))
+    test_suggestion.compare(broker, options, expected)
+
+
+def test_facts_and_hours_of_warehouse(
+    spark: SparkSession, broker: Broker, topic: MakeTopic, tmp_path: Path, cluster: Standalone
+) -> None:
+    options = test_warehouse.options_for(broker, topic(partitions=test_warehouse.PARTITIONS), tmp_path)
+    given = list(orders(35, 600, hours=6))
+    test_warehouse.send(broker.bootstrap, options.input[0], given)
+    run_there(cluster, command(WAREHOUSE, on(cluster, options)))
+    test_warehouse.files_are(spark, options.directories[0], test_warehouse.expected(given))
