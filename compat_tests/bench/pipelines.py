@@ -9,7 +9,7 @@ pipelines run, each first over some rows, at most 40 000, from one broker, which
 over all rows, in about five batches (or those of `--batch`), to topics. Brokers take turns, and so does who begins. CPU
 is that of the process trees in that run: of the broker; and of Spark, which is driver, executors and their Python.
 Memory is the proportional set size at the end of a run: of the broker; and of a driver and of executors that may have
-run other pipelines before.
+run other pipelines before. The line `source` is no pipeline: its records are read, and nothing is done with them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,6 @@ from compat_tests.bench.report import Table, number
 from compat_tests.deps import ROOT
 from compat_tests.spark.standalone import Standalone, standalone
 from compat_tests.support.quick import DEADLINE_S, QUIET, create_topic
-from kpybroker.pipelines.catalogue import PIPELINES
 
 ROWS, QUICK_ROWS, ROUNDS = 200_000, 5_000, 2
 EXECUTORS = (1, 2, 4)
@@ -157,7 +156,7 @@ def table(found: Mapping[tuple[str, int, str], Sequence[Measured]]) -> Table:
     head += ["broker CPU s", "Spark CPU s", "broker MB", "driver MB", "executors MB"]
     rows = []
     of = {(name, executors) for name, executors, _ in found}
-    for name, executors in sorted(of, key=lambda one: (list(PIPELINES).index(one[0]), one[1])):
+    for name, executors in sorted(of, key=lambda one: (list(INPUTS).index(one[0]), one[1])):
         both = [found[name, executors, kind] for kind in kinds]
         rates = [statistics.median(one.rate for one in values) for values in both]
         cells = [name, str(executors), *(_cell([one.rate for one in values]) for values in both)]
@@ -197,7 +196,7 @@ def run_rounds(name: str, bench: Bench, options: argparse.Namespace, clock: comm
 
 def run_all(brokers: Kinds, options: argparse.Namespace, clock: command.Clock, found: Found) -> None:
     """Each pipeline on each cluster."""
-    names = [name for name in PIPELINES if options.only in name]
+    names = [name for name in INPUTS if options.only in name]
     for name in names:
         fill(brokers, f"{name}-few", name, min(options.rows, WARM_ROWS))
         fill(brokers, f"{name}-many", name, options.rows)

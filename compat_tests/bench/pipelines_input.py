@@ -87,7 +87,10 @@ def _changes(count: int, seed: int) -> Records:
         yield record.key, record.value, ()
 
 
+SOURCE = "source"
+"""No pipeline: records are read, and nothing is done with them."""
 INPUTS: Mapping[str, Input] = {
+    SOURCE: Input(_activity),
     "activity": Input(_activity, ("--format", "activity")),
     "operations": Input(_operations),
     "changes": Input(_changes),
@@ -96,4 +99,4 @@ INPUTS: Mapping[str, Input] = {
     "suggestion": Input(_suggestion),
     "warehouse": Input(_warehouse),
 }
-"""By the name of the pipeline; each in the catalogue has one."""
+"""By the name of the pipeline, each of the catalogue; the rows of a table are in this order."""

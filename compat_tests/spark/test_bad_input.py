@@ -11,12 +11,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer, TopicPartition
 from pyspark.sql import SparkSession
 
 from compat_tests.conftest import MakeTopic, StartBroker
 from compat_tests.deps import jars_dir
 from compat_tests.spark.test_operations import options_for
-from compat_tests.support.quick import create_topic, fill
+from compat_tests.support.quick import DEADLINE_S, QUIET, admin_client, create_topic, fill
 from compat_tests.support.services import Broker
 from compat_tests.support.tools import run_process
 from kpybroker.pipelines.errors import PipelineError
@@ -61,6 +62,21 @@ def test_a_place_that_cannot_be_written(
 def test_a_setting_that_the_client_refuses(spark: SparkSession, options: Options[OperationsOptions]) -> None:
     with pytest.raises(PipelineError, match=r"client refuses a setting: .*NOPE.*security.protocol"):
         run(spark, OPERATIONS, replace(options, kafka={"security.protocol": "NOPE"}))
+
+
+def test_a_time_of_a_record_that_spark_does_not_have(
+    spark: SparkSession, broker: Broker, options: Options[OperationsOptions]
+) -> None:
+    """The fix that the error names is one: records up to it are deleted, and the same checkpoint continues."""
+    topic = options.input[0]
+    producer = Producer({"bootstrap.servers": broker.bootstrap, **QUIET})
+    producer.produce(topic, b"never", partition=0, timestamp=2**62)
+    assert producer.flush(DEADLINE_S) == 0
+    check(spark, options, "A record has a timestamp that Spark cannot represent.")
+    fill(broker.bootstrap, topic, GIVEN[:1])
+    for future in admin_client(broker.bootstrap).delete_records([TopicPartition(topic, 0, len(GIVEN) + 1)]).values():
+        future.result(DEADLINE_S)
+    assert run(spark, OPERATIONS, replace(options, allow_data_loss=True)).read == 1
 
 
 @pytest.mark.wide

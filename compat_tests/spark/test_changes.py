@@ -153,6 +153,31 @@ def test_without_schemas_columns_are_texts(spark: SparkSession, broker: Broker, 
 
 
 @pytest.mark.wide
+def test_columns_whose_names_differ_only_in_case(spark: SparkSession, source: Source, tmp_path: Path) -> None:
+    """PostgreSQL has such columns, and Spark where it is told so, as a pipeline tells it."""
+
+    def with_another_note(record: Record) -> Record:
+        if record.topic != topic_of(ORDERS) or record.value is None:
+            return record
+        value = json.loads(record.value)
+        row = value["schema"]["fields"][1]
+        row["fields"] = [*row["fields"], {"type": "string", "optional": True, "field": "NOTE"}]
+        value["payload"]["after"]["NOTE"] = "large"
+        return replace(record, value=json.dumps(value).encode())
+
+    shop, options = source.shop, source.options(tmp_path)
+    source.write(map(with_another_note, shop.snapshot(5)))
+    assert run(spark, CHANGES, options).broken == 0
+    session = spark.newSession()
+    session.conf.set("spark.sql.caseSensitive", "true")
+    (directory,) = options.directories
+    found = {row["id"]: (row["note"], row["NOTE"]) for row in read_table(session, directory, ORDERS).collect()}
+    assert found == {key: (row["note"], "large") for key, row in shop.tables[ORDERS].items()}
+    in_topic = newest(committed(source.broker.bootstrap, f"{source.prefix}-out-rows"))[ORDERS]
+    assert {key: (row.get("note"), row["NOTE"]) for key, row in in_topic.items()} == found
+
+
+@pytest.mark.wide
 def test_versions_are_whole_after_driver_and_broker_were_killed(
     spark: SparkSession, own_broker: StartBroker, tmp_path: Path
 ) -> None:

@@ -41,6 +41,12 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
         "Continue without them with --allow-data-loss, or start over with a new --checkpoint.",
     ),
     (
+        r"ArithmeticException: long overflow[\s\S]*KafkaRecordToRow",
+        "A record has a timestamp that Spark cannot represent.",
+        "Delete the records up to it and continue with --allow-data-loss. A topic's message.timestamp.after.max.ms"
+        " refuses such records.",
+    ),
+    (
         r"(Failed to find data source: kafka|ClassNotFoundException: kafka)",
         NO_CONNECTOR.cause,
         NO_CONNECTOR.fix,

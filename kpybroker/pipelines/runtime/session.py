@@ -28,6 +28,8 @@ JVM_END_SECONDS_MAX = 5.0
 STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 JOB_SETTINGS = {
+    # a database may have columns whose names differ in nothing else
+    "spark.sql.caseSensitive": "true",
     "spark.sql.legacy.timeParserPolicy": "CORRECTED",
     "spark.sql.streaming.noDataMicroBatches.enabled": "true",
     "spark.sql.streaming.stopTimeout": "30s",
