@@ -74,7 +74,8 @@ def test_a_time_of_a_record_that_spark_does_not_have(
     assert producer.flush(DEADLINE_S) == 0
     check(spark, options, "A record has a timestamp that Spark cannot represent.")
     fill(broker.bootstrap, topic, GIVEN[:1])
-    for future in admin_client(broker.bootstrap).delete_records([TopicPartition(topic, 0, len(GIVEN) + 1)]).values():
+    admin = admin_client(broker.bootstrap)
+    for future in admin.delete_records([TopicPartition(topic, 0, len(GIVEN) + 1)]).values():
         future.result(DEADLINE_S)
     assert run(spark, OPERATIONS, replace(options, allow_data_loss=True)).read == 1
 
