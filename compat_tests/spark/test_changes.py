@@ -154,7 +154,7 @@ def test_without_schemas_columns_are_texts(spark: SparkSession, broker: Broker, 
 
 @pytest.mark.wide
 def test_columns_whose_names_differ_only_in_case(spark: SparkSession, source: Source, tmp_path: Path) -> None:
-    """PostgreSQL has such columns, and Spark where it is told so, as a pipeline tells it."""
+    """PostgreSQL has such columns, and Spark too, with a setting that a pipeline makes."""
 
     def with_another_note(record: Record) -> Record:
         if record.topic != topic_of(ORDERS) or record.value is None:
