@@ -12,7 +12,7 @@ WORKERS ?= 3
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test lint unit compat-deps compat compat-secure compat-kafka compat-portable field wheel-test deploy-test ranges test-deps bench bench-start bench-testing bench-growth bench-cluster bench-failover bench-beside bench-ceiling bench-acls bench-groups bench-scale bench-loop bench-quotas bench-budget bench-shortcuts bench-tls bench-metrics soak soak-eos soak-eos-cluster soak-cluster soak-testing soak-metrics mutants replication-matrix power-cuts suites exchange fuzz demo demo-activity demo-operations demo-ledger demo-logs demo-changes demo-suggestion demo-warehouse demos specs clean compatibility docs bench-hostile bench-pipelines
+.PHONY: help install run test lint unit compat-deps compat compat-secure compat-kafka compat-portable compat-pipelines field wheel-test deploy-test ranges test-deps bench bench-start bench-testing bench-growth bench-cluster bench-failover bench-beside bench-ceiling bench-acls bench-groups bench-scale bench-loop bench-quotas bench-budget bench-shortcuts bench-tls bench-metrics soak soak-eos soak-eos-cluster soak-cluster soak-testing soak-metrics mutants replication-matrix power-cuts suites exchange fuzz demo demo-activity demo-operations demo-ledger demo-logs demo-changes demo-suggestion demo-warehouse demos specs clean compatibility docs bench-hostile bench-pipelines
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
@@ -68,6 +68,10 @@ compat-portable: compat-deps  ## the same in portable mode, under Windows' rules
 
 compat-kafka: compat-deps  ## the same test ids against real Kafka 3.9.1 on ZooKeeper
 	$(PYTEST) compat_tests --broker=kafka --all-versions -n $(WORKERS) --junitxml=.cache/compat-kafka.xml
+
+compat-pipelines: test-deps  ## Spark, all of it: pipelines killed, topics changed, Avro, Debezium, a standalone cluster: 40 minutes
+	$(BIN)/python -m compat_tests.deps field
+	$(PYTEST) compat_tests/spark --all-versions -n 2 --junitxml=.cache/compat-pipelines.xml
 
 field: test-deps  ## tools of the 0.8 and 0.10 era, Connect with PostgreSQL, Flink, Storm; then the same on Kafka: 1 hour
 	$(BIN)/python -m compat_tests.deps field
