@@ -69,7 +69,7 @@ compat-portable: compat-deps  ## the same in portable mode, under Windows' rules
 compat-kafka: compat-deps  ## the same test ids against real Kafka 3.9.1 on ZooKeeper
 	$(PYTEST) compat_tests --broker=kafka --all-versions -n $(WORKERS) --junitxml=.cache/compat-kafka.xml
 
-compat-pipelines: test-deps  ## Spark, all of it: pipelines killed, topics changed, Avro, Debezium, a standalone cluster: 40 minutes
+compat-pipelines: test-deps  ## Spark, all of it: pipelines killed, topics changed, Avro, Debezium, a standalone cluster: half an hour
 	$(BIN)/python -m compat_tests.deps field
 	$(PYTEST) compat_tests/spark --all-versions -n 2 --junitxml=.cache/compat-pipelines.xml
 
