@@ -51,7 +51,9 @@ lint: $(VENV)/.test-stamp  ## ruff, mypy --strict, import contracts and circles,
 test: $(VENV)/.test-stamp  ## everything that must pass before a change lands
 	$(MAKE) -j2 --output-sync=target lint test-deps
 	$(MAKE) docs
-	$(PYTEST) compat_tests tests -n $(WORKERS) --durations=15 --junitxml=.cache/test.xml
+	rm -f .cache/failed.txt
+	$(PYTEST) compat_tests tests -n $(WORKERS) --durations=15 --junitxml=.cache/test.xml --failed-to=.cache/failed.txt || \
+		$(BIN)/python -m tests.rerun .cache/failed.txt
 
 unit: $(VENV)/.test-stamp  ## the quick tests of tests/: no other processes, no long searches; 80 seconds
 	$(PYTEST) tests --quick -n $(WORKERS)

@@ -1,4 +1,4 @@
-"""How the tests are spread over the workers of pytest-xdist (`-n 2`); without workers it decides nothing but the order.
+"""How the tests are spread over the workers of pytest-xdist (`-n 3`); without workers it decides nothing but the order.
 
 A file is one worker's from its first test to its last, so that what its fixtures start is started once. All tests that
 use the session's broker are one worker's too: it is one broker still, and `test_log_files`, the last of them, finds in
@@ -61,6 +61,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--quick", action="store_true", help="of tests/, what is quick: no other processes, no long searches"
     )
+    parser.addoption(
+        "--failed-to", metavar="FILE", help="write the ids of tests that fail, for `python -m tests.rerun`"
+    )
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    file = session.config.getoption("--failed-to")
+    terminal = session.config.pluginmanager.getplugin("terminalreporter")
+    if file is None or terminal is None or hasattr(session.config, "workerinput"):
+        return
+    failed = [report.nodeid for outcome in ("failed", "error") for report in terminal.stats.get(outcome, ())]
+    Path(file).write_text("".join(f"{test_id}\n" for test_id in dict.fromkeys(failed)))
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
