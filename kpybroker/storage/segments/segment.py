@@ -102,6 +102,7 @@ class LogSegment:
             except OSError:
                 self.close_handlers()
                 raise
+            self._indexes.note_synced()  # they are empty, and their names are the directory's
 
     def __repr__(self) -> str:
         return f"LogSegment(baseOffset={self.base_offset}, size={self.size}, dir={self.files.directory})"
@@ -453,6 +454,11 @@ class LogSegment:
                 yield handle.shared.acquire()
                 if not self.active:
                     handle.close()
+
+    def note_synced(self) -> None:
+        """All of its files are durable, with their names: the file system was synced since the last change."""
+        self.records.dirty = self.txn_index.handle.dirty = self.is_new = False
+        self._indexes.note_synced()
 
     def change_suffix(self, old: str, new: str) -> None:
         """Rename all files of the segment from one suffix to another."""
