@@ -29,6 +29,7 @@ from kpybroker.storage.disk import deletions, names
 from kpybroker.storage.disk.deletions import Job, PendingDeletions
 from kpybroker.storage.disk.errors import DuplicateLogError, LogDirError, failing_takes_offline, is_disk_full
 from kpybroker.storage.disk.files import Files
+from kpybroker.storage.log.closing import close_all
 from kpybroker.storage.log.flush import FlushJob
 from kpybroker.storage.log.log import Log
 from kpybroker.storage.log.settings import DEFAULT_SETTINGS, LogCheckpoints, LogSettings
@@ -432,13 +433,7 @@ class LogManager:
             for log in logs:
                 log.close_handlers()
             return
-        is_clean = True
-        for log in logs:
-            try:
-                log.close()
-            except KafkaError as error:
-                logger.error("The next start recovers %s: %s", log.partition, error)
-                is_clean = False
+        is_clean = close_all(self._files, directory.path, logs)
         for name in OFFSET_OF:
             checkpoint_job(name, [directory], logs)()
         if is_clean:

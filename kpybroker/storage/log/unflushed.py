@@ -63,9 +63,13 @@ class EpochCheckpoint:
                 try:
                     replace_file(files, self.path, data)
                 except OSError:
-                    self._captured = None
+                    self.forget()
                     raise
                 self._written = number
+
+    def forget(self) -> None:
+        """What was captured last may not be in the file: it is captured again."""
+        self._captured = None
 
 
 def _below(entries: Iterable[EpochEntry], end_offset: int) -> tuple[EpochEntry, ...]:
@@ -84,6 +88,12 @@ class Unflushed:
         self.paths: list[str] = []  # small files that were written
         self.rolled: list[LogSegment] = []
         self.jobs: set[PreparedFlush] = set()  # captured and not complete
+
+    def note_synced(self) -> None:
+        """All of it is durable."""
+        self.has_new_directory = self.has_new_name = self.has_renamed = False
+        self.paths.clear()
+        self.rolled.clear()
 
     def forget(self, segments: Collection[LogSegment]) -> None:
         """Leave out segments that were removed from the log."""

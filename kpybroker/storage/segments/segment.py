@@ -490,6 +490,7 @@ class LogSegment:
         """Bring the files to the state of a cleanly closed segment; `sync` and `close_handlers` follow."""
         if self._max_timestamp is not None:
             self.append_largest_timestamp()
+        self._indexes.keep_open(False)
         self.records.trim()
 
     def sync(self) -> None:
