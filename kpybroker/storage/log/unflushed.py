@@ -40,7 +40,7 @@ class EpochCheckpoint:
         self._captured: tuple[EpochEntry, ...] | None = tuple(entries)  # the last; None where its write failed
         self._captures = 0
         self._written = 0  # the number of the capture that the file has
-        self._seen_version = 0  # of epochs that were captured without leaving one out
+        self._seen_version = 0  # of epochs that are those of the last capture
         self._lock = threading.Lock()
 
     def capture(self, epochs: LeaderEpochCache, end_offset: int) -> tuple[int, bytes] | None:
@@ -49,12 +49,13 @@ class EpochCheckpoint:
         if known is not None and epochs.version == self._seen_version:
             return None
         entries = _below(epochs.entries, end_offset)
-        self._seen_version = epochs.version if len(entries) == len(epochs) else -1
-        if known is not None and entries == _below(known, end_offset):
-            return None
-        self._captured = entries
-        self._captures += 1
-        return self._captures, encode_leader_epochs(entries)
+        is_new = known is None or entries != _below(known, end_offset)
+        if known is None or is_new:
+            self._captured = known = entries
+            self._captures += 1
+        # What begins at the end counts as soon as the log goes on.
+        self._seen_version = epochs.version if len(epochs) == len(entries) == len(known) else -1
+        return (self._captures, encode_leader_epochs(entries)) if is_new else None
 
     def write(self, files: Files, number: int, data: bytes) -> None:
         """Replace the file, unless it has a later capture already. Safe in a thread. Raises OSError."""
