@@ -325,12 +325,11 @@ class LogManager:
     # --- what runs in the background
 
     def cleanup_logs(self, now_ms: int) -> Iterator[int]:
-        """Run retention on every log with a delete policy, and expire producers.
+        """Run retention on every log with a delete policy.
 
         Yields the number of segments removed after each step, so that others may run in between.
         """
         for log in self:
-            log.remove_expired_producers(now_ms)
             yield 0
             if log.config.delete or not log.config.compact:
                 yield from self.delete_old_segments(log, now_ms)
