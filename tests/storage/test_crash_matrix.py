@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from kpybroker.storage.log import closing
+from kpybroker.storage.directories import closing
 from tests.support.lossy_files import LossyFiles, PowerCut
 from tests.support.storage_check import check_restart
 from tests.support.storage_load import SCENARIOS, Load, Scenario, open_manager

@@ -43,7 +43,7 @@ REASONS: Final[dict[str, str]] = {
     NO_CONSUMER_PROTOCOL: "the consumer group protocol of KIP-848 is not served",
     NO_SHARE_GROUPS: "share groups (KIP-932) are not served",
     NO_JVM_PLUGIN: "it names a Java class; there is no JVM here to load it",
-    NO_JMX: "there is no JMX here: metrics are served as Prometheus reads them, and not sampled",
+    NO_JMX: "there is no JMX here, and the metrics that are served are not sampled",
     NO_TELEMETRY: "client telemetry (KIP-714) is not served",
     NO_THREADS: "one event loop does this work: there is no thread pool to size",
     NO_QUEUE: "requests are not queued for a pool of threads",

@@ -29,7 +29,7 @@ from kpybroker.storage.disk import deletions, names
 from kpybroker.storage.disk.deletions import Job, PendingDeletions
 from kpybroker.storage.disk.errors import DuplicateLogError, LogDirError, failing_takes_offline, is_disk_full
 from kpybroker.storage.disk.files import Files
-from kpybroker.storage.log.closing import close_all
+from kpybroker.storage.directories.closing import close_all
 from kpybroker.storage.log.flush import FlushJob
 from kpybroker.storage.log.log import Log
 from kpybroker.storage.log.settings import DEFAULT_SETTINGS, LogCheckpoints, LogSettings
