@@ -39,9 +39,7 @@ def cut(scenario: Scenario, operation: int, *, syncs_all: bool = False) -> Load:
     return load
 
 
-def places(
-    scenario: Scenario, request: pytest.FixtureRequest, *, syncs_all: bool = False
-) -> tuple[list[int], Random]:
+def places(scenario: Scenario, request: pytest.FixtureRequest, *, syncs_all: bool = False) -> tuple[list[int], Random]:
     """Which operations to stop at, and the seed of the rest."""
     load = Load()
     load.files.syncs_all = syncs_all

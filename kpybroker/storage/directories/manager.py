@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from kpybroker.config.topic import LogConfig
 from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.metrics.histogram import Histogram
+from kpybroker.storage.directories.closing import close_all
 from kpybroker.storage.directories.log_dir import LogDirectory, absolute
 from kpybroker.storage.directories.log_dirs import LogDirs
 from kpybroker.storage.directories.offset_checkpoints import OFFSET_OF, checkpoint_job
@@ -29,7 +30,6 @@ from kpybroker.storage.disk import deletions, names
 from kpybroker.storage.disk.deletions import Job, PendingDeletions
 from kpybroker.storage.disk.errors import DuplicateLogError, LogDirError, failing_takes_offline, is_disk_full
 from kpybroker.storage.disk.files import Files
-from kpybroker.storage.directories.closing import close_all
 from kpybroker.storage.log.flush import FlushJob
 from kpybroker.storage.log.log import Log
 from kpybroker.storage.log.settings import DEFAULT_SETTINGS, LogCheckpoints, LogSettings

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from kpybroker.core.topic_partition import TopicPartition
+from kpybroker.storage.directories import closing
 from kpybroker.storage.directories.manager import LogManager
 from kpybroker.storage.disk import names
 from kpybroker.storage.disk.files import read_file
-from kpybroker.storage.directories import closing
 from tests.support.batches import NOW_MS, append, log_config, read_all
 from tests.support.lossy_files import LossyFiles, failing
 
