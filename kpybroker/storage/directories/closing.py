@@ -29,9 +29,9 @@ def close_all(files: Files, log_dir: str, logs: Sequence[Log]) -> bool:
 
     Raises LogDirError.
     """
-    unsynced = [log for log in logs if not log.is_closed and (log.has_unflushed or log.unflushed.has_new_directory)]
-    if len(unsynced) > SYNCED_EACH_MAX:
-        _sync_at_once(files, log_dir, unsynced)
+    dirty = [log for log in logs if not log.is_closed and log.is_dirty]
+    if len(dirty) > SYNCED_EACH_MAX:
+        _sync_at_once(files, log_dir, dirty)
     if any(log.unflushed.has_new_name for log in logs):
         with failing_takes_offline(log_dir):
             files.sync_dir(log_dir)

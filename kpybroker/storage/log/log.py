@@ -163,6 +163,19 @@ class Log(LogState):
             or self.log_end_offset > self.recovery_point
         )
 
+    @property
+    def is_dirty(self) -> bool:
+        """Whether `close` has anything but leader epochs to sync: a log that was recovered has, even without a record
+        to flush.
+        """
+        unflushed = self.unflushed
+        return (
+            self.has_unflushed
+            or unflushed.has_new_directory
+            or unflushed.has_renamed
+            or any(segment.is_dirty for segment in self.segments())
+        )
+
     def prepare_flush(self) -> FlushJob:
         """Capture everything that is not yet durable, up to the log end offset (see `flush`). Raises LogDirError."""
         return flush.prepare(self)

@@ -74,11 +74,6 @@ class SegmentIndexes:
             return False
         return True
 
-    def note_synced(self) -> None:
-        """What the files hold is durable."""
-        for file in self.opened():
-            file.handle.dirty = False
-
     def rename(self, kind: str, new: str) -> None:
         """Rename one of the files, if it exists, to the path `new`. Raises OSError."""
         index = self.offset if kind == names.INDEX_SUFFIX else self.time

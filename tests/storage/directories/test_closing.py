@@ -134,6 +134,21 @@ def test_a_stop_syncs_the_partitions_that_were_written_to_and_no_other(files: Lo
     assert kinds(operations)["sync_all"] == 0, "it would wait for other programs"
 
 
+def test_recovered_partitions_are_synced_at_once_too(files: LossyFiles) -> None:
+    files.syncs_all = True
+    manager = opened(files)
+    create(manager, range(MANY))
+    write(manager, range(MANY), leader_epoch=3)
+    manager.shutdown()
+    opened(files).abandon()
+    manager = opened(files)
+    assert not any(log.has_unflushed for log in manager)
+    operations = shut_down(manager, files)
+    assert synced_partitions(operations) == set()
+    assert kinds(operations)["sync_all"] == 1
+    check_kept(files.crash(random.Random(3)), range(MANY))
+
+
 def check_kept(files: LossyFiles, partitions: Iterable[int]) -> None:
     """All that a clean stop promises."""
     assert is_marked_clean(files)
