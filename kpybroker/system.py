@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import select
 import socket
 import struct
@@ -157,6 +158,35 @@ def sync_directory(path: str) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
+
+
+_ORDERED_FILE_SYSTEMS: Final = (0xEF53, 0x58465342, 0x9123683E)  # statfs(2): ext4, XFS, btrfs
+
+
+def sync_file_system(fd: int) -> bool:
+    """Bring all that was written to a descriptor's file system to the device (syncfs(2)), other programs' files too.
+
+    Raises OSError, also for what could not be written since the descriptor was opened. False, and nothing is done,
+    where that is not known to hold: before Linux 5.8 errors were not reported, and other file systems than these may do
+    less than for the fsync of each file (overlayfs, FUSE).
+    """
+    if sys.platform != "linux" or IS_PORTABLE or _kernel_version() < (5, 8):
+        return False
+    import ctypes  # trio has it too
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    statfs = ctypes.create_string_buffer(256)  # a struct that begins with the type
+    if libc.fstatfs(fd, statfs):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    if ctypes.c_long.from_buffer(statfs).value not in _ORDERED_FILE_SYSTEMS or not hasattr(libc, "syncfs"):
+        return False
+    if libc.syncfs(fd):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return True
+
+
+def _kernel_version() -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", os.uname().release)[:2])
 
 
 def try_lock(fd: int) -> bool:

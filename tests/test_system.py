@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import errno
 import os
 import socket
 import subprocess
@@ -130,6 +131,28 @@ def test_the_end_of_another_process_is_noticed(portable: str) -> None:
             assert waiting.stdout.read() == "ended\n"
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert done.stdout == "ended\n", "it ended long ago"
+
+
+def file_system_of(path: Path) -> str:
+    """By the mount that the path is below."""
+    mounts = [line.split(" - ") for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    found = {before.split()[4]: after.split()[0] for before, after in mounts}
+    return found[next(str(place) for place in (path, *path.parents) if str(place) in found)]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux's call")
+def test_a_file_system_is_synced_at_once_where_that_is_as_good_as_each_file(tmp_path: Path) -> None:
+    newer = tuple(int(number) for number in os.uname().release.split("-")[0].split(".")[:2]) >= (5, 8)
+    for path in (tmp_path, Path("/dev/shm"), Path("/proc/self")):
+        if not path.exists():
+            continue
+        descriptor = os.open(path, os.O_RDONLY)
+        expected = newer and not system.IS_PORTABLE and file_system_of(path) in ("ext4", "xfs", "btrfs")
+        assert system.sync_file_system(descriptor) == expected, path
+        os.close(descriptor)
+    if newer and not system.IS_PORTABLE:
+        with pytest.raises(OSError, check=lambda error: error.errno == errno.EBADF):
+            system.sync_file_system(descriptor)
 
 
 def test_disk_usage_is_the_same_by_either_way(tmp_path: Path) -> None:

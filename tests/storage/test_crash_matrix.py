@@ -10,6 +10,7 @@ from random import Random
 
 import pytest
 
+from kpybroker.storage.directories import closing
 from tests.support.lossy_files import LossyFiles, PowerCut
 from tests.support.storage_check import check_restart
 from tests.support.storage_load import SCENARIOS, Load, Scenario, open_manager
@@ -29,17 +30,19 @@ def stop_at(operation: int, files: LossyFiles) -> None:
     files.before_operation = stop
 
 
-def cut(scenario: Scenario, operation: int) -> Load:
+def cut(scenario: Scenario, operation: int, *, syncs_all: bool = False) -> Load:
     load = Load()
+    load.files.syncs_all = syncs_all
     stop_at(operation, load.files)
     with pytest.raises(PowerCut):
         scenario(load)
     return load
 
 
-def places(scenario: Scenario, request: pytest.FixtureRequest) -> tuple[list[int], Random]:
+def places(scenario: Scenario, request: pytest.FixtureRequest, *, syncs_all: bool = False) -> tuple[list[int], Random]:
     """Which operations to stop at, and the seed of the rest."""
     load = Load()
+    load.files.syncs_all = syncs_all
     scenario(load)
     everywhere = range(1, load.files.operations + 1)
     assert len(everywhere) > 100
@@ -53,6 +56,18 @@ def test_a_power_cut_anywhere_loses_nothing_that_was_promised(name: str, request
     chosen, chance = places(SCENARIOS[name], request)
     for operation in chosen:
         load = cut(SCENARIOS[name], operation)
+        for _ in range(CRASHES_EACH if request.config.option.whole else 1):
+            check_restart(load, load.files.crash(chance, in_order=True))
+
+
+@pytest.mark.parametrize("name", ["appends", "restarts", "truncation", "topics"])
+def test_nor_do_stops_that_sync_everything_at_once(
+    name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(closing, "SYNCED_EACH_MAX", 0)
+    chosen, chance = places(SCENARIOS[name], request, syncs_all=True)
+    for operation in chosen:
+        load = cut(SCENARIOS[name], operation, syncs_all=True)
         for _ in range(CRASHES_EACH if request.config.option.whole else 1):
             check_restart(load, load.files.crash(chance, in_order=True))
 

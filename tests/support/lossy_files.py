@@ -4,7 +4,7 @@
 returns the file system after a power cut: what was synced is there; of what was not, each piece is there or not as the
 given random generator decides, and a file cut short may hold zeros in its unsynced part. `operations` counts the calls
 that change or sync something (with `counts_reads` the others too), and `before_operation` may raise, which stops a run
-at that very call.
+at that very call. `syncs_all`: whether all can be synced at once.
 
 Names are lost in one of two ways. POSIX promises nothing: every name that was not synced is there or not, whatever
 became of the others. Journalling file systems (ext4, XFS, btrfs) keep the order in which names changed: `in_order`.
@@ -130,6 +130,7 @@ class LossyFiles:
         self.open_count = 0
         self.operations = 0
         self.counts_reads = False
+        self.syncs_all = False
         self.before_operation: Callable[[int, str, str], None] | None = None
         self.free_bytes: int | None = None
         self._journal: list[Change] = []
@@ -255,6 +256,15 @@ class LossyFiles:
                 _set(changed.committed, name, found)
         del self._journal[: last + 1]
 
+    def sync_all(self, path: str) -> bool:
+        self._directory(path)
+        if not self.syncs_all:
+            return False
+        self.operation("sync_all", path)
+        _make_durable(self.root)
+        self._journal.clear()
+        return True
+
     def lock(self, path: str) -> _Lock | None:
         if path in self.locked:
             return None
@@ -283,14 +293,25 @@ class LossyFiles:
                 return kept.get(id(directory), directory.committed)
             return _any_names(directory, chance)
 
+        after.syncs_all = self.syncs_all
         after.root = _survivor(self.root, names_of, chance, {})
         return after
 
     def snapshot(self) -> LossyFiles:
         """The file system after the process was killed: nothing is lost."""
         after = LossyFiles()
+        after.syncs_all = self.syncs_all
         after.root = _copy(self.root)
         return after
+
+
+def _make_durable(directory: Directory) -> None:
+    directory.durable, directory.committed = dict(directory.names), dict(directory.names)
+    for found in directory.names.values():
+        if isinstance(found, Directory):
+            _make_durable(found)
+        else:
+            found.durable = bytes(found.data)
 
 
 def _set(names: dict[str, Inode | Directory], name: str, found: Inode | Directory | None) -> None:

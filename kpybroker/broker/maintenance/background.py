@@ -35,6 +35,7 @@ def start(host: Host, replicas: Replicas, log_cleaner: Callable[[], LogCleaner])
     """Spawn every task. `log_cleaner` is called once there is a compacted log."""
     logs = host.logs
     host.spawn("kafka-log-retention", _clean_logs, host, replicas)
+    host.spawn("PeriodicProducerExpirationCheck", _expire_producers, host)
     host.spawn("kafka-log-cleaner", _clean_compacted, host, log_cleaner)
     host.spawn("kafka-delete-logs", _remove_deleted, host)
     host.spawn("kafka-log-flusher", _flush_logs, host)
@@ -88,6 +89,17 @@ async def _clean_logs(host: Host, replicas: Replicas) -> None:
             await budget.spend(SLICE_UNITS if removed else ELEMENT)
         for partition in replicas:
             partition.notify_log_start()
+            await budget.spend()
+
+
+async def _expire_producers(host: Host) -> None:
+    """Partitions forget the producers that wrote nothing for `producer.id.expiration.ms`."""
+    while True:
+        await host.clock.pause(host.config.get_int("producer.id.expiration.check.interval.ms") / 1000)
+        budget = YieldBudget()
+        now_ms = host.clock.time_ms()
+        for log in host.logs:
+            log.remove_expired_producers(now_ms)
             await budget.spend()
 
 

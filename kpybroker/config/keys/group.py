@@ -20,7 +20,6 @@ from kpybroker.config.keys.status import (
     HONOURED,
     NO_CONSUMER_PROTOCOL,
     NO_SHARE_GROUPS,
-    WITH_RETENTION_CHECK,
 )
 from kpybroker.config.values import (
     ANYTHING,
@@ -100,7 +99,7 @@ ROWS: Final[tuple[Row, ...]] = (
     ("transaction.state.log.segment.bytes", INT, "104857600", at_least(1), HIGH, READ_ONLY, HONOURED),
     ("transaction.partition.verification.enable", BOOLEAN, "true", ANYTHING, LOW, CLUSTER_WIDE, HONOURED),
     ("producer.id.expiration.ms", INT, "86400000", at_least(1), LOW, CLUSTER_WIDE, HONOURED),
-    ("producer.id.expiration.check.interval.ms", INT, "600000", at_least(1), LOW, READ_ONLY, WITH_RETENTION_CHECK),
+    ("producer.id.expiration.check.interval.ms", INT, "600000", at_least(1), LOW, READ_ONLY, HONOURED),
     ("transactional.id.expiration.ms", INT, "604800000", at_least(1), HIGH, READ_ONLY, HONOURED),
     ("transaction.max.timeout.ms", INT, "900000", at_least(1), HIGH, READ_ONLY, HONOURED),
     ("transaction.abort.timed.out.transaction.cleanup.interval.ms", INT, "10000", at_least(1), LOW, READ_ONLY,

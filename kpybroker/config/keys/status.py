@@ -29,7 +29,6 @@ NO_CNXN_SOCKET: Final = "no-cnxn-socket"
 SINCE_3_0_IGNORED: Final = "since-3.0-ignored"
 NO_REVOCATION: Final = "no-revocation"
 OWN_INTERVAL: Final = "own-interval"
-WITH_RETENTION_CHECK: Final = "with-retention-check"
 ALL_ACKS: Final = "all-acks"
 
 REASONS: Final[dict[str, str]] = {
@@ -44,7 +43,7 @@ REASONS: Final[dict[str, str]] = {
     NO_CONSUMER_PROTOCOL: "the consumer group protocol of KIP-848 is not served",
     NO_SHARE_GROUPS: "share groups (KIP-932) are not served",
     NO_JVM_PLUGIN: "it names a Java class; there is no JVM here to load it",
-    NO_JMX: "there is no JMX here, and no metrics endpoint yet",
+    NO_JMX: "there is no JMX here, and the metrics that are served are not sampled",
     NO_TELEMETRY: "client telemetry (KIP-714) is not served",
     NO_THREADS: "one event loop does this work: there is no thread pool to size",
     NO_QUEUE: "requests are not queued for a pool of threads",
@@ -53,7 +52,6 @@ REASONS: Final[dict[str, str]] = {
     SINCE_3_0_IGNORED: "as in Kafka since 3.0: records are always written in format v2",
     NO_REVOCATION: "revocation is not checked: with true, a broker that uses TLS to ZooKeeper does not start",
     OWN_INTERVAL: "each background task first runs after its own interval",
-    WITH_RETENTION_CHECK: "expired producers are removed by the retention check (log.retention.check.interval.ms)",
     ALL_ACKS: "a commit always waits for all in-sync replicas, as with -1",
 }
 """Code -> why the key has no effect; empty for HONOURED."""

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from kpybroker.config.topic import LogConfig
 from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.metrics.histogram import Histogram
+from kpybroker.storage.directories.closing import close_all
 from kpybroker.storage.directories.log_dir import LogDirectory, absolute
 from kpybroker.storage.directories.log_dirs import LogDirs
 from kpybroker.storage.directories.offset_checkpoints import OFFSET_OF, checkpoint_job
@@ -324,12 +325,11 @@ class LogManager:
     # --- what runs in the background
 
     def cleanup_logs(self, now_ms: int) -> Iterator[int]:
-        """Run retention on every log with a delete policy, and expire producers.
+        """Run retention on every log with a delete policy.
 
         Yields the number of segments removed after each step, so that others may run in between.
         """
         for log in self:
-            log.remove_expired_producers(now_ms)
             yield 0
             if log.config.delete or not log.config.compact:
                 yield from self.delete_old_segments(log, now_ms)
@@ -432,13 +432,7 @@ class LogManager:
             for log in logs:
                 log.close_handlers()
             return
-        is_clean = True
-        for log in logs:
-            try:
-                log.close()
-            except KafkaError as error:
-                logger.error("The next start recovers %s: %s", log.partition, error)
-                is_clean = False
+        is_clean = close_all(self._files, directory.path, logs)
         for name in OFFSET_OF:
             checkpoint_job(name, [directory], logs)()
         if is_clean:

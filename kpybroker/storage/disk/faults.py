@@ -372,6 +372,10 @@ class FaultyFiles:
             self.check("sync", path)
         self._inner.sync_dir(path)
 
+    def sync_all(self, path: str) -> bool:
+        """As `Files.sync_all`; with a fault each file has to be synced, as a rule may be about any of them."""
+        return not self.faults and self._inner.sync_all(path)
+
     def lock(self, path: str) -> FileLock | None:
         """As `Files.lock`; a `crash` releases it."""
         lock = self._inner.lock(path)

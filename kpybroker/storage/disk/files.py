@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 Buffer = bytes | bytearray | memoryview
@@ -105,6 +105,12 @@ class Files(Protocol):
     def sync_dir(self, path: str) -> None:
         """The directory's entries are on the device when this returns. May be called from a thread."""
 
+    def sync_all(self, path: str) -> bool:
+        """Everything in the file system that holds a directory is on the device when this returns.
+
+        False, and nothing is done, where that cannot be had at once: then each file and directory has to be synced.
+        """
+
     def lock(self, path: str) -> FileLock | None:
         """An exclusive lock that a JVM's FileChannel.tryLock sees; None where another process holds it."""
 
@@ -177,6 +183,21 @@ def replace_file(files: Files, path: str, data: bytes) -> None:
     write_file(files, temporary, data, sync=True)
     files.rename(temporary, path)
     files.sync_dir(os.path.dirname(path))
+
+
+def replace_files(files: Files, directory: str, contents: Mapping[str, bytes]) -> None:
+    """As `replace_file` for many files, by path, below a directory where `sync_all` works: two syncs for all of them.
+
+    After an error each file is as before, or replaced.
+    """
+    if not contents:
+        return
+    for path, data in contents.items():
+        write_file(files, path + ".tmp", data, sync=False)
+    files.sync_all(directory)
+    for path in contents:
+        files.rename(path + ".tmp", path)
+    files.sync_all(directory)
 
 
 def unlink_if_exists(files: Files, path: str) -> bool:

@@ -125,6 +125,14 @@ class OsFiles:
         """`fsync` of the directory, where directories have it."""
         system.sync_directory(path)
 
+    def sync_all(self, path: str) -> bool:
+        """`syncfs`, if there is a lock in that file system: its descriptor reports errors since it was opened."""
+        device = os.stat(path).st_dev
+        for (held_on, _), lock in self._locked.items():
+            if held_on == device and lock._fd >= 0:
+                return system.sync_file_system(lock._fd)
+        return False
+
     def lock(self, path: str) -> OsFileLock | None:
         """A lock of the whole file, which is created if missing; None where it is locked already."""
         known = os.stat(path) if os.path.exists(path) else None

@@ -161,6 +161,10 @@ class PortableFiles:
         """As `Files.sync_dir`; does nothing."""
         self._system.sync_dir(path)
 
+    def sync_all(self, path: str) -> bool:
+        """As `Files.sync_all`; not every system has it."""
+        return False
+
     def lock(self, path: str) -> OsFileLock | None:
         """As `Files.lock`."""
         return self._system.lock(path)

@@ -43,13 +43,13 @@ def prepare(log: LogState) -> FlushJob:
         dirty_directory = dirty_directory or segment.is_new
         segment.is_new = False
     directories = [log.directory] if dirty_directory else []
-    if unflushed.has_new_directory:
+    if unflushed.has_new_name:
         directories.append(log.log_dir)
     paths = unflushed.paths + snapshots.unsynced
     unflushed.paths, snapshots.unsynced = [], []
-    unflushed.has_new_directory = unflushed.has_renamed = False
+    unflushed.has_new_directory = unflushed.has_new_name = unflushed.has_renamed = False
     unflushed.rolled.clear()
-    epochs = log.epoch_checkpoint.capture(log.epochs)
+    epochs = log.epoch_checkpoint.capture(log.epochs, log.log_end_offset)
     job = FlushJob(log, log.log_end_offset, held, paths, directories, epochs)
     job.lacks_space = lacks_space
     unflushed.jobs.add(job)

@@ -163,6 +163,19 @@ class Log(LogState):
             or self.log_end_offset > self.recovery_point
         )
 
+    @property
+    def is_dirty(self) -> bool:
+        """Whether `close` has anything but leader epochs to sync: a log that was recovered has, even without a record
+        to flush.
+        """
+        unflushed = self.unflushed
+        return (
+            self.has_unflushed
+            or unflushed.has_new_directory
+            or unflushed.has_renamed
+            or any(segment.is_dirty for segment in self.segments())
+        )
+
     def prepare_flush(self) -> FlushJob:
         """Capture everything that is not yet durable, up to the log end offset (see `flush`). Raises LogDirError."""
         return flush.prepare(self)
@@ -228,6 +241,30 @@ class Log(LogState):
         for segment in self.segments_map.all():
             segment.move_to(target)
 
+    def seal(self) -> None:
+        """Write what a closed log has, its leader epochs excepted, and sync nothing. A second call does nothing.
+
+        Raises LogDirError; KAFKA_STORAGE_ERROR on a full disk.
+        """
+        for job in list(self.unflushed.jobs):
+            job.run()
+            job.check()
+        self.unflushed.rolled = segments = self.segments_map.all()
+        try:
+            self.snapshots.take(sync=False)
+            for segment in segments:
+                segment.seal()
+        except OSError as error:
+            raise self.io_error(error) from error
+
+    def note_synced(self) -> None:
+        """The file system was synced after `seal`: nothing is left to make durable but leader epochs."""
+        self.unflushed.note_synced()
+        self.snapshots.unsynced.clear()
+        for segment in self.segments():
+            segment.note_synced()
+        self.mark_flushed(self.log_end_offset)
+
     def close(self) -> None:
         """Leave everything as a clean stop does: sealed segments, snapshot, epochs, all of it durable.
 
@@ -236,20 +273,11 @@ class Log(LogState):
         """
         if self.is_closed:
             return
-        for job in list(self.unflushed.jobs):
-            job.run()
-            job.check()
-        self.unflushed.rolled = segments = self.segments_map.all()
         no_space: KafkaError | None = None
         try:
-            self.snapshots.take(sync=True)
-            for segment in segments:
-                segment.seal()
-        except OSError as error:
-            failure = self.io_error(error)
-            if not isinstance(failure, KafkaError):
-                raise failure from error
-            no_space = failure
+            self.seal()
+        except KafkaError as error:
+            no_space = error
         try:
             self.flush()
         except KafkaError as error:

@@ -69,8 +69,9 @@ class LogState:
         was_never_flushed = not checkpoints.had_clean_shutdown and checkpoints.recovery_point == 0
         self.unflushed = Unflushed(has_new_directory=is_new or was_never_flushed)
         epochs_path = f"{directory}/{names.LEADER_EPOCH_CHECKPOINT}"
-        self.epochs = LeaderEpochCache(read_epochs(files, epochs_path))
-        self.epoch_checkpoint = EpochCheckpoint(epochs_path, self.epochs.version)
+        epochs = read_epochs(files, epochs_path)
+        self.epochs = LeaderEpochCache(epochs)
+        self.epoch_checkpoint = EpochCheckpoint(epochs_path, epochs)
         loader = LogLoader(files, directory, config, self.epochs, settings, checkpoints, now_ms, self._roll_jitter_ms())
         loader.load()
         self._set_loaded(loader)

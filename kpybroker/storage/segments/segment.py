@@ -19,7 +19,7 @@ from typing import TypeVar
 from kpybroker.storage.disk import names
 from kpybroker.storage.disk.errors import CorruptIndexError, StorageError
 from kpybroker.storage.disk.files import Buffer
-from kpybroker.storage.disk.slice import SharedFile
+from kpybroker.storage.disk.slice import LazyFile, SharedFile
 from kpybroker.storage.segments.file_records import BatchPosition, FileRecords
 from kpybroker.storage.segments.index import OffsetIndex, TimeIndex, TimestampOffset
 from kpybroker.storage.segments.segment_files import SegmentFiles, SegmentSettings
@@ -78,7 +78,7 @@ class LogSegment:
         self.roll_jitter_ms = settings.roll_jitter_ms
         self.created_ms = now_ms
         self.active = create
-        self.is_new = create  # its name in the directory is not yet durable
+        self.is_new = False  # its name in the directory is not yet durable
         fresh = create and settings.preallocate_bytes > 0
         self.records = FileRecords(files.files, files.path(names.LOG_SUFFIX), create=create, empty=fresh)
         if fresh:
@@ -102,6 +102,8 @@ class LogSegment:
             except OSError:
                 self.close_handlers()
                 raise
+            self.note_synced()  # the files are empty
+            self.is_new = True
 
     def __repr__(self) -> str:
         return f"LogSegment(baseOffset={self.base_offset}, size={self.size}, dir={self.files.directory})"
@@ -177,13 +179,7 @@ class LogSegment:
         return timestamp if timestamp >= 0 else self.last_modified_ms
 
     def should_roll(
-        self,
-        segment_bytes: int,
-        segment_ms: int,
-        size: int,
-        max_timestamp: int,
-        last_offset: int,
-        now_ms: int,
+        self, segment_bytes: int, segment_ms: int, size: int, max_timestamp: int, last_offset: int, now_ms: int
     ) -> bool:
         """Whether an append of `size` bytes needs a new segment."""
         held = self.records.size
@@ -215,12 +211,7 @@ class LogSegment:
         return first if first >= 0 else None
 
     def append(
-        self,
-        data: Buffer,
-        first_offset: int,
-        last_offset: int,
-        max_timestamp: int,
-        offset_of_max_timestamp: int,
+        self, data: Buffer, first_offset: int, last_offset: int, max_timestamp: int, offset_of_max_timestamp: int
     ) -> None:
         """Write at the end. On OSError nothing was appended to any file."""
         records = self.records
@@ -447,12 +438,26 @@ class LogSegment:
         if self.records.dirty:
             self.records.dirty = False
             yield self.records.shared.acquire()
-        for handle in (*(file.handle for file in self._indexes.opened()), self.txn_index.handle):
+        for handle in self._handles():
             if handle.dirty:
                 handle.dirty = False
                 yield handle.shared.acquire()
                 if not self.active:
                     handle.close()
+
+    @property
+    def is_dirty(self) -> bool:
+        """Whether one of its files, or its name, is not durable."""
+        return self.is_new or self.records.dirty or any(handle.dirty for handle in self._handles())
+
+    def _handles(self) -> list[LazyFile]:
+        return [*(file.handle for file in self._indexes.opened()), self.txn_index.handle]
+
+    def note_synced(self) -> None:
+        """All of its files are durable, with their names: the file system was synced since the last change."""
+        self.is_new = self.records.dirty = False
+        for handle in self._handles():
+            handle.dirty = False
 
     def change_suffix(self, old: str, new: str) -> None:
         """Rename all files of the segment from one suffix to another."""
@@ -484,6 +489,7 @@ class LogSegment:
         """Bring the files to the state of a cleanly closed segment; `sync` and `close_handlers` follow."""
         if self._max_timestamp is not None:
             self.append_largest_timestamp()
+        self._indexes.keep_open(False)
         self.records.trim()
 
     def sync(self) -> None:

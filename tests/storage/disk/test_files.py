@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -18,14 +19,15 @@ from kpybroker.storage.disk.files import (
     read_file,
     remove_tree,
     replace_file,
+    replace_files,
     unlink_if_exists,
     write_all,
     write_file,
 )
 from kpybroker.storage.disk.local_files import local_files
 from kpybroker.storage.disk.portable_files import PortableFiles
-from kpybroker.system import HAS_POSIX_FILES
-from tests.support.lossy_files import LossyFiles
+from kpybroker.system import HAS_POSIX_FILES, sync_file_system
+from tests.support.lossy_files import LossyFiles, PowerCut
 
 
 @pytest.fixture(params=["local", "portable", "lossy", "faulty"])
@@ -52,6 +54,45 @@ def test_a_file_keeps_what_is_written_where(place: tuple[Files, str]) -> None:
     file.sync()
     file.close()
     assert read_file(files, f"{root}/a") == b"hello"
+
+
+def test_many_files_are_replaced_together(place: tuple[Files, str]) -> None:
+    files, root = place
+    write_file(files, f"{root}/a", b"old", sync=True)
+    replace_files(files, root, {f"{root}/a": b"new", f"{root}/b": b"b"})
+    assert [read_file(files, f"{root}/{name}") for name in "ab"] == [b"new", b"b"]
+    assert sorted(entry.name for entry in files.listdir(root)) == ["a", "b"]
+
+
+def test_of_files_replaced_together_a_power_cut_leaves_old_or_new_ones() -> None:
+    old, new = {"/a": b"old", "/b": b"old"}, {"/a": b"newer", "/b": b"newer"}
+    for operation in range(1, 11):
+        files = LossyFiles()
+        files.syncs_all = True
+        replace_files(files, "/", old)
+
+        def cut(number: int, kind: str, path: str, last: int = files.operations + operation) -> None:
+            if number == last:
+                raise PowerCut
+
+        files.before_operation = cut
+        with pytest.raises(PowerCut):
+            replace_files(files, "/", new)
+        after = files.crash(random.Random(operation), in_order=True)
+        assert {read_file(after, path) for path in new} <= {b"old", b"newer"}
+    assert files.operations == 20, "each of them was the last one"
+
+
+def test_all_is_synced_through_a_lock_and_not_without_one(tmp_path: Path) -> None:
+    files = local_files()
+    assert files.sync_all(str(tmp_path)) is False
+    lock = files.lock(str(tmp_path / ".lock"))
+    assert lock is not None
+    descriptor = os.open(tmp_path, os.O_RDONLY)
+    assert files.sync_all(str(tmp_path)) is sync_file_system(descriptor)
+    os.close(descriptor)
+    lock.release()
+    assert files.sync_all(str(tmp_path)) is False
 
 
 def test_opening_what_is_not_there_raises_and_stat_says_none(place: tuple[Files, str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 import trio
 import trio.testing
 
@@ -43,7 +44,11 @@ async def test_a_producer_and_its_transaction(tmp_path: Path) -> None:
 async def test_the_idle_are_forgotten_unless_they_have_something_open(
     tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
-    keys: dict[str, Any] = {"producer_id_expiration_ms": "3600000", "transaction_max_timeout_ms": "100000000"}
+    keys: dict[str, Any] = {
+        "producer_id_expiration_ms": "3600000",
+        "producer_id_expiration_check_interval_ms": "300000",
+        "transaction_max_timeout_ms": "100000000",
+    }
     async with transactional_broker(tmp_path, **keys) as broker:
         idle, opened = Producer(broker, "idle"), Producer(broker, "open", timeout_ms=100_000_000)
         for producer in (idle, opened):
@@ -57,6 +62,29 @@ async def test_the_idle_are_forgotten_unless_they_have_something_open(
         await trio.sleep(1_000)
         (partition,) = await describe(broker)
         assert [state.producer_id for state in partition.active_producers] == [opened.producer_id]
+
+
+@pytest.mark.parametrize(("check_interval_ms", "listed_s", "gone_s"), [(500, 30, 90), (3_600_000, 1_800, 3_700)])
+async def test_the_idle_are_forgotten_by_a_check_of_its_own(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock, check_interval_ms: int, listed_s: int, gone_s: int
+) -> None:
+    keys: dict[str, Any] = {
+        "producer_id_expiration_ms": "60000",
+        "producer_id_expiration_check_interval_ms": str(check_interval_ms),
+        "log_retention_check_interval_ms": str(30_000 if check_interval_ms > 30_000 else 86_400_000),
+    }
+    async with transactional_broker(tmp_path, **keys) as broker:
+        producer = Producer(broker)
+        await producer.init()
+        await producer.transact(b"a")
+        await completed(broker)
+        wrote_s = trio.current_time()
+        await trio.sleep_until(wrote_s + listed_s)
+        (partition,) = await describe(broker)
+        assert [state.producer_id for state in partition.active_producers] == [producer.producer_id]
+        await trio.sleep_until(wrote_s + gone_s)
+        (partition,) = await describe(broker)
+        assert partition.active_producers == []
 
 
 async def test_refusals(tmp_path: Path) -> None:
