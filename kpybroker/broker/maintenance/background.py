@@ -29,6 +29,7 @@ logger = logging.getLogger("kafka.server.KafkaServer")
 RESTART_DELAY_S = 1.0
 FIRST_LOOK_S = 1.0
 DELETIONS_LOOK_S_MAX = 1.0
+PRESENCE_LOOK_S = 0.5
 
 
 def start(host: Host, replicas: Replicas, log_cleaner: Callable[[], LogCleaner]) -> None:
@@ -38,6 +39,7 @@ def start(host: Host, replicas: Replicas, log_cleaner: Callable[[], LogCleaner])
     host.spawn("kafka-log-cleaner", _clean_compacted, host, log_cleaner)
     host.spawn("kafka-delete-logs", _remove_deleted, host)
     host.spawn("kafka-log-flusher", _flush_logs, host)
+    host.spawn("log-dir-presence", _watch_files, host)
     for name, key, job in (
         ("kafka-recovery-point-checkpoint", "log.flush.offset.checkpoint.interval.ms", logs.recovery_point_checkpoint),
         (
@@ -118,6 +120,15 @@ async def _flush_logs(host: Host) -> None:
         for job in host.logs.flush_jobs(host.clock.time_ms()):
             with tolerate_storage_failures(host):
                 await run_flush(job)
+
+
+async def _watch_files(host: Host) -> None:
+    """What is in use and was taken away must not be acknowledged any longer."""
+    while True:
+        await trio.sleep(PRESENCE_LOOK_S)
+        budget = YieldBudget()
+        for _ in host.logs.presence.look(host.logs):
+            await budget.spend()
 
 
 async def _write_checkpoint(host: Host, interval_key: str, checkpoint: Callable[[], Job]) -> None:

@@ -56,7 +56,10 @@ A = TypeVar("A", bound=Activity)
 
 async def resolve(name: str) -> str:
     """The first address of a host; an address is its own. Raises OSError."""
-    found = await trio.socket.getaddrinfo(name, None, type=trio.socket.SOCK_STREAM)
+    try:
+        found = await trio.socket.getaddrinfo(name, None, type=trio.socket.SOCK_STREAM)
+    except ValueError as error:  # a label that is too long, a null character
+        raise OSError(f"{name!a} is not the name of a host: {error}") from None
     return str(found[0][4][0])
 
 

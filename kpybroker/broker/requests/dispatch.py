@@ -31,6 +31,8 @@ from kpybroker.broker.requests.log_fields import CURRENT, of_request
 from kpybroker.broker.requests.served import LARGE_RESPONSES, SERVED
 from kpybroker.broker.requests.stage_times import NEVER, StageTimes, Timing
 from kpybroker.config.keys.own import FAST_PRODUCE, chosen_shortcuts
+from kpybroker.core.tree import BadArguments, SystemFailure
+from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.wire.api import API_INFO, ApiKey
 from kpybroker.wire.codec import LARGE_FRAME_BYTES, decode_from, decode_steps, encode_parts, encode_steps
 from kpybroker.wire.errors import ErrorCode, KafkaError, ProtocolError
@@ -59,6 +61,11 @@ return); or None, and `Handle` is called.
 """
 ErrorResponse = Callable[[Any, RequestContext, KafkaError], Any]
 NONE = (0, -1)
+
+TREE_CODES = {
+    BadArguments: ErrorCode.INVALID_REQUEST,  # a name that no node of the tree can have
+    SystemFailure: ErrorCode.KAFKA_STORAGE_ERROR,  # the disk of the embedded tree is full, or fails
+}
 
 
 class Handler(Protocol):
@@ -358,6 +365,14 @@ class Dispatcher:
         """
         if isinstance(error, KafkaError):
             return error.with_traceback(None)
+        if isinstance(error, LogDirError):
+            self._broker.log_dir_failed(error)
+            return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+        if (code := TREE_CODES.get(type(error))) is not None:
+            text = "[KafkaApi-%d] %s version %d from %s failed: %s: %s"
+            route_of = self._broker.node_id, route.key.name, route.version, client_name(context.connection)
+            api_log.error(text, *route_of, type(error).__name__, error, extra=of_request(context))
+            return KafkaError(code, str(error))
         api_log.error(
             "[KafkaApi-%d] Unexpected error handling %s version %d from %s",
             self._broker.node_id,

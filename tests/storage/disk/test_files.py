@@ -72,7 +72,7 @@ def test_directories(place: tuple[Files, str]) -> None:
     assert make_dirs(files, f"{root}/a/b/c")
     assert not make_dirs(files, f"{root}/a/b/c")
     write_file(files, f"{root}/a/b/file", b"x", sync=True)
-    assert sorted(files.listdir(f"{root}/a/b")) == [("c", True), ("file", False)]
+    assert sorted(files.listdir(f"{root}/a/b")) == [("c", True, False), ("file", False, False)]
     found = files.stat(f"{root}/a/b")
     assert found is not None
     assert found.is_dir

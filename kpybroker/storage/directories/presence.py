@@ -1,0 +1,152 @@
+"""Notices files and directories in use that were taken away: removed, moved, or replaced by others of the same name.
+
+An open file keeps its bytes without a name. Without this look everything goes on, and what is acknowledged is gone when
+the broker stops.
+
+What is looked at, on the loop and in steps: in each pass the files at the top of a log directory, the partitions that
+have grown since, and `IDLE_PER_PASS` of the others in turn. A log directory that has changed is listed, and so is a
+partition's directory: it must have every segment's `.log`. A change within a millisecond of the last look is seen in
+the next pass, which lists once more.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+from kpybroker.storage.directories.log_dir import LogDirectory
+from kpybroker.storage.disk import names
+from kpybroker.storage.disk.errors import LogDirError, failing_takes_offline
+from kpybroker.storage.disk.files import Files, FileStat
+from kpybroker.storage.log.log import Log
+
+logger = logging.getLogger("kafka.log.LogManager")
+
+IDLE_PER_PASS = 500
+NAMED_MAX = 100
+"""Lines of one failure that name a partition."""
+
+
+class Watched(Protocol):
+    """The logs of a broker."""
+
+    def in_use(self) -> tuple[Sequence[LogDirectory], Sequence[Log]]:
+        """The directories in service, and all logs in them."""
+
+
+class Seen(NamedTuple):
+    """What the last look at a directory found. `settled`: it had not changed since the look before."""
+
+    found: FileStat
+    end_offset: int
+    settled: bool
+
+
+class Presence:
+    """The looks at one broker's directories."""
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+        self._logs: dict[Log, Seen] = {}
+        self._directories: dict[LogDirectory, Seen] = {}
+        self._next_idle = 0
+
+    def look(self, watched: Watched) -> Iterator[None]:
+        """One pass; yields after each directory, so that others may run. Raises LogDirError.
+
+        The error's directory is to be taken offline; each partition that has lost something has been logged.
+        """
+        directories, logs = watched.in_use()
+        changed = {directory.path for directory in directories if self._look_at_top(directory)}
+        yield
+        for path in changed:
+            self._look_at_names(path, [log for log in logs if log.log_dir == path])
+            yield
+        first, self._next_idle = self._next_idle, (self._next_idle + IDLE_PER_PASS) % max(len(logs), 1)
+        for number, log in enumerate(logs):
+            seen = self._logs.get(log)
+            is_turn = first <= number < first + IDLE_PER_PASS
+            if is_turn or seen is None or not seen.settled or seen.end_offset != log.log_end_offset:
+                if not log.is_closed:
+                    self._check(log)
+                yield
+        if len(self._logs) > len(logs):
+            self._logs = {log: self._logs[log] for log in logs if log in self._logs}
+
+    def check_all(self, directory: LogDirectory, logs: Iterable[Log]) -> None:
+        """Look at everything in a log directory, before it is closed. Raises LogDirError."""
+        self._look_at_top(directory)
+        for log in logs:
+            if not log.is_closed:
+                self._check(log)
+
+    # --- a log directory
+
+    def _look_at_top(self, directory: LogDirectory) -> bool:
+        """Whether names in it may have changed since the last look."""
+        path = directory.path
+        with failing_takes_offline(path):
+            for name in directory.files_in_use():
+                if self._files.stat(directory.file(name)) is None:
+                    self._fail(path, f"{directory.file(name)} was taken away")
+            found = self._files.stat(self._files.real_path(path))
+        if found is None:
+            self._fail(path, f"{path} was taken away")
+            return False
+        seen = self._directories.get(directory)
+        if seen is not None and seen.found.identity != found.identity:
+            self._fail(path, f"{path} was replaced by another directory")
+        is_same = seen is not None and seen.found.mtime_ms == found.mtime_ms
+        self._directories[directory] = Seen(found, 0, is_same)
+        return not (is_same and seen is not None and seen.settled)
+
+    def _look_at_names(self, log_dir: str, logs: Sequence[Log]) -> None:
+        with failing_takes_offline(log_dir):
+            present = {entry.name for entry in self._files.listdir(log_dir) if entry.is_dir}
+        for log in logs:
+            if not log.is_closed and log.directory.rpartition("/")[2] not in present:
+                self._check(log)
+
+    # --- a partition's directory
+
+    def _check(self, log: Log) -> None:
+        if (lost := self._lost(log)) is not None:
+            self._fail(log.log_dir, lost)
+
+    def _lost(self, log: Log) -> str | None:
+        """What was taken away of a log; None if it is whole. Remembers what it found."""
+        seen = self._logs.get(log)
+        with failing_takes_offline(log.log_dir):
+            found = self._files.stat(log.directory)
+            if found is None or not found.is_dir:
+                return f"{log.directory} was taken away"
+            if seen is not None and seen.found.identity != found.identity:
+                return f"{log.directory} was replaced by another directory"
+            is_same = seen is not None and seen.found.mtime_ms == found.mtime_ms
+            if not (is_same and seen is not None and seen.settled):
+                present = {entry.name for entry in self._files.listdir(log.directory)}
+                for base in log.segments_map.base_offsets:
+                    if f"{base:020d}{names.LOG_SUFFIX}" not in present:
+                        return f"{names.segment_file(log.directory, base, names.LOG_SUFFIX)} was taken away"
+        self._logs[log] = Seen(found, log.log_end_offset, is_same)
+        return None
+
+    # --- failing
+
+    def _fail(self, log_dir: str, cause: str) -> None:
+        """Name every partition of the directory that has lost something, and take the directory offline."""
+        count = 0
+        for log, seen in list(self._logs.items()):
+            if log.log_dir != log_dir or log.is_closed or (lost := self._lost(log)) is None:
+                continue
+            count += 1
+            if count <= NAMED_MAX:
+                logger.error(
+                    "%s while it was in use: of the records of %s below offset %d some are lost. Those from offset %d "
+                    "on were acknowledged since it was last seen whole",
+                    *(lost, log.partition, log.log_end_offset, seen.end_offset),
+                )
+        if count > NAMED_MAX:
+            logger.error("The same is true of %d more partitions in %s", count - NAMED_MAX, log_dir)
+        raise LogDirError(log_dir, f"{cause} while it was in use")
