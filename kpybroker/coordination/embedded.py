@@ -116,9 +116,7 @@ class _Committer:
 
     def _keep(self) -> None:
         if self._database.keep():
-            logger.error(
-                "The coordination file was taken away while in use, and has been written again, complete"
-            )
+            logger.error("The coordination file was taken away while in use, and has been written again, complete")
 
     def _restore(self, rows: dict[str, Row | None], error: Exception) -> None:
         from kpybroker.coordination.database import is_disk_full

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, NoReturn, Protocol
 
 from kpybroker.storage.directories.log_dir import LogDirectory
 from kpybroker.storage.disk import names
@@ -55,7 +55,7 @@ class Presence:
     def look(self, watched: Watched) -> Iterator[None]:
         """One pass; yields after each directory, so that others may run. Raises LogDirError.
 
-        The error's directory is to be taken offline; each partition that has lost something has been logged.
+        The error's directory is to be taken offline, with `name_losses`.
         """
         directories, logs = watched.in_use()
         changed = {directory.path for directory in directories if self._look_at_top(directory)}
@@ -93,7 +93,6 @@ class Presence:
             found = self._files.stat(self._files.real_path(path))
         if found is None:
             self._fail(path, f"{path} was taken away")
-            return False
         seen = self._directories.get(directory)
         if seen is not None and seen.found.identity != found.identity:
             self._fail(path, f"{path} was replaced by another directory")
@@ -134,12 +133,18 @@ class Presence:
 
     # --- failing
 
-    def _fail(self, log_dir: str, cause: str) -> None:
-        """Name every partition of the directory that has lost something, and take the directory offline."""
+    def _fail(self, log_dir: str, cause: str) -> NoReturn:
+        raise LogDirError(log_dir, f"{cause} while it was in use")
+
+    def name_losses(self, log_dir: str) -> None:
+        """Log each partition of a directory that goes offline, whatever the cause, and has lost something."""
         count = 0
         for log, seen in list(self._logs.items()):
-            if log.log_dir != log_dir or log.is_closed or (lost := self._lost(log)) is None:
-                continue
+            try:
+                if log.log_dir != log_dir or log.is_closed or (lost := self._lost(log)) is None:
+                    continue
+            except LogDirError:
+                return  # nothing can be known of a disk that fails
             count += 1
             if count <= NAMED_MAX:
                 logger.error(
@@ -149,4 +154,3 @@ class Presence:
                 )
         if count > NAMED_MAX:
             logger.error("The same is true of %d more partitions in %s", count - NAMED_MAX, log_dir)
-        raise LogDirError(log_dir, f"{cause} while it was in use")
