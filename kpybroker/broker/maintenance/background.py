@@ -15,6 +15,7 @@ import trio
 
 from kpybroker.broker.loop.yielding import ELEMENT, SLICE_UNITS, YieldBudget, run_flush
 from kpybroker.broker.requests.log_fields import CURRENT
+from kpybroker.core.tree import TreeClosed
 from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.wire.errors import KafkaError
 
@@ -29,7 +30,7 @@ logger = logging.getLogger("kafka.server.KafkaServer")
 RESTART_DELAY_S = 1.0
 FIRST_LOOK_S = 1.0
 DELETIONS_LOOK_S_MAX = 1.0
-PRESENCE_LOOK_S = 0.5
+PRESENCE_LOOK_S = 0.8
 
 
 def start(host: Host, replicas: Replicas, log_cleaner: Callable[[], LogCleaner]) -> None:
@@ -62,6 +63,8 @@ async def supervised(host: Host, name: str, function: Callable[[], Awaitable[Non
             return
         except LogDirError as error:
             host.log_dir_failed(error)
+        except TreeClosed:
+            return  # the broker stops, and what the task would have read is read by the next start
         except Exception:
             logger.exception("[KafkaServer id=%d] Background task %s failed and is restarted", host.node_id, name)
         await trio.sleep(RESTART_DELAY_S)

@@ -415,7 +415,7 @@ class LogManager:
         """A directory failed: close and forget its logs and release its lock; the partitions that were lost."""
         if log_dir not in self.dirs.live:
             return []
-        self.presence.name_losses(log_dir)
+        self.presence.name_losses(log_dir, self._all())
         lost = []
         for logs in (self._logs, self._futures):
             for partition in [key for key, log in logs.items() if log.log_dir == log_dir]:

@@ -49,6 +49,8 @@ class Presence:
     def __init__(self, files: Files) -> None:
         self._files = files
         self._logs: dict[Log, Seen] = {}
+        self._settled_at: dict[Log, int] = {}
+        """The end offset of each log of `_logs` that is settled."""
         self._directories: dict[LogDirectory, Seen] = {}
         self._next_idle = 0
 
@@ -63,16 +65,19 @@ class Presence:
         for path in changed:
             self._look_at_names(path, [log for log in logs if log.log_dir == path])
             yield
-        first, self._next_idle = self._next_idle, (self._next_idle + IDLE_PER_PASS) % max(len(logs), 1)
-        for number, log in enumerate(logs):
-            seen = self._logs.get(log)
-            is_turn = first <= number < first + IDLE_PER_PASS
-            if is_turn or seen is None or not seen.settled or seen.end_offset != log.log_end_offset:
-                if not log.is_closed:
-                    self._check(log)
-                yield
+        settled_at = self._settled_at.get  # this line and the next are for each log, 10 000 of them perhaps
+        due = [log for log in logs if settled_at(log) != log.log_end_offset]
+        yield
+        idle = logs[self._next_idle : self._next_idle + IDLE_PER_PASS]
+        due += [log for log in idle if settled_at(log) == log.log_end_offset]
+        self._next_idle = self._next_idle + IDLE_PER_PASS if self._next_idle + IDLE_PER_PASS < len(logs) else 0
+        for log in due:
+            if not log.is_closed:
+                self._check(log)
+            yield
         if len(self._logs) > len(logs):
             self._logs = {log: self._logs[log] for log in logs if log in self._logs}
+            self._settled_at = {log: self._settled_at[log] for log in logs if log in self._settled_at}
 
     def check_all(self, directory: LogDirectory, logs: Iterable[Log]) -> None:
         """Look at everything in a log directory, before it is closed. Raises LogDirError."""
@@ -129,6 +134,10 @@ class Presence:
                     if f"{base:020d}{names.LOG_SUFFIX}" not in present:
                         return f"{names.segment_file(log.directory, base, names.LOG_SUFFIX)} was taken away"
         self._logs[log] = Seen(found, log.log_end_offset, is_same)
+        if is_same:
+            self._settled_at[log] = log.log_end_offset
+        else:
+            self._settled_at.pop(log, None)
         return None
 
     # --- failing
@@ -136,10 +145,11 @@ class Presence:
     def _fail(self, log_dir: str, cause: str) -> NoReturn:
         raise LogDirError(log_dir, f"{cause} while it was in use")
 
-    def name_losses(self, log_dir: str) -> None:
+    def name_losses(self, log_dir: str, logs: Iterable[Log]) -> None:
         """Log each partition of a directory that goes offline, whatever the cause, and has lost something."""
         count = 0
-        for log, seen in list(self._logs.items()):
+        for log in logs:
+            seen = self._logs.get(log)
             try:
                 if log.log_dir != log_dir or log.is_closed or (lost := self._lost(log)) is None:
                     continue
@@ -150,7 +160,8 @@ class Presence:
                 logger.error(
                     "%s while it was in use: of the records of %s below offset %d some are lost. Those from offset %d "
                     "on were acknowledged since it was last seen whole",
-                    *(lost, log.partition, log.log_end_offset, seen.end_offset),
+                    *(lost, log.partition, log.log_end_offset),
+                    log.log_start_offset if seen is None else seen.end_offset,
                 )
         if count > NAMED_MAX:
             logger.error("The same is true of %d more partitions in %s", count - NAMED_MAX, log_dir)
