@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from kpybroker.broker.loop.yielding import ELEMENT, SLICE_UNITS, YieldBudget, run_flush
-from kpybroker.broker.requests.log_fields import CURRENT
+from kpybroker.broker.requests.log_fields import CURRENT, write_counts
 from kpybroker.core.tree import TreeClosed
 from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.wire.errors import KafkaError
@@ -31,6 +31,7 @@ RESTART_DELAY_S = 1.0
 FIRST_LOOK_S = 1.0
 DELETIONS_LOOK_S_MAX = 1.0
 PRESENCE_LOOK_S = 0.8
+LINE_COUNTS_LOOK_S = 10.0
 
 
 def start(host: Host, replicas: Replicas, log_cleaner: Callable[[], LogCleaner]) -> None:
@@ -41,6 +42,7 @@ def start(host: Host, replicas: Replicas, log_cleaner: Callable[[], LogCleaner])
     host.spawn("kafka-delete-logs", _remove_deleted, host)
     host.spawn("kafka-log-flusher", _flush_logs, host)
     host.spawn("log-dir-presence", _watch_files, host)
+    host.spawn("log-line-counts", _write_line_counts)
     for name, key, job in (
         ("kafka-recovery-point-checkpoint", "log.flush.offset.checkpoint.interval.ms", logs.recovery_point_checkpoint),
         (
@@ -132,6 +134,13 @@ async def _watch_files(host: Host) -> None:
         budget = YieldBudget()
         for _ in host.logs.presence.look(host.logs):
             await budget.spend()
+
+
+async def _write_line_counts() -> None:
+    """How many lines about a client were left out of the log."""
+    while True:
+        await trio.sleep(LINE_COUNTS_LOOK_S)
+        write_counts()
 
 
 async def _write_checkpoint(host: Host, interval_key: str, checkpoint: Callable[[], Job]) -> None:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import trio
 
+from kpybroker.core.line_limit import about_client
 from kpybroker.core.rate import Rate
 
 if TYPE_CHECKING:
@@ -162,7 +163,8 @@ class ConnectionLimits:
         limit = self._overrides[1].get(address, self._config.get_int("max.connections.per.ip"))
         if self._of_address.get(address, 0) < limit:
             return False
-        logger.info("Rejected connection from /%s, address already has the configured maximum of %d", address, limit)
+        text = "Rejected connection from /%s, address already has the configured maximum of %d"
+        logger.info(text, address, limit, extra=about_client(address))
         return True
 
     # --- rates
