@@ -59,8 +59,12 @@ def error_text(text: str) -> bytes:
     data = text.encode()
     if len(data) <= MAX_STRING:
         return data
-    kept = data[: MAX_STRING - len(ELLIPSIS)]
-    return kept.decode(errors="ignore").encode() + ELLIPSIS
+    return cut_text(text, MAX_STRING - len(ELLIPSIS)).encode() + ELLIPSIS
+
+
+def cut_text(text: str, bytes_max: int) -> str:
+    """The begin of a text that is no longer than that when it is encoded."""
+    return text.encode()[:bytes_max].decode(errors="ignore")
 
 
 def read_unsigned_varint(buffer: Buffer, position: int) -> tuple[int, int]:
