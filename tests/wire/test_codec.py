@@ -306,9 +306,9 @@ def test_an_error_message_is_cut_between_characters_to_what_a_string_holds(chara
 
 
 def test_no_other_string_is_cut() -> None:
+    topic = CreateTopicsResponse.CreatableTopicResult(name="x" * 32768)
     for version in (5, 1):
         with pytest.raises((ValueError, struct.error)):
-            topic = CreateTopicsResponse.CreatableTopicResult(name="x" * 32768)
             encode(CreateTopicsResponse(topics=[topic]), version)
 
 
