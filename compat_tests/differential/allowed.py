@@ -62,7 +62,7 @@ ALLOWED: tuple[Allowed, ...] = (
             "says what is not there, where Kafka fails on a path that its tree cannot have",
             r"results.*error_(code|message)",
             api,
-            scripts="odd-.*",
+            scripts="odd-.*|create-partitions",
         )
         for api in (ApiKey.CREATE_PARTITIONS, ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS)
     ),

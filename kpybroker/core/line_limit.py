@@ -28,7 +28,7 @@ class Suppressed(NamedTuple):
     """How many lines about a client there were beyond its budget."""
 
     subject: str
-    count: int
+    lines: int
 
 
 class _Window:

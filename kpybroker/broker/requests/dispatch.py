@@ -62,7 +62,7 @@ return); or None, and `Handle` is called.
 ErrorResponse = Callable[[Any, RequestContext, KafkaError], Any]
 NONE = (0, -1)
 
-TREE_CODES = {
+TREE_CODES: dict[type[Exception], ErrorCode] = {
     BadArguments: ErrorCode.INVALID_REQUEST,  # a name that no node of the tree can have
     SystemFailure: ErrorCode.KAFKA_STORAGE_ERROR,  # the disk of the embedded tree is full, or fails
 }

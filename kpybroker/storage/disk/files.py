@@ -4,8 +4,8 @@ Rules. The calls are few and primitive, so that a wrapper can count them, fail t
 memory and lose what was not synced (the crash matrix of the tests). They raise `OSError` and nothing else; the caller
 decides what an error means. No call retries, caches or buffers. `File` has no position: reads and writes name theirs.
 What is composed of primitives (whole-file read, atomic replace) is a function over the Protocol, so that a fake has it
-too. No symbolic link is followed: whoever can make one below a log directory must not choose which file of the machine
-is read, cut or overwritten. Only `real_path` resolves them, for the log directory itself.
+too. No symbolic link is followed: a program that can make one below a log directory must not choose which file of the
+machine is read, cut or overwritten. Only `real_path` resolves them, for the log directory itself.
 
 Not here: the file systems that do it (`os_files`, `portable_files`; `local_files` chooses), reference counting and
 sizes (`slice`), names (`names`), formats (all others).

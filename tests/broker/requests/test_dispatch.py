@@ -182,12 +182,12 @@ async def test_an_error_has_one_response_however_the_request_is_handled(
             await ask(broker, request, 4)
 
 
-@pytest.mark.parametrize("settings", [{}, {"kpybroker_metrics_port": "0"}], ids=["plain", "timed"])
+@pytest.mark.parametrize("is_timed", [False, True])
 async def test_a_handler_that_no_task_awaits_is_closed(
-    tmp_path: Path, settings: dict[str, str], recwarn: pytest.WarningsRecorder
+    tmp_path: Path, is_timed: bool, recwarn: pytest.WarningsRecorder
 ) -> None:
     """A connection may end after its request was taken and before its task runs: nothing is said of it."""
-    async with running_broker(tmp_path, **settings) as broker:
+    async with running_broker(tmp_path) as broker:
         started = []
 
         class Waiting(FailingHandler):
@@ -195,7 +195,7 @@ async def test_a_handler_that_no_task_awaits_is_closed(
                 started.append(self)
 
         dispatcher = Dispatcher(broker, lambda _: Waiting("coroutine", KafkaError(ErrorCode.NONE)))
-        if broker.metrics is not None:
+        if is_timed:
             dispatcher.time_requests(StageTimes(lambda: 0.0))
         frame = encode_request_header(RequestHeader(ApiKey.LIST_GROUPS, 4, 7, "c")) + encode(ListGroupsRequest(), 4)
         unfinished = dispatcher.answer_now(bytearray(frame), PlainConnectionInfo())
