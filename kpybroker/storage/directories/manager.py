@@ -117,7 +117,19 @@ class LogManager:
             self._add_loaded(partition, log)
             if not log.is_future:
                 log.update_high_watermark(high_watermarks.get(partition, 0))
+        self._warn_of_missing(directory, {**high_watermarks, **recovery_points})
         directory.is_loaded = True
+
+    def _warn_of_missing(self, directory: LogDirectory, known: Mapping[TopicPartition, int]) -> None:
+        """A directory that was taken away while no broker ran; or of a topic deleted shortly before a crash."""
+        for partition, offset in known.items():
+            log = self._logs.get(partition)
+            if offset > 0 and (log is None or log.log_dir != directory.path) and partition not in self._futures:
+                logger.warning(
+                    "The checkpoints of %s have offset %d of %s, and it has no directory there: its records are gone, "
+                    "unless it was deleted or moved shortly before a crash",
+                    *(directory.path, offset, partition),
+                )
 
     def _add_loaded(self, partition: TopicPartition, log: Log) -> None:
         logs = self._futures if log.is_future else self._logs

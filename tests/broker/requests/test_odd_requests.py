@@ -75,15 +75,18 @@ async def test_names_of_the_greatest_length_have_a_response_in_every_version(
 
 
 @pytest.mark.parametrize("seed", range(6))
-async def test_odd_values_have_a_response(tmp_path: Path, seed: int, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("of_a_controller", [False, True])
+async def test_odd_values_have_a_response(
+    tmp_path: Path, of_a_controller: bool, seed: int, caplog: pytest.LogCaptureFixture
+) -> None:
     random = Random(seed)
     caplog.set_level(logging.WARNING)
+    keys = STATE_OF_THE_CLUSTER if of_a_controller else SERVED.keys() - STATE_OF_THE_CLUSTER
+    keys -= {ApiKey.CONTROLLED_SHUTDOWN}
     async with running_broker(tmp_path, topics=["u"]) as broker:
         topic_id = await create_topic(broker, "t", 3)
-        for key, (oldest, newest) in list(SERVED.items()) * 8:
-            if key in STATE_OF_THE_CLUSTER:
-                continue
-            version = random.randint(oldest, newest)
+        for key in sorted(keys) * (60 if of_a_controller else 8):
+            version = random.randint(*SERVED[key])
             request = odd_request(API_INFO[key].request_class(), version, random, topic_id)
             with trio.move_on_after(60) as limit:  # none waits longer than its timeout, and that is short
                 try:

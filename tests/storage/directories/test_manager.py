@@ -18,7 +18,7 @@ from kpybroker.storage.disk.errors import (
     LogDirError,
     UnknownLogDirectoryError,
 )
-from kpybroker.storage.disk.files import make_dirs, read_file, write_file
+from kpybroker.storage.disk.files import make_dirs, read_file, remove_tree, write_file
 from kpybroker.storage.disk.local_files import local_files
 from kpybroker.storage.log.log import Log
 from kpybroker.wire.errors import ErrorCode, KafkaError
@@ -414,3 +414,25 @@ def test_a_copy_whose_directory_would_have_too_long_a_name_is_refused(files: Los
     with pytest.raises(KafkaError, match="too long a name"):
         logs.create_future(topic, 0, other, NOW_MS)
     assert len(logs.dirs.live) == 2
+
+
+@pytest.mark.parametrize("was_clean", [True, False])
+def test_a_directory_that_was_taken_away_between_two_runs_is_not_passed_over(
+    logs: LogManager, files: LossyFiles, was_clean: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    for topic in ("t", "u", "empty"):
+        log = log_of(logs, topic)
+        for _ in range(0 if topic == "empty" else 5):
+            append(log, b"x")
+        log.update_high_watermark(log.log_end_offset)
+    logs.high_watermark_checkpoint()()
+    logs.shutdown() if was_clean else logs.abandon()
+    for topic in ("t", "empty"):
+        remove_tree(files, f"/a/{topic}-0")
+    logs = manager(files)
+    (line,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert line.startswith("The checkpoints of /a have offset 5 of t-0, and it has no directory there")
+    logs.shutdown()
+    caplog.clear()
+    manager(files)
+    assert not caplog.records
