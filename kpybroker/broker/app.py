@@ -46,6 +46,7 @@ from kpybroker.broker.replication.replicas import ReplicaEvents, Replicas
 from kpybroker.broker.requests.clients import FirstTimes
 from kpybroker.broker.requests.connection import BoundListener, Gate
 from kpybroker.broker.requests.dispatch import AnswerNow, Dispatcher
+from kpybroker.broker.requests.log_fields import write_counts
 from kpybroker.broker.requests.server import Server
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.core.authorizer import AllowAll, Authorizer
@@ -309,6 +310,7 @@ class Broker:
         if self.metrics is not None:
             self.metrics.close()
         measure_no_more(self.stall)
+        write_counts(is_end=True)
         if self._is_serving:
             logger.info("[KafkaServer id=%d] shut down completed", self.node_id)
 

@@ -66,7 +66,7 @@ class LineLimit:
         return True
 
     def take_counts(self, now: float) -> list[Suppressed]:
-        """What was suppressed in windows that are over at `now`, and has not been returned before."""
+        """What was suppressed in windows that are over at `now` (infinity: in all), and was not returned before."""
         for subject, window in list(self._windows.items()):
             if now - window.began < WINDOW_S:
                 break

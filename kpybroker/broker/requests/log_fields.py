@@ -17,6 +17,7 @@ import logging
 import time
 from collections.abc import Callable
 from contextvars import ContextVar
+from math import inf
 from typing import TYPE_CHECKING, Final, Protocol
 
 from kpybroker.core.line_limit import CLIENT, LineLimit
@@ -137,21 +138,21 @@ class ClientLines(logging.Filter):
             return True
         return self._limit.allows(_network(client), self._now(), is_warning=record.levelno >= logging.WARNING)
 
-    def write_counts(self) -> None:
-        """Write a line for each client whose minute is over, and about which lines were left out."""
-        for subject, count in self._limit.take_counts(self._now()):
+    def write_counts(self, *, is_end: bool = False) -> None:
+        """Write a line for each client whose minute is over, or `is_end`, and about which lines were left out."""
+        for subject, count in self._limit.take_counts(inf if is_end else self._now()):
             args = (count, subject)
             line = logging.LogRecord("kafka.network.SocketServer", logging.WARNING, __file__, 0, SUPPRESSED, args, None)
             self._handler.handle(line)
 
 
-def write_counts() -> None:
+def write_counts(*, is_end: bool = False) -> None:
     """`ClientLines.write_counts` of all handlers of the process."""
     loggers = [found for found in logging.root.manager.loggerDict.values() if isinstance(found, logging.Logger)]
     for handler in {handler for logger in (logging.root, *loggers) for handler in logger.handlers}:
         for found in handler.filters:
             if isinstance(found, ClientLines):
-                found.write_counts()
+                found.write_counts(is_end=is_end)
 
 
 def _network(address: str) -> str:

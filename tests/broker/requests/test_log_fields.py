@@ -71,6 +71,13 @@ def test_a_client_that_causes_too_many_lines_gets_one_with_their_number(handler:
     ]
 
 
+def test_at_the_end_all_are_counted(handler: Lines) -> None:
+    for _ in range(LINES_MAX + 1):
+        logger.warning("no", extra=about_client("10.0.0.1"))
+    write_counts(is_end=True)
+    assert handler.lines[-1].startswith("1 more lines about the client at 10.0.0.1")
+
+
 @pytest.mark.parametrize(
     "extra",
     [
