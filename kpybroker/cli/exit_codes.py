@@ -25,11 +25,7 @@ EXIT_CODES: Final = (
     (4, "a log directory is locked by another broker"),
     (5, "an address cannot be bound: the port is taken, or the host is not here"),
     (6, "ZooKeeper is unreachable or refuses, or the embedded tree cannot be opened, read or written"),
-    (
-        7,
-        "the log directories belong to another cluster or another broker, or the broker id is registered: by another "
-        "broker, or by a process killed a moment ago",
-    ),
+    (7, "the log directories belong to another cluster or broker, or the broker id is registered already"),
 )
 """128 + n: a second signal n ended the broker at once."""
 
