@@ -9,7 +9,7 @@ import logging
 import sys
 from typing import Final, NoReturn
 
-from kpybroker.control.log_formats import EXTRA_FIELDS, is_json
+from kpybroker.control.log_formats import EXTRA_FIELDS, escaped, is_json
 
 command_log = logging.getLogger("kpybroker")
 
@@ -39,7 +39,7 @@ def help_text() -> str:
 
 def fail(cause: str, fix: str, code: int) -> NoReturn:
     """Print the two lines, or log them where the log is JSON, and end the process with `code`."""
-    cause, fix = " ".join(cause.split()), " ".join(fix.split())
+    cause, fix = escaped(" ".join(cause.split())), escaped(" ".join(fix.split()))
     if is_json():
         command_log.critical("%s", cause, extra={EXTRA_FIELDS: {"fix": fix, "exitCode": code}})
     else:
