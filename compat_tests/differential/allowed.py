@@ -57,6 +57,24 @@ ALLOWED: tuple[Allowed, ...] = (
         Allowed("says what is wrong, where Kafka has an unknown error", r".*error_message", api, kafka=None)
         for api in (ApiKey.DESCRIBE_CLIENT_QUOTAS, ApiKey.ALTER_CLIENT_QUOTAS)
     ),
+    *(
+        Allowed(
+            "says what is not there, where Kafka fails on a path that its tree cannot have",
+            r"results.*error_(code|message)",
+            api,
+            scripts="odd-.*|create-partitions",
+        )
+        for api in (ApiKey.CREATE_PARTITIONS, ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS)
+    ),
+    *(
+        Allowed(
+            "cuts a text that is longer than a string, where Kafka has an unknown error",
+            r".*error_(code|message)",
+            api,
+            scripts="odd-.*",
+        )
+        for api in (ApiKey.CREATE_TOPICS, ApiKey.DESCRIBE_CONFIGS)
+    ),
     Allowed("says what to set", "error_message", ApiKey.CONSUMER_GROUP_HEARTBEAT, kafka=None),
     Allowed("refused, so that its clients do not wait", r"api_keys\.76", ApiKey.API_VERSIONS, kafka=MISSING),
     Allowed(

@@ -46,10 +46,11 @@ from kpybroker.broker.replication.replicas import ReplicaEvents, Replicas
 from kpybroker.broker.requests.clients import FirstTimes
 from kpybroker.broker.requests.connection import BoundListener, Gate
 from kpybroker.broker.requests.dispatch import AnswerNow, Dispatcher
+from kpybroker.broker.requests.log_fields import write_counts
 from kpybroker.broker.requests.server import Server
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.core.authorizer import AllowAll, Authorizer
-from kpybroker.core.tree import TreeError
+from kpybroker.core.tree import SystemFailure, TreeError
 from kpybroker.storage.disk.files import Files
 from kpybroker.storage.disk.local_files import local_files
 from kpybroker.wire.znodes import ZnodeError
@@ -225,6 +226,8 @@ class Broker:
         loggers.on_change(self, self._log_requests)
         background.start(self, self.replicas, lambda: self.log_cleaner)
         self.spawn("kafka-log-flush-on-roll", self._roll_flusher.run)
+        if self.embedded_store is not None:
+            self.spawn("coordination-file-presence", self._watch_file, self.embedded_store)
         assert self._nursery is not None
         self._nursery.start_soon(self.server.serve, self.bound)
         if self.metrics is not None:
@@ -232,6 +235,18 @@ class Broker:
         self._is_serving = True
         self.state = BrokerState.RUNNING
         logger.info("[KafkaServer id=%d] started", self.node_id)
+
+    async def _watch_file(self, store: EmbeddedStore) -> None:
+        """Stop when the file of the embedded tree was taken away, and cannot be written again."""
+        while True:
+            await trio.sleep(background.PRESENCE_LOOK_S)
+            try:
+                store.check_file()
+            except SystemFailure as failure:
+                self.fatal = coordination_failed(self.config, failure)
+                logger.error("[KafkaServer id=%d] %s", self.node_id, self.fatal)
+                self.stop()
+                return
 
     def _make_tls(self) -> Mapping[str, Tls]:
         """Of the listeners with TLS; only they need what is imported here."""
@@ -295,6 +310,7 @@ class Broker:
         if self.metrics is not None:
             self.metrics.close()
         measure_no_more(self.stall)
+        write_counts(is_end=True)
         if self._is_serving:
             logger.info("[KafkaServer id=%d] shut down completed", self.node_id)
 

@@ -9,7 +9,7 @@ import logging
 import sys
 from typing import Final, NoReturn
 
-from kpybroker.control.log_formats import EXTRA_FIELDS, is_json
+from kpybroker.control.log_formats import EXTRA_FIELDS, escaped, is_json
 
 command_log = logging.getLogger("kpybroker")
 
@@ -25,7 +25,7 @@ EXIT_CODES: Final = (
     (4, "a log directory is locked by another broker"),
     (5, "an address cannot be bound: the port is taken, or the host is not here"),
     (6, "ZooKeeper is unreachable or refuses, or the embedded tree cannot be opened, read or written"),
-    (7, "the log directories belong to another cluster or another broker"),
+    (7, "the log directories belong to another cluster or broker, or the broker id is registered already"),
 )
 """128 + n: a second signal n ended the broker at once."""
 
@@ -39,7 +39,7 @@ def help_text() -> str:
 
 def fail(cause: str, fix: str, code: int) -> NoReturn:
     """Print the two lines, or log them where the log is JSON, and end the process with `code`."""
-    cause, fix = " ".join(cause.split()), " ".join(fix.split())
+    cause, fix = escaped(" ".join(cause.split())), escaped(" ".join(fix.split()))
     if is_json():
         command_log.critical("%s", cause, extra={EXTRA_FIELDS: {"fix": fix, "exitCode": code}})
     else:

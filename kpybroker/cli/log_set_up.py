@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kpybroker.broker.requests.log_fields import TRACE
+from kpybroker.broker.requests.log_fields import TRACE, ClientLines
 from kpybroker.control.log_formats import JsonFormatter, KafkaFormatter
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ def set_up_logging(log_format: str, level: str, quiet: bool, broker_id: str | No
     logging.addLevelName(TRACE, "TRACE")
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter(broker_id) if log_format == "json" else KafkaFormatter(broker_id))
+    handler.addFilter(ClientLines(handler))
     logging.raiseExceptions = False  # the reader of our output may have gone away; the broker goes on
     root = logging.getLogger()
     root.handlers[:] = [handler]
@@ -81,9 +82,11 @@ def apply_settings(config: BrokerConfig) -> None:
 def _open_files(directory: Path, config: BrokerConfig) -> None:
     root = logging.getLogger()
     for handler in root.handlers:
+        limits, handler.filters[:] = list(handler.filters), []
         handler.addFilter(_is_for_server_log)
         if _is_quiet():
             handler.addFilter(_is_for_a_terminal)
+        handler.filters += limits  # last: they count what the handler would write
     formatter = root.handlers[0].formatter
     if _is_quiet():
         root.setLevel(logging.INFO)
@@ -95,6 +98,7 @@ def _open_files(directory: Path, config: BrokerConfig) -> None:
             handler.setFormatter(formatter)
             if name is None:
                 handler.addFilter(_is_for_server_log)
+            handler.addFilter(ClientLines(handler))
             logging.getLogger(name).addHandler(handler)
     except OSError as error:
         raise LogSettingError(

@@ -7,6 +7,10 @@ the process ends because of it `fix` and `exitCode`.
 A line about a request ends with what it carries (`broker.requests.log_fields`), without what its message has already:
 `[connection=... client_id=... principal=... correlation_id=7 api=Produce partition=orders-0]`. In JSON these are
 `connection`, `clientId`, `principal`, `correlationId`, `api`, `topic` and `partition`.
+
+What a client sends is in many lines. None of it begins a line or moves a terminal's cursor: what is not printable is
+escaped in every message, and no line of a traceback looks like the begin of another line. A line that a client has
+caused is at most `CLIENT_CHARACTERS_MAX` long.
 """
 
 from __future__ import annotations
@@ -16,9 +20,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from kpybroker.broker.requests.clients import shown
-from kpybroker.broker.requests.log_fields import TRACE, fields_of
+from kpybroker.broker.requests.log_fields import TRACE, client_of, fields_of
 
 FORMATS: Final = ("text", "json")
+
+CLIENT_CHARACTERS_MAX: Final = 8_192
 
 EXTRA_FIELDS: Final = "json_fields"
 """The attribute of a record with more fields for JSON."""
@@ -32,6 +38,38 @@ def level_name(number: int) -> str:
     return _NAMES.get(number) or logging.getLevelName(number)
 
 
+def escaped(text: str) -> str:
+    """The text with what is not printable as Python writes it, line feeds and lone surrogates included."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+
+
+def _message(record: logging.LogRecord) -> str:
+    message = record.getMessage()
+    if len(message) > CLIENT_CHARACTERS_MAX and client_of(record) is not None:
+        message = message[:CLIENT_CHARACTERS_MAX] + "..."
+    return message
+
+
+def _traceback(text: str) -> str:
+    """Its lines, of which the last may have a client's text. None is like the first line of another record."""
+    lines = [escaped(line) for line in text.split("\n")]
+    return "\n".join(f" {line}" if line.startswith("[") else line for line in lines)
+
+
+def _json_escaped(text: str) -> str:
+    """A JSON text in which characters that are not printable are written as escapes, which mean the same."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else _json_escape(each) for each in text)
+
+
+def _json_escape(character: str) -> str:
+    units = character.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at] << 8 | units[at + 1]:04x}" for at in range(0, len(units), 2))
+
+
 class KafkaFormatter(logging.Formatter):
     """Lines as Kafka's log4j writes them; with `[broker <id>]` in front of the message where `broker_id` is given."""
 
@@ -42,12 +80,12 @@ class KafkaFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """The record's line, with its traceback on further lines."""
         stamp = f"{self.formatTime(record, '%Y-%m-%d %H:%M:%S')},{int(record.msecs):03d}"
-        message = record.getMessage()
+        message = escaped(_message(record))
         if fields := fields_of(record):
             message += _suffix(message, fields)
         line = f"[{stamp}] {level_name(record.levelno)} {self._origin}{message} ({record.name})"
         if record.exc_info:
-            line += "\n" + self.formatException(record.exc_info)
+            line += "\n" + _traceback(self.formatException(record.exc_info))
         return line
 
 
@@ -69,13 +107,13 @@ class JsonFormatter(logging.Formatter):
             "level": level_name(record.levelno),
             "logger": record.name,
             **self._origin,
-            "message": record.getMessage(),
+            "message": _message(record),
             **{_JSON_NAMES.get(name, name): value for name, value in fields_of(record).items()},
             **getattr(record, EXTRA_FIELDS, {}),
         }
         if record.exc_info:
             fields["error"] = self.formatException(record.exc_info)
-        return json.dumps(fields, ensure_ascii=False)
+        return _json_escaped(json.dumps(fields, ensure_ascii=False))
 
 
 def _suffix(message: str, fields: Mapping[str, object]) -> str:

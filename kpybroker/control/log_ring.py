@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 
+from kpybroker.broker.requests.log_fields import ClientLines
 from kpybroker.control.log_formats import KafkaFormatter
 
 LINES_MAX = 2_000
@@ -17,6 +18,7 @@ class LogRing(logging.Handler):
         super().__init__()
         self._lines: deque[str] = deque(maxlen=LINES_MAX)
         self.setFormatter(formatter or KafkaFormatter())
+        self.addFilter(ClientLines(self))
 
     def only_of_thread(self, ident: int) -> None:
         """Keep only what this thread logs, where the process has other things to log too."""

@@ -5,13 +5,16 @@ Rules:
 * one transaction is one group of writes, with the zxid of the last of them; `synchronous=FULL` and a
   write-ahead log make it one fsync for each transaction;
 * every method but `open_database` may be called in any thread, one at a time (`embedded` holds a lock);
-* the file is locked exclusively while it is open, so a second process gets a clear error.
+* the file is locked exclusively while it is open, so a second process gets a clear error;
+* no symbolic link is followed to it. If it is taken away while it is open, `keep` writes it again, from what the open
+  file still holds; a file that was put in its place is left alone, and that is an error.
 
 It does not interpret what it stores.
 """
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import zlib
 from collections.abc import Iterator, Mapping
@@ -21,8 +24,10 @@ from pathlib import Path
 from kpybroker.coordination.image import Image, Node
 from kpybroker.coordination.tree import CoordinationUnavailable
 from kpybroker.core.tree import Acl
+from kpybroker.system import sync_directory
 
 FORMAT_VERSION = 3
+WAL = "-wal"
 APPLICATION_ID = 0x6B70790A  # "kpy\n": marks this file among SQLite files
 
 Row = tuple[str, bytes | None, int, int, int, int, int, int, int, int, int, str, int]
@@ -94,8 +99,10 @@ def _acl_of(text: str) -> tuple[Acl, ...]:
 class Database:
     """An open file; see `open_database`."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection = connection
+        self._path = path
+        self._identities = [_identity(path), _identity(_with_suffix(path, WAL))]
 
     def load(self) -> tuple[Image, int]:
         """All nodes, and the last zxid."""
@@ -137,6 +144,41 @@ class Database:
                 connection.execute("ROLLBACK")
             raise
 
+    # --- its name
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the file and its write-ahead log, which SQLite makes with the first write, still have their names."""
+        return all(
+            known in (None, _identity(_with_suffix(self._path, suffix)))
+            for known, suffix in zip(self._identities, ("", WAL), strict=True)
+        )
+
+    def keep(self) -> bool:
+        """See that what was committed is in a file with a name. True: it was taken away, and has been written again.
+
+        Raises OSError, sqlite3.Error: then what was committed last must not be acknowledged.
+        """
+        if self.is_in_place:
+            if self._identities[1] is None:
+                self._identities[1] = _identity(_with_suffix(self._path, WAL))
+            return False
+        if _identity(self._path) not in (None, self._identities[0]):
+            raise OSError(f"{self._path} was replaced by another file while it was in use")
+        again = _with_suffix(self._path, ".again")
+        again.unlink(missing_ok=True)
+        self._connection.execute("VACUUM INTO ?", (str(again),))
+        with again.open("r+b") as copy:
+            os.fsync(copy.fileno())
+        self._connection.close()
+        _with_suffix(self._path, WAL).unlink(missing_ok=True)
+        os.replace(again, self._path)
+        sync_directory(str(self._path.parent))
+        self._connection = _connect(self._path)
+        _prepare(self._connection, self._path)
+        self._identities = [_identity(self._path), _identity(_with_suffix(self._path, WAL))]
+        return True
+
     def close(self) -> None:
         """Close the file and release its lock."""
         self._connection.close()
@@ -149,13 +191,16 @@ def is_disk_full(error: Exception) -> bool:
 
 def open_database(path: Path) -> tuple[Database, Image, int]:
     """Open or create the file and load it. Raises `CoordinationUnavailable` with the cause in one line."""
+    for name in (path, *(_with_suffix(path, suffix) for suffix in (WAL, "-shm", "-journal"))):
+        if name.is_symlink():
+            raise CoordinationUnavailable(str(path), f"{name.name} is a symbolic link, which is not followed")
     try:
-        connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
+        connection = _connect(path)
     except sqlite3.Error as error:
         raise CoordinationUnavailable(str(path), f"cannot be opened ({error})") from error
     try:
         _prepare(connection, path)
-        database = Database(connection)
+        database = Database(connection, path)
         database.check()
         image, zxid = database.load()
     except (sqlite3.Error, KeyError, ValueError, TypeError) as error:
@@ -184,6 +229,22 @@ def peek(file: Path, path: str) -> tuple[bytes | None, int]:
     database.close()
     node = image.nodes.get(path)
     return None if node is None else node.data, zxid
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
+
+
+def _with_suffix(path: Path, suffix: str) -> Path:
+    return path.with_name(path.name + suffix)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _explain(error: Exception) -> str:

@@ -20,6 +20,7 @@ Clients over the network have sessions, watches and rules of their own in `serve
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from kpybroker.coordination.database import Database, Row
 
 T = TypeVar("T")
+
+logger = logging.getLogger("kafka.server.KafkaServer")
 
 TreeRows = tuple["dict[str, Row | None]", int]
 """A tree as `database.write_database` takes it: its nodes, and the last zxid."""
@@ -94,10 +97,26 @@ class _Committer:
                 rows, self._rows, applied = self._rows, {}, self._applied_zxid
             try:
                 self._database.commit(rows, applied)
+                self._keep()
             except Exception as error:
                 self._restore(rows, error)
                 raise t.SystemFailure(message=f"the coordination file cannot be written: {error}") from error
             self.committed_zxid = applied
+
+    def check_file(self) -> None:
+        """Write the file again if it was taken away. Raises `SystemFailure`, after which nothing is saved any more."""
+        if self._failure is not None or self._database.is_in_place:
+            return
+        with self._committing:
+            try:
+                self._keep()
+            except Exception as error:
+                self._failure = error
+                raise t.SystemFailure(message=f"the coordination file was taken away: {error}") from error
+
+    def _keep(self) -> None:
+        if self._database.keep():
+            logger.error("The coordination file was taken away while in use, and has been written again, complete")
 
     def _restore(self, rows: dict[str, Row | None], error: Exception) -> None:
         from kpybroker.coordination.database import is_disk_full
@@ -157,6 +176,14 @@ class EmbeddedStore:
         for session_id in list(image.owners):
             store._end(session_id)  # its process has ended; saved with the first write
         return store
+
+    def check_file(self) -> None:
+        """Write the file again if it was taken away while no one wrote to it: rarely, and then it blocks.
+
+        Raises `SystemFailure`, after which nothing is saved any more.
+        """
+        if self._committer is not None:
+            self._committer.check_file()
 
     def session(self, timeout_ms: int = 18_000) -> EmbeddedTree:
         """A client of this store, not yet started."""

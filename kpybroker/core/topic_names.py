@@ -12,6 +12,9 @@ TRANSACTION_STATE_TOPIC_NAME = "__transaction_state"
 CLUSTER_METADATA_TOPIC_NAME = "__cluster_metadata"
 
 MAX_NAME_LENGTH = 249
+PARTITIONS_MAX = 100_000
+"""Of one topic: the directory of a partition with a higher index could have too long a name, and the assignment of more
+is larger than a znode. One request for 2^31 of them must not take all memory."""
 
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+\Z")
 _INTERNAL = frozenset((GROUP_METADATA_TOPIC_NAME, TRANSACTION_STATE_TOPIC_NAME))
@@ -35,6 +38,14 @@ def invalid_reason(name: str) -> str | None:
 def is_valid(name: str) -> bool:
     """Whether a topic may have this name."""
     return invalid_reason(name) is None
+
+
+def partition_invalid_reason(name: str, index: int) -> str | None:
+    """Why no partition of that topic can have that index, nor a directory of its own; None where it can."""
+    reason = invalid_reason(name)
+    if reason is None and not 0 <= index < PARTITIONS_MAX:
+        reason = f"Partition index is invalid: {index} is not between 0 and {PARTITIONS_MAX - 1}"
+    return reason
 
 
 def is_internal(name: str) -> bool:

@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 import h11
 import trio
 
+from kpybroker.core.line_limit import about_client
 from kpybroker.http.messages import HttpError, Request, Response
 from kpybroker.system import listening
 
@@ -72,6 +73,7 @@ class HttpServer:
             self._sock.close()
 
     async def _serve_connection(self, stream: trio.SocketStream) -> None:
+        extra = about_client(_address(stream))
         try:
             async with stream:
                 self._connections.acquire_nowait()
@@ -80,11 +82,20 @@ class HttpServer:
                 finally:
                     self._connections.release()
         except trio.WouldBlock:
-            self._logger.warning("%s has %d connections: one more is closed", self._name, self._limits.connections)
+            text = "%s has %d connections: one more is closed"
+            self._logger.warning(text, self._name, self._limits.connections, extra=extra)
         except (trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
             pass  # the client went away, or does not read
         except Exception:
-            self._logger.exception("A connection of %s failed", self._name)
+            self._logger.exception("A connection of %s failed", self._name, extra=extra)
+
+
+def _address(stream: trio.SocketStream) -> str:
+    """Of a client, whose connection may have ended."""
+    try:
+        return str(stream.socket.getpeername()[0])
+    except OSError:
+        return "unknown"
 
 
 class _Connection:

@@ -3,7 +3,7 @@
 The function takes (message, append) and appends chunks: bytes, and the object in a `records` field as it is. It does
 what Kafka's generated writers do: tagged fields only when they differ from their default, unknown tagged fields in
 their place, and UnsupportedFieldError for a field that this version lacks, is not ignorable, and is not at its
-default.
+default. An error message is cut to what a string holds (`ERROR_TEXTS`); any other string that is too long is an error.
 
 With `in_steps` the function is a generator that yields after every SLICE_UNITS array elements, so that other tasks
 can run while a large message is encoded.
@@ -19,6 +19,7 @@ from kpybroker.wire.primitives import (
     BYTE,
     FORMATS,
     array_packer,
+    error_text,
     merge_tagged_fields,
     string_length,
     unsigned_varint,
@@ -29,6 +30,10 @@ from kpybroker.wire.source import Source
 
 Encoder = Callable[[Any, Callable[[Any], None]], None]
 StepEncoder = Callable[[Any, Callable[[Any], None]], Iterator[None]]
+
+
+ERROR_TEXTS = frozenset({"error_message", "batch_index_error_message"})
+"""The fields with texts for people. They quote what was sent, and several of such names are longer than a string."""
 
 
 class UnsupportedFieldError(ValueError):
@@ -50,6 +55,7 @@ _NAMESPACE = {
     "ZERO_UUID": ZERO_UUID,
     "unsigned_varint": unsigned_varint,
     "string_length": string_length,
+    "error_text": error_text,
     "merge_tagged_fields": merge_tagged_fields,
     "write_tagged_fields": write_tagged_fields,
     "size_of": size_of,
@@ -146,9 +152,10 @@ class _EncoderWriter:
         elif field.struct is not None:
             self._nested(field, field.struct, attribute)
         else:
-            self._primitive(field.type_name, attribute, field.is_nullable(self.version))
+            text = field.name in ERROR_TEXTS
+            self._primitive(field.type_name, attribute, field.is_nullable(self.version), is_error_text=text)
 
-    def _primitive(self, type_name: str, value: str, nullable: bool) -> None:
+    def _primitive(self, type_name: str, value: str, nullable: bool, is_error_text: bool = False) -> None:
         if type_name in FORMATS:
             self._run.append((FORMATS[type_name], value))
             return
@@ -156,6 +163,8 @@ class _EncoderWriter:
         data = self.source.name("data")
         line(f"{data} = {value}")
         encoded = f"{data} = {data}.encode()" if type_name == "string" else None
+        if is_error_text:
+            encoded = f"{data} = error_text({data})"
         length = f"size_of({data})" if type_name == "records" else f"len({data})"
         extra = " + 1" if self.flexible else ""
         if nullable:

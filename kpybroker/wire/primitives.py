@@ -17,6 +17,7 @@ Buffer: TypeAlias = "bytes | bytearray | memoryview"
 BYTE: Final[tuple[bytes, ...]] = tuple(bytes((n,)) for n in range(256))
 MAX_STRING: Final = 0x7FFF
 """Bytes of the longest string: Kafka rejects longer ones, also where the length is a varint."""
+ELLIPSIS: Final = b"..."
 
 FORMATS: Final = {
     "bool": "?",
@@ -51,6 +52,19 @@ def string_length(length_plus_one: int) -> bytes:
     if length_plus_one > MAX_STRING + 1:
         raise ValueError(f"a string of {length_plus_one - 1} bytes is too long, at most {MAX_STRING}")
     return unsigned_varint(length_plus_one)
+
+
+def error_text(text: str) -> bytes:
+    """The bytes of an error message. One that quotes long names is cut, between characters, to what a string holds."""
+    data = text.encode()
+    if len(data) <= MAX_STRING:
+        return data
+    return cut_text(text, MAX_STRING - len(ELLIPSIS)).encode() + ELLIPSIS
+
+
+def cut_text(text: str, bytes_max: int) -> str:
+    """The begin of a text that is no longer than that when it is encoded."""
+    return text.encode()[:bytes_max].decode(errors="ignore")
 
 
 def read_unsigned_varint(buffer: Buffer, position: int) -> tuple[int, int]:

@@ -7,6 +7,8 @@ import logging
 import re
 import sys
 
+import pytest
+
 from kpybroker.control.log_formats import JsonFormatter, KafkaFormatter
 
 
@@ -94,3 +96,63 @@ def test_in_json_they_are_members() -> None:
     assert found["message"] == "Refused orders"
     assert list(found)[4:] == ["connection", "clientId", "principal", "correlationId", "api", "topic", "partition"]
     assert (found["clientId"], found["correlationId"], found["partition"]) == ("shop", 7, 3)
+
+
+FORGED = "x\n[2026-11-27 12:00:00,000] INFO started (kafka.server.KafkaServer)"
+ODD = [
+    "a\nb",
+    "a\rb",
+    "a\x0bb",
+    "a\x0cb",
+    "a\x1b[31mb",
+    "a\x00b",
+    "a\x7fb",
+    "a\x85b",
+    "a\x9b31mb",
+    "a\u2028b",
+    "a\u202eb",
+]
+ODD += ["a\udcffb", "a\u200bb", "a\U000e0001b", FORGED, "\n" * 100]
+
+
+@pytest.mark.parametrize("text", ODD, ids=ascii)
+@pytest.mark.parametrize("where", ["message", "argument", "error", "field", "failure"])
+def test_no_text_of_a_client_begins_a_line_or_moves_a_cursor(text: str, where: str) -> None:
+    """Topic names, client ids, software, principals, hosts, configurations: whatever a line quotes."""
+    args: tuple[object, ...] = (text,) if where == "argument" else (ValueError(text),) if where == "error" else ()
+    message = f"Refused {text}" if where == "message" else "Refused %s" if args else "Refused"
+    exc_info = None
+    if where == "failure":
+        try:
+            raise LookupError(text)
+        except LookupError:
+            exc_info = sys.exc_info()
+    line = logging.LogRecord("kafka.server.KafkaApis", logging.INFO, __file__, 1, message, args, exc_info)
+    if where == "field":
+        line.request_fields = {"connection": text, "client_id": text, "principal": text, "topic": text, "partition": 1}
+    plain, as_json = KafkaFormatter().format(line), JsonFormatter().format(line)
+    first, *others = plain.split("\n")
+    assert first.isprintable()
+    assert all(each.isprintable() and not each.startswith("[") for each in others)
+    assert bool(others) is (exc_info is not None)
+    assert as_json.isprintable()
+    fields = json.loads(as_json)
+    assert text in (
+        fields["error"] if where == "failure" else fields["clientId"] if where == "field" else fields["message"]
+    )
+
+
+def test_a_traceback_keeps_its_lines() -> None:
+    line = KafkaFormatter().format(record(failed=True))
+    assert line.count("\n") >= 3
+    assert "\nTraceback (most recent call last):\n  File " in line
+    assert line.endswith("\nValueError: no")
+
+
+def test_a_line_that_a_client_causes_has_an_end() -> None:
+    line = about_a_request("x" * 100_000)
+    line.client_address = "10.0.0.1"
+    assert len(KafkaFormatter().format(line)) < 10_000
+    assert len(JsonFormatter().format(line)) < 10_000
+    vars(line).pop("client_address")
+    assert len(KafkaFormatter().format(line)) > 100_000

@@ -8,8 +8,8 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,6 +22,7 @@ from kpybroker.coordination.embedded import CHUNK, EmbeddedStore, EmbeddedTree
 from kpybroker.coordination.tree import CoordinationUnavailable
 from kpybroker.core import tree as t
 from kpybroker.core.tree import WatchType
+from kpybroker.system import HAS_POSIX_FILES
 from tests.coordination.conftest import EventLog, wall_clock_ms
 from tests.support.time_slices import counted_time_slices
 
@@ -363,3 +364,94 @@ async def test_a_file_in_use_a_newer_file_and_a_missing_directory_are_refused(pa
         connection.execute("CREATE TABLE mine (x)")
     connection.close()
     assert "format version 0" in refusal(other)
+
+
+# --- a file that is taken away
+
+
+def _content(path: Path) -> bytes:
+    return path.read_bytes()
+
+
+def _replace(path: Path, content: bytes) -> None:
+    path.unlink()
+    path.write_bytes(content)
+
+
+async def _taken_away_and_written_to(path: Path, take: Callable[[], None]) -> None:
+    async with open_tree(path) as tree:
+        await tree.submit_many([t.Create("/a", b"1"), t.Create("/b", b"2")])
+        take()
+        await tree.create("/c", b"3")
+        await tree.delete("/b")
+        await tree.create("/d", b"4")
+    async with open_tree(path) as tree:
+        assert sorted((await tree.children("/")).names) == ["a", "c", "d"]
+        assert (await tree.get("/a")).data == b"1"
+    with sqlite3.connect(path) as connection:
+        (stamp,) = connection.execute("PRAGMA application_id").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+    connection.close()
+    assert (stamp, version) == (database.APPLICATION_ID, database.FORMAT_VERSION)
+
+
+@pytest.mark.skipif(not HAS_POSIX_FILES, reason="an open file cannot be removed there")
+@pytest.mark.parametrize("suffixes", [("",), ("-wal",), ("", "-wal")])
+@pytest.mark.parametrize("is_moved", [False, True])
+async def test_nothing_is_acknowledged_that_is_in_no_file(
+    path: Path, suffixes: Sequence[str], is_moved: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    def take() -> None:
+        for suffix in suffixes:
+            file = path.with_name(path.name + suffix)
+            file.rename(path.with_name(f"elsewhere{suffix}")) if is_moved else file.unlink()
+
+    await _taken_away_and_written_to(path, take)
+    assert caplog.text.count("was taken away while in use, and has been written again") == 1
+
+
+@pytest.mark.skipif(not HAS_POSIX_FILES, reason="an open file cannot be removed there")
+async def test_a_file_that_is_taken_away_from_an_idle_tree_is_written_again(path: Path) -> None:
+    store = opened(path)
+    tree = store.session()
+    await tree.start(0)
+    await tree.create("/a", b"1")
+    store.check_file()
+    os.unlink(path)
+    store.check_file()
+    copied = _content(path)
+    await store.close()
+    assert copied
+    async with open_tree(path) as again:
+        assert (await again.get("/a")).data == b"1"
+
+
+@pytest.mark.skipif(not HAS_POSIX_FILES, reason="an open file cannot be removed there")
+async def test_another_file_in_its_place_is_left_alone_and_ends_all_writing(path: Path) -> None:
+    store = opened(path)
+    tree = store.session()
+    await tree.start(0)
+    await tree.create("/a", b"1")
+    _replace(path, b"of someone else")
+    with pytest.raises(t.SystemFailure, match="was replaced by another file"):
+        await tree.create("/b")
+    store.check_file()  # reported once
+    with pytest.raises(t.SystemFailure, match="failed earlier"):
+        await tree.create("/c")
+    with suppress(t.SystemFailure):
+        await store.close()
+    assert _content(path) == b"of someone else"
+
+
+@pytest.mark.skipif(not HAS_POSIX_FILES, reason="making a link takes a privilege there")
+@pytest.mark.parametrize("suffix", ["", "-wal", "-journal"])
+async def test_no_symbolic_link_is_followed_to_it(path: Path, suffix: str) -> None:
+    async with open_tree(path) as tree:
+        await tree.create("/a", b"1")
+    victim, file = path.with_name("victim"), path.with_name(path.name + suffix)
+    file.rename(victim) if file.exists() else victim.write_bytes(b"kept")
+    before = victim.read_bytes()
+    file.symlink_to(victim)
+    with pytest.raises(CoordinationUnavailable, match="is a symbolic link"):
+        opened(path)
+    assert victim.read_bytes() == before

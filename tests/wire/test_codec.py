@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from typing import Any, TypeVar
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kpybroker.wire.api import API_INFO
 from kpybroker.wire.codec import (
     UnsupportedFieldError,
     decode,
@@ -19,17 +20,18 @@ from kpybroker.wire.codec import (
     encode_parts,
     encode_steps,
 )
+from kpybroker.wire.compile_encode import ERROR_TEXTS
 from kpybroker.wire.errors import ProtocolError
 from kpybroker.wire.messages.api_versions import ApiVersionsRequest
 from kpybroker.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
-from kpybroker.wire.messages.create_topics import CreateTopicsRequest
+from kpybroker.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from kpybroker.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from kpybroker.wire.messages.fetch import FetchRequest, FetchResponse
 from kpybroker.wire.messages.heartbeat import HeartbeatRequest
 from kpybroker.wire.messages.metadata import MetadataRequest, MetadataResponse
 from kpybroker.wire.messages.offset_fetch import OffsetFetchRequest
 from kpybroker.wire.messages.produce import ProduceRequest, ProduceResponse
-from kpybroker.wire.schema import Message
+from kpybroker.wire.schema import Message, struct_fields
 from kpybroker.wire.yield_budget import SLICE_UNITS
 from tests.wire.random_messages import message_classes, random_message
 from tests.wire.reference_codec import as_dict, reference_decode, reference_encode
@@ -285,3 +287,38 @@ def test_messages_compare_by_value_and_are_not_hashable() -> None:
         hash(HeartbeatRequest())
     with pytest.raises(AttributeError):
         HeartbeatRequest().groupid = "typo"  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("character", ["x", "ä", "€", "𝄞"])
+@pytest.mark.parametrize("version", [5, 1], ids=["compact", "int16"])
+def test_an_error_message_is_cut_between_characters_to_what_a_string_holds(character: str, version: int) -> None:
+    for size in (32766, 32767, 32768, 32769, 32770, 32771, 100_000):
+        text = "y" * (size % 4) + character * (size // len(character.encode()))
+        topic = CreateTopicsResponse.CreatableTopicResult(name="t", error_message=text)
+        decoded = decode(CreateTopicsResponse, encode(CreateTopicsResponse(topics=[topic]), version), version)
+        found = decoded.topics[0].error_message or ""
+        if len(text.encode()) <= 32767:
+            assert found == text
+            continue
+        assert found.endswith("...")
+        assert text.startswith(found[:-3])
+        assert 32764 <= len(found.encode()) <= 32767
+
+
+def test_no_other_string_is_cut() -> None:
+    topic = CreateTopicsResponse.CreatableTopicResult(name="x" * 32768)
+    for version in (5, 1):
+        with pytest.raises((ValueError, struct.error)):
+            encode(CreateTopicsResponse(topics=[topic]), version)
+
+
+def test_every_text_for_people_is_one_that_is_cut() -> None:
+    def strings(message: type[Message], nested: type[Message] | None = None) -> Iterator[str]:
+        for field in struct_fields(message, nested):
+            if field.struct is not None:
+                yield from strings(message, field.struct)
+            elif field.type_name == "string":
+                yield field.name
+
+    found = {name for info in API_INFO.values() for name in strings(info.response_class())}
+    assert {name for name in found if "message" in name or "error" in name or "reason" in name} == ERROR_TEXTS

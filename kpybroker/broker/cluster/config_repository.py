@@ -221,11 +221,11 @@ class ConfigRepository:
         await delete_recursive(self._host.tree, unused)
         return True
 
-    async def _submit(self, ops: Sequence[t.Operation]) -> list[t.Result | t.NoNode]:
-        """Perform all; a missing node is a result, any other failure is raised."""
-        answers: list[t.Result | t.NoNode] = []
+    async def _submit(self, ops: Sequence[t.Operation]) -> list[t.Result | t.NoNode | t.BadArguments]:
+        """Perform all; a missing node is a result, and one whose name no node can have. Other failures are raised."""
+        answers: list[t.Result | t.NoNode | t.BadArguments] = []
         for answer in await retry_until_connected(self._host.tree, ops):
-            if isinstance(answer, t.TreeError) and not isinstance(answer, t.NoNode):
+            if isinstance(answer, t.TreeError) and not isinstance(answer, t.NoNode | t.BadArguments):
                 raise answer
             answers.append(answer)
         return answers

@@ -23,6 +23,7 @@ from kpybroker.core.leader_and_isr import NO_LEADER
 from kpybroker.core.tree import Stat, TreeError
 from kpybroker.wire import znodes
 from kpybroker.wire.constants import ZERO_UUID
+from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest
 
 if TYPE_CHECKING:
@@ -294,10 +295,16 @@ def _alive(broker: UpdateMetadataRequest.UpdateMetadataBroker) -> AliveBroker:
     if not broker.endpoints and broker.v0_port:
         return AliveBroker(broker.id, None, {"PLAINTEXT": (broker.v0_host, broker.v0_port)})
     endpoints = {
-        endpoint.listener or _LISTENER_OF_PROTOCOL[endpoint.security_protocol]: (endpoint.host, endpoint.port)
-        for endpoint in broker.endpoints
+        endpoint.listener or _listener(endpoint): (endpoint.host, endpoint.port) for endpoint in broker.endpoints
     }
     return AliveBroker(broker.id, broker.rack, endpoints)
+
+
+def _listener(endpoint: UpdateMetadataRequest.UpdateMetadataEndpoint) -> str:
+    name = _LISTENER_OF_PROTOCOL.get(endpoint.security_protocol)
+    if name is None:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown security protocol id: {endpoint.security_protocol}")
+    return name
 
 
 # Before version 3 an endpoint names its security protocol, which then is the listener's name.

@@ -152,6 +152,7 @@ class TopicAdmin:
             return {partition: list(replicas) for partition, replicas in topic.assignments.items()}
         config, brokers = self._host.config, self._brokers()
         partitions, factor = topic.num_partitions, topic.replication_factor
+        refusals.check_count(partitions)
         return assign_replicas_to_brokers(
             brokers,
             config.get_int("num.partitions") if partitions == USE_DEFAULT else partitions,
@@ -289,8 +290,7 @@ class TopicAdmin:
         return results
 
     async def _mark_for_deletion(self, name: str) -> ErrorCode:
-        (existing,) = await self._submit(t.Exists(znodes.topic_path(name)))
-        if existing is None:
+        if await self._topic_node(name) is None:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         (answer,) = await retry_until_connected(self._host.tree, [t.Create(znodes.delete_topic_path(name))])
         if isinstance(answer, t.TreeError) and not isinstance(answer, t.NodeExists):
@@ -330,7 +330,7 @@ class TopicAdmin:
 
     async def _grew(self, new: NewPartitions, validate_only: bool, mutations: MutationShare | None) -> bool:
         """False if the topic was changed since it was read, perhaps by this very write before a lost connection."""
-        (found,) = await self._submit(t.Get(znodes.topic_path(new.topic)))
+        found = await self._topic_node(new.topic)
         if not isinstance(found, t.NodeData):
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{new.topic}' does not exist.")
         current = znodes.decode_topic(new.topic, found.data)
@@ -392,6 +392,13 @@ class TopicAdmin:
             return []
         return [name for name in topics if lacks_leader(self._metadata.snapshot, name)]
 
+    async def _topic_node(self, name: str) -> t.Result:
+        """None for a missing one, and for a name that would be a path to something else."""
+        if not topic_names.is_valid(name):
+            return None
+        (found,) = await self._submit(t.Get(znodes.topic_path(name)))
+        return found
+
     async def _submit(self, *ops: t.ReadOperation) -> list[t.Result]:
         """Read all; a missing node is None."""
         results: list[t.Result] = []
@@ -407,6 +414,8 @@ class TopicAdmin:
 
 def _tree_failed(failure: object) -> KafkaError:
     logger.error("The tree refused or lost a topic change: %r", failure)
+    if isinstance(failure, t.SystemFailure):  # its disk is full, or fails
+        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(failure))
     return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
 
 

@@ -58,6 +58,12 @@ def present_configs(configs: Mapping[str, str | None]) -> dict[str, str]:
     return {name: value for name, value in configs.items() if value is not None}
 
 
+def check_count(partitions: int) -> None:
+    """Raises KafkaError(POLICY_VIOLATION), with KRaft's text, for more partitions than a topic can have."""
+    if partitions > topic_names.PARTITIONS_MAX:
+        raise KafkaError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+
+
 def check_growth(name: str, current: TopicAssignment, total_count: int) -> None:
     """Raises KafkaError if the topic is being reassigned, or has as many partitions already."""
     if any(a.adding_replicas or a.removing_replicas for a in current.partitions.values()):
@@ -72,6 +78,7 @@ def check_growth(name: str, current: TopicAssignment, total_count: int) -> None:
         )
     if total_count == count:
         raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {count} partitions.")
+    check_count(total_count)
 
 
 def check_assignments(assignments: Assignment) -> None:

@@ -164,7 +164,11 @@ async def register(registration: Registration) -> None:
     try:
         await registration.register()
     except BrokerIdTaken as error:
-        raise StartupError(str(error), "give this broker an id of its own with broker.id", EXIT_IDENTITY) from error
+        fix = (
+            "if this broker was killed a moment ago, wait for zookeeper.session.timeout.ms, when the registration of "
+            "its former process ends, and start again; otherwise give this broker an id of its own with broker.id"
+        )
+        raise StartupError(str(error), fix, EXIT_IDENTITY) from error
 
 
 async def elect(controller: ClusterController) -> None:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import trio
 
 from kpybroker.broker.loop.yielding import ELEMENT, SLICE_UNITS, YieldBudget, run_flush
-from kpybroker.broker.requests.log_fields import CURRENT
+from kpybroker.broker.requests.log_fields import CURRENT, write_counts
+from kpybroker.core.tree import TreeClosed
 from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.wire.errors import KafkaError
 
@@ -29,6 +30,8 @@ logger = logging.getLogger("kafka.server.KafkaServer")
 RESTART_DELAY_S = 1.0
 FIRST_LOOK_S = 1.0
 DELETIONS_LOOK_S_MAX = 1.0
+PRESENCE_LOOK_S = 0.8
+LINE_COUNTS_LOOK_S = 10.0
 
 
 def start(host: Host, replicas: Replicas, log_cleaner: Callable[[], LogCleaner]) -> None:
@@ -39,6 +42,8 @@ def start(host: Host, replicas: Replicas, log_cleaner: Callable[[], LogCleaner])
     host.spawn("kafka-log-cleaner", _clean_compacted, host, log_cleaner)
     host.spawn("kafka-delete-logs", _remove_deleted, host)
     host.spawn("kafka-log-flusher", _flush_logs, host)
+    host.spawn("log-dir-presence", _watch_files, host)
+    host.spawn("log-line-counts", _write_line_counts)
     for name, key, job in (
         ("kafka-recovery-point-checkpoint", "log.flush.offset.checkpoint.interval.ms", logs.recovery_point_checkpoint),
         (
@@ -61,6 +66,8 @@ async def supervised(host: Host, name: str, function: Callable[[], Awaitable[Non
             return
         except LogDirError as error:
             host.log_dir_failed(error)
+        except TreeClosed:
+            return  # the broker stops, and what the task would have read is read by the next start
         except Exception:
             logger.exception("[KafkaServer id=%d] Background task %s failed and is restarted", host.node_id, name)
         await trio.sleep(RESTART_DELAY_S)
@@ -130,6 +137,22 @@ async def _flush_logs(host: Host) -> None:
         for job in host.logs.flush_jobs(host.clock.time_ms()):
             with tolerate_storage_failures(host):
                 await run_flush(job)
+
+
+async def _watch_files(host: Host) -> None:
+    """What is in use and was taken away must not be acknowledged any longer."""
+    while True:
+        await trio.sleep(PRESENCE_LOOK_S)
+        budget = YieldBudget()
+        for _ in host.logs.presence.look(host.logs):
+            await budget.spend()
+
+
+async def _write_line_counts() -> None:
+    """How many lines about a client were left out of the log."""
+    while True:
+        await trio.sleep(LINE_COUNTS_LOOK_S)
+        write_counts()
 
 
 async def _write_checkpoint(host: Host, interval_key: str, checkpoint: Callable[[], Job]) -> None:

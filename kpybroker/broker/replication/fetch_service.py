@@ -177,7 +177,7 @@ class FetchService:
     ) -> None:
         """The fetch offset shows what the follower has. It counts once a request, and not if its log diverges."""
         cached, log = visit.cached, partition.leader_log()
-        if params.replica_id not in partition.replicas:
+        if params.replica_id not in partition.replicas or params.replica_id == self._host.node_id:
             # With an epoch: its assignment has not arrived here yet. Without one, there is no telling.
             is_late = cached.current_leader_epoch >= 0
             raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH if is_late else ErrorCode.NOT_LEADER_OR_FOLLOWER)

@@ -36,6 +36,7 @@ from kpybroker.broker.replication.traffic import Traffic
 from kpybroker.core import metadata_version as mv
 from kpybroker.core.leader_and_isr import NO_LEADER
 from kpybroker.core.replication.follower import FollowerLog, initial_state
+from kpybroker.core.topic_names import partition_invalid_reason
 from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.wire.constants import ZERO_UUID
@@ -218,6 +219,8 @@ class Replicas:
         key = TopicPartition(order.name, state.partition_index)
         partition = self._partitions.get(key)
         if partition is None:
+            if (reason := partition_invalid_reason(*key)) is not None:
+                raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
             partition = Partition(*key, ZERO_UUID, self._host.node_id, None, self)
             partition.traffic = self.traffic.host(order.name)
             self._partitions[key] = partition

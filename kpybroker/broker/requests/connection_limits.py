@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import trio
 
+from kpybroker.core.line_limit import about_client
 from kpybroker.core.rate import Rate
 
 if TYPE_CHECKING:
@@ -56,7 +57,10 @@ A = TypeVar("A", bound=Activity)
 
 async def resolve(name: str) -> str:
     """The first address of a host; an address is its own. Raises OSError."""
-    found = await trio.socket.getaddrinfo(name, None, type=trio.socket.SOCK_STREAM)
+    try:
+        found = await trio.socket.getaddrinfo(name, None, type=trio.socket.SOCK_STREAM)
+    except ValueError as error:  # a label that is too long, a null character
+        raise OSError(f"{name!a} is not the name of a host: {error}") from None
     return str(found[0][4][0])
 
 
@@ -159,7 +163,8 @@ class ConnectionLimits:
         limit = self._overrides[1].get(address, self._config.get_int("max.connections.per.ip"))
         if self._of_address.get(address, 0) < limit:
             return False
-        logger.info("Rejected connection from /%s, address already has the configured maximum of %d", address, limit)
+        text = "Rejected connection from /%s, address already has the configured maximum of %d"
+        logger.info(text, address, limit, extra=about_client(address))
         return True
 
     # --- rates

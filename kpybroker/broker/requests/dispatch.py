@@ -11,7 +11,8 @@ resumes or awaits.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator
+import struct
+from collections.abc import Awaitable, Callable, Generator
 from functools import partial
 from types import CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any, Protocol
@@ -30,6 +31,8 @@ from kpybroker.broker.requests.log_fields import CURRENT, of_request
 from kpybroker.broker.requests.served import LARGE_RESPONSES, SERVED
 from kpybroker.broker.requests.stage_times import NEVER, StageTimes, Timing
 from kpybroker.config.keys.own import FAST_PRODUCE, chosen_shortcuts
+from kpybroker.core.tree import BadArguments, SystemFailure
+from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.wire.api import API_INFO, ApiKey
 from kpybroker.wire.codec import LARGE_FRAME_BYTES, decode_from, decode_steps, encode_parts, encode_steps
 from kpybroker.wire.errors import ErrorCode, KafkaError, ProtocolError
@@ -58,6 +61,11 @@ return); or None, and `Handle` is called.
 """
 ErrorResponse = Callable[[Any, RequestContext, KafkaError], Any]
 NONE = (0, -1)
+
+TREE_CODES: dict[type[Exception], ErrorCode] = {
+    BadArguments: ErrorCode.INVALID_REQUEST,  # a name that no node of the tree can have
+    SystemFailure: ErrorCode.KAFKA_STORAGE_ERROR,  # the disk of the embedded tree is full, or fails
+}
 
 
 class Handler(Protocol):
@@ -295,14 +303,16 @@ class Dispatcher:
             if isinstance(handling, GeneratorType):
                 response = yield from handling
             elif isinstance(handling, CoroutineType):
+                awaited: Awaitable[Any] = handling
                 if context.metering is not None:
-                    handling = context.metering.around_coroutine(handling)
+                    awaited = context.metering.around_coroutine(handling)
                 elif context.timing is not None:
-                    handling = context.timing.around_coroutine(handling)
+                    awaited = context.timing.around_coroutine(handling)
                 try:
-                    response = yield partial(_awaited, context, handling)
+                    response = yield partial(_awaited, context, awaited)
                 finally:
                     CURRENT.set(None)
+                    handling.close()  # its connection may have ended before a task awaited it
             else:
                 response = handling
         except ProtocolError:
@@ -314,25 +324,39 @@ class Dispatcher:
             response = (yield partial(trio.to_thread.run_sync, make_response)) if is_large else make_response()
             del make_response
         if context.metering is not None:
-            throttle_ms = context.metering.settle(route.key, request, response, failure)
-            if context.timing is not None:
-                context.timing.throttle_ms = throttle_ms
-            if throttle_ms > 0:
-                mute = partial(context.connection.mute, trio.current_time() + throttle_ms / 1000)
-                context.on_sent = [*(context.on_sent or ()), mute]
-        # Freeing many elements takes a while: not in the same time slice as encoding the response.
-        del request, handling
+            self._throttle(context, context.metering.settle(route.key, request, response, failure))
+        del handling
         if response is None:
             return ([b""], context) if context.on_sent else b""
-        if is_large or route.is_large:
-            if route.codes is not None:
-                yield from paced(count_steps(response, route.codes, route.error_counts, WorkBudget()))
-            parts = yield from paced(encode_steps(response, route.version))
-        else:
-            if route.codes is not None:
-                count(response, route.codes, route.error_counts)
-            parts = encode_parts(response, route.version)
+        try:
+            if is_large or route.is_large:
+                parts = yield from self._encode_large(route, response)
+            else:
+                if route.codes is not None:
+                    count(response, route.codes, route.error_counts)
+                parts = encode_parts(response, route.version)
+        except (ValueError, TypeError, struct.error) as error:  # as Kafka, whose writers refuse such a string too
+            failure = self._failure(route, context, error)
+            parts = encode_parts(route.error_response(request, context, failure), route.version)
+        if is_large:  # freeing many elements takes a while: not in the same time slice as encoding the response
+            del request
+            yield trio.lowlevel.checkpoint
         return _frame(route, context, parts)
+
+    @staticmethod
+    def _throttle(context: RequestContext, throttle_ms: int) -> None:
+        """The connection is muted for that long once the response has left."""
+        if context.timing is not None:
+            context.timing.throttle_ms = throttle_ms
+        if throttle_ms > 0:
+            mute = partial(context.connection.mute, trio.current_time() + throttle_ms / 1000)
+            context.on_sent = [*(context.on_sent or ()), mute]
+
+    @staticmethod
+    def _encode_large(route: Route, response: Any) -> Steps[list[Part]]:
+        if route.codes is not None:
+            yield from paced(count_steps(response, route.codes, route.error_counts, WorkBudget()))
+        return (yield from paced(encode_steps(response, route.version)))
 
     def _failure(self, route: Route, context: RequestContext, error: Exception) -> KafkaError:
         """What the client receives for an exception; one that no handler foresaw is logged.
@@ -341,6 +365,14 @@ class Dispatcher:
         """
         if isinstance(error, KafkaError):
             return error.with_traceback(None)
+        if isinstance(error, LogDirError):
+            self._broker.log_dir_failed(error)
+            return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+        if (code := TREE_CODES.get(type(error))) is not None:
+            text = "[KafkaApi-%d] %s version %d from %s failed: %s: %s"
+            route_of = self._broker.node_id, route.key.name, route.version, client_name(context.connection)
+            api_log.error(text, *route_of, type(error).__name__, error, extra=of_request(context))
+            return KafkaError(code, str(error))
         api_log.error(
             "[KafkaApi-%d] Unexpected error handling %s version %d from %s",
             self._broker.node_id,

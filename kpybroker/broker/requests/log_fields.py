@@ -6,13 +6,21 @@ Lines that a handler writes while it is awaited need no `extra`: `CURRENT` is it
 Fetch, have no `CURRENT`, so that they pay nothing for lines that they do not write.
 
 A formatter appends the fields to a line, or makes members of a JSON object of them (`control.log_formats`).
+
+`ClientLines` is the filter of a handler that lets one client cause so many lines a minute and no more. A client is its
+address, which `of_request`, `of_connection` and `core.line_limit.about_client` give.
 """
 
 from __future__ import annotations
 
 import logging
+import time
+from collections.abc import Callable
 from contextvars import ContextVar
+from math import inf
 from typing import TYPE_CHECKING, Final, Protocol
+
+from kpybroker.core.line_limit import CLIENT, LineLimit
 
 if TYPE_CHECKING:
     from kpybroker.core.authorizer import Principal
@@ -23,13 +31,22 @@ TRACE: Final = 5
 _ATTRIBUTE: Final = "request_fields"
 
 Fields = dict[str, object]
-Extra = dict[str, Fields]
+Extra = dict[str, object]
+
+BETWEEN_BROKERS: Final = frozenset({4, 5, 6, 7, 56, 67})
+"""LeaderAndIsr, StopReplica, UpdateMetadata, ControlledShutdown, AlterPartition, AllocateProducerIds: of their lines,
+such as one for each log that is created, none is left out.
+"""
+SUPPRESSED: Final = (
+    "%d more lines about the client at %s were not written: it caused more than a client may in a minute"
+)
 
 
 class Connected(Protocol):
     """A connection."""
 
     connection_id: str
+    client_host: str
     client_id: str | None
     principal: Principal
 
@@ -55,7 +72,15 @@ def fields_of(record: logging.LogRecord) -> Fields:
     found: Fields | None = getattr(record, _ATTRIBUTE, None)
     if found is None:
         request = CURRENT.get()
-        return {} if request is None else of_request(request)[_ATTRIBUTE]
+        return {} if request is None else _fields_of_request(request)
+    return found
+
+
+def client_of(record: logging.LogRecord) -> str | None:
+    """The address of the client that caused a line; None where no client did. For the task that logs."""
+    found: str | None = getattr(record, CLIENT, None)
+    if found is None and (request := CURRENT.get()) is not None and request.api_key not in BETWEEN_BROKERS:
+        return request.connection.client_host
     return found
 
 
@@ -65,11 +90,20 @@ def of_connection(connection: Connected) -> Extra:
     if connection.client_id is not None:
         fields["client_id"] = connection.client_id
     fields["principal"] = str(connection.principal)
-    return {_ATTRIBUTE: fields}
+    return {_ATTRIBUTE: fields, CLIENT: connection.client_host}
 
 
 def of_request(request: Request, topic: str | None = None, partition: int | None = None) -> Extra:
     """For a line about a request, and about a topic or a partition that it names."""
+    fields = _fields_of_request(request)
+    if topic is not None:
+        fields["topic"] = topic
+    if partition is not None:
+        fields["partition"] = partition
+    return {_ATTRIBUTE: fields, CLIENT: request.connection.client_host}
+
+
+def _fields_of_request(request: Request) -> Fields:
     connection = request.connection
     fields: Fields = {"connection": connection.connection_id}
     if request.client_id is not None:
@@ -77,14 +111,57 @@ def of_request(request: Request, topic: str | None = None, partition: int | None
     fields["principal"] = str(connection.principal)
     fields["correlation_id"] = request.correlation_id
     fields["api"] = _api_name(request.api_key)
-    if topic is not None:
-        fields["topic"] = topic
-    if partition is not None:
-        fields["partition"] = partition
-    return {_ATTRIBUTE: fields}
+    return fields
 
 
 def _api_name(api_key: int) -> str:
     from kpybroker.wire.api import API_INFO, ApiKey  # the command line imports this module, not the wire
 
     return API_INFO[ApiKey(api_key)].name if api_key in API_INFO else str(api_key)
+
+
+class ClientLines(logging.Filter):
+    """Of a handler: leaves out what a client causes beyond its budget (`core.line_limit`), and writes how many it were.
+
+    Lines below INFO are not counted: who lowers the level wants them.
+    """
+
+    def __init__(self, handler: logging.Handler, now: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._handler = handler
+        self._now = now
+        self._limit = LineLimit()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether the handler writes the record."""
+        if record.levelno < logging.INFO or (client := client_of(record)) is None:
+            return True
+        return self._limit.allows(_network(client), self._now(), is_warning=record.levelno >= logging.WARNING)
+
+    def write_counts(self, *, is_end: bool = False) -> None:
+        """Write a line for each client whose minute is over, or `is_end`, and about which lines were left out."""
+        for subject, count in self._limit.take_counts(inf if is_end else self._now()):
+            args = (count, subject)
+            line = logging.LogRecord("kafka.network.SocketServer", logging.WARNING, __file__, 0, SUPPRESSED, args, None)
+            self._handler.handle(line)
+
+
+def write_counts(*, is_end: bool = False) -> None:
+    """`ClientLines.write_counts` of all handlers of the process."""
+    loggers = [found for found in logging.root.manager.loggerDict.values() if isinstance(found, logging.Logger)]
+    for handler in {handler for logger in (logging.root, *loggers) for handler in logger.handlers}:
+        for found in handler.filters:
+            if isinstance(found, ClientLines):
+                found.write_counts(is_end=is_end)
+
+
+def _network(address: str) -> str:
+    """The address; of IPv6 the network, all of whose 2^64 addresses one host may use."""
+    if address.count(":") < 2 or address.startswith("::ffff:"):
+        return address
+    import ipaddress
+
+    try:
+        return str(ipaddress.ip_network((address.partition("%")[0], 64), strict=False))
+    except ValueError:
+        return address

@@ -41,6 +41,7 @@ from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.dispatch import Answer, AnswerNow, Dispatcher
 from kpybroker.broker.requests.log_fields import of_connection
 from kpybroker.config.keys.own import INLINE_REQUESTS, RECEIVE_BUFFERS, chosen_shortcuts
+from kpybroker.core.line_limit import about_client
 from kpybroker.wire.errors import ProtocolError
 
 if TYPE_CHECKING:
@@ -146,7 +147,8 @@ class Server:
             except OSError as error:
                 if error.errno not in _OUT_OF_RESOURCES:
                     raise
-                logger.error("Cannot accept on listener %s: %s", bound.name, error.strerror)
+                extra = about_client(f"listener {bound.name}")  # whose clients hold the descriptors is not known
+                logger.error("Cannot accept on listener %s: %s", bound.name, error.strerror, extra=extra)
                 await trio.sleep(ACCEPT_PAUSE_S)
                 continue
             tls = bound.tls

@@ -55,8 +55,11 @@ def run_verify(paths: Sequence[str], shallow: bool, output: str) -> int:
 
 
 def _checked(files: Files, paths: Sequence[str]) -> list[str]:
-    """Absolute paths. One that cannot be used ends the command before it prints anything."""
-    found = [os.path.abspath(path).replace(os.sep, "/") for path in paths]
+    """Absolute paths. One that cannot be used ends the command before it prints anything.
+
+    What is named may be a symbolic link; below it none is followed, as in a broker.
+    """
+    found = [os.path.realpath(path).replace(os.sep, "/") for path in paths]
     for path in found:
         try:
             check_path(files, path)

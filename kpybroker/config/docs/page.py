@@ -93,7 +93,7 @@ The quotas of replication can be set dynamically only, as in Kafka:
 | 4 | a log directory is locked by another broker |
 | 5 | an address cannot be bound: the port is taken, or the host is not here |
 | 6 | ZooKeeper is unreachable or refuses, or the embedded tree cannot be opened, read or written |
-| 7 | the log directories belong to another cluster or another broker |
+| 7 | the log directories belong to another cluster or broker, or the broker id is registered already |
 | 129, 130, 143 | ended at once by a second SIGHUP, SIGINT or SIGTERM |
 
 SIGUSR1 does not stop the broker. It logs the longest time and the 99.9th percentile for which the event loop was

@@ -17,6 +17,7 @@ from kpybroker.coordination.server.access import digest
 from kpybroker.coordination.server.connection import ClientError, Connection
 from kpybroker.coordination.server.service import Service, logger
 from kpybroker.coordination.server.sessions import Limits
+from kpybroker.core.line_limit import about_client
 from kpybroker.core.tree import SystemFailure
 from kpybroker.system import listening
 
@@ -168,11 +169,12 @@ class _Served:
                         nursery.cancel_scope.cancel()
         except* ClientError as errors:
             host, port = client.address
-            logger.warning("Connection of %s:%d is closed: %s", host, port, errors.exceptions[0])
+            text = "Connection of %s:%d is closed: %s"
+            logger.warning(text, host, port, errors.exceptions[0], extra=about_client(host))
         except* (trio.BrokenResourceError, trio.ClosedResourceError):
             pass  # the client went away
         except* Exception:
-            logger.exception("A connection failed")
+            logger.exception("A connection failed", extra=about_client(client.address[0]))
         finally:
             self._service.remove(client)
 

@@ -21,6 +21,7 @@ from kpybroker.coordination.server.sessions import Limits, Session, Sessions
 from kpybroker.coordination.server.statistics import Statistics
 from kpybroker.coordination.server.watches import Watches
 from kpybroker.core import tree as t
+from kpybroker.core.line_limit import about_client
 
 if TYPE_CHECKING:
     from kpybroker.coordination.embedded import EmbeddedStore
@@ -88,10 +89,12 @@ class Service:
         """Note a new connection; False if there are too many."""
         of_address = sum(other.address[0] == client.address[0] for other in self.clients)
         if of_address >= self.limits.connections_per_address_max:
-            logger.warning("%s has %d connections: one more is closed", client.address[0], of_address)
+            text = "%s has %d connections: one more is closed"
+            logger.warning(text, client.address[0], of_address, extra=about_client(client.address[0]))
             return False
         if len(self.clients) >= self.limits.connections_max:
-            logger.warning("There are %d connections: one more is closed", len(self.clients))
+            text = "There are %d connections: one more is closed"
+            logger.warning(text, len(self.clients), extra=about_client(client.address[0]))
             return False
         self.clients[client] = None
         return True

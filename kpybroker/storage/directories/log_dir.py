@@ -7,6 +7,7 @@ manager takes a directory that fails offline, and then calls nothing here but `c
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import os
 from collections.abc import Callable, Mapping
@@ -47,10 +48,11 @@ class LogDirectory:
         self.is_loaded = False
         self._checkpoint_lock = Lock()
         self._captures = 0
+        self._written: set[str] = set()
         self._on_disk: dict[str, tuple[int, Mapping[TopicPartition, int]]] = {}
         if make_dirs(files, path):
             logger.info("Log directory %s not found, creating it.", path)
-        found = files.stat(path)
+        found = files.stat(files.real_path(path))  # the directory itself may be a link; nothing below it is followed
         if found is None or not found.is_dir:
             raise NotADirectoryError(f"{path} is not a readable log directory.")
         lock = files.lock(self.file(names.LOCK))
@@ -67,6 +69,11 @@ class LogDirectory:
     def file(self, name: str) -> str:
         """The path of a file or directory in it."""
         return f"{self.path}/{name}"
+
+    def files_in_use(self) -> list[str]:
+        """The names of the files in it that must be there as long as it is in service."""
+        metadata = [] if self.meta is None else [names.META_PROPERTIES]
+        return [names.LOCK, *metadata, *list(self._written)]
 
     def write_meta(self, meta: MetaProperties) -> None:
         """Replace `meta.properties`. Raises OSError."""
@@ -99,12 +106,14 @@ class LogDirectory:
         return self._on_disk.get(name, (0, {}))[1]
 
     def partition_directories(self) -> list[str]:
-        """The names of all subdirectories that may hold a log, sorted. Raises OSError."""
-        return sorted(
-            entry.name
-            for entry in self._files.listdir(self.path)
-            if entry.is_dir and entry.name not in names.IGNORED_DIRECTORIES
-        )
+        """The names of all subdirectories that may hold a log, sorted. Raises OSError, also for a symbolic link: the
+        logs that it may point to would be missing.
+        """
+        entries = self._files.listdir(self.path)
+        for entry in entries:
+            if entry.is_link:
+                raise OSError(errno.ELOOP, names.IS_LINK, self.file(entry.name))
+        return sorted(entry.name for entry in entries if entry.is_dir and entry.name not in names.IGNORED_DIRECTORIES)
 
     # --- checkpoints
 
@@ -123,6 +132,7 @@ class LogDirectory:
                 with self._checkpoint_lock:
                     if number > self._on_disk.get(name, (0, {}))[0]:
                         replace_file(self._files, path, encode_offsets(offsets))
+                        self._written.add(name)
                         self._on_disk[name] = number, offsets
             except OSError as error:
                 if not is_disk_full(error):

@@ -20,12 +20,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from kpybroker.config.topic import LogConfig
+from kpybroker.core.topic_names import partition_invalid_reason
 from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.metrics.histogram import Histogram
 from kpybroker.storage.directories.closing import close_all
 from kpybroker.storage.directories.log_dir import LogDirectory, absolute
 from kpybroker.storage.directories.log_dirs import LogDirs
 from kpybroker.storage.directories.offset_checkpoints import OFFSET_OF, checkpoint_job
+from kpybroker.storage.directories.presence import Presence
 from kpybroker.storage.disk import deletions, names
 from kpybroker.storage.disk.deletions import Job, PendingDeletions
 from kpybroker.storage.disk.errors import DuplicateLogError, LogDirError, failing_takes_offline, is_disk_full
@@ -59,6 +61,7 @@ class LogManager:
         self._settings = settings._replace(flush_times=self.flush_times)
         self._new_id = new_id
         self.dirs = LogDirs(files, log_dirs)
+        self.presence = Presence(files)
         self._logs: dict[TopicPartition, Log] = {}
         self._futures: dict[TopicPartition, Log] = {}
         self._to_delete = PendingDeletions()  # renamed directories of logs
@@ -115,7 +118,19 @@ class LogManager:
             self._add_loaded(partition, log)
             if not log.is_future:
                 log.update_high_watermark(high_watermarks.get(partition, 0))
+        self._warn_of_missing(directory, {**high_watermarks, **recovery_points})
         directory.is_loaded = True
+
+    def _warn_of_missing(self, directory: LogDirectory, known: Mapping[TopicPartition, int]) -> None:
+        """A directory that was taken away while no broker ran; or of a topic deleted shortly before a crash."""
+        for partition, offset in known.items():
+            log = self._logs.get(partition)
+            if offset > 0 and (log is None or log.log_dir != directory.path) and partition not in self._futures:
+                logger.warning(
+                    "The checkpoints of %s have offset %d of %s, and it has no directory there: its records are gone, "
+                    "unless it was deleted or moved shortly before a crash",
+                    *(directory.path, offset, partition),
+                )
 
     def _add_loaded(self, partition: TopicPartition, log: Log) -> None:
         logs = self._futures if log.is_future else self._logs
@@ -136,6 +151,10 @@ class LogManager:
     def _all(self) -> list[Log]:
         """All logs, including the copies on their way to another directory."""
         return [*self._logs.values(), *self._futures.values()]
+
+    def in_use(self) -> tuple[list[LogDirectory], list[Log]]:
+        """The directories in service, and all logs in them."""
+        return list(self.dirs.live.values()), self._all()
 
     def __len__(self) -> int:
         return len(self._logs)
@@ -189,6 +208,8 @@ class LogManager:
         key = TopicPartition(topic, partition)
         log = self._logs.get(key)
         if log is None:
+            if (reason := partition_invalid_reason(topic, partition)) is not None:
+                raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
             if not is_new and self.dirs.offline:
                 raise KafkaError(
                     ErrorCode.KAFKA_STORAGE_ERROR,
@@ -277,7 +298,13 @@ class LogManager:
         if self.dirs.offline:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Can not move {key} while a log directory is offline")
         source = self._logs[key]
-        path = f"{absolute(self._files, log_dir)}/{names.future_dir_name(key, self._new_id())}"
+        name = names.future_dir_name(key, self._new_id())
+        if len(name) > names.MAX_NAME_LENGTH:
+            raise KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR,
+                f"Can not move {key}: the directory of its copy, {name}, has too long a name",
+            )
+        path = f"{absolute(self._files, log_dir)}/{name}"
         future = self._new_log(path, source.config, now_ms)
         if source.topic_id is not None:
             future.assign_topic_id(source.topic_id)
@@ -400,6 +427,7 @@ class LogManager:
         """A directory failed: close and forget its logs and release its lock; the partitions that were lost."""
         if log_dir not in self.dirs.live:
             return []
+        self.presence.name_losses(log_dir, self._all())
         lost = []
         for logs in (self._logs, self._futures):
             for partition in [key for key, log in logs.items() if log.log_dir == log_dir]:
@@ -432,6 +460,7 @@ class LogManager:
             for log in logs:
                 log.close_handlers()
             return
+        self.presence.check_all(directory, logs)
         is_clean = close_all(self._files, directory.path, logs)
         for name in OFFSET_OF:
             checkpoint_job(name, [directory], logs)()

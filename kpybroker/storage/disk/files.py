@@ -4,7 +4,8 @@ Rules. The calls are few and primitive, so that a wrapper can count them, fail t
 memory and lose what was not synced (the crash matrix of the tests). They raise `OSError` and nothing else; the caller
 decides what an error means. No call retries, caches or buffers. `File` has no position: reads and writes name theirs.
 What is composed of primitives (whole-file read, atomic replace) is a function over the Protocol, so that a fake has it
-too.
+too. No symbolic link is followed: a program that can make one below a log directory must not choose which file of the
+machine is read, cut or overwritten. Only `real_path` resolves them, for the log directory itself.
 
 Not here: the file systems that do it (`os_files`, `portable_files`; `local_files` chooses), reference counting and
 sizes (`slice`), names (`names`), formats (all others).
@@ -22,18 +23,23 @@ Buffer = bytes | bytearray | memoryview
 
 
 class FileStat(NamedTuple):
-    """What is known of a path without opening it."""
+    """What is known of a path without opening it; of a symbolic link, not of what it points to.
+
+    `identity` is another one once the name is that of another file or directory.
+    """
 
     size: int
     mtime_ms: int
     is_dir: bool
+    identity: tuple[int, int] = (0, 0)
 
 
 class DirEntry(NamedTuple):
-    """One name in a directory."""
+    """One name in a directory. A symbolic link is no directory, whatever it points to."""
 
     name: str
     is_dir: bool
+    is_link: bool = False
 
 
 class DiskUsage(NamedTuple):
@@ -79,7 +85,10 @@ class Files(Protocol):
     """The file system."""
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> File:
-        """Open a file. If it is missing, `create` creates it; without `create`, FileNotFoundError is raised."""
+        """Open a file. If it is missing, `create` creates it; without `create`, FileNotFoundError is raised.
+
+        Raises OSError(ELOOP) for a symbolic link.
+        """
 
     def rename(self, source: str, target: str) -> None:
         """Atomic; replaces the target."""

@@ -43,6 +43,8 @@ IGNORED_DIRECTORIES = frozenset({"remote-log-index-cache", "__cluster_metadata-0
 
 MAX_NAME_LENGTH = 255
 
+IS_LINK = "is a symbolic link, and below a log directory none is followed"
+
 _MARKED_DIR = re.compile(r"^(\S+)-(\S+)\.(\S+)-(?:delete|future|stray)$")
 _MARKED_SUFFIXES = (DELETE_DIR_SUFFIX, FUTURE_DIR_SUFFIX, STRAY_DIR_SUFFIX)
 INDEX_SUFFIXES = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 
 from kpybroker import system
 from kpybroker.storage.disk.files import Buffer, DirEntry, DiskUsage, FileStat
-from kpybroker.system import OPEN_FLAGS, pread, pwrite, sync_data
+from kpybroker.storage.disk.names import IS_LINK
+from kpybroker.system import NO_FOLLOW, OPEN_FLAGS, pread, pwrite, sync_data
 
 
 def open_descriptor(path: str, *, create: bool = False, writable: bool = True) -> int:
-    """A descriptor of a file, with mode 0644 if it is created, close-on-exec."""
-    flags = (os.O_RDWR if writable else os.O_RDONLY) | OPEN_FLAGS
+    """A descriptor of a file, with mode 0644 if it is created, close-on-exec. Raises OSError(ELOOP) for a link."""
+    flags = (os.O_RDWR if writable else os.O_RDONLY) | OPEN_FLAGS | NO_FOLLOW
     if create:
         flags |= os.O_CREAT
-    return os.open(path, flags, 0o644)
+    try:
+        return os.open(path, flags, 0o644)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise OSError(errno.ELOOP, IS_LINK, path) from None
+        raise
 
 
 class OsFile:
@@ -99,7 +106,7 @@ class OsFiles:
     def listdir(self, path: str) -> list[DirEntry]:
         """The entries by `scandir`."""
         with os.scandir(path) as entries:
-            return [DirEntry(entry.name, entry.is_dir()) for entry in entries]
+            return [DirEntry(entry.name, entry.is_dir(follow_symlinks=False), entry.is_symlink()) for entry in entries]
 
     def mkdir(self, path: str) -> None:
         """`mkdir(2)` with mode 0755."""
@@ -110,12 +117,13 @@ class OsFiles:
         os.rmdir(path)
 
     def stat(self, path: str) -> FileStat | None:
-        """`stat(2)`; None where nothing has that name."""
+        """`lstat(2)`; None where nothing has that name."""
         try:
-            found = os.stat(path)
+            found = os.lstat(path)
         except (FileNotFoundError, NotADirectoryError):
             return None
-        return FileStat(found.st_size, found.st_mtime_ns // 1_000_000, stat.S_ISDIR(found.st_mode))
+        is_dir, mtime_ms = stat.S_ISDIR(found.st_mode), found.st_mtime_ns // 1_000_000
+        return FileStat(found.st_size, mtime_ms, is_dir, (found.st_dev, found.st_ino))
 
     def set_mtime(self, path: str, mtime_ms: int) -> None:
         """Set access and modification time, to the millisecond."""

@@ -58,6 +58,11 @@ def partition_dirs(files: Files, log_dir: str) -> list[str]:
     return found
 
 
+def links_in(files: Files, log_dir: str) -> list[str]:
+    """The symbolic links in a log directory, of which a broker follows none."""
+    return [f"{log_dir}/{entry.name}" for entry in sorted(files.listdir(log_dir)) if entry.is_link]
+
+
 def check_path(files: Files, path: str) -> None:
     """Raises NotALogError for what cannot be dumped or verified at all, OSError for what cannot be read."""
     found = files.stat(path)
@@ -86,6 +91,8 @@ def dump(files: Files, path: str, wanted: Selection) -> Iterator[Row]:
         for name in sorted(SMALL_FILES):
             if name not in _PARTITION_FILES and files.stat(f"{path}/{name}") is not None:
                 yield from _file(files, f"{path}/{name}", wanted)
+        for link in links_in(files, path):
+            yield error_row(f"cannot be read: {names.IS_LINK}") | {"file": link}
         for directory in partition_dirs(files, path):
             yield from _partition(files, directory, replace(wanted))
 

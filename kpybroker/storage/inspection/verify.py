@@ -20,7 +20,7 @@ from kpybroker.storage.disk import names
 from kpybroker.storage.disk.checkpoints import decode_leader_epochs, decode_meta_properties, decode_offsets
 from kpybroker.storage.disk.errors import UnknownLogDirectoryError
 from kpybroker.storage.disk.files import Files
-from kpybroker.storage.inspection.dump import dump, is_partition_dir, partition_dirs
+from kpybroker.storage.inspection.dump import dump, is_partition_dir, links_in, partition_dirs
 from kpybroker.storage.inspection.dump_files import OFFSET_CHECKPOINTS
 from kpybroker.storage.inspection.dump_segment import Selection
 from kpybroker.storage.inspection.verify_checks import ERROR, NOTE, Finding
@@ -113,6 +113,8 @@ def _checkpointed(root: _Root, directory: str) -> dict[str, int]:
 def _verify_root(files: Files, path: str, totals: Totals, is_deep: bool) -> Iterator[Finding]:
     root = _read_root(files, path)
     yield from root.findings
+    for link in links_in(files, path):
+        yield Finding(ERROR, "file", link, f"cannot be read: {names.IS_LINK}")
     topic_ids: dict[str, tuple[bytes, str]] = {}
     seen: set[TopicPartition] = set()
     for directory in partition_dirs(files, path):

@@ -111,7 +111,11 @@ class LogLoader:
         )
 
     def _file_names(self) -> list[str]:
-        return sorted(entry.name for entry in self.files.listdir(self.directory) if not entry.is_dir)
+        entries = self.files.listdir(self.directory)
+        for entry in entries:
+            if entry.is_link:
+                raise OSError(errno.ELOOP, names.IS_LINK, f"{self.directory}/{entry.name}")
+        return sorted(entry.name for entry in entries if not entry.is_dir)
 
     def _unlink(self, name: str) -> None:
         unlink_if_exists(self.files, f"{self.directory}/{name}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,12 +12,17 @@ import pytest
 import trio
 import trio.testing
 
+from kpybroker.broker.lifecycle.errors import EXIT_STORAGE
 from kpybroker.broker.maintenance import roll_flusher
 from kpybroker.broker.maintenance.background import RESTART_DELAY_S, supervised
 from kpybroker.broker.maintenance.roll_flusher import RollFlusher
+from kpybroker.core.tree import TreeClosed
 from kpybroker.storage.disk.errors import LogDirError
+from kpybroker.system import HAS_POSIX_FILES
 from kpybroker.wire.errors import ErrorCode, KafkaError
+from tests.support.batches import append
 from tests.support.host import fake_host
+from tests.support.running_broker import running_broker
 
 
 class Flushed:
@@ -54,6 +60,39 @@ async def test_a_task_that_fails_is_restarted_and_one_that_returns_is_not(
     assert [r.message for r in caplog.records if r.levelno == logging.ERROR] == [
         "[KafkaServer id=0] Background task a-task failed and is restarted"
     ]
+
+
+async def test_a_task_that_finds_the_tree_closed_ends_without_a_word(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The broker stops: for example with changes of the configuration that it has not read yet."""
+
+    async def task() -> None:
+        await trio.lowlevel.checkpoint()
+        raise TreeClosed
+
+    async with fake_host(tmp_path) as host:
+        await supervised(host, "a-task", task)
+    assert not caplog.records
+
+
+@pytest.mark.skipif(not HAS_POSIX_FILES, reason="an open file cannot be removed there")
+@pytest.mark.parametrize("directory", ["t-0", "."])
+async def test_a_broker_whose_data_is_taken_away_stops_and_says_what_is_lost(
+    tmp_path: Path, directory: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with running_broker(tmp_path / "data", topics=["t", "u"]) as broker:
+        log = broker.logs.get("t", 0)
+        assert log is not None
+        append(log, b"x")
+        shutil.rmtree(tmp_path / "data" / directory)
+        append(log, b"y")
+        with trio.fail_after(60):
+            await broker.wait_stop_requested()
+        assert broker.fatal is not None
+        assert broker.fatal.exit_code == EXIT_STORAGE
+    assert "of the records of t-0 below offset 2 some are lost" in caplog.text
+    assert not (tmp_path / "data" / ".kafka_cleanshutdown").exists()
 
 
 async def test_rolled_logs_are_flushed_up_to_the_active_segment_whatever_happens_to_another(tmp_path: Path) -> None:

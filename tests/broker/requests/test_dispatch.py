@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +16,15 @@ from kpybroker.broker.loop.steps import Steps
 from kpybroker.broker.requests.context import PlainConnectionInfo
 from kpybroker.broker.requests.dispatch import Dispatcher, Route
 from kpybroker.broker.requests.served import SERVED
+from kpybroker.broker.requests.stage_times import StageTimes
+from kpybroker.core.tree import BadArguments, SystemFailure
+from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.wire.api import API_INFO, ApiKey
-from kpybroker.wire.codec import decode
+from kpybroker.wire.codec import decode, encode
 from kpybroker.wire.errors import ErrorCode, KafkaError, ProtocolError
 from kpybroker.wire.headers import RequestHeader, encode_request_header
 from kpybroker.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from kpybroker.wire.messages.list_groups import ListGroupsRequest
+from kpybroker.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from tests.support.running_broker import CLIENT, ask, running_broker
 
 
@@ -175,3 +180,77 @@ async def test_an_error_has_one_response_however_the_request_is_handled(
         dispatcher(ProtocolError("what ends a connection"))
         with pytest.raises(ProtocolError):
             await ask(broker, request, 4)
+
+
+@pytest.mark.parametrize("is_timed", [False, True])
+async def test_a_handler_that_no_task_awaits_is_closed(
+    tmp_path: Path, is_timed: bool, recwarn: pytest.WarningsRecorder
+) -> None:
+    """A connection may end after its request was taken and before its task runs: nothing is said of it."""
+    async with running_broker(tmp_path) as broker:
+        started = []
+
+        class Waiting(FailingHandler):
+            async def _in_a_coroutine(self) -> None:
+                started.append(self)
+
+        dispatcher = Dispatcher(broker, lambda _: Waiting("coroutine", KafkaError(ErrorCode.NONE)))
+        if is_timed:
+            dispatcher.time_requests(StageTimes(lambda: 0.0))
+        frame = encode_request_header(RequestHeader(ApiKey.LIST_GROUPS, 4, 7, "c")) + encode(ListGroupsRequest(), 4)
+        unfinished = dispatcher.answer_now(bytearray(frame), PlainConnectionInfo())
+        assert not isinstance(unfinished, bytes | tuple)
+        unfinished.close()
+        del unfinished
+        gc.collect()
+        assert not started
+    assert not [warning for warning in recwarn if "never awaited" in str(warning.message)]
+
+
+class OddResponse:
+    """A handler of ListGroups whose response no protocol can carry."""
+
+    LEDGER = list_groups.LEDGER
+    error_response = staticmethod(list_groups.error_response)
+
+    @staticmethod
+    def handle(*_: Any) -> Any:
+        return ListGroupsResponse(groups=[ListGroupsResponse.ListedGroup(group_id="g" * 40_000)])
+
+
+async def test_a_response_that_cannot_be_encoded_is_its_apis_error(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with running_broker(tmp_path) as broker:
+        broker.dispatcher = Dispatcher(broker, lambda _: OddResponse())
+        for version in (1, 4):
+            response = await ask(broker, ListGroupsRequest(), version)
+            assert (response.error_code, response.groups) == (ErrorCode.UNKNOWN_SERVER_ERROR, [])
+    assert caplog.text.count("Unexpected error handling LIST_GROUPS") == 2
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (SystemFailure(message="the disk is full"), ErrorCode.KAFKA_STORAGE_ERROR),
+        (BadArguments("/config/users/..", "no name"), ErrorCode.INVALID_REQUEST),
+    ],
+)
+async def test_a_failure_of_the_tree_has_a_code_and_no_traceback(
+    tmp_path: Path, error: Exception, code: ErrorCode, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with running_broker(tmp_path) as broker:
+        broker.dispatcher = Dispatcher(broker, lambda _: FailingHandler("coroutine", error))
+        assert (await ask(broker, ListGroupsRequest(), 4)).error_code == code
+    (line,) = [record for record in caplog.records if record.levelno >= logging.ERROR]
+    assert line.exc_info is None
+    assert str(error) in line.getMessage()
+
+
+async def test_a_log_directory_that_fails_in_any_handler_goes_offline(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as broker:
+        broker.dispatcher = Dispatcher(
+            broker, lambda _: FailingHandler("at once", LogDirError(str(tmp_path), "it broke"))
+        )
+        assert (await ask(broker, ListGroupsRequest(), 4)).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert str(tmp_path) in broker.logs.dirs.offline

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -15,7 +18,8 @@ from kpybroker.storage.disk.errors import (
     LogDirError,
     UnknownLogDirectoryError,
 )
-from kpybroker.storage.disk.files import make_dirs, read_file, write_file
+from kpybroker.storage.disk.files import make_dirs, read_file, remove_tree, write_file
+from kpybroker.storage.disk.local_files import local_files
 from kpybroker.storage.log.log import Log
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.builder import build_batch
@@ -306,3 +310,129 @@ def test_a_directory_that_fails_while_closing_is_not_marked_clean(files: LossyFi
     assert read_file(files, "/a/.kafka_cleanshutdown") is not None
     assert read_file(files, "/b/.kafka_cleanshutdown") is None
     assert "/b" in logs.dirs.offline
+
+
+@pytest.mark.skipif(not hasattr(os, "O_NOFOLLOW"), reason="making a link takes a privilege there")
+@pytest.mark.parametrize(
+    "name",
+    [
+        "t-0",
+        "u-7",
+        "t-0/00000000000000000000.log",
+        "t-0/00000000000000000000.index",
+        "t-0/00000000000000000000.timeindex",
+        "t-0/leader-epoch-checkpoint",
+        "t-0/partition.metadata",
+        "meta.properties",
+        "recovery-point-offset-checkpoint",
+        "replication-offset-checkpoint",
+        "log-start-offset-checkpoint",
+        ".kafka_cleanshutdown",
+        "t-1.0123456789abcdef0123456789abcdef-delete",
+    ],
+)
+@pytest.mark.parametrize("was_clean", [True, False])
+def test_a_link_in_a_log_directory_takes_it_offline_and_is_not_followed(
+    tmp_path: Path, name: str, was_clean: bool
+) -> None:
+    """Recovery cuts what it takes for damaged: through a link, any file of the machine."""
+
+    def opened() -> LogManager:
+        found = LogManager(local_files(), [str(tmp_path / "a"), str(tmp_path / "b")])
+        found.dirs.write_meta("cluster", 0)
+        found.load(lambda topic: CONFIG, NOW_MS)
+        return found
+
+    logs = opened()
+    logs.prefer_dir("t", 0, str(tmp_path / "a"))
+    append(log_of(logs), b"x", leader_epoch=3)
+    logs.shutdown() if was_clean else logs.abandon()
+    place, victim = tmp_path / "a" / name, tmp_path / "victim"
+    if place.is_dir():
+        shutil.move(place, victim)
+    else:
+        victim.write_bytes(b"not a byte of it is for the broker" * 100)
+        place.unlink(missing_ok=True)
+    place.symlink_to(victim)
+    before = _content(victim)
+    logs = opened()
+    assert list(logs.dirs.offline) == [str(tmp_path / "a")]
+    assert "is a symbolic link" in logs.dirs.offline[str(tmp_path / "a")]
+    logs.shutdown()
+    assert _content(victim) == before
+
+
+def _content(path: Path) -> object:
+    return {file.name: file.read_bytes() for file in path.iterdir()} if path.is_dir() else path.read_bytes()
+
+
+@pytest.mark.skipif(not hasattr(os, "O_NOFOLLOW"), reason="making a link takes a privilege there")
+def test_the_log_directory_itself_may_be_a_link(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "a").symlink_to(tmp_path / "disk")
+    for end_offset in (1, 2):
+        logs = LogManager(local_files(), [str(tmp_path / "a")])
+        logs.load(lambda topic: CONFIG, NOW_MS)
+        append(log_of(logs), b"x")
+        assert log_of(logs).log_end_offset == end_offset
+        for _ in logs.presence.look(logs):
+            pass
+        logs.shutdown()
+
+
+@pytest.mark.parametrize(
+    ("topic", "partition"),
+    [
+        ("x" * 300, 0),
+        ("..", 0),
+        (".", 0),
+        ("", 0),
+        ("a/b", 0),
+        ("a\0b", 0),
+        ("a b", 0),
+        ("ä", 0),
+        ("t", -1),
+        ("t", 2**31 - 1),
+    ],
+)
+def test_what_cannot_be_a_directory_is_refused_and_harms_nothing(
+    logs: LogManager, files: LossyFiles, topic: str, partition: int
+) -> None:
+    with pytest.raises(KafkaError) as raised:
+        log_of(logs, topic, partition)
+    assert raised.value.code is ErrorCode.INVALID_TOPIC_EXCEPTION
+    assert not logs.dirs.offline
+    assert not any(entry.is_dir for entry in files.listdir("/a"))
+
+
+def test_a_copy_whose_directory_would_have_too_long_a_name_is_refused(files: LossyFiles) -> None:
+    logs = manager(files, "/a", "/b")
+    topic = "x" * 240
+    log = log_of(logs, topic)
+    logs._new_id = lambda: "0" * 32
+    other = next(path for path in logs.dirs.live if path != log.log_dir)
+    with pytest.raises(KafkaError, match="too long a name"):
+        logs.create_future(topic, 0, other, NOW_MS)
+    assert len(logs.dirs.live) == 2
+
+
+@pytest.mark.parametrize("was_clean", [True, False])
+def test_a_directory_that_was_taken_away_between_two_runs_is_not_passed_over(
+    logs: LogManager, files: LossyFiles, was_clean: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    for topic in ("t", "u", "empty"):
+        log = log_of(logs, topic)
+        for _ in range(0 if topic == "empty" else 5):
+            append(log, b"x")
+        log.update_high_watermark(log.log_end_offset)
+    logs.high_watermark_checkpoint()()
+    logs.shutdown() if was_clean else logs.abandon()
+    for topic in ("t", "empty"):
+        remove_tree(files, f"/a/{topic}-0")
+    logs = manager(files)
+    (line,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert line.startswith("The checkpoints of /a have offset 5 of t-0, and it has no directory there")
+    logs.shutdown()
+    caplog.clear()
+    manager(files)
+    assert not caplog.records

@@ -113,7 +113,7 @@ def test_directories(place: tuple[Files, str]) -> None:
     assert make_dirs(files, f"{root}/a/b/c")
     assert not make_dirs(files, f"{root}/a/b/c")
     write_file(files, f"{root}/a/b/file", b"x", sync=True)
-    assert sorted(files.listdir(f"{root}/a/b")) == [("c", True), ("file", False)]
+    assert sorted(files.listdir(f"{root}/a/b")) == [("c", True, False), ("file", False, False)]
     found = files.stat(f"{root}/a/b")
     assert found is not None
     assert found.is_dir
@@ -223,3 +223,33 @@ def test_the_real_files_have_descriptors(tmp_path: Path) -> None:
     assert os.fstat(file.fileno()).st_size == 0
     file.close()
     file.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "O_NOFOLLOW"), reason="making a link takes a privilege there")
+@pytest.mark.parametrize("files", [local_files(), PortableFiles()], ids=["local", "portable"])
+def test_no_symbolic_link_is_followed(files: Files, tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    target.mkdir()
+    (target / "file").write_bytes(b"kept")
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "link").symlink_to(target / "file")
+    (root / "dangling").symlink_to(target / "none")
+    (root / "directory").symlink_to(target)
+    for name, writable in (("link", True), ("link", False), ("dangling", True), ("directory", False)):
+        with pytest.raises(OSError, match="is a symbolic link") as raised:
+            files.open(f"{root}/{name}", create=writable, writable=writable)
+        assert raised.value.errno == errno.ELOOP
+    with pytest.raises(OSError, match="is a symbolic link"):
+        write_file(files, f"{root}/link", b"", sync=False)
+    with pytest.raises(OSError, match="is a symbolic link"):
+        read_file(files, f"{root}/link")
+    with pytest.raises(OSError, match="is a symbolic link"):
+        files.lock(f"{root}/link")
+    found = files.stat(f"{root}/directory")
+    assert found is not None
+    assert not found.is_dir
+    assert all((entry.is_dir, entry.is_link) == (False, True) for entry in files.listdir(str(root)))
+    remove_tree(files, str(root))
+    assert (target / "file").read_bytes() == b"kept"
+    assert sorted(os.listdir(target)) == ["file"]

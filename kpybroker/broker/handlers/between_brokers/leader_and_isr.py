@@ -14,6 +14,7 @@ from kpybroker.broker.replication import state_change_log
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
+from kpybroker.core.topic_names import is_valid
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
@@ -59,10 +60,13 @@ async def _topics(request: LeaderAndIsrRequest) -> dict[str, bool]:
     topics: dict[str, bool] = {}
     budget = YieldBudget()
     for state in request.ungrouped_partition_states:
+        if not is_valid(state.topic_name):  # refused partition by partition
+            continue
         topics[state.topic_name] = topics.get(state.topic_name, False) or state.is_new
         await budget.spend()
     for topic in request.topic_states:
-        topics[topic.topic_name] = any(state.is_new for state in topic.partition_states)
+        if is_valid(topic.topic_name):
+            topics[topic.topic_name] = any(state.is_new for state in topic.partition_states)
         await budget.spend()
     return topics
 

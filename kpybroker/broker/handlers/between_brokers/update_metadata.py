@@ -13,6 +13,7 @@ from kpybroker.broker.replication import state_change_log
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
+from kpybroker.core.topic_names import is_valid
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
@@ -58,6 +59,7 @@ async def _update(broker: Broker, request: UpdateMetadataRequest) -> int:
             f"{request.controller_epoch}. Latest known controller epoch is {broker.replicas.controller_epoch}",
         )
     broker.replicas.controller_epoch = request.controller_epoch
+    _drop_invalid(request)
     alive_before = set(broker.metadata.snapshot.brokers)
     deleted = await broker.metadata.update(request)
     if not alive_before <= set(broker.metadata.snapshot.brokers):
@@ -69,6 +71,13 @@ async def _update(broker: Broker, request: UpdateMetadataRequest) -> int:
         broker.groups.on_topic_deleted(topic)
         broker.configs.forget(topic)
     return len(deleted)
+
+
+def _drop_invalid(request: UpdateMetadataRequest) -> None:
+    """Of names that no topic may have the cache knows nothing: they are paths in the tree, and directories."""
+    request.topic_states = [topic for topic in request.topic_states if is_valid(topic.topic_name)]
+    states = request.ungrouped_partition_states
+    request.ungrouped_partition_states = [state for state in states if is_valid(state.topic_name)]
 
 
 def error_response(

@@ -17,6 +17,7 @@ from kpybroker.core.group.values import Join, JoinResult
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import KafkaError
 from kpybroker.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from kpybroker.wire.primitives import MAX_STRING, cut_text
 
 if TYPE_CHECKING:
     from kpybroker.broker.handlers.broker import Broker
@@ -41,6 +42,8 @@ LEDGER = Ledger(
 MEMBER_ID_REQUIRED_FROM = 4
 NULL_PROTOCOL_NAME_FROM = 7
 SKIP_ASSIGNMENT_FROM = 9
+MEMBER_OWNER_BYTES_MAX = MAX_STRING - len("-00000000-0000-0000-0000-000000000000")
+"""Of the client id in a member id, which is a string too. (Kafka fails with a longer one.)"""
 
 
 async def handle(broker: Broker, request: JoinGroupRequest, context: RequestContext) -> JoinGroupResponse:
@@ -64,7 +67,7 @@ def _join(broker: Broker, request: JoinGroupRequest, context: RequestContext) ->
         group_id=request.group_id,
         member_id=request.member_id,
         group_instance_id=request.group_instance_id,
-        new_member_id=f"{owner}-{unique}",
+        new_member_id=f"{cut_text(owner, MEMBER_OWNER_BYTES_MAX)}-{unique}",
         client_id=client_id,
         client_host=f"/{context.client_host}",
         rebalance_timeout_ms=request.session_timeout_ms if version == 0 else request.rebalance_timeout_ms,

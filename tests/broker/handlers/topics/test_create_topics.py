@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
-from kpybroker.broker.handlers.topics import create_topics
+from kpybroker.broker.handlers.topics import create_partitions, create_topics
 from kpybroker.config.keys.topic import TOPIC_ROWS
+from kpybroker.core import tree
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.wire.errors import ErrorCode
+from kpybroker.wire.messages.create_partitions import CreatePartitionsRequest
 from kpybroker.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from tests.support.control_broker import Denying, call, running_broker
 
@@ -137,3 +141,40 @@ async def test_only_the_controller_creates(version: int) -> None:
         broker.controller.machine.parts.active_controller_id = 7
         response = await call(broker, create_topics, CreateTopicsRequest(topics=[topic("a")]), version)
     assert [t.error_code for t in response.topics] == [ErrorCode.NOT_CONTROLLER]
+
+
+async def test_a_full_disk_under_the_tree_is_a_storage_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with running_broker() as broker:
+        await call(broker, create_topics, CreateTopicsRequest(topics=[topic("t")], timeout_ms=1000), 7)
+        submit = broker.tree.submit_many
+
+        async def full(ops: Sequence[tree.Operation]) -> list[tree.Result | tree.TreeError]:
+            if any(isinstance(op, tree.Multi | tree.SetData) for op in ops):
+                return [tree.SystemFailure(message="the coordination file cannot be written: the disk is full")] * len(
+                    ops
+                )
+            return await submit(ops)
+
+        monkeypatch.setattr(broker.tree, "submit_many", full)
+        response = await call(broker, create_topics, CreateTopicsRequest(topics=[topic("new")], timeout_ms=1000), 7)
+        assert response.topics[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert "the disk is full" in (response.topics[0].error_message or "")
+        grown = CreatePartitionsRequest.CreatePartitionsTopic(name="t", count=2, assignments=None)
+        response = await call(broker, create_partitions, CreatePartitionsRequest(topics=[grown], timeout_ms=1000), 3)
+        assert response.results[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+@pytest.mark.parametrize("partitions", [100_001, 2**31 - 1])
+async def test_no_request_makes_the_broker_list_more_partitions_than_a_topic_can_have(partitions: int) -> None:
+    """2^31 of them would take all memory of the machine, before anything is written."""
+    async with running_broker() as broker:
+        await call(broker, create_topics, CreateTopicsRequest(topics=[topic("t")], timeout_ms=1000), 7)
+        for validate_only in (True, False):
+            request = CreateTopicsRequest(
+                topics=[topic("new", partitions)], timeout_ms=1000, validate_only=validate_only
+            )
+            created = await call(broker, create_topics, request, 7)
+            assert created.topics[0].error_code == ErrorCode.POLICY_VIOLATION
+        grown = CreatePartitionsRequest.CreatePartitionsTopic(name="t", count=partitions, assignments=None)
+        response = await call(broker, create_partitions, CreatePartitionsRequest(topics=[grown], timeout_ms=1000), 3)
+        assert response.results[0].error_code == ErrorCode.POLICY_VIOLATION

@@ -1,0 +1,80 @@
+"""How many log lines one client may cause: a budget for each, and a count of what it did not allow.
+
+Pure: the time is an argument. At most `SUBJECTS_MAX` clients have a window; the oldest one gives way to a new one.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+LINES_MAX: Final = 100
+"""Of one client, in a window."""
+RESERVED: Final = 30
+"""Of these, for warnings and errors: a client that is chatty hides none of them."""
+WINDOW_S: Final = 60.0
+SUBJECTS_MAX: Final = 1_000
+
+
+CLIENT: Final = "client_address"
+"""The attribute of a log record that a client has caused."""
+
+
+def about_client(address: str) -> dict[str, object]:
+    """`extra` of a log line that a client at this address has caused."""
+    return {CLIENT: address}
+
+
+class Suppressed(NamedTuple):
+    """How many lines about a client there were beyond its budget."""
+
+    subject: str
+    lines: int
+
+
+class _Window:
+    __slots__ = ("began", "suppressed", "written")
+
+    def __init__(self, began: float) -> None:
+        self.began = began
+        self.written = 0
+        self.suppressed = 0
+
+
+class LineLimit:
+    """The windows of all clients. A window begins with a line and lasts `WINDOW_S`."""
+
+    __slots__ = ("_counts", "_windows")
+
+    def __init__(self) -> None:
+        self._windows: dict[str, _Window] = {}  # by the time they began
+        self._counts: list[Suppressed] = []
+
+    def allows(self, subject: str, now: float, *, is_warning: bool) -> bool:
+        """Whether a line about `subject` is written at `now`, in seconds; one that is not is counted."""
+        window = self._windows.get(subject)
+        if window is not None and now - window.began >= WINDOW_S:
+            self._end(subject)
+            window = None
+        if window is None:
+            if len(self._windows) >= SUBJECTS_MAX:
+                self._end(next(iter(self._windows)))
+            window = self._windows[subject] = _Window(now)
+        if window.written >= (LINES_MAX if is_warning else LINES_MAX - RESERVED):
+            window.suppressed += 1
+            return False
+        window.written += 1
+        return True
+
+    def take_counts(self, now: float) -> list[Suppressed]:
+        """What was suppressed in windows that are over at `now` (infinity: in all), and was not returned before."""
+        for subject, window in list(self._windows.items()):
+            if now - window.began < WINDOW_S:
+                break
+            self._end(subject)
+        counts, self._counts = self._counts, []
+        return counts
+
+    def _end(self, subject: str) -> None:
+        window = self._windows.pop(subject)
+        if window.suppressed:
+            self._counts.append(Suppressed(subject, window.suppressed))
