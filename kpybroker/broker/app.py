@@ -49,6 +49,7 @@ from kpybroker.broker.requests.dispatch import AnswerNow, Dispatcher
 from kpybroker.broker.requests.server import Server
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.core.authorizer import AllowAll, Authorizer
+from kpybroker.core.log.header_trust import CaughtClients
 from kpybroker.core.tree import TreeError
 from kpybroker.storage.disk.files import Files
 from kpybroker.storage.disk.local_files import local_files
@@ -131,6 +132,7 @@ class Broker:
         self._answers_unlogged: AnswerNow | None = None  # what answers requests without the request log, while it is on
 
         self.first_times = FirstTimes()
+        self.caught_clients = CaughtClients()
         self.dispatcher = Dispatcher(self, routes.load)
         self.server = Server(config, self.dispatcher, self.clock)
         self.metadata = MetadataCache(config)

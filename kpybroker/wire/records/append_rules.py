@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kpybroker.config.topic import LogConfig
 from kpybroker.wire.compression import CODEC_NAMES, Codec
@@ -57,6 +57,10 @@ class AppendRules:
         object.__setattr__(
             self, "max_checked_records", max(self.max_message_bytes // RECORD_BYTES_MIN, CHECKED_RECORDS_MIN)
         )
+
+    def strict(self) -> AppendRules:
+        """The same rules, for a batch whose header is not to be believed."""
+        return replace(self, check_every_record=True)
 
 
 def append_rules(config: LogConfig, *, check_every_record: bool = False, to_magic: int = 2) -> AppendRules:
