@@ -239,7 +239,7 @@ def _search(segment: LogSegment, start: int, timestamp: int, start_offset: int) 
         walk = walk_headers(records.read, segment.records.path, 0, records.size)
         budget = WorkBudget()
         for position, header in walk:
-            if header.max_timestamp >= timestamp:
+            if segment.is_corrected or header.max_timestamp >= timestamp:
                 yield BatchSearch(records, position, header, timestamp, start_offset)
             if budget.is_spent(HEADER_COST):
                 yield None

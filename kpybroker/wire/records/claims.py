@@ -10,17 +10,18 @@ Not here: which batches are walked (`core.log.header_trust`).
 
 from __future__ import annotations
 
-from kpybroker.wire.compression import UndecodableError, decompress
+from kpybroker.wire.compression import UndecodableError
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.primitives import Buffer
+from kpybroker.wire.records.append_rules import CHECKED_RECORDS_MIN
 from kpybroker.wire.records.batch import (
-    RECORD_BATCH_OVERHEAD,
     BatchHeader,
     TimestampType,
     computed_crc,
     parse_header,
 )
 from kpybroker.wire.records.default_record import INT64_MIN, iter_spans, read_long_varint, read_varint, records_section
+from kpybroker.wire.records.legacy import read_wrapper
 
 
 def is_true(records: Buffer, max_records: int, max_bytes: int) -> bool | None:
@@ -44,13 +45,18 @@ def is_true(records: Buffer, max_records: int, max_bytes: int) -> bool | None:
 
 
 def largest_timestamp(buffer: Buffer, position: int, header: BatchHeader, max_bytes: int) -> int:
-    """The largest timestamp of the records of the magic 2 batch at `position`; the header's where it has no records.
+    """The largest timestamp of the records of the batch at `position`, of any magic; the header's where it has none.
 
     Raises INVALID_RECORD where they are not what the header says, CORRUPT_MESSAGE, and MESSAGE_TOO_LARGE above
     `max_bytes`.
     """
     if header.timestamp_type is TimestampType.LOG_APPEND_TIME or header.records_count == 0:
         return header.max_timestamp
+    if header.magic < 2:
+        if not header.is_compressed:
+            return header.max_timestamp
+        messages = read_wrapper(buffer, header, position, max_bytes=max_bytes, max_records=CHECKED_RECORDS_MIN)
+        return max(message.record.timestamp for message in messages)
     section = records_section(buffer, position, header, max_bytes)
     try:
         largest, is_dense = _walk(section, header.records_count)
