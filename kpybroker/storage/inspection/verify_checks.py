@@ -278,8 +278,8 @@ class TimeIndexCheck:
     def _wrong(self, offset: int, message: str) -> None:
         self._report.add(ERROR, "timeindex", self._file, message, offset=offset)
 
-    def batch(self, header: BatchHeader, data: memoryview) -> None:
-        """Check the entries that name the next batch. An entry may say what its records do and its header does not."""
+    def batch(self, header: BatchHeader, data: memoryview | None) -> None:
+        """Check the entries that name the next batch. An entry may say what the records do and the header does not."""
         while self._next is not None and self._next[1] <= header.last_offset:
             timestamp, offset = self._next
             has_it = header.max_timestamp == timestamp or _largest_of_records(header, data) == timestamp
@@ -303,7 +303,9 @@ class TimeIndexCheck:
             self._report.add(ERROR, "timeindex", self._file, message)
 
 
-def _largest_of_records(header: BatchHeader, data: memoryview) -> int | None:
+def _largest_of_records(header: BatchHeader, data: memoryview | None) -> int | None:
+    if data is None:
+        return None
     try:
         return largest_timestamp(data, 0, header, UNCOMPRESSED_MAX)
     except KafkaError:
