@@ -15,8 +15,8 @@ from collections.abc import Hashable
 from weakref import WeakSet
 
 from kpybroker.wire.primitives import Buffer
-from kpybroker.wire.records.append_rules import RECORD_BYTES_MIN
 from kpybroker.wire.records.batch import CODEC_MASK, LOG_OVERHEAD, RECORD_BATCH_OVERHEAD
+from kpybroker.wire.records.default_record import RECORD_BYTES_MIN
 
 FIRST = 4
 """Batches of a connection that are walked before any is believed."""

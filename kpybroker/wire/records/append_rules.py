@@ -7,13 +7,11 @@ from dataclasses import dataclass, field, replace
 from kpybroker.config.topic import LogConfig
 from kpybroker.wire.compression import CODEC_NAMES, Codec
 from kpybroker.wire.records.batch import TimestampType
-from kpybroker.wire.records.default_record import INT64_MAX
+from kpybroker.wire.records.default_record import INT64_MAX, RECORD_BYTES_MIN
 
 UNCOMPRESSED_BYTES_MAX = 28 * 1024 * 1024
 """A codec's window may take as much again (zstd's does); both fit into the 64 MiB that one input may cost."""
 
-RECORD_BYTES_MIN = 7
-"""The smallest record of a magic 2 batch."""
 CHECKED_RECORDS_MIN = 150_000
 """Records that a batch may always have where each of them must be checked."""
 

@@ -20,7 +20,14 @@ from kpybroker.wire.records.batch import (
     computed_crc,
     parse_header,
 )
-from kpybroker.wire.records.default_record import INT64_MIN, iter_spans, read_long_varint, read_varint, records_section
+from kpybroker.wire.records.default_record import (
+    INT64_MIN,
+    can_hold,
+    iter_spans,
+    read_long_varint,
+    read_varint,
+    records_section,
+)
 from kpybroker.wire.records.legacy import read_wrapper
 
 
@@ -37,9 +44,10 @@ def is_true(records: Buffer, max_records: int, max_bytes: int) -> bool | None:
             return True
         if header.timestamp_type is TimestampType.LOG_APPEND_TIME or header.records_count <= 0:
             return True  # refused
+        section = records_section(records, 0, header, max_bytes)
         if header.records_count > max_records:
-            return None
-        largest, is_dense = _read(records, 0, header, max_bytes)
+            return None if can_hold(section, header.records_count) else False
+        largest, is_dense = _read(section, header)
     except UndecodableError:
         return False
     except KafkaError as error:
@@ -60,12 +68,11 @@ def largest_timestamp(buffer: Buffer, position: int, header: BatchHeader, max_by
             return header.max_timestamp
         messages = read_wrapper(buffer, header, position, max_bytes=max_bytes, max_records=CHECKED_RECORDS_MIN)
         return max(message.record.timestamp for message in messages)
-    return _read(buffer, position, header, max_bytes)[0]
+    return _read(records_section(buffer, position, header, max_bytes), header)[0]
 
 
-def _read(buffer: Buffer, position: int, header: BatchHeader, max_bytes: int) -> tuple[int, bool]:
+def _read(section: Buffer, header: BatchHeader) -> tuple[int, bool]:
     """The largest timestamp of a magic 2 batch with records; whether the last record's offset leaves no gap."""
-    section = records_section(buffer, position, header, max_bytes)
     try:
         largest, is_dense = _walk(section, header.records_count)
     except IndexError:

@@ -51,6 +51,7 @@ def test_the_largest_timestamp_is_that_of_the_records(entries: list[tuple[int, b
         {"base_timestamp": -1},
         {"records_count": 2, "last_offset_delta": 1},
         {"records_count": 4, "last_offset_delta": 3},
+        {"records_count": 2**31 - 1, "last_offset_delta": 2**31 - 2},
     ],
 )
 def test_a_header_that_is_not_its_records_is_found(codec: Codec, wrong: dict[str, int]) -> None:
@@ -89,7 +90,8 @@ def test_what_is_no_sound_batch_is_left_to_the_validation() -> None:
 
 
 def test_more_than_the_limits_is_not_walked() -> None:
-    lying = claiming(batch(Codec.GZIP), max_timestamp=0)
+    records = [Record(n, 1000, None, b"v" * 40) for n in range(3)]
+    lying = claiming(build_batch_of(records, BatchFields(codec=Codec.GZIP)), max_timestamp=0)
     assert is_true(lying, 3, 1 << 20) is False
     assert is_true(lying, 2, 1 << 20) is None
     assert is_true(lying, 3, 100) is None

@@ -135,11 +135,12 @@ async def test_a_believed_header_is_stored_and_a_caught_client_never_believed_ag
 async def test_what_kafka_refuses_is_refused(tmp_path: Path, version: int) -> None:
     damaged = claiming(times(NOW_MS, NOW_MS)[:-1], batch_length=len(times(NOW_MS, NOW_MS)) - 13)
     too_many = claiming(RIGHT, records_count=9, last_offset_delta=8)
+    far_too_many = claiming(times(NOW_MS, NOW_MS, codec=Codec.GZIP), records_count=10**6, last_offset_delta=10**6 - 1)
     garbage = claiming(RIGHT, attributes=Codec.GZIP)
     async with running_broker(tmp_path, topics=["t"]) as broker:
-        codes = await send(broker, client(), damaged, too_many, garbage, RIGHT, version=version)
+        codes = await send(broker, client(), damaged, too_many, far_too_many, garbage, RIGHT, version=version)
         invalid, unknown = int(ErrorCode.INVALID_RECORD), int(ErrorCode.UNKNOWN_SERVER_ERROR)
-        assert codes == [invalid, invalid, unknown, 0]
+        assert codes == [invalid, invalid, invalid, unknown, 0]
         assert len(stored(broker)) == 1
 
 
