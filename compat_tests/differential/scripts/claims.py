@@ -99,7 +99,14 @@ SCRIPTS = [
         "claims-attributes",
         PRODUCE,
         "a time of the broker's, a control batch, a delete horizon, bits that mean nothing, another codec",
-        each(*(wrong(attributes=bits) for bits in (0x08, 0x20, 0x40, 0x80, 0x100, 0x4000, -0x8000, 1, 2, 3, 4, 5, 7))),
+        each(
+            *(
+                wrong(attributes=bits, max_timestamp=maximum)
+                for bits in (0x40, 0x180, -0x8000)
+                for maximum in (0, TIME)
+            ),
+            *(wrong(attributes=bits) for bits in (0x08, 0x20, 0x40, 0x80, 0x100, 0x4000, -0x8000, 1, 2, 3, 4, 5, 7)),
+        ),
         versions=(3, 11),
     ),
     script(
