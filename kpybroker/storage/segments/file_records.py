@@ -24,7 +24,7 @@ from kpybroker.wire.records.claims import largest_timestamp
 # Bytes read at once by a walk over headers. Index entries lie about 4 KiB apart, so a lookup reads once or twice.
 SEARCH_WINDOW = 8 * 1024
 COPY_CHUNK = 1024 * 1024
-READ_HERE_RECORDS_MAX, READ_HERE_BYTES_MAX = 10_000, 1024 * 1024
+READ_HERE_RECORDS_MAX, READ_HERE_BYTES_MAX = 10_000, 128 * 1024
 """Of a batch whose records are read on the loop."""
 
 

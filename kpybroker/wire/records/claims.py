@@ -34,7 +34,6 @@ from kpybroker.wire.records.legacy import read_wrapper
 def is_true(records: Buffer, max_records: int, max_bytes: int) -> bool | None:
     """Whether the header of the one batch in `records` is true of its records.
 
-    Gaps in offsets are allowed, as by Kafka, but not in a compressed batch.
     None where that can't be found out within `max_records` and `max_bytes` of uncompressed records. True for what is
     not one sound batch of magic 2, which is refused or converted in any case.
     """
@@ -47,12 +46,12 @@ def is_true(records: Buffer, max_records: int, max_bytes: int) -> bool | None:
         section = records_section(records, 0, header, max_bytes)
         if header.records_count > max_records:
             return None if can_hold(section, header.records_count) else False
-        largest, is_dense = _read(section, header)
-    except UndecodableError:
+        largest, is_sound = _walk(section, header.records_count)
+    except (UndecodableError, IndexError):
         return False
     except KafkaError as error:
         return None if error.code is ErrorCode.MESSAGE_TOO_LARGE else error.code is ErrorCode.CORRUPT_MESSAGE
-    return largest == header.max_timestamp and (is_dense or not header.is_compressed)
+    return is_sound and header.base_timestamp + largest == header.max_timestamp
 
 
 def largest_timestamp(buffer: Buffer, position: int, header: BatchHeader, max_bytes: int) -> int:
@@ -68,19 +67,15 @@ def largest_timestamp(buffer: Buffer, position: int, header: BatchHeader, max_by
             return header.max_timestamp
         messages = read_wrapper(buffer, header, position, max_bytes=max_bytes, max_records=CHECKED_RECORDS_MIN)
         return max(message.record.timestamp for message in messages)
-    return _read(records_section(buffer, position, header, max_bytes), header)[0]
-
-
-def _read(section: Buffer, header: BatchHeader) -> tuple[int, bool]:
-    """The largest timestamp of a magic 2 batch with records; whether the last record's offset leaves no gap."""
+    section = records_section(buffer, position, header, max_bytes)
     try:
-        largest, is_dense = _walk(section, header.records_count)
+        largest, is_sound = _walk(section, header.records_count)
     except IndexError:
-        largest, is_dense = INT64_MIN, False
-    if is_dense:
-        return header.base_timestamp + largest, True
-    # Something is unusual: offsets with gaps, or a damaged record. The strict reader knows which.
-    return max(span.timestamp for span in iter_spans(section, header)), False
+        is_sound = False
+    if is_sound:
+        return header.base_timestamp + largest
+    # Something is unusual: offsets with gaps, as compaction leaves them, or a damaged record. The strict reader knows.
+    return max(span.timestamp for span in iter_spans(section, header))
 
 
 def _walk(section: Buffer, count: int) -> tuple[int, bool]:
