@@ -1,11 +1,12 @@
 """Where the microseconds of one Produce and one Fetch go, stage by stage, in CPU time of this process.
 
-    python -m compat_tests.bench.budget [--profile NAME]
+    python -m compat_tests.bench.budget [--answers] [--profile NAME]
 
 A broker runs in this process on a temporary directory. Each stage is the very function that the broker calls, called
 many times with what a client sent; the least of several rounds counts, so that a busy machine matters little. An
 indented stage is part of the one above it. The socket's share is one receive and one send on a loopback connection; the
-wait between them is a stage of its own. With `--profile` the answers to one request are profiled instead.
+wait between them is a stage of its own. With `--answers` only the answers to whole requests are measured, and their
+mean: what a change adds to the request path. With `--profile` the answers to one request are profiled instead.
 """
 
 from __future__ import annotations
@@ -32,15 +33,21 @@ from kpybroker.storage.log.append import ProducedBatches
 from kpybroker.storage.segments.file_records import FileRecords
 from kpybroker.wire import fast_produce
 from kpybroker.wire.api import ApiKey
-from kpybroker.wire.codec import decode_from, encode, encode_parts
+from kpybroker.wire.codec import decode, decode_from, encode, encode_parts
+from kpybroker.wire.compression import Codec
 from kpybroker.wire.headers import RequestHeader, encode_request_header, parse_request_header
 from kpybroker.wire.messages.fetch import FetchRequest, FetchResponse
+from kpybroker.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from kpybroker.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from kpybroker.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from kpybroker.wire.messages.produce import ProduceRequest
+from kpybroker.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from kpybroker.wire.records.batch import computed_crc, parse_header
-from kpybroker.wire.records.builder import build_batch
+from kpybroker.wire.records.builder import BatchFields, build_batch
 from kpybroker.wire.records.validate import validate_fast
 
 TOPIC = "budget"
+GROUP_VERSION, SYNC_VERSION, HEARTBEAT_VERSION = 5, 3, 3
 PRODUCE_VERSION, FETCH_VERSION = 7, 12
 ROUNDS, CALLS = 12, 2_000
 
@@ -94,6 +101,13 @@ def one_record() -> bytes:
 def sixteen_kilobytes() -> bytes:
     now_ms = int(time.time() * 1000)
     return bytes(build_batch([(None, b"x" * 100, now_ms) for _ in range(150)]))
+
+
+def compressed() -> bytes:
+    """600 records of 100 bytes that compress to about a third."""
+    now_ms = int(time.time() * 1000)
+    values = [b"".join(b"%08x" % (n * 2654435761 % 2**32) for n in range(k, k + 4)) + b"y" * 68 for k in range(600)]
+    return bytes(build_batch([(None, value, now_ms) for value in values], BatchFields(codec=Codec.LZ4)))
 
 
 class ProduceCalls:
@@ -263,6 +277,64 @@ async def turn() -> float:
         peer.close()
 
 
+class GroupCalls:
+    """Heartbeat and JoinGroup of the only member of a group."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+        self.connection = PlainConnectionInfo()
+        self.member_id, self.generation = "", 0
+
+    async def find(self) -> None:
+        request = FindCoordinatorRequest(key=TOPIC, key_type=0)
+        await self._ask(ApiKey.FIND_COORDINATOR, 2, request, FindCoordinatorResponse)
+
+    async def join(self) -> None:
+        protocol = JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=bytes(40))
+        request = JoinGroupRequest(
+            group_id=TOPIC,
+            session_timeout_ms=45_000,
+            rebalance_timeout_ms=300_000,
+            member_id=self.member_id,
+            protocol_type="consumer",
+            protocols=[protocol],
+        )
+        response = await self._ask(ApiKey.JOIN_GROUP, GROUP_VERSION, request, JoinGroupResponse)
+        self.member_id, self.generation = response.member_id, response.generation_id
+
+    async def sync(self) -> None:
+        assignment = SyncGroupRequest.SyncGroupRequestAssignment(member_id=self.member_id, assignment=bytes(40))
+        request = SyncGroupRequest(
+            group_id=TOPIC, generation_id=self.generation, member_id=self.member_id, assignments=[assignment]
+        )
+        await self._ask(ApiKey.SYNC_GROUP, SYNC_VERSION, request, SyncGroupResponse)
+
+    async def heartbeat(self) -> HeartbeatResponse:
+        request = HeartbeatRequest(group_id=TOPIC, generation_id=self.generation, member_id=self.member_id)
+        response: HeartbeatResponse = await self._ask(ApiKey.HEARTBEAT, HEARTBEAT_VERSION, request, HeartbeatResponse)
+        return response
+
+    async def _ask(self, key: ApiKey, version: int, request: Any, response_class: Any) -> Any:
+        parts = await self.broker.dispatcher.answer(_frame(key, version, request), self.connection)
+        if isinstance(parts, tuple):
+            parts = b"".join(bytes(part) for part in parts[0])
+        response = decode(response_class, parts[8:], version)
+        return response
+
+
+async def group_stages(broker: Broker) -> list[Stage]:
+    """The client's share, making the request and reading the response, is included."""
+    calls = GroupCalls(broker)
+    await calls.find()
+    while calls.generation < 1:  # until the coordinator is there, and has given an id
+        await calls.join()
+        await trio.sleep(0.01)
+    await calls.sync()
+    assert (await calls.heartbeat()).error_code == 0
+    heartbeat = await microseconds_async(calls.heartbeat)
+    return [("answer to Heartbeat", heartbeat), ("answer to JoinGroup", await microseconds_async(calls.join))]
+
+
 def table(title: str, stages: list[Stage]) -> str:
     lines = [f"{title:40} µs"]
     lines += [f"{name:38} {value:6.1f}" for name, value in stages]
@@ -285,12 +357,28 @@ async def profile(broker: Broker, name: str) -> None:
     pstats.Stats(profiler).sort_stats("tottime").print_stats(35)
 
 
-async def measure(directory: str, profiled: str | None) -> None:
+async def answers(broker: Broker) -> list[Stage]:
+    """Whole requests only, and their mean."""
+    stages: list[Stage] = []
+    for name, batch in (
+        ("Produce, one record", one_record()),
+        ("Produce, 16 KB", sixteen_kilobytes()),
+        ("Produce, compressed", compressed()),
+    ):
+        calls = ProduceCalls(broker, batch)
+        stages.append((name, microseconds(calls.answer) - microseconds(calls.reset)))
+    stages += [("Fetch", one) for name, one in await fetch_stages(broker) if name == "answer"]
+    stages += await group_stages(broker)
+    return [*stages, ("mean", sum(spent for _, spent in stages) / len(stages))]
+
+
+async def measure(directory: str, profiled: str | None, answers_only: bool) -> None:
     props = {
         "broker.id": "0",
         "listeners": "PLAINTEXT://127.0.0.1:0",
         "log.dirs": directory,
         "offsets.topic.replication.factor": "1",
+        "group.initial.rebalance.delay.ms": "0",
     }
     async with Broker.open(BrokerConfig(props)) as broker:
         await broker.topics.auto_create([TOPIC])
@@ -298,17 +386,23 @@ async def measure(directory: str, profiled: str | None) -> None:
         if profiled is not None:
             await profile(broker, profiled)
             return
+        if answers_only:
+            print(table("Answers", await answers(broker)))
+            return
         print(table("Produce, one 100-byte record", await produce_stages(broker, one_record())))
         print(table("Produce, a batch of 16 KB", await produce_stages(broker, sixteen_kilobytes())))
+        print(table("Produce, a compressed batch", await produce_stages(broker, compressed())))
         print(table("Fetch, one small batch", await fetch_stages(broker)))
+        print(table("Groups", await group_stages(broker)))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--answers", action="store_true")
     parser.add_argument("--profile", choices=("produce", "fetch"))
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="kpybroker-budget-") as directory:
-        trio.run(measure, directory, options.profile)
+        trio.run(measure, directory, options.profile, options.answers)
 
 
 if __name__ == "__main__":

@@ -191,7 +191,6 @@ ALLOWED: tuple[Allowed, ...] = (
         ApiKey.DESCRIBE_CONFIGS,
         kafka=MISSING,
     ),
-    Allowed("records are not walked where nothing depends on them", r".*", scripts="produce-not-walked"),
     Allowed(
         "a string that is not UTF-8 is refused; Kafka puts other characters in its place",
         r"the broker|answer",

@@ -74,14 +74,16 @@ class Side:
 class Pair:
     """Both brokers, started and with their group coordinators loaded."""
 
-    def __init__(self, directory: Path, kind: str, coordination: str) -> None:
+    def __init__(self, directory: Path, kind: str, coordination: str, **changes: str) -> None:
+        """`changes`: keys of the brokers' configuration with `_` for `.`, next to OVERRIDES."""
+        overrides = OVERRIDES | {name.replace("_", "."): value for name, value in changes.items()}
         self._zookeeper = ZooKeeper(directory / "zookeeper")
         self._zookeeper.start()
         on_tree = f"{self._zookeeper.connect}/compared"
         tested = on_tree if kind == "kafka" or coordination == "zookeeper" else None
         brokers = [
-            Broker("kafka", directory / "reference", f"{self._zookeeper.connect}/reference", OVERRIDES),
-            Broker(kind, directory / "compared", tested, OVERRIDES),
+            Broker("kafka", directory / "reference", f"{self._zookeeper.connect}/reference", overrides),
+            Broker(kind, directory / "compared", tested, overrides),
         ]
         self._sides = [Side(broker) for broker in brokers]
         try:

@@ -8,6 +8,7 @@ from typing import Any
 
 from compat_tests.differential.script import Names, fill_in
 from kpybroker.wire.compression import Codec
+from kpybroker.wire.records.batch import V2_HEADER, computed_crc, parse_header
 from kpybroker.wire.records.builder import BatchFields, build_batch_of
 from kpybroker.wire.records.default_record import Record
 from kpybroker.wire.records.legacy import build_message_set
@@ -20,7 +21,8 @@ CRC_AT = {0: 12, 1: 12, 2: 17}
 class Batch:
     """One batch (magic 2) or message set (magic 0, 1) at offset 0. A value is bytes, or (key, value, timestamp).
 
-    `damage` overwrites bytes afterwards, {position: bytes}; with `sign` the CRC of magic 2 is made right again.
+    `damage` overwrites bytes afterwards, {position: bytes}; with `sign` the CRC is made right again. `claims` are
+    fields of the header that need not be true, under a right CRC: of magic 1 the timestamp, `max_timestamp`.
     """
 
     values: Sequence[Any]
@@ -32,6 +34,7 @@ class Batch:
     transactional: bool = False
     damage: Mapping[int, bytes] | None = None
     sign: bool = False
+    claims: Mapping[str, int] | None = None
     first_offset: int = 0
     cut: int | None = None
 
@@ -55,11 +58,21 @@ class Batch:
             )
         for position, content in (self.damage or {}).items():
             buffer[position : position + len(content)] = content
-        if self.sign:
-            from crc32c import crc32c
-
-            buffer[17:21] = crc32c(bytes(buffer[21:])).to_bytes(4, "big")
+        if self.claims is not None:
+            _claim(buffer, self.claims)
+        if self.sign or self.claims is not None:
+            header = parse_header(buffer)
+            crc = computed_crc(buffer, 0, header).to_bytes(4, "big")
+            buffer[CRC_AT[header.magic] : CRC_AT[header.magic] + 4] = crc
         return bytes(buffer[: self.cut])
+
+
+def _claim(buffer: bytearray, claims: Mapping[str, int]) -> None:
+    header = parse_header(buffer)
+    if header.magic == 2:
+        V2_HEADER.pack_into(buffer, 0, *header._replace(**claims))
+    else:
+        buffer[18:26] = claims["max_timestamp"].to_bytes(8, "big", signed=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,7 @@ from kpybroker.broker.requests.log_fields import write_counts
 from kpybroker.broker.requests.server import Server
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.core.authorizer import AllowAll, Authorizer
+from kpybroker.core.log.header_trust import CaughtClients
 from kpybroker.core.tree import SystemFailure, TreeError
 from kpybroker.storage.disk.files import Files
 from kpybroker.storage.disk.local_files import local_files
@@ -132,6 +133,7 @@ class Broker:
         self._answers_unlogged: AnswerNow | None = None  # what answers requests without the request log, while it is on
 
         self.first_times = FirstTimes()
+        self.caught_clients = CaughtClients()
         self.dispatcher = Dispatcher(self, routes.load)
         self.server = Server(config, self.dispatcher, self.clock)
         self.metadata = MetadataCache(config)

@@ -13,7 +13,7 @@ from kpybroker.storage.log.log import Log
 from kpybroker.storage.log.reader import Search, TimestampAndOffset
 from kpybroker.storage.log.settings import LogCheckpoints, LogSettings
 from kpybroker.wire.primitives import Buffer
-from kpybroker.wire.records.batch import iter_batches
+from kpybroker.wire.records.batch import V2_HEADER, computed_crc, iter_batches, parse_header
 from kpybroker.wire.records.builder import BatchFields, build_batch
 from kpybroker.wire.records.control import (
     ControlRecordType,
@@ -94,3 +94,13 @@ def read_all(log: Log, start: int | None = None, max_bytes: int = 1 << 30) -> li
             offset = max(offset, header.next_offset)
         assert offset > before, "a read that gives no whole batch"
     return found
+
+
+def claiming(records: Buffer, **fields: int) -> bytearray:
+    """The same batch of magic 2 with other values in its header, which need not be true, and the right CRC for them."""
+    header = parse_header(records)._replace(**fields)
+    changed = bytearray(records)
+    V2_HEADER.pack_into(changed, 0, *header)
+    header = header._replace(crc=computed_crc(changed, 0, header))
+    V2_HEADER.pack_into(changed, 0, *header)
+    return changed

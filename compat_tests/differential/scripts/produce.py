@@ -130,9 +130,9 @@ SCRIPTS = [
         everything("{t}"),
     ),
     script(
-        "produce-not-walked",
+        "produce-no-records",
         PRODUCE,
-        "compressed records that are none, where the broker has no need to look at them",
+        "compressed records that are none",
         create("{t}"),
         produce("{t}", Batch(PLAIN, damage={22: b"\x01"}, sign=True)),
         versions=(11, 11),

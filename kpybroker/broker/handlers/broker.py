@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from kpybroker.broker.requests.clients import FirstTimes
     from kpybroker.broker.security.acls import Acls
     from kpybroker.broker.security.tokens import DelegationTokens
+    from kpybroker.core.log.header_trust import CaughtClients
 
 
 class Broker(Host, Protocol):
@@ -42,6 +43,7 @@ class Broker(Host, Protocol):
     topics: TopicAdmin
     peers: Peers
     first_times: FirstTimes
+    caught_clients: CaughtClients
     acls: Acls | None
     """None without `authorizer.class.name`."""
     tokens: DelegationTokens | None

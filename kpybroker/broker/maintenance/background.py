@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from kpybroker.broker.loop.yielding import ELEMENT, SLICE_UNITS, YieldBudget, run_flush
+from kpybroker.broker.maintenance.time_retention import delete_by_read_timestamps
 from kpybroker.broker.requests.log_fields import CURRENT, write_counts
 from kpybroker.core.tree import TreeClosed
 from kpybroker.storage.disk.errors import LogDirError
@@ -94,6 +95,7 @@ async def _clean_logs(host: Host, replicas: Replicas) -> None:
         budget = YieldBudget()
         for removed in host.logs.cleanup_logs(host.clock.time_ms()):
             await budget.spend(SLICE_UNITS if removed else ELEMENT)
+        await delete_by_read_timestamps(host, [log for log in host.logs if log.config.delete])
         for partition in replicas:
             partition.notify_log_start()
             await budget.spend()

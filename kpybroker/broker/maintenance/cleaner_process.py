@@ -1,4 +1,4 @@
-"""A process that cleans one log after the other (`storage.cleaning.process`), as the log cleaner sees it."""
+"""A process that does one job on a log after the other (`storage.cleaning.process`), as the broker sees it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from subprocess import PIPE
 
 import trio
 
-from kpybroker.storage.cleaning.cleaner import Cleaned
-from kpybroker.storage.cleaning.process import Event, Failed, decode_event
+from kpybroker.storage.cleaning.process import LAST_EVENTS, Event, decode_event
 from kpybroker.system import OWN_SESSION
 
 COMMAND = (sys.executable, "-m", "kpybroker.storage.cleaning.process")
@@ -55,7 +54,7 @@ class CleanerProcess:
             self._received += chunk
         event = decode_event(bytes(self._received[:end]))
         del self._received[: end + 1]
-        if isinstance(event, Cleaned | Failed):
+        if isinstance(event, LAST_EVENTS):
             self._is_working = False
         return event
 

@@ -20,6 +20,7 @@ import trio
 
 from kpybroker.broker.loop.yielding import ELEMENT, SLICE_UNITS, YieldBudget
 from kpybroker.broker.maintenance.cleaner_process import CleanerProcess
+from kpybroker.broker.maintenance.time_retention import delete_by_read_timestamps
 from kpybroker.core.log.cleaner_plan import LogToClean, log_to_clean
 from kpybroker.storage.cleaning.cleaned import cleaning_job, remove_leftovers, swap_in
 from kpybroker.storage.cleaning.cleaner import Cleaned, CleanedSegment, Mapped
@@ -165,6 +166,8 @@ class LogCleaner:
             if log.config.compact and log not in self.uncleanable:
                 for removed in self._host.logs.delete_old_segments(log, now_ms):
                     await budget.spend(SLICE_UNITS if removed else ELEMENT)
+        compacted = [log for log in self._host.logs if log.config.compact and log not in self.uncleanable]
+        await delete_by_read_timestamps(self._host, compacted)
         for partition in self._partitions:
             partition.notify_log_start()
         self.uncleanable = {log for log in self.uncleanable if not log.is_closed}

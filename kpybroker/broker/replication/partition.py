@@ -193,12 +193,22 @@ class Partition:
         return is_slow_to_validate(records, self.leader_log().rules)
 
     async def validate_in_thread(
-        self, records: memoryview, request_version: int, now_ms: int, limiter: trio.CapacityLimiter
+        self,
+        records: memoryview,
+        request_version: int,
+        now_ms: int,
+        limiter: trio.CapacityLimiter,
+        *,
+        strictly: bool = False,
     ) -> ValidatedRecords:
-        """`records`, validated as if the log were empty; `append` moves them behind what was appended since."""
+        """`records`, validated as if the log were empty; `append` moves them behind what was appended since.
+
+        `strictly`: read every record, whatever the topic's rules need.
+        """
         log = self.leader_log()
+        rules = log.rules.strict() if strictly else log.rules
         call = AppendContext(0, now_ms, self.leader_epoch, partition=log.partition)
-        return await in_thread(partial(validate_and_assign, records, log.rules, call, request_version), limiter)
+        return await in_thread(partial(validate_and_assign, records, rules, call, request_version), limiter)
 
     def append(self, produced: ProducedBatches, required_acks: int = ALL_IN_SYNC) -> AppendInfo:
         """Append batches as leader. Raises KafkaError, LogDirError.

@@ -20,6 +20,7 @@ from kpybroker.broker.requests.dispatch import Answer, AnswerNow
 from kpybroker.broker.requests.refused_batches import RefusedBatches
 from kpybroker.broker.requests.stage_times import Timing
 from kpybroker.core.authorizer import ANONYMOUS, Principal
+from kpybroker.core.log.header_trust import HeaderTrust
 
 
 class Gate(Protocol):
@@ -62,6 +63,7 @@ class Connection:
         "connection_id",
         "frame_bytes_max",
         "frames",
+        "header_trust",
         "last_active",
         "listener_name",
         "local_host",
@@ -92,6 +94,7 @@ class Connection:
         self.client_software_name = UNKNOWN_SOFTWARE
         self.client_software_version = UNKNOWN_SOFTWARE
         self.refused_batches = RefusedBatches()
+        self.header_trust = HeaderTrust()
         self.timing: Timing | None = None
         self.connection_id = f"{self.local_host}:{self.local_port}-{self.client_host}:{self.client_port}-{number}"
         self.last_active = now

@@ -18,6 +18,7 @@ from kpybroker.core.authorizer import (
     ResourceType,
     authorized_operations,
 )
+from kpybroker.core.log.header_trust import HeaderTrust
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.headers import RequestHeader
 
@@ -51,6 +52,7 @@ class ConnectionInfo(Protocol):
     client_software_name: str
     client_software_version: str
     refused_batches: RefusedBatches
+    header_trust: HeaderTrust
     timing: Timing | None
     """Of the request that is timed, until its response is sent."""
 
@@ -75,6 +77,7 @@ class PlainConnectionInfo:
         "client_software_name",
         "client_software_version",
         "connection_id",
+        "header_trust",
         "listener_name",
         "local_host",
         "local_port",
@@ -105,6 +108,7 @@ class PlainConnectionInfo:
         self.client_software_name = UNKNOWN_SOFTWARE
         self.client_software_version = UNKNOWN_SOFTWARE
         self.refused_batches = RefusedBatches()
+        self.header_trust = HeaderTrust()
         self.stream: Stream | None = None
         self.timing: Timing | None = None
 

@@ -35,7 +35,8 @@ DOCS: Final[dict[str, str]] = {
     "kpybroker.log.max.files": "How many rotated files of each log file are kept; older ones are removed.",
     "kpybroker.log.roll": "When log files in kpybroker.log.dir are rotated: by size, hourly or daily.",
     "kpybroker.validate.records": "Whether every produced record is read and validated, as in Kafka. If false, "
-    "records are read only where the response depends on them; batch headers and checksums are always checked.",
+    "records are read only where the response depends on them, and of a sample of all batches; batch headers and "
+    "checksums are always checked.",
     "kpybroker.shortcuts": "Which shortcuts for speed are taken: all, none, or a list of names. The plain paths "
     "next to them give the same results. For tests, for measuring, and to find the cause of an error.",
     "kpybroker.metrics.port": "Port on which /metrics is served to Prometheus; 0 takes a free one. "

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from kpybroker.broker.loop.yielding import ELEMENT, SLICE_UNITS, YieldBudget
+from kpybroker.broker.maintenance.time_retention import delete_by_read_timestamps
 from kpybroker.control.errors import ControlError
 from kpybroker.control.inside import partitions_of
 from kpybroker.control.registry import JSON, methods
@@ -25,6 +26,7 @@ async def apply_retention(hosted: Hosted, topic: str | None = None) -> JSON:
         if log.config.delete or not log.config.compact:
             for removed in broker.logs.delete_old_segments(log, now_ms):
                 await budget.spend(SLICE_UNITS if removed else ELEMENT)
+            await delete_by_read_timestamps(broker, [log])
         partition = broker.replicas.partition(*log.partition)
         if partition is not None:
             partition.notify_log_start()

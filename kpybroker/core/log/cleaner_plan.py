@@ -31,8 +31,8 @@ class Segment(Protocol):
         """Bytes of records."""
 
     @property
-    def largest_timestamp(self) -> int:
-        """The largest record timestamp in milliseconds; the file's modification time where there is none."""
+    def certain_timestamp(self) -> int:
+        """The largest record timestamp in milliseconds; not before the file's modification time unless it is known."""
 
     @property
     def first_batch_timestamp(self) -> int | None:
@@ -121,7 +121,7 @@ def _first_uncleanable_offset(log: CompactedLog, active: int, dirty: Sequence[Se
     bounds = [log.last_stable_offset, active]
     lag_ms = max(log.config.min_compaction_lag_ms, 0)
     if lag_ms > 0:
-        bounds += [segment.base_offset for segment in dirty if segment.largest_timestamp > now_ms - lag_ms][:1]
+        bounds += [segment.base_offset for segment in dirty if segment.certain_timestamp > now_ms - lag_ms][:1]
     return min(bounds)
 
 

@@ -21,6 +21,7 @@ from kpybroker.storage.cleaning.filter import Filter, KeptBatch, LastRecord, ite
 from kpybroker.storage.cleaning.transactions import CleanedTransactions
 from kpybroker.storage.disk import names
 from kpybroker.storage.disk.files import Buffer, Files, read_exactly
+from kpybroker.storage.segments.overflow import check_no_overflow
 from kpybroker.storage.segments.segment import LogSegment
 from kpybroker.storage.segments.segment_files import SegmentSettings
 from kpybroker.storage.segments.swap import create_cleaned_segment
@@ -300,7 +301,7 @@ class _Output:
     def add(self, kept: KeptBatch) -> None:
         data, last_offset, max_timestamp = kept
         target = self._target
-        target.check_no_overflow(last_offset)
+        check_no_overflow(target, last_offset)
         target.note_timestamp(max_timestamp, last_offset)
         if self._since_index_entry > target.index_interval_bytes:
             if not (target.offset_index.is_full or target.time_index.is_full):

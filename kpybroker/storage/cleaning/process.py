@@ -1,8 +1,10 @@
-"""The cleaner's process: `python -m kpybroker.storage.cleaning.process`, which the broker starts to clean a log.
+"""The cleaner's process: `python -m kpybroker.storage.cleaning.process`, which the broker starts to clean a log, or to
+read the timestamps of its records.
 
-Stdin receives one job a line (JSON: the fields of CleaningJob and `io_max_bytes_per_second`). Stdout gets one event a
-line: the steps of `cleaner.clean`; then the next job may follow. A job that fails ends with a Failed event. Any input
-during a job, including the end of stdin, ends the process at once: the broker is gone, or no longer wants the result.
+Stdin receives one job a line (JSON: its kind and fields, and `io_max_bytes_per_second`). Stdout gets one event a line:
+the steps of `cleaner.clean`, or Timestamps; then the next job may follow. A job that fails ends with a Failed event.
+Any input during a job, including the end of stdin, ends the process at once: the broker is gone, or no longer wants
+the result.
 
 It is niced, leaves interrupts to the broker, and imports no more than it needs.
 """
@@ -20,6 +22,7 @@ import traceback
 from typing import BinaryIO, NamedTuple
 
 from kpybroker.storage.cleaning.cleaner import Cleaned, CleanedSegment, CleaningJob, Mapped, Tick, clean
+from kpybroker.storage.cleaning.timestamps import Timestamps, TimestampsJob, read_timestamps
 from kpybroker.storage.disk.errors import is_disk_full
 from kpybroker.storage.disk.files import Files
 from kpybroker.storage.disk.local_files import local_files
@@ -42,8 +45,12 @@ class Failed(NamedTuple):
     details: str
 
 
-Event = Mapped | CleanedSegment | Cleaned | Failed
-EVENTS: dict[str, type[Event]] = {kind.__name__: kind for kind in (Mapped, CleanedSegment, Cleaned, Failed)}
+Job = CleaningJob | TimestampsJob
+JOBS: dict[str, type[Job]] = {kind.__name__: kind for kind in (CleaningJob, TimestampsJob)}
+Event = Mapped | CleanedSegment | Cleaned | Timestamps | Failed
+EVENTS: dict[str, type[Event]] = {kind.__name__: kind for kind in (Mapped, CleanedSegment, Cleaned, Timestamps, Failed)}
+LAST_EVENTS = (Cleaned, Timestamps, Failed)
+"""One of them ends each job."""
 
 
 def encode_event(event: Event) -> bytes:
@@ -57,16 +64,16 @@ def decode_event(line: bytes) -> Event:
     return EVENTS[kind](*fields)
 
 
-def encode_job(job: CleaningJob, io_max_bytes_per_second: float) -> bytes:
+def encode_job(job: Job, io_max_bytes_per_second: float) -> bytes:
     """One line of stdin."""
-    fields = {name: getattr(job, name) for name in CleaningJob.__slots__}
-    return json.dumps([fields, io_max_bytes_per_second]).encode() + b"\n"
+    fields = {name: getattr(job, name) for name in job.__slots__}
+    return json.dumps([type(job).__name__, fields, io_max_bytes_per_second]).encode() + b"\n"
 
 
-def decode_job(line: bytes) -> tuple[CleaningJob, float]:
+def decode_job(line: bytes) -> tuple[Job, float]:
     """The job and its rate in bytes per second, from one line of stdin."""
-    fields, rate = json.loads(line)
-    return CleaningJob(**fields), rate
+    kind, fields, rate = json.loads(line)
+    return JOBS[kind](**fields), rate
 
 
 class Unwanted(SystemExit):
@@ -126,7 +133,7 @@ class Throttle:
             self._since, self._bytes = time.monotonic(), 0
 
 
-def run_job(files: Files, job: CleaningJob, tick: Tick, output: BinaryIO) -> None:
+def run_job(files: Files, job: Job, tick: Tick, output: BinaryIO) -> None:
     """Write the events of one job; the last one says how it ended."""
 
     def write(event: Event) -> None:
@@ -134,6 +141,9 @@ def run_job(files: Files, job: CleaningJob, tick: Tick, output: BinaryIO) -> Non
         output.flush()
 
     try:
+        if isinstance(job, TimestampsJob):
+            write(read_timestamps(files, job, tick))
+            return
         for event in clean(files, job, tick):
             write(event)
     except OSError as error:

@@ -23,6 +23,7 @@ from kpybroker.storage.segments.txn_index import AbortedTxn
 from kpybroker.wire.constants import INT32_MAX, NO_TIMESTAMP
 from kpybroker.wire.errors import KafkaError
 from kpybroker.wire.records.batch import BatchHeader, TimestampType
+from kpybroker.wire.records.claims import largest_timestamp
 from kpybroker.wire.records.control import ControlRecordType, EndTransactionMarker, parse_end_transaction_marker
 from kpybroker.wire.records.default_record import iter_spans, records_section
 from kpybroker.wire.records.legacy import read_wrapper
@@ -277,11 +278,12 @@ class TimeIndexCheck:
     def _wrong(self, offset: int, message: str) -> None:
         self._report.add(ERROR, "timeindex", self._file, message, offset=offset)
 
-    def batch(self, header: BatchHeader) -> None:
-        """Check the entries that name the next batch."""
+    def batch(self, header: BatchHeader, data: memoryview | None) -> None:
+        """Check the entries that name the next batch. An entry may say what the records do and the header does not."""
         while self._next is not None and self._next[1] <= header.last_offset:
             timestamp, offset = self._next
-            if header.max_timestamp != timestamp or (header.magic == 2 and offset < header.base_offset):
+            has_it = header.max_timestamp == timestamp or _largest_of_records(header, data) == timestamp
+            if not has_it or (header.magic == 2 and offset < header.base_offset):
                 self._wrong(
                     offset,
                     f"the entry says {timestamp}, the batch of offset {header.base_offset} has {header.max_timestamp}",
@@ -299,6 +301,15 @@ class TimeIndexCheck:
         if is_sealed and self._largest > max(self._last_timestamp, 0):
             message = f"the last entry says {self._last_timestamp}, the largest timestamp is {self._largest}"
             self._report.add(ERROR, "timeindex", self._file, message)
+
+
+def _largest_of_records(header: BatchHeader, data: memoryview | None) -> int | None:
+    if data is None:
+        return None
+    try:
+        return largest_timestamp(data, 0, header, UNCOMPRESSED_MAX)
+    except KafkaError:
+        return None
 
 
 class TransactionsCheck:

@@ -197,7 +197,7 @@ def _walk_segment(look: LogLook, segment: _Segment, indexes: dict[str, tuple[Fil
             look.totals.batches += 1
             offsets.batch(position, header)
             index.batch(position, header)
-            times.batch(header)
+            times.batch(header, data)
             crc = crc_of(segment.file, position, header, data)
             if crc != header.crc:
                 message = f"stored crc {header.crc}, computed crc {crc}"

@@ -30,7 +30,8 @@ from kpybroker.storage.disk.files import Files, make_dirs, read_file, unlink_if_
 from kpybroker.storage.log.producer_snapshots import ProducerSnapshots
 from kpybroker.storage.log.recovery import check_aborted, rebuild_producer_state, recover_segment, take_empty_snapshots
 from kpybroker.storage.log.settings import LogCheckpoints, LogSettings
-from kpybroker.storage.segments.segment import LogSegment, SegmentOverflowError
+from kpybroker.storage.segments.overflow import SegmentOverflowError
+from kpybroker.storage.segments.segment import LogSegment
 from kpybroker.storage.segments.segment_files import SegmentFiles
 from kpybroker.storage.segments.segment_list import LogSegments, open_segment
 from kpybroker.storage.segments.swap import split_overflowed_segment

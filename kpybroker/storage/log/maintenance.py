@@ -95,7 +95,7 @@ def truncate_to(log: LogState, target_offset: int, now_ms: int) -> bool:
     remove_segments(log, [s for s in segments.all() if s.base_offset > target_offset], now_ms)
     active = segments.active
     active.become_active()
-    target_offset = active.batch_boundary(target_offset)
+    target_offset = _batch_boundary(active, target_offset)
     active.truncate_to(target_offset)
     _set_log_end(log, target_offset)
     _limit_cleaner_offset(log)
@@ -105,6 +105,15 @@ def truncate_to(log: LogState, target_offset: int, now_ms: int) -> bool:
     log.update_first_unstable_offset()
     log.update_high_watermark(log.high_watermark)
     return True
+
+
+def _batch_boundary(segment: LogSegment, offset: int) -> int:
+    """The base offset of the batch that holds an offset; the offset itself where none does."""
+    found = segment.translate_offset(offset)
+    if found is None:
+        return offset
+    _, header = next(iter(segment.records.headers(found.position)))
+    return min(header.base_offset, offset)
 
 
 def truncate_fully_and_start_at(log: LogState, new_offset: int, now_ms: int, log_start_offset: int | None) -> None:
@@ -178,8 +187,35 @@ def delete_old_segments(log: LogState, now_ms: int, below: int = NO_LIMIT) -> in
         deleted += _delete_by_size(log, log.size - config.retention_bytes, now_ms, below)
     if config.retention_ms >= 0:
         limit = now_ms - config.retention_ms
-        deleted += _delete_while(log, lambda segment, _: segment.largest_timestamp < limit, now_ms, below)
+        deleted += _delete_while(log, lambda segment, _: _is_before(segment, limit), now_ms, below)
     return deleted
+
+
+def _is_before(segment: LogSegment, limit_ms: int) -> bool:
+    """Whether all records of a segment are older, not on the word of their headers alone."""
+    return segment.max_timestamp < limit_ms and segment.certain_timestamp < limit_ms
+
+
+def undecided_segment(log: LogState, now_ms: int) -> LogSegment | None:
+    """The first segment that time would remove, or clean, but for what its headers can't prove.
+
+    Its records have to be read (`storage.cleaning.timestamps`); then `LogSegment.learn_timestamps`.
+    """
+    config, segments, found = log.config, log.segments_map, None
+    if config.delete and config.retention_ms >= 0:
+        found = _first_undecided(segments.all(), now_ms - config.retention_ms)
+    if found is None and config.compact and config.min_compaction_lag_ms > 0:
+        dirty = segments.from_offset(log.cleaner_offset or 0, segments.active.base_offset)
+        found = _first_undecided(dirty, now_ms - config.min_compaction_lag_ms + 1)
+    return found
+
+
+def _first_undecided(segments: list[LogSegment], limit_ms: int) -> LogSegment | None:
+    for segment in segments:
+        if not _is_before(segment, limit_ms):
+            is_known = segment.max_timestamp >= limit_ms or segment.walked_bytes == segment.size
+            return None if is_known else segment
+    return None
 
 
 def _delete_by_size(log: LogState, excess: int, now_ms: int, below: int) -> int:

@@ -221,10 +221,8 @@ def search_timestamp(log: LogState, timestamp: int) -> Search:
 
 
 def search_max_timestamp(log: LogState) -> Search:
-    """Search for the first record with the log's largest timestamp (KIP-734); finds nothing if no record has one."""
+    """Search for the first record with the log's largest timestamp (KIP-734), which is -1 if no record has one."""
     segment = max(log.segments_map.all(), key=lambda known: known.max_timestamp)
-    if segment.max_timestamp < 0:
-        return _search_nothing()
     found = segment.translate_offset(segment.offset_of_max_timestamp)
     return _search(segment, 0 if found is None else found.position, segment.max_timestamp, 0)
 
@@ -239,7 +237,7 @@ def _search(segment: LogSegment, start: int, timestamp: int, start_offset: int) 
         walk = walk_headers(records.read, segment.records.path, 0, records.size)
         budget = WorkBudget()
         for position, header in walk:
-            if header.max_timestamp >= timestamp:
+            if segment.is_corrected or header.max_timestamp >= timestamp:
                 yield BatchSearch(records, position, header, timestamp, start_offset)
             if budget.is_spent(HEADER_COST):
                 yield None

@@ -19,6 +19,7 @@ from kpybroker.core.log.producer_state import (
 from kpybroker.core.replication.leader_epochs import LeaderEpochCache
 from kpybroker.storage.disk.errors import CorruptIndexError
 from kpybroker.storage.log.producer_snapshots import ProducerSnapshots
+from kpybroker.storage.segments.overflow import check_no_overflow
 from kpybroker.storage.segments.segment import LogSegment
 from kpybroker.storage.segments.segment_list import LogSegments
 from kpybroker.storage.segments.txn_index import AbortedTxn
@@ -155,7 +156,7 @@ def recover_segment(
                 raise corrupt(f"offset {header.last_offset} follows {last_offset}")
             if not may_overflow and header.last_offset - segment.base_offset > INT32_MAX:
                 raise corrupt(f"offset {header.last_offset} is not of a segment that begins at {segment.base_offset}")
-            segment.check_no_overflow(header.last_offset)
+            check_no_overflow(segment, header.last_offset)
             last_offset = header.last_offset
             segment.note_timestamp(header.max_timestamp, last_offset)
             if position - indexed > segment.index_interval_bytes:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from kpybroker.storage.disk.files import Buffer, Files, read_exactly, unlink_if_exists, write_all
 from kpybroker.storage.disk.slice import FileSlice, SharedFile
+from kpybroker.wire.errors import KafkaError
 from kpybroker.wire.records.batch import (
     HEADER_SIZE_UP_TO_MAGIC,
     RECORD_BATCH_OVERHEAD,
@@ -18,10 +19,13 @@ from kpybroker.wire.records.batch import (
     corrupt,
     parse_header,
 )
+from kpybroker.wire.records.claims import largest_timestamp
 
 # Bytes read at once by a walk over headers. Index entries lie about 4 KiB apart, so a lookup reads once or twice.
 SEARCH_WINDOW = 8 * 1024
 COPY_CHUNK = 1024 * 1024
+READ_HERE_RECORDS_MAX, READ_HERE_BYTES_MAX = 10_000, 128 * 1024
+"""Of a batch whose records are read on the loop."""
 
 
 class BatchPosition(NamedTuple):
@@ -126,6 +130,17 @@ class FileRecords:
         if self.dirty:
             self._shared.file.sync()
             self.dirty = False
+
+    def largest_timestamp(self, position: int, header: BatchHeader) -> int | None:
+        """The largest timestamp of the records of a batch; None where there are too many to read here, or none can be
+        read.
+        """
+        if header.records_count > READ_HERE_RECORDS_MAX:
+            return None
+        try:
+            return largest_timestamp(self.read(position, header.size), 0, header, READ_HERE_BYTES_MAX)
+        except KafkaError:
+            return None
 
     def close(self) -> None:
         """Release the file; slices of it stay readable."""

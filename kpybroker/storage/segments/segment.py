@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from kpybroker.storage.disk import names
-from kpybroker.storage.disk.errors import CorruptIndexError, StorageError
+from kpybroker.storage.disk.errors import CorruptIndexError
 from kpybroker.storage.disk.files import Buffer
 from kpybroker.storage.disk.slice import LazyFile, SharedFile
 from kpybroker.storage.segments.file_records import BatchPosition, FileRecords
@@ -37,15 +37,6 @@ RECENT_APPENDS_MAX = 8
 NO_TAIL = 2**63
 
 
-class SegmentOverflowError(StorageError):
-    """A segment holds offsets that its index cannot express; the loader splits it (KAFKA-6264)."""
-
-    def __init__(self, segment: LogSegment, offset: int) -> None:
-        super().__init__(f"Offset {offset} cannot be expressed relative to the base of {segment}")
-        self.segment = segment
-        self.offset = offset
-
-
 class LogSegment:
     """A segment. I/O errors are raised as OSError."""
 
@@ -54,6 +45,7 @@ class LogSegment:
         "_data_damage",
         "_indexes",
         "_is_index_full",
+        "_is_walk_complete",
         "_max_timestamp",
         "_offset_of_max_timestamp",
         "_recent",
@@ -64,10 +56,12 @@ class LogSegment:
         "created_ms",
         "files",
         "index_interval_bytes",
+        "is_corrected",
         "is_new",
         "records",
         "roll_jitter_ms",
         "txn_index",
+        "walked_bytes",
     )
 
     def __init__(self, files: SegmentFiles, settings: SegmentSettings, *, now_ms: int, create: bool) -> None:
@@ -88,6 +82,9 @@ class LogSegment:
         self._rolling_timestamp: int | None = None
         self._max_timestamp: int | None = None
         self._offset_of_max_timestamp = base_offset
+        self.is_corrected = False  # some header does not say the largest timestamp of its batch
+        self.walked_bytes = 0  # the timestamps of the records up to there were read
+        self._is_walk_complete = True
         self._bytes_since_index_entry = 0
         self._is_index_full: bool | None = None  # not known since the indexes changed
         self._data_damage: KafkaError | None = None
@@ -158,7 +155,10 @@ class LogSegment:
         if found is None:
             return False
         header = parse_header(self.records.read(found.position, RECORD_BATCH_OVERHEAD))
-        return header.base_offset <= entry.offset and header.max_timestamp == entry.timestamp
+        if header.base_offset > entry.offset or header.max_timestamp == entry.timestamp:
+            return header.base_offset <= entry.offset
+        self.is_corrected = self.records.largest_timestamp(found.position, header) == entry.timestamp
+        return self.is_corrected
 
     @property
     def offset_of_max_timestamp(self) -> int:
@@ -174,9 +174,27 @@ class LogSegment:
 
     @property
     def largest_timestamp(self) -> int:
-        """What time retention uses: the largest timestamp, or the last change of the file if no record has one."""
+        """What lookups by time use: the largest timestamp, or the last change of the file if no record has one."""
         timestamp = self.max_timestamp
         return timestamp if timestamp >= 0 else self.last_modified_ms
+
+    @property
+    def certain_timestamp(self) -> int:
+        """What removes records by time: the same, but of headers that were not checked not before the last change."""
+        if self.walked_bytes == self.size and self._is_walk_complete:
+            return self.largest_timestamp
+        return max(self.max_timestamp, self.last_modified_ms)
+
+    def learn_timestamps(self, walked_bytes: int, timestamp: int, offset: int, is_complete: bool) -> None:
+        """Records up to `walked_bytes` were read, but for some if not `is_complete`: their largest timestamp."""
+        self.walked_bytes = walked_bytes
+        self._is_walk_complete = self._is_walk_complete and is_complete
+        if timestamp > self.max_timestamp:
+            self.is_corrected = True
+            self._max_timestamp, self._offset_of_max_timestamp = timestamp, offset
+            self.time_index.truncate_to(offset)
+            self.append_largest_timestamp()
+            self._indexes.keep_open(self.active)
 
     def should_roll(
         self, segment_bytes: int, segment_ms: int, size: int, max_timestamp: int, last_offset: int, now_ms: int
@@ -267,14 +285,6 @@ class LogSegment:
             self._rebuild_because(error)
             return self._translate(offset)
 
-    def batch_boundary(self, offset: int) -> int:
-        """The base offset of the batch that holds an offset; the offset itself where none does."""
-        found = self.translate_offset(offset)
-        if found is None:
-            return offset
-        _, header = next(iter(self.records.headers(found.position)))
-        return min(header.base_offset, offset)
-
     def _rebuild_because(self, error: Exception) -> None:
         logger.warning("Rebuilding the indexes of %s: %s", self, error)
         self.rebuild_indexes()
@@ -330,11 +340,6 @@ class LogSegment:
             raise corrupt(f"{self.records.path} ends within the batch at {end}")
         return offset
 
-    def check_no_overflow(self, last_offset: int) -> None:
-        """Raise SegmentOverflowError if an offset cannot be expressed relative to the base."""
-        if not 0 <= last_offset - self.base_offset <= INT32_MAX:
-            raise SegmentOverflowError(self, last_offset)
-
     def note_timestamp(self, timestamp: int, last_offset: int) -> None:
         """Take a batch's largest timestamp into account, while a segment is scanned."""
         if timestamp > self.max_timestamp:
@@ -381,7 +386,7 @@ class LogSegment:
 
     def _remove_indexes(self) -> None:
         """Replace both indexes by new, empty ones."""
-        self._is_index_full = None
+        self._is_index_full, self.walked_bytes = None, 0
         self._indexes.remove()
         self.txn_index.handle.close()
         self._open_offset_index()
@@ -414,6 +419,7 @@ class LogSegment:
         self.time_index.truncate_to(offset)
         self.txn_index.truncate_to(offset)
         removed = 0 if found is None else self.records.truncate_to(found.position)
+        self.walked_bytes = min(self.walked_bytes, self.records.size)
         if self.records.size == 0:
             self._rolling_timestamp = None
         self._bytes_since_index_entry = 0

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kpybroker.config.topic import LogConfig
 from kpybroker.wire.compression import CODEC_NAMES, Codec
 from kpybroker.wire.records.batch import TimestampType
-from kpybroker.wire.records.default_record import INT64_MAX
+from kpybroker.wire.records.default_record import INT64_MAX, RECORD_BYTES_MIN
 
 UNCOMPRESSED_BYTES_MAX = 28 * 1024 * 1024
 """A codec's window may take as much again (zstd's does); both fit into the 64 MiB that one input may cost."""
 
-RECORD_BYTES_MIN = 7
-"""The smallest record of a magic 2 batch."""
 CHECKED_RECORDS_MIN = 150_000
 """Records that a batch may always have where each of them must be checked."""
 
@@ -57,6 +55,10 @@ class AppendRules:
         object.__setattr__(
             self, "max_checked_records", max(self.max_message_bytes // RECORD_BYTES_MIN, CHECKED_RECORDS_MIN)
         )
+
+    def strict(self) -> AppendRules:
+        """The same rules, for a batch whose header is not to be believed."""
+        return replace(self, check_every_record=True)
 
 
 def append_rules(config: LogConfig, *, check_every_record: bool = False, to_magic: int = 2) -> AppendRules:

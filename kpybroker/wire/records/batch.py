@@ -41,6 +41,7 @@ TIMESTAMP_TYPE_MASK = 0x08
 TRANSACTIONAL_MASK = 0x10
 CONTROL_MASK = 0x20
 DELETE_HORIZON_MASK = 0x40
+_USED_ATTRIBUTES = CODEC_MASK | TRANSACTIONAL_MASK | CONTROL_MASK | DELETE_HORIZON_MASK  # and the timestamp type
 
 _CRC_OFFSET = 17
 ATTRIBUTES_OFFSET = 21
@@ -276,13 +277,14 @@ def set_max_timestamp(
     """Write timestamp type and max timestamp in place, compute the CRC again, and return the new header.
 
     With LOG_APPEND_TIME every record of the batch has `max_timestamp` as its timestamp. For magic 1 this is the
-    message's (or wrapper's) timestamp. Nothing is written when nothing changes. Magic 0 has no timestamp.
+    message's (or wrapper's) timestamp. Nothing is written when nothing changes, else unused attributes are cleared.
+    Magic 0 has no timestamp.
     """
     if header.magic == 0:
         raise ValueError("a magic 0 message has no timestamp")
     if header.timestamp_type == timestamp_type and header.max_timestamp == max_timestamp:
         return header
-    attributes = header.attributes & ~TIMESTAMP_TYPE_MASK | timestamp_type << 3
+    attributes = header.attributes & _USED_ATTRIBUTES | timestamp_type << 3
     if header.magic == 1:
         buffer[position + LEGACY_ATTRIBUTES_OFFSET] = attributes
         _INT64.pack_into(buffer, position + _LEGACY_TIMESTAMP_OFFSET, max_timestamp)

@@ -29,6 +29,9 @@ from kpybroker.wire.records.batch import (
 DEFAULT_MAX_BYTES = 64 * 1024 * 1024
 """Uncompressed size above which a compressed batch is rejected if its records must be read."""
 
+RECORD_BYTES_MIN = 7
+"""The smallest record of a magic 2 batch."""
+
 COPY_MAX_BYTES = 1024 * 1024  # up to here, indexing a copy is faster than indexing a memoryview
 
 Headers = tuple[tuple[str, bytes | None], ...]
@@ -80,6 +83,11 @@ def records_section(buffer: Buffer, position: int, header: BatchHeader, max_byte
         raise corrupt("Record batch is cut off")
     section = decompress(header.codec, memoryview(buffer)[position + RECORD_BATCH_OVERHEAD : end], max_bytes)
     return bytes(section) if len(section) <= COPY_MAX_BYTES else section
+
+
+def can_hold(section: Buffer, count: int) -> bool:
+    """Whether so many records may be in so many uncompressed bytes."""
+    return count * RECORD_BYTES_MIN <= len(section)
 
 
 def iter_spans(section: Buffer, header: BatchHeader) -> Iterator[Span]:

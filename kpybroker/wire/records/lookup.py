@@ -17,8 +17,11 @@ def find_in_batch(
     *,
     max_bytes: int = DEFAULT_MAX_BYTES,
 ) -> tuple[int, int] | None:
-    """(offset, timestamp) of the first record at or after both `timestamp` and `start_offset`, or None."""
-    if header.max_timestamp < timestamp or header.last_offset < start_offset:
+    """(offset, timestamp) of the first record at or after both `timestamp` and `start_offset`, or None.
+
+    Whether the batch may have such a record by its header's largest timestamp is for the caller to say.
+    """
+    if header.last_offset < start_offset:
         return None
     for record in iter_records(buffer, header, position, max_bytes=max_bytes):
         if record.timestamp >= timestamp and record.offset >= start_offset:

@@ -8,6 +8,7 @@ from kpybroker.wire.constants import NO_TIMESTAMP
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.append_rules import AppendRules
 from kpybroker.wire.records.batch import BatchHeader, TimestampType
+from kpybroker.wire.records.default_record import INT64_MAX
 
 _RECORD_ERRORS_SHOWN = 3
 
@@ -42,9 +43,10 @@ def timestamp_problem(
     if rules.timestamp_type is TimestampType.CREATE_TIME and timestamp != NO_TIMESTAMP:
         age = now_ms - timestamp
         if age > rules.timestamp_before_max_ms or -age > rules.timestamp_after_max_ms:
+            earliest, latest = now_ms - rules.timestamp_before_max_ms, now_ms + rules.timestamp_after_max_ms
             return (
                 f"Timestamp {timestamp} of message with offset {offset} is out of range. The timestamp should be "
-                f"within [{now_ms - rules.timestamp_before_max_ms}, {now_ms + rules.timestamp_after_max_ms}]"
+                f"within [{earliest}, {latest if latest <= INT64_MAX else latest - 2**64}]"  # as Java adds
             )
     elif stamped_by_broker:
         return (

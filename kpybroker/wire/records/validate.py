@@ -46,6 +46,7 @@ from kpybroker.wire.records.builder import BatchFields
 from kpybroker.wire.records.convert import rebuild
 from kpybroker.wire.records.default_record import (
     Record,
+    can_hold,
     invalid,
     iter_spans,
     read_headers,
@@ -334,11 +335,14 @@ def _section(records: Buffer, header: BatchHeader, rules: AppendRules, position:
 
     MESSAGE_TOO_LARGE above the rules' bounds.
     """
-    _check_count(header.records_count, rules)
     try:
-        return records_section(records, position, header, rules.max_uncompressed_bytes)
+        section = records_section(records, position, header, rules.max_uncompressed_bytes)
     except UndecodableError as error:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, error.message) from None
+    if not can_hold(section, header.records_count):
+        raise invalid(f"{len(section)} bytes do not hold {header.records_count} records")
+    _check_count(header.records_count, rules)
+    return section
 
 
 # --- rebuilt

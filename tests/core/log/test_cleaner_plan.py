@@ -19,7 +19,7 @@ NOW = 1_000_000
 class FakeSegment:
     base_offset: int
     size: int = 100
-    largest_timestamp: int = 0
+    certain_timestamp: int = 0
     first_batch_timestamp: int | None = None
 
 
@@ -106,7 +106,7 @@ def test_a_due_log_without_a_cleanable_byte_is_not_cleaned() -> None:
 
 def test_timestamps_are_read_only_where_a_lag_is_set() -> None:
     class Untimed(FakeSegment):
-        largest_timestamp = property(lambda self: 1 // 0)
+        certain_timestamp = property(lambda self: 1 // 0)
         first_batch_timestamp = property(lambda self: 1 // 0)
 
         def __init__(self, base_offset: int) -> None:

@@ -9,7 +9,7 @@ from kpybroker.storage.cleaning.cleaner import Cleaned, CleanedSegment, Mapped, 
 from kpybroker.storage.disk import names
 from kpybroker.storage.disk.files import write_all
 from kpybroker.storage.log.log import Log
-from kpybroker.storage.segments.segment import SegmentOverflowError
+from kpybroker.storage.segments.overflow import SegmentOverflowError
 from kpybroker.wire.constants import INT32_MAX
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.builder import build_batch, build_batch_of

@@ -21,7 +21,7 @@ from kpybroker.wire.records.batch import TimestampType, iter_batches, stamp
 from kpybroker.wire.records.builder import BatchFields, build_batch_of
 from kpybroker.wire.records.default_record import Record
 from kpybroker.wire.records.legacy import build_message_set
-from tests.support.batches import NOW_MS, append, batch, log_config, marker, open_log
+from tests.support.batches import NOW_MS, append, batch, claiming, log_config, marker, open_log
 from tests.support.lossy_files import LossyFiles
 
 DIRECTORY = "/data/t-0"
@@ -98,6 +98,16 @@ def test_a_time_index_entry_names_the_first_batch_with_the_largest_timestamp() -
     assert errors(made(log, times=((NOW_MS + 1, 1),))) == ["timeindex"]
     assert errors(made(log, times=((NOW_MS, 0), (NOW_MS, 1)))) == ["timeindex"]
     assert errors(made(log, times=((NOW_MS + 5, 9),))) == ["timeindex"]
+
+
+def test_a_time_index_entry_may_say_what_only_the_records_say() -> None:
+    """After time retention read them (`LogSegment.learn_timestamps`)."""
+    wrong = claiming(batch(b"a", timestamp=NOW_MS + 5), max_timestamp=7)
+    log = chain(wrong, batch(b"b", timestamp=NOW_MS))
+    assert errors(made(log, times=((NOW_MS + 5, 0),))) == ["records"]
+    assert errors(made(log, times=((NOW_MS + 6, 0),))) == ["timeindex", "records"]
+    garbage = chain(claiming(wrong, attributes=Codec.GZIP))
+    assert errors(made(garbage, times=((NOW_MS + 5, 0),))) == ["timeindex", "records"]
 
 
 def test_aborted_transactions() -> None:

@@ -6,8 +6,11 @@ import random
 
 import pytest
 
+from kpybroker.core.log.cleaner_plan import log_to_clean
+from kpybroker.storage.cleaning.timestamps import TimestampsJob, read_timestamps
 from kpybroker.storage.disk import names
 from kpybroker.storage.log.log import Log
+from kpybroker.storage.log.maintenance import undecided_segment
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from tests.support.batches import (
     NOW_MS,
@@ -15,6 +18,7 @@ from tests.support.batches import (
     append_as_coordinator,
     append_batch,
     batch,
+    claiming,
     found_by,
     log_config,
     marker,
@@ -246,3 +250,134 @@ def test_an_announced_truncation_limits_the_recovery_point() -> None:
     append(log, b"x")
     log.flush()
     assert log.recovery_point == 10
+
+
+# --- times that headers do not say
+
+YEAR_MS = 365 * 24 * 3600 * 1000
+LATER_MS = NOW_MS + YEAR_MS
+"""When retention looks: a year after the records that headers claim."""
+
+
+def misled(files: LossyFiles, *claims: tuple[int, int], **config: object) -> Log:
+    """A log with a segment for each (time of its record, largest timestamp its header claims), written at LATER."""
+    settings = {"segment_bytes": 80, "retention_ms": 1000, "segment_ms": 10**15, **config}
+    log = open_log(files, PATH, log_config(**settings))
+    for timestamp, claimed in claims:
+        append_batch(log, claiming(batch(b"v", timestamp=timestamp), max_timestamp=claimed))
+    log.update_high_watermark(log.log_end_offset)
+    for segment in log.segments():
+        files.set_mtime(segment.records.path, LATER_MS)
+    return log
+
+
+def walk(files: LossyFiles, log: Log, now_ms: int = LATER_MS) -> int:
+    """Read the timestamps of what retention can't decide, as the broker does; how many segments."""
+    count = 0
+    while (segment := undecided_segment(log, now_ms)) is not None:
+        end = segment.size
+        job = TimestampsJob(segment.records.path, segment.walked_bytes, end, 1000.0)
+        segment.learn_timestamps(end, *read_timestamps(files, job, lambda _: None))
+        count += 1
+    return count
+
+
+@pytest.mark.parametrize("claimed", [0, 1000, -1])
+def test_records_of_now_stay_whatever_their_headers_say(files: LossyFiles, claimed: int) -> None:
+    log = misled(files, *[(LATER_MS, claimed)] * 3)
+    assert log.delete_old_segments(LATER_MS + 500) == 0
+    assert walk(files, log, LATER_MS + 500) == 1  # the first that stays ends it
+    assert log.delete_old_segments(LATER_MS + 500) == 0
+    assert walk(files, log, LATER_MS + 500) == 0
+    assert walk(files, log, LATER_MS + 1001) == 0  # the files are old themselves
+    assert log.delete_old_segments(LATER_MS + 1001) == 3
+
+
+@pytest.mark.parametrize("claimed", [NOW_MS, -1])
+def test_old_records_go_once_they_were_read(files: LossyFiles, claimed: int) -> None:
+    log = misled(files, *[(NOW_MS, claimed)] * 3)
+    assert log.delete_old_segments(LATER_MS) == 0
+    assert walk(files, log) == 3
+    assert log.delete_old_segments(LATER_MS) == 3
+
+
+def test_files_that_are_old_themselves_go_without_being_read(files: LossyFiles) -> None:
+    log = misled(files, *[(NOW_MS, NOW_MS)] * 3)
+    for segment in log.segments():
+        files.set_mtime(segment.records.path, NOW_MS)
+    assert walk(files, log) == 0
+    assert log.delete_old_segments(LATER_MS) == 3
+
+
+def test_what_could_not_be_read_goes_by_the_age_of_its_file(files: LossyFiles) -> None:
+    log = misled(files, (NOW_MS, 0))
+    segment = log.active_segment
+    segment.learn_timestamps(segment.size, NOW_MS, 0, False)
+    assert undecided_segment(log, LATER_MS) is None
+    assert log.delete_old_segments(LATER_MS) == 0
+    assert log.delete_old_segments(LATER_MS + 1001) == 1
+
+
+def test_what_was_appended_since_is_read_too(files: LossyFiles) -> None:
+    log = misled(files, (NOW_MS, 0), segment_bytes=10_000)
+    assert walk(files, log) == 1
+    append_batch(log, claiming(batch(b"v", timestamp=LATER_MS), max_timestamp=0))
+    log.update_high_watermark(2)
+    files.set_mtime(log.active_segment.records.path, LATER_MS)
+    assert log.delete_old_segments(LATER_MS) == 0
+    assert walk(files, log) == 1
+    assert log.active_segment.max_timestamp == LATER_MS
+    assert log.delete_old_segments(LATER_MS) == 0
+
+
+def test_the_time_that_was_read_is_found_by_lookups_and_kept(files: LossyFiles) -> None:
+    """In the time index, so that it need not be read again after a restart."""
+    log = misled(files, (NOW_MS, -1), (LATER_MS, 7), (NOW_MS + 5, NOW_MS + 5), segment_bytes=10_000)
+    log.roll(LATER_MS)
+    assert walk(files, log) == 1
+    log.close()
+    for _ in range(2):
+        log = open_log(files, PATH, log.config)
+        segment = log.segments()[0]
+        assert (segment.max_timestamp, segment.offset_of_max_timestamp) == (LATER_MS, 1)
+        assert segment.is_corrected
+        found = [found_by(log.search_timestamp(when)) for when in (0, NOW_MS + 1, LATER_MS, LATER_MS + 1)]
+        assert [-1 if one is None else one.offset for one in found] == [0, 1, 1, -1]
+        largest = found_by(log.search_max_timestamp())
+        assert largest is not None
+        assert (largest.offset, largest.timestamp) == (1, LATER_MS)
+        log.update_high_watermark(3)
+        assert log.delete_old_segments(LATER_MS) == 0
+        log.close()
+
+
+def test_an_index_that_is_rebuilt_from_headers_has_to_be_read_again(files: LossyFiles) -> None:
+    log = misled(files, (LATER_MS, 0))
+    walk(files, log)
+    segment = log.active_segment
+    segment.rebuild_indexes()
+    assert segment.max_timestamp == 0
+    assert log.delete_old_segments(LATER_MS) == 0
+    assert walk(files, log) == 1
+    assert segment.max_timestamp == LATER_MS
+
+
+def test_truncation_forgets_what_was_read_of_what_is_gone(files: LossyFiles) -> None:
+    log = misled(files, (NOW_MS, 0), (LATER_MS, 0), segment_bytes=10_000)
+    walk(files, log)
+    log.truncate_to(1, now_ms=NOW_MS)
+    append_batch(log, claiming(batch(b"v", timestamp=LATER_MS), max_timestamp=0))
+    log.update_high_watermark(2)
+    files.set_mtime(log.active_segment.records.path, LATER_MS)
+    assert log.delete_old_segments(LATER_MS) == 0
+    walk(files, log)
+    assert log.active_segment.max_timestamp == LATER_MS
+
+
+def test_records_of_now_are_not_compacted_before_their_lag(files: LossyFiles) -> None:
+    log = misled(files, (NOW_MS, NOW_MS), (LATER_MS, 0), (LATER_MS, 0))
+    config = {"cleanup_policy": frozenset({"compact"}), "min_compaction_lag_ms": 1000}
+    log.update_config(log_config(**config))
+    assert log_to_clean(log, LATER_MS).first_uncleanable_offset == 0
+    assert walk(files, log) == 2
+    assert log_to_clean(log, LATER_MS).first_uncleanable_offset == 1

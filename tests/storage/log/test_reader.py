@@ -135,6 +135,12 @@ def test_find_max_timestamp_is_the_first_record_with_it(log: Log) -> None:
     assert found == (50, 1, 0)
 
 
+def test_where_no_record_has_a_time_the_largest_one_is_none(log: Log) -> None:
+    append(log, b"a", timestamp=-1)
+    append(log, b"b", timestamp=-1)
+    assert found_by(log.search_max_timestamp()) == (-1, 0, 0)
+
+
 def lying_batch(claimed: int, timestamp: int = NOW_MS, **options: Any) -> bytearray:
     """A batch whose header falsely says that it has a record of the time `claimed`."""
     lie = batch(b"x", timestamp=timestamp, **options)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kpybroker.storage.disk import names
-from kpybroker.storage.segments.segment import LogSegment, SegmentOverflowError
+from kpybroker.storage.segments.segment import LogSegment
 from kpybroker.storage.segments.segment_files import SegmentFiles, SegmentSettings
 from kpybroker.storage.segments.segment_list import LogSegments
 from tests.support.batches import NOW_MS, batch
@@ -81,14 +80,6 @@ def test_a_wrong_index_entry_is_noticed_and_fixed(files: LossyFiles) -> None:
     reopened = segment(files, interval=0, create=False)
     assert reopened.translate_offset(103) == (3 * size, size)
     assert reopened.offset_index.file.entries == 9
-
-
-def test_offsets_beyond_the_index_overflow() -> None:
-    found = segment()
-    found.check_no_overflow(100 + 2**31 - 1)
-    for offset in (99, 100 + 2**31):
-        with pytest.raises(SegmentOverflowError):
-            found.check_no_overflow(offset)
 
 
 def test_a_suffix_goes_to_all_files(files: LossyFiles) -> None:

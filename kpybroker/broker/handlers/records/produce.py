@@ -20,6 +20,7 @@ import trio
 
 from kpybroker.broker.coordinators.transaction_verification import Verification
 from kpybroker.broker.handlers.records.current_leaders import node_endpoints
+from kpybroker.broker.handlers.records.produce_claims import is_true_at_once, is_wrong
 from kpybroker.broker.handlers.records.produce_refusals import (
     LEADER_FROM,
     MAGIC_AT,
@@ -118,22 +119,25 @@ def handle_fast(
         return None
     acks, _, topic, index, records = plain
     partition = broker.replicas.partition(topic, index)
+    now_ms = broker.clock.time_ms()
+    is_believed = connection.header_trust.believes(records, now_ms, _NOT_PLAIN)
     if (
         partition is None
         or (log := partition.log) is None
         or not log.rules.as_sent
-        or not _is_plain_batch(records)
+        or not (is_believed or _is_plain_batch(records))
         or (acks != 1 and acks != ALL_IN_SYNC)
         or is_internal(topic)
         or broker.authorizer.audits_allowed
         or not broker.authorizer.authorize(connection.principal, connection.client_host, WRITE, TOPIC, topic)
+        or not (is_believed or is_true_at_once(broker, connection, records))
     ):
         return None
     refused = connection.refused_batches
     try:
         if refused.by_partition:
             refused.check((topic, index), _producers(partition), records)
-        info = partition.append(ProducedBatches(records, broker.clock.time_ms(), version), acks)
+        info = partition.append(ProducedBatches(records, now_ms, version), acks)
     except (KafkaError, LogDirError) as error:
         context = RequestContext.of(header, connection, broker.authorizer)
         return _answer_one(broker, context, plain, partition, error)
@@ -195,7 +199,7 @@ def handle(broker: Broker, request: ProduceRequest, context: RequestContext) -> 
     response = ProduceResponse()
     acks, version = request.acks, context.api_version
     pending = Pending(acks, request.timeout_ms)
-    refused = context.connection.refused_batches
+    refused, trust = context.connection.refused_batches, context.connection.header_trust
     now_ms = broker.clock.time_ms()
     topics = request.topic_data
     if len(topics) != 1 or len(topics[0].partition_data) != 1:
@@ -217,9 +221,12 @@ def handle(broker: Broker, request: ProduceRequest, context: RequestContext) -> 
                 if refused.by_partition:
                     refused.check((topic.name, data.index), _producers(partition), records)
                 checked = None
-                if partition.is_slow_to_validate(records):
+                strictly = not trust.believes(records, now_ms) and (
+                    yield from is_wrong(broker, context, partition, records)
+                )
+                if strictly or partition.is_slow_to_validate(records):
                     walk = partial(partition.validate_in_thread, records, version, now_ms, broker.validation_threads)
-                    checked = yield walk
+                    checked = yield partial(walk, strictly=strictly)
                 info = partition.append(ProducedBatches(records, now_ms, version, CLIENT, guard, checked), acks)
             except (KafkaError, LogDirError) as error:
                 refuse(broker, context, topic.name, answer, data.records, error)
