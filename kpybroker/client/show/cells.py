@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
+from kpybroker.client.connect.visible import visible
+
 NONE: Final = "-"
 
 Row = Mapping[str, Any]
@@ -26,14 +28,14 @@ class Column(NamedTuple):
 
 
 def shown(value: Any) -> str:
-    """A cell's text: `-` for nothing, yes and no, lists with commas."""
+    """A cell's text on one line: `-` for nothing, yes and no, lists with commas."""
     if value is None or value == "":
         return NONE
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list | tuple):
-        return ",".join(map(str, value)) or NONE
-    return str(value)
+        return visible(",".join(map(str, value))) or NONE
+    return visible(str(value))
 
 
 def moment(timestamp_ms: int | None) -> str | None:
