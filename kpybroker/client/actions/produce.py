@@ -98,7 +98,7 @@ def _parser(options: ProduceOptions) -> Parse:
 
 
 def parse_header(text: str) -> tuple[str, bytes | None]:
-    """`NAME=VALUE`; `NAME` alone has a null value. Bytes of any kind, as the command line has them. Raises CommandError."""
+    """`NAME=VALUE`; `NAME` alone has a null value. Both may be bytes of any kind. Raises CommandError."""
     name, equals, value = text.partition("=")
     if not name:
         raise usage(f"{text!r} has no name", "write -H NAME=VALUE")

@@ -64,9 +64,7 @@ class CommandError(Exception):
     `name` is that of Kafka's error, or of librdkafka's own, which begins with an underscore; empty for others.
     """
 
-    def __init__(
-        self, cause: str, fix: str = DEFAULT_FIX, exit_code: int = EXIT_FAILED, *, name: str = ""
-    ) -> None:
+    def __init__(self, cause: str, fix: str = DEFAULT_FIX, exit_code: int = EXIT_FAILED, *, name: str = "") -> None:
         super().__init__(cause)
         self.cause = cause
         self.fix = fix

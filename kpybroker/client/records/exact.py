@@ -111,7 +111,9 @@ class Exact:
         request = FetchRequest(
             replica_id=-1, max_wait_ms=0, min_bytes=0, max_bytes=FETCH_BYTES, session_epoch=-1, topics=[topic]
         )
-        response = self._ask_leader(place, ApiKey.FETCH, request, BY_NAME_FETCH, lambda one: one.responses[0].partitions)
+        response = self._ask_leader(
+            place, ApiKey.FETCH, request, BY_NAME_FETCH, lambda one: one.responses[0].partitions
+        )
         found = {}
         try:
             for record in _records(bytes(response.records or b"")):
@@ -155,7 +157,9 @@ class Exact:
         while True:
             leaders = self._leaders_of(place[0])
             if not 0 <= place[1] < len(leaders):
-                raise CommandError(f"topic {place[0]} has no partition {place[1]}", "kpybroker topic describe shows them")
+                raise CommandError(
+                    f"topic {place[0]} has no partition {place[1]}", "kpybroker topic describe shows them"
+                )
             error = int(ErrorCode.LEADER_NOT_AVAILABLE)
             if leaders[place[1]] >= 0:
                 broker = self._opened().broker(leaders[place[1]])

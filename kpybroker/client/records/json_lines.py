@@ -53,6 +53,8 @@ def load(line: bytes) -> Record:
         found = json.loads(line)
     except ValueError as error:
         raise BadLine(f"it is not JSON: {error}") from None
+    except RecursionError:
+        raise BadLine("it is nested too deeply") from None
     if not isinstance(found, dict):
         raise BadLine('it is not a JSON object like {"key": "k", "value": "v"}')
     unknown = sorted(set(found) - NAMES)

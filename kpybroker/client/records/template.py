@@ -21,16 +21,18 @@ import base64
 import json
 import re
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Final
 
 from kpybroker.client.records.json_lines import from_bytes
 from kpybroker.client.records.record import Record, key_bytes
+from kpybroker.client.show.cells import NO_TIMESTAMP, moment
 
 Part = Callable[[Record, int], bytes]
 """From a record and its number, the bytes to write."""
 
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "0": "\0"}
 
 
@@ -190,15 +192,15 @@ def _moment(modifier: str) -> Part:
 
 def _strftime(pattern: str | None, record: Record, number: int) -> bytes:
     """In UTC. A time that Python's calendar does not have stays a number."""
-    if record.timestamp_ms is None:
-        return b"-1"
+    if record.timestamp_ms is None or record.timestamp_ms == NO_TIMESTAMP:
+        return _number(None)
+    if pattern is None:
+        return (moment(record.timestamp_ms) or "").encode()
     try:
-        found = datetime.fromtimestamp(record.timestamp_ms / 1000, UTC)
-    except (OverflowError, ValueError, OSError):
+        found = EPOCH + timedelta(milliseconds=record.timestamp_ms)
+    except OverflowError:
         return _number(record.timestamp_ms)
-    if pattern is not None:
-        return found.strftime(pattern).encode()
-    return f"{found:%Y-%m-%dT%H:%M:%S}.{record.timestamp_ms % 1000:03d}Z".encode()
+    return found.strftime(pattern).encode()
 
 
 def _plain_headers(null: bytes, show: Show | None) -> Part:

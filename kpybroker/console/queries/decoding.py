@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from kpybroker.client.connect.errors import CommandError, hide
+from kpybroker.client.records.record import key_bytes
 from kpybroker.console.queries.outside.schemas import Schemas, number_of, value_of
 
 JSON_BYTES_MAX: Final = 1 << 20
@@ -114,6 +115,11 @@ def _hex_line(data: bytes, start: int) -> str:
 def _cut(kind: str, text: str, data: bytes, length: int) -> Text:
     shown = visible(text[:length])
     return Text(kind, shown, len(data), len(text) > length or (kind == "text" and len(data) > length * 4))
+
+
+def header_key(key: str, length: int) -> str:
+    """A header's key; bytes that are no UTF-8 as `\\xHH`."""
+    return visible(key_bytes(key).decode(errors="backslashreplace")[:length])
 
 
 AUTOMATIC: Final[tuple[Decoder, ...]] = (as_json, as_text, as_hex)

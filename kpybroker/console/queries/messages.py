@@ -18,6 +18,7 @@ from kpybroker.client.actions.partitions import Place, bounds, known, parse_part
 from kpybroker.client.connect.admin import THREAD, Cluster, ErrorWatch, make
 from kpybroker.client.connect.errors import CommandError, kafka_error, usage
 from kpybroker.client.connect.settings import CLIENT_ID, Settings
+from kpybroker.client.records.exact import Exact
 from kpybroker.client.records.offsets import (
     TIMES,
     BadOffset,
@@ -28,7 +29,7 @@ from kpybroker.client.records.offsets import (
     resolve,
     within,
 )
-from kpybroker.client.records.record import Record, of_message
+from kpybroker.client.records.record import Record
 from kpybroker.console.queries.filters import Accepts
 from kpybroker.console.queries.topics import find, places
 
@@ -135,6 +136,7 @@ class Reading:
 
     def __init__(self, settings: Settings, topic: str, span: dict[Place, Bounds], *, is_endless: bool = False) -> None:
         self._watch = ErrorWatch()
+        self._exact = Exact(settings)
         self._has_responded = False
         self._open = {place: one for place, one in span.items() if is_endless or one.start < one.end}
         self._is_endless = is_endless
@@ -159,6 +161,7 @@ class Reading:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._exact.close()
         threading.Thread(target=self._consumer.close, name=THREAD, daemon=True).start()
 
     @property
@@ -187,7 +190,7 @@ class Reading:
             if error is None:
                 self._has_responded = True
                 if self._saw(message):
-                    yield of_message(message)
+                    yield self._exact.record(message)
             elif error.name() == END:
                 self._has_responded = True
                 self._finish((message.topic(), message.partition()))
