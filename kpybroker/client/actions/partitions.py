@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -42,6 +43,8 @@ class Topic(NamedTuple):
 
 
 NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+LEGAL_NAME = re.compile("[a-zA-Z0-9._-]{1,249}")
+"""Of a topic."""
 
 
 def topics(cluster: Cluster, names: Sequence[str], failures: Failures) -> list[Topic]:
@@ -56,6 +59,24 @@ def topics(cluster: Cluster, names: Sequence[str], failures: Failures) -> list[T
         else:
             found[name] = _topic(result)
     return [found[name] for name in dict.fromkeys(names) if name in found]
+
+
+def existing(cluster: Cluster, places: Iterable[Place]) -> list[Place]:
+    """Those partitions that the cluster has and shows us, sorted. Raises CommandError if it cannot be reached.
+
+    A member may claim any partition of any name. librdkafka refuses some of them, and waits for others.
+    """
+    wanted = set(places)
+    names = sorted({topic for topic, _ in wanted if LEGAL_NAME.fullmatch(topic)})
+    if not names:
+        return []
+    found = cluster.results(cluster.admin.describe_topics(TopicCollection(names), **cluster.timeout))
+    known = {place for _, topic, error in found if error is None for place in _places_of(topic)}
+    return sorted(wanted & known)
+
+
+def _places_of(described: Any) -> list[Place]:
+    return [(described.name, partition.id) for partition in described.partitions]
 
 
 def _topic(described: Any) -> Topic:
