@@ -15,6 +15,20 @@ CONTROL: Final = re.compile(f"[\x00-\x08\x0a-\x1f\x7f-\x9f{_MARKS}]")
 _WITHIN_LINES: Final = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_MARKS}]")
 
 
+def is_text(text: str) -> bool:
+    """Whether it can be sent: half of a surrogate pair cannot, nor what Python makes of bytes that are no UTF-8.
+
+    librdkafka does not check it: confluent-kafka raises for some of such texts, and ends the process for others.
+    """
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def visible(text: str) -> str:
     """On one line."""
     return text if text.isascii() and text.isprintable() else CONTROL.sub(_escape, text)

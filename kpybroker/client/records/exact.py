@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple
 
 from kpybroker.client.connect.errors import DEFAULT_FIX, CommandError, check
 from kpybroker.client.connect.settings import Settings
+from kpybroker.client.connect.visible import is_text
 from kpybroker.client.connect.wire import RETRY_S, WireCluster
 from kpybroker.client.records.record import Headers, Record, of_parts
 from kpybroker.wire.api import ApiKey
@@ -56,17 +57,7 @@ class Sent(NamedTuple):
 
 def is_plain(record: Record) -> bool:
     """Whether librdkafka can send the record as it is."""
-    return record.timestamp_ms != 0 and all(_is_plain_key(key) for key, _ in record.headers)
-
-
-def _is_plain_key(key: str) -> bool:
-    if key.isascii():
-        return "\0" not in key
-    try:
-        key.encode()
-    except UnicodeEncodeError:
-        return False
-    return "\0" not in key
+    return record.timestamp_ms != 0 and all("\0" not in key and is_text(key) for key, _ in record.headers)
 
 
 class Exact:

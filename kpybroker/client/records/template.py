@@ -62,7 +62,7 @@ def unescape(text: str) -> bytes:
     position = 0
     while position < len(text):
         if text[position] != "\\":
-            out += text[position].encode()
+            out += text[position].encode(errors="surrogateescape")
             position += 1
             continue
         letter = text[position + 1 : position + 2]
