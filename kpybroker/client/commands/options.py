@@ -16,6 +16,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 SECONDS_MAX = 3600
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
+NAMES = ("GROUP", "TOPIC", "USER")
+"""Of options that name something."""
 FORMATS = ("table", "wide", "json", "yaml")
 EXTRA = {
     **dict.fromkeys(("confluent_kafka", "rich", "yaml"), "tools"),
@@ -72,14 +74,18 @@ class Seconds(click.FloatRange):
 
 
 def refuse_odd_texts(context: click.Context) -> None:
-    """Raises `click.BadParameter` for a value that is no UTF-8 and is neither a path nor `AnyBytes`."""
+    """Raises `click.BadParameter` for a value that is no UTF-8 and is neither a path nor `AnyBytes`, and for a name
+    that is empty. Of KEY=VALUE only the key is repeated: the value may be a secret.
+    """
     for param in context.command.params:
         value = context.params.get(param.name or "")
-        if isinstance(param.type, click.Path | AnyBytes):
-            continue
+        is_name = isinstance(param, click.Argument) or param.metavar in NAMES
         for text in value if isinstance(value, tuple) else (value,):
-            if isinstance(text, str) and not is_text(text):
-                raise click.BadParameter(f"{visible(text)} is no UTF-8.", context, param)
+            if text == "" and is_name:
+                raise click.BadParameter("it is empty.", context, param)
+            if isinstance(text, str) and not is_text(text) and not isinstance(param.type, click.Path | AnyBytes):
+                key, equals, _ = text.partition("=")
+                raise click.BadParameter(f"{visible(key)}{equals and '=...'} is no UTF-8.", context, param)
 
 
 output_option = click.option(
