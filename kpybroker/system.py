@@ -128,7 +128,8 @@ def descriptors_max() -> int:
 
 HAS_POSIX_FILES: Final = sys.platform != "win32" and not IS_PORTABLE
 """Whether files have `pread`, and may be renamed and removed while they are open."""
-OPEN_FLAGS: Final[int] = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+OPEN_FLAGS: Final[int] = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
+"""Nothing waits for the other end of a pipe that has the name of a file."""
 pread: Final[Callable[[int, int, int], bytes]] = _of_the_system(os, "pread")
 pwrite: Final[Callable[[int, Buffer, int], int]] = _of_the_system(os, "pwrite")
 """Only where `HAS_POSIX_FILES`."""
