@@ -175,7 +175,12 @@ class Reading:
         while not self.is_done and (limit is None or len(found) < limit) and time.monotonic() < deadline:
             if self.scanned >= SCANNED_MAX or self.scanned_bytes >= SCANNED_BYTES_MAX:
                 break
-            found += filter(accepts, self.next(BATCH if limit is None else min(BATCH, limit - len(found))))
+            for record in self.next(BATCH if limit is None else min(BATCH, limit - len(found))):
+                if time.monotonic() > deadline:
+                    self._leave(record)
+                    break
+                if accepts(record):
+                    found.append(record)
         if not self._has_responded and self._open:
             raise self._watch.unreachable()
         return found
@@ -210,6 +215,12 @@ class Reading:
         if offset >= span.end - 1:
             self._finish(place)
         return True
+
+    def _leave(self, record: Record) -> None:
+        """It is for the next page."""
+        partition, offset = record.partition or 0, record.offset or 0
+        self.cursor[partition] = offset
+        self._open.setdefault((record.topic or "", partition), Bounds(offset, offset + 1))
 
     def _finish(self, place: Place) -> None:
         if not self._is_endless and self._open.pop(place, None) is not None:
