@@ -17,6 +17,8 @@ from kpybroker.client.connect.errors import CommandError
 RECORD_S_MAX: Final = 2.0
 START_S_MAX: Final = 20.0
 """Of a process, on a machine that is busy."""
+WAIT_S_MAX: Final = 1.0
+"""For another record's evaluation."""
 WORKERS_MAX: Final = 4
 IDLE_MAX: Final = 2
 """Processes that wait for the next filter."""
@@ -71,7 +73,7 @@ class _Worker:
 
 def matches(path: str, value: Any) -> bool:
     """Whether the path finds anything in the value. Raises CommandError if that takes too long."""
-    if not _places.acquire(blocking=False):
+    if not _places.acquire(timeout=WAIT_S_MAX):
         raise CommandError(f"{WORKERS_MAX} JSON filters are at work", "load the page again in a few seconds")
     try:
         worker = _taken() or _Worker()
