@@ -179,12 +179,19 @@ def describe_groups(cluster: Cluster, names: Sequence[str], failures: Failures) 
             unread.append(name)
         else:
             failures.add(f"group {name}", error)
-    for name, raw in (describe(cluster.settings, unread) if unread else {}).items():
+    for name, raw in _described(cluster, unread).items():
         if isinstance(raw, CommandError):
             failures.add(f"group {name}", raw)
         else:
             found[name] = raw
     return {name: found[name] for name in names if name in found}
+
+
+def _described(cluster: Cluster, names: Sequence[str]) -> Mapping[str, RawGroup | CommandError]:
+    try:
+        return describe(cluster.settings, names) if names else {}
+    except CommandError as error:
+        return dict.fromkeys(names, error)
 
 
 def _is_text(group: Any) -> bool:

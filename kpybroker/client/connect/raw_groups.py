@@ -1,4 +1,4 @@
-"""Groups as DescribeGroups has them, for those of which librdkafka makes nothing.
+"""Groups as DescribeGroups has them, for those of which librdkafka makes nothing; and offsets with their metadata.
 
 It gives up a whole group when one member's assignment cannot be read, and refuses groups that are not of consumers, as
 those of Connect and of schema registries. Here an assignment that is none of Kafka's consumers stays bytes.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from kpybroker.client.connect.errors import CommandError, check
+from kpybroker.client.connect.errors import CommandError, broker_error, check
 from kpybroker.client.connect.settings import Settings
 from kpybroker.client.connect.wire import GROUP, WireCluster
 from kpybroker.wire.api import ApiKey
@@ -17,7 +17,11 @@ from kpybroker.wire.codec import decode_from
 from kpybroker.wire.errors import ProtocolError
 from kpybroker.wire.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
 from kpybroker.wire.messages.describe_groups import DescribeGroupsRequest
+from kpybroker.wire.messages.offset_commit import OffsetCommitRequest
+from kpybroker.wire.messages.offset_fetch import OffsetFetchRequest
 
+BATCHED: Final = 8
+"""The version of OffsetFetch that asks for several groups."""
 CONSUMER: Final = "consumer"
 SHOWN_BYTES_MAX: Final = 64
 
@@ -70,6 +74,63 @@ def _described(cluster: WireCluster, name: str) -> RawGroup:
         members.append(RawMember(one.member_id, instance_id, one.client_id, one.client_host, places or [], unread))
     node_id = -1 if broker.node_id is None else broker.node_id
     return RawGroup(group.group_state, group.protocol_type, group.protocol_data, node_id, members)
+
+
+class Committed(NamedTuple):
+    """A committed offset."""
+
+    topic: str
+    partition: int
+    offset: int
+    leader_epoch: int | None
+    metadata: str | None
+
+
+def committed(settings: Settings, name: str) -> list[Committed]:
+    """The group's committed offsets, sorted; partitions that cannot be read are left out. Raises CommandError."""
+    with WireCluster(settings) as cluster:
+        broker = cluster.coordinator(name, GROUP)
+        if broker.version_of(ApiKey.OFFSET_FETCH) >= BATCHED:
+            group = OffsetFetchRequest.OffsetFetchRequestGroup(group_id=name, topics=None)
+            request = OffsetFetchRequest(groups=[group])
+        else:
+            request = OffsetFetchRequest(group_id=name, topics=None)
+        response = broker.request(ApiKey.OFFSET_FETCH, request)
+    found = response.groups[0] if response.groups else response
+    check(found.error_code)
+    return sorted(
+        Committed(
+            topic.name,
+            one.partition_index,
+            one.committed_offset,
+            None if one.committed_leader_epoch < 0 else one.committed_leader_epoch,
+            one.metadata or None,
+        )
+        for topic in found.topics
+        for one in topic.partitions
+        if one.error_code == 0 and one.committed_offset >= 0
+    )
+
+
+def commit(settings: Settings, name: str, offsets: Iterable[Committed]) -> dict[tuple[str, int], CommandError | None]:
+    """Commit for a group without members; by partition why it failed. Raises CommandError."""
+    by_topic: dict[str, list[OffsetCommitRequest.OffsetCommitRequestPartition]] = {}
+    for one in offsets:
+        partition = OffsetCommitRequest.OffsetCommitRequestPartition(
+            partition_index=one.partition, committed_offset=one.offset, committed_metadata=one.metadata
+        )
+        by_topic.setdefault(one.topic, []).append(partition)
+    topics = [
+        OffsetCommitRequest.OffsetCommitRequestTopic(name=topic, partitions=parts) for topic, parts in by_topic.items()
+    ]
+    request = OffsetCommitRequest(group_id=name, topics=topics)
+    with WireCluster(settings) as cluster:
+        response = cluster.coordinator(name, GROUP).request(ApiKey.OFFSET_COMMIT, request)
+    return {
+        (topic.name, one.partition_index): broker_error(one.error_code)
+        for topic in response.topics
+        for one in topic.partitions
+    }
 
 
 def assigned(data: bytes) -> Places | None:

@@ -12,6 +12,7 @@ Not seen here: a header's key with a zero byte that is read, since librdkafka cu
 
 from __future__ import annotations
 
+import operator
 import random
 import time
 from collections.abc import Iterator
@@ -48,6 +49,13 @@ ELSEWHERE: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.LEADER_NOT_AVAIL
 Place = tuple[str, int]
 
 
+_headers: Final = operator.methodcaller("headers")
+"""To be asked once a message. For a key that is no UTF-8 confluent-kafka leaves an exception pending and returns a list
+with a hole. A call that the interpreter has made fast does not look for the exception, and a later one fails with it;
+`methodcaller` always looks.
+"""
+
+
 class Sent(NamedTuple):
     """Where a record was appended."""
 
@@ -72,8 +80,7 @@ class Exact:
     def record(self, message: Any) -> Record:
         """confluent-kafka's message as a record. Raises CommandError if its headers cannot be read."""
         try:
-            # Asked once only: after the error librdkafka's wrapper keeps a list with a hole.
-            headers = message.headers() or []
+            headers = _headers(message) or []
         except (SystemError, UnicodeError):
             headers = self.headers((message.topic(), message.partition()), message.offset())
         return of_parts(message, headers)

@@ -4,8 +4,8 @@ Avro is read by fastavro, Protobuf by Google's protobuf from the descriptors tha
 registry` does), or `proto` for a registry that has only the text of .proto files. The data of JSON Schema are JSON.
 
 Values that Python's types have no room for stay as they are written (`plain_values`), and everything around them is
-shown. Bytes come from anyone. fastavro recurses in C as deep as the data say, and reads as many elements of no size as they
-claim, so a recursive schema is used for DEEP_BYTES_MAX at most, and one with many such values not at all.
+shown. Bytes are from anyone. fastavro recurses in C as deep as the data say, and reads as many elements of no size as
+they claim, so a recursive schema is used for DEEP_BYTES_MAX at most, and one with many such values not at all.
 """
 
 from __future__ import annotations
