@@ -102,7 +102,7 @@ def fields_of(message: Message) -> Any:
     if message.DESCRIPTOR.full_name in LEAVES:
         try:
             return json_format.MessageToDict(message)
-        except (ValueError, TypeError, OverflowError):
+        except (json_format.Error, ValueError, TypeError, OverflowError):
             pass
     return {field.name: _field(field, value) for field, value in message.ListFields()}
 

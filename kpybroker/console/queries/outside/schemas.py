@@ -227,7 +227,12 @@ def _protobuf(schema: Schema) -> Reader:
         made.ParseFromString(data[start:])
         try:
             return json_format.MessageToDict(made, preserving_proto_field_name=True, descriptor_pool=pool)
-        except (ValueError, TypeError, OverflowError):  # of a time or duration that is none, an Any of another file
+        except (
+            json_format.Error,
+            ValueError,
+            TypeError,
+            OverflowError,
+        ):  # of a time or duration that is none, an Any of another file
             return fields_of(made)
 
     return read
