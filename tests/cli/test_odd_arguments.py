@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import click
 import pytest
@@ -41,7 +42,7 @@ def words_with(command: click.Command, odd: click.Parameter, text: str) -> list[
     return words
 
 
-def of_type(kind: type[click.ParamType]) -> list[tuple[str, click.Command, click.Parameter]]:
+def of_type(kind: type[Any]) -> list[tuple[str, click.Command, click.Parameter]]:
     return [
         (" ".join(words), command, param)
         for words, command in commands(cli)
@@ -90,7 +91,7 @@ def test_a_number_that_is_none_is_refused(
     "words", [("topic", "describe"), ("group", "describe"), ("topic", "create"), ("dev", "--host"), ("nothing",)]
 )
 def test_bytes_of_the_command_line_end_no_process(words: tuple[str, ...]) -> None:
-    command = [sys.executable, "-m", "kpybroker", *words, b"\xff\xfe\x1b[31m"]
+    command = [sys.executable, "-m", "kpybroker", *words, ODD]  # as bytes again
     done = subprocess.run(command, capture_output=True)
     assert done.returncode == 2, done.stderr
     assert b"kpybroker: " in done.stderr

@@ -214,10 +214,10 @@ def _commit(
             row |= {"status": "failed", "error": reported}
         return
     for place, row in by_place.items():
-        error = errors.get(place)
-        row["status"] = "failed" if error else ("stays" if row["from"] == row["to"] else "moved")
-        if error:
-            row["error"] = failures.add(f"{place[0]}-{place[1]}", error)
+        refused = errors.get(place)
+        row["status"] = "failed" if refused else ("stays" if row["from"] == row["to"] else "moved")
+        if refused:
+            row["error"] = failures.add(f"{place[0]}-{place[1]}", refused)
 
 
 def _committed(cluster: Cluster, group: str, offsets: Sequence[CommittedOffset]) -> Mapping[Place, CommandError | None]:

@@ -12,6 +12,7 @@ from kpybroker.client.connect.errors import CommandError
 from kpybroker.client.records.exact import ANY_PARTITION, Exact, is_plain
 from kpybroker.client.records.record import Record
 from kpybroker.wire.records.partitioner import murmur2_partition
+from kpybroker.wire.records.record import Record as WireRecord
 from tests.client.conftest import Run
 from tests.support import odd
 
@@ -52,7 +53,7 @@ def test_a_record_arrives_as_it_is(run: Run, bootstrap: str, exact: Exact, name:
 
 def test_many_such_records_are_fetched_together(run: Run, bootstrap: str, exact: Exact, name: str) -> None:
     run("topic", "create", name)
-    odd.append(bootstrap, name, [odd.Record(0, 5, None, b"v", (("\udcff", b"%d" % number),)) for number in range(100)])
+    odd.append(bootstrap, name, [WireRecord(0, 5, None, b"v", (("\udcff", b"%d" % number),)) for number in range(100)])
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "x"})
     consumer.assign([TopicPartition(name, 0, 0)])
     found: list[Record] = []

@@ -97,7 +97,7 @@ def test_only_logical_types_change() -> None:
     made = with_plain_values(schema)
     assert made["fields"][0]["type"][1]["logicalType"] == "kpybroker-date"
     assert made["fields"][0]["default"] == logical("int", "date")
-    assert made["fields"][1] == schema["fields"][1]  # type: ignore[index]
+    assert made["fields"][1] == schema["fields"][1]
 
 
 # --- Protobuf
