@@ -9,7 +9,6 @@ import logging
 import sys
 from typing import Final, NoReturn
 
-from kpybroker.client.connect.visible import visible
 from kpybroker.control.log_formats import EXTRA_FIELDS, is_json
 
 command_log = logging.getLogger("kpybroker")
@@ -44,6 +43,6 @@ def fail(cause: str, fix: str, code: int) -> NoReturn:
     if is_json():
         command_log.critical("%s", cause, extra={EXTRA_FIELDS: {"fix": fix, "exitCode": code}})
     else:
-        sys.stderr.write(f"kpybroker: {visible(cause)}\nfix: {visible(fix)}\n")
+        sys.stderr.write(f"kpybroker: {cause}\nfix: {fix}\n")
         sys.stderr.flush()
     raise SystemExit(code)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from kpybroker.client.commands.options import CheckedCommand
+from kpybroker.cli.param_types import CheckedCommand
 
 CLIENT_COMMANDS = (
     *("topic", "group", "offsets", "config", "cluster", "transaction", "acl", "user"),

@@ -9,8 +9,7 @@ from typing import Any, Final
 
 import click
 
-from kpybroker.cli.param_types import Number
-from kpybroker.client.commands.options import CheckedCommand
+from kpybroker.cli.param_types import CheckedCommand, Number
 
 EXIT_CODES: Final = """\b
 Exit codes:

@@ -14,7 +14,7 @@ import click
 
 from kpybroker.cli.exit_codes import EXIT_FAILED, fail
 from kpybroker.cli.health.no_broker import NoBroker
-from kpybroker.client.commands.options import CheckedCommand, Seconds
+from kpybroker.cli.param_types import CheckedCommand, Seconds
 
 if TYPE_CHECKING:
     import socket
@@ -54,7 +54,7 @@ Exit codes:
 @click.option(
     "--wait",
     "wait_s",
-    type=Seconds(0, 10**9),
+    type=Seconds(0),
     default=0.0,
     metavar="SECONDS",
     help="Try again for so long, until the broker responds. [default: 0]",

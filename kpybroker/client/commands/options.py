@@ -41,15 +41,6 @@ def examples(*lines: str) -> str:
     return "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines), "", EXIT_CODES])
 
 
-class CheckedCommand(click.Command):
-    """A command of no cluster whose texts are checked."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run it. Raises `click.BadParameter`."""
-        refuse_odd_texts(ctx)
-        return super().invoke(ctx)
-
-
 def stacked(*decorators: Callable[[F], F]) -> Callable[[F], F]:
     """Several decorators as one; the first is the outermost."""
     return lambda function: functools.reduce(lambda made, decorator: decorator(made), reversed(decorators), function)
