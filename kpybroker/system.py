@@ -129,7 +129,8 @@ def descriptors_max() -> int:
 
 HAS_POSIX_FILES: Final = sys.platform != "win32" and not IS_PORTABLE
 """Whether files have `pread`, and may be renamed and removed while they are open."""
-OPEN_FLAGS: Final[int] = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+OPEN_FLAGS: Final[int] = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
+"""Nothing waits for the other end of a pipe that has the name of a file."""
 NO_FOLLOW: Final[int] = getattr(os, "O_NOFOLLOW", 0)
 """Opening a symbolic link fails with it; 0 on Windows, where making one takes a privilege."""
 pread: Final[Callable[[int, int, int], bytes]] = _of_the_system(os, "pread")

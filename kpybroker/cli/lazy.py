@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from kpybroker.cli.param_types import CheckedCommand
+
 CLIENT_COMMANDS = (
     *("topic", "group", "offsets", "config", "cluster", "transaction", "acl", "user"),
     *("replay", "mirror", "verify-replicas", "metrics", "doctor", "completion"),
@@ -13,6 +15,8 @@ LAZY_COMMANDS = (*CLIENT_COMMANDS, "console", "registry")
 
 class LazyGroup(click.Group):
     """A group whose client commands are declared in `kpybroker.client.commands`."""
+
+    command_class = CheckedCommand
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """First those that run a broker, then those that talk to one."""

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import click
 
-from kpybroker.cli.param_types import Number
+from kpybroker.cli.param_types import CheckedCommand, Number
 
 EXIT_CODES: Final = """\b
 Exit codes:
@@ -18,7 +18,7 @@ Exit codes:
   2  a bad option, a path that is not of a log, or an unreadable file
 """
 
-_paths = click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+_paths = click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path())
 _output = click.option(
     "-o", "--output", type=click.Choice(("table", "json")), default="table", help="Columns, or one JSON object a line."
 )
@@ -32,7 +32,7 @@ def log() -> None:
     """
 
 
-@log.command(epilog=EXIT_CODES)
+@log.command(cls=CheckedCommand, epilog=EXIT_CODES)
 @_paths
 @click.option("--records", is_flag=True, help="Keys, values and headers too; those of internal topics decoded.")
 @click.option("--offset", type=Number(0), default=0, metavar="N", help="Begin with the batch that holds N.")
@@ -53,7 +53,7 @@ def dump(
     raise SystemExit(commands.run_dump(paths, records, offset, max_batches, decoder, output))
 
 
-@log.command(epilog=EXIT_CODES)
+@log.command(cls=CheckedCommand, epilog=EXIT_CODES)
 @_paths
 @click.option("--shallow", is_flag=True, help="Leave out the records within the batches; their CRC is checked anyway.")
 @_output
@@ -68,9 +68,13 @@ def verify(paths: tuple[str, ...], shallow: bool, output: str) -> None:
     raise SystemExit(commands.run_verify(paths, shallow, output))
 
 
-@log.command("merge-state-changes", epilog="Exit codes:  0  merged;  2  a bad option, or an unreadable file")
-@click.option("--logs", metavar="FILE,...", help="The state-change logs, separated by commas.")
-@click.option("--logs-regex", metavar="DIR/PATTERN", help="Those in DIR whose name has a match of the pattern.")
+@log.command(
+    "merge-state-changes", cls=CheckedCommand, epilog="Exit codes:  0  merged;  2  a bad option, or an unreadable file"
+)
+@click.option("--logs", type=click.Path(), metavar="FILE,...", help="The state-change logs, separated by commas.")
+@click.option(
+    "--logs-regex", type=click.Path(), metavar="DIR/PATTERN", help="Those in DIR whose name has a match of the pattern."
+)
 @click.option("--topic", metavar="TOPIC", help="Only lines about its partitions.")
 @click.option("--partitions", metavar="0,1,...", help="Of the topic, only these.")
 @click.option("--start-time", default="0000-00-00 00:00:00,000", metavar="TIME", help="From it on.")

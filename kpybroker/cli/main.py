@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from typing import Any, NoReturn
@@ -9,7 +10,7 @@ from typing import Any, NoReturn
 import click
 
 from kpybroker import __version__
-from kpybroker.cli.exit_codes import EXIT_CONFIG, fail, help_text
+from kpybroker.cli.exit_codes import EXIT_CONFIG, EXIT_FAILED, fail, help_text
 from kpybroker.cli.health.ping import ping
 from kpybroker.cli.lazy import LazyGroup
 from kpybroker.cli.log import log
@@ -17,6 +18,8 @@ from kpybroker.cli.param_types import Number
 from kpybroker.control.log_formats import FORMATS
 
 PROCESSES_MAX = 64
+OF_FULL_OUTPUT = (errno.ENOSPC, errno.EFBIG, errno.EIO, getattr(errno, "EDQUOT", errno.ENOSPC))
+"""Of a write to a file without a name: standard output. A broker's own files are its own matter."""
 _LEVELS = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR")
 
 _EXIT_CODES = help_text()
@@ -152,11 +155,16 @@ def main() -> None:
     try:
         _run()
     except SystemExit as ended:
-        _close_stdout()
+        code = _close_stdout() or ended.code
         if "confluent_kafka" in sys.modules:
-            _leave(ended.code)
-        raise
-    _close_stdout()
+            _leave(code)
+        raise SystemExit(code) from None
+    except OSError as error:
+        if error.errno not in OF_FULL_OUTPUT or error.filename is not None or sys.argv[1:2] in (["dev"], ["server"]):
+            raise
+        _close_stdout(error)
+        raise SystemExit(EXIT_FAILED) from None
+    raise SystemExit(_close_stdout())
 
 
 def _run() -> None:
@@ -197,9 +205,18 @@ def _replace_closed_streams() -> None:
             setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))  # noqa: SIM115
 
 
-def _close_stdout() -> None:
-    """Flush now: for a reader that has gone away, the interpreter would print an error at its exit."""
+def _close_stdout(failure: OSError | None = None) -> int:
+    """Flush now: for a reader that has gone away, the interpreter would print an error at its exit.
+
+    `failure` is that of a write before. Returns the exit code: 0 where all was written, or no one reads it any more.
+    """
     try:
         sys.stdout.flush()
-    except OSError:
+    except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        failure = failure or error
+    if failure is None or failure.errno == errno.EPIPE:
+        return 0
+    reason = failure.strerror or str(failure)
+    sys.stderr.write(f"kpybroker: standard output cannot be written: {reason}\nfix: make room, or write elsewhere\n")
+    return EXIT_FAILED

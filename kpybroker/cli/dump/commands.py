@@ -66,7 +66,11 @@ def _checked(files: Files, paths: Sequence[str]) -> list[str]:
         except NotALogError as error:
             fail(str(error), "name a file of a log, a partition's directory or a log directory", EXIT_CONFIG)
         except OSError as error:
-            fail(f"{path} cannot be read: {error.strerror}", "check its permissions", EXIT_CONFIG)
+            fail(
+                f"{path} cannot be read: {error.strerror}",
+                "name a file that this user may read, and no pipe",
+                EXIT_CONFIG,
+            )
     return found
 
 

@@ -14,6 +14,7 @@ import click
 
 from kpybroker.cli.exit_codes import EXIT_FAILED, fail
 from kpybroker.cli.health.no_broker import NoBroker
+from kpybroker.cli.param_types import CheckedCommand, Seconds
 
 if TYPE_CHECKING:
     import socket
@@ -33,7 +34,7 @@ Exit codes:
 """
 
 
-@click.command(epilog=EXIT_CODES)
+@click.command(cls=CheckedCommand, epilog=EXIT_CODES)
 @click.argument("address", metavar="[HOST:PORT]", required=False)
 @click.option(
     "--command-config",
@@ -45,7 +46,7 @@ Exit codes:
 @click.option(
     "--timeout",
     "timeout_s",
-    type=click.FloatRange(0, min_open=True),
+    type=Seconds(0.001),
     default=5.0,
     metavar="SECONDS",
     help="How long one attempt may take. [default: 5]",
@@ -53,7 +54,7 @@ Exit codes:
 @click.option(
     "--wait",
     "wait_s",
-    type=click.FloatRange(0),
+    type=Seconds(0),
     default=0.0,
     metavar="SECONDS",
     help="Try again for so long, until the broker responds. [default: 0]",

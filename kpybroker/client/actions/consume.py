@@ -27,10 +27,11 @@ from kpybroker.client.actions.partitions import (
 from kpybroker.client.connect.admin import Cluster, ErrorWatch, make
 from kpybroker.client.connect.errors import CommandError, Failures, kafka_error, note, usage
 from kpybroker.client.connect.settings import CLIENT_ID, Connection, Settings, load
+from kpybroker.client.records.exact import Exact
 from kpybroker.client.records.offsets import FORMS, BadOffset, Bounds, Position, Span, parse_span, resolve, within
 from kpybroker.client.records.output import writer
-from kpybroker.client.records.record import of_message
 from kpybroker.client.records.template import BadTemplate, Part
+from kpybroker.client.show.output import writing
 from kpybroker.system import reader_has_gone
 
 BATCH_RECORDS: Final = 500
@@ -66,7 +67,7 @@ class Plan(NamedTuple):
 def consume(connection: Connection, options: ConsumeOptions) -> int:
     """Print records until there are enough, the end, Ctrl-C or a reader that has gone; the exit code."""
     try:
-        write = writer(options.format_name, options.show_null)
+        write = writer(options.format_name, options.show_null, is_terminal=sys.stdout.isatty())
         span = parse_span(options.offset, time.time_ns() // 1_000_000)
     except BadTemplate as error:
         raise usage(str(error), "kpybroker topic consume --help has the formats") from None
@@ -103,9 +104,9 @@ def plans(settings: Settings, options: ConsumeOptions, span: Span) -> dict[Place
     made = {}
     for place, found in usable.items():
         first = offset(place, span.begin)
-        stop = None if span.end is None else offset(place, span.end)
-        if options.exit_at_end:
-            stop = found.end if stop is None else min(stop, found.end)
+        stop = found.end if options.exit_at_end else None
+        if span.end is not None:
+            stop = min(offset(place, span.end), found.end)  # a range does not wait for records
         made[place] = Plan(within(first, found), first, stop)
     return made
 
@@ -143,6 +144,7 @@ class Reader:
     def __init__(self, settings: Settings, **keys: Any) -> None:
         self.watch = ErrorWatch()
         self.consumer: Any = make(Consumer, settings, self.watch, enable_partition_eof=True, **keys)
+        self.exact = Exact(settings)
         self.is_done = False
         self.has_responded = False
 
@@ -184,6 +186,7 @@ class Reader:
 
     def close(self) -> None:
         """Commit, leave, disconnect. librdkafka waits for a broker that is away as long as a session lasts."""
+        self.exact.close()
         closing = threading.Thread(target=self.consumer.close, daemon=True)
         closing.start()
         closing.join(CLOSE_S_MAX)
@@ -310,11 +313,12 @@ class _Session:
         return self._number == self._limit or self._reader.is_done
 
     def _print(self, messages: Sequence[Any]) -> None:
-        for message in messages:
-            self._out.write(self._write(of_message(message), self._number))
-            self._number += 1
-            self._count[message.topic(), message.partition()] += 1
-        self._out.flush()
+        with writing():
+            for message in messages:
+                self._out.write(self._write(self._reader.exact.record(message), self._number))
+                self._number += 1
+                self._count[message.topic(), message.partition()] += 1
+            self._out.flush()
 
     def _summary(self) -> str:
         if not self._count:

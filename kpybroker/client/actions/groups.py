@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions
+from confluent_kafka import ConsumerGroupTopicPartitions
 
-from kpybroker.client.actions.partitions import Place, bounds, matching, parse_places
+from kpybroker.client.actions.partitions import Place, bounds, existing, matching, parse_places
 from kpybroker.client.actions.topic_changes import DRY_RUN
 from kpybroker.client.connect.admin import Cluster
 from kpybroker.client.connect.errors import FIXES, CommandError, Failures, broker_error, check, kafka_error, note
+from kpybroker.client.connect.raw_groups import CONSUMER, RawGroup, RawMember, describe, shown_bytes
 from kpybroker.client.connect.settings import Connection, load
 from kpybroker.client.connect.wire import GROUP, WireCluster
 from kpybroker.client.records.offsets import Bounds
@@ -28,6 +29,10 @@ NAMES = {
     "EMPTY": "Empty",
 }
 """Kafka's names of states, by confluent-kafka's."""
+
+CLASSIC = "classic"
+UNREAD = frozenset({"_DESTROY", "_BAD_MSG", "_INVALID_ARG", "_UNDERFLOW", "_PARTIAL", "_FAIL"})
+"""librdkafka's errors for a group whose description it cannot read."""
 
 LIST = (
     Column("GROUP", "group"),
@@ -55,7 +60,7 @@ MEMBERS = (
     Column("INSTANCE-ID", "instance_id"),
     Column("CLIENT-ID", "client_id"),
     Column("HOST", "host"),
-    Column("PARTITIONS", lambda row: [f"{one['topic']}:{one['partition']}" for one in row["assignment"]]),
+    Column("PARTITIONS", lambda row: _assignment_cell(row)),
 )
 STATUS = (Column("GROUP", "group"), Column("STATUS", "status", style=lambda row: "bold red" if row["error"] else ""))
 DELETED = (
@@ -118,12 +123,16 @@ def list_groups(cluster: Cluster, failures: Failures) -> dict[str, Any]:
 
 def state_name(group: Any) -> str:
     """Kafka's name of the state of a listed or described group."""
+    if isinstance(group, RawGroup):
+        return group.state
     name: str = group.state.name
     return NAMES.get(name, name)
 
 
 def type_name(group: Any) -> str | None:
     """classic or consumer; None where the broker is too old to say."""
+    if isinstance(group, RawGroup):
+        return CLASSIC
     return group.type.name.lower() if group.type is not None and group.type.name != "UNKNOWN" else None
 
 
@@ -131,8 +140,15 @@ def _summary(group: Any) -> dict[str, Any]:
     return {
         "members": len(group.members),
         "assignor": group.partition_assignor or None,
-        "coordinator": group.coordinator.id if group.coordinator is not None else None,
+        "coordinator": coordinator_id(group),
     }
+
+
+def coordinator_id(group: Any) -> int | None:
+    """The broker that coordinates a described group."""
+    if isinstance(group, RawGroup):
+        return group.coordinator_id
+    return group.coordinator.id if group.coordinator is not None else None
 
 
 def _lag_of(cluster: Cluster, name: str, failures: Failures) -> int | None:
@@ -148,16 +164,46 @@ def _lag_of(cluster: Cluster, name: str, failures: Failures) -> int | None:
 
 
 def describe_groups(cluster: Cluster, names: Sequence[str], failures: Failures) -> dict[str, Any]:
-    """The groups by name; one without members and without offsets does not exist."""
+    """confluent-kafka's description of each group, or our own where librdkafka makes nothing of it.
+
+    One without members and without offsets does not exist.
+    """
     if not names:
         return {}
-    found = {}
+    found: dict[str, Any] = {}
+    unread = []
     for name, group, error in cluster.results(cluster.admin.describe_consumer_groups(list(names), **cluster.timeout)):
-        if error is not None:
-            failures.add(f"group {name}", error)
-        else:
+        if error is None and _is_text(group):
             found[name] = group
-    return found
+        elif error is None or error.name in UNREAD:
+            unread.append(name)
+        else:
+            failures.add(f"group {name}", error)
+    for name, raw in _described(cluster, unread).items():
+        if isinstance(raw, CommandError):
+            failures.add(f"group {name}", raw)
+        else:
+            found[name] = raw
+    return {name: found[name] for name in names if name in found}
+
+
+def _described(cluster: Cluster, names: Sequence[str]) -> Mapping[str, RawGroup | CommandError]:
+    try:
+        return describe(cluster.settings, names) if names else {}
+    except CommandError as error:
+        return dict.fromkeys(names, error)
+
+
+def _is_text(group: Any) -> bool:
+    """Whether the topics that its members read are UTF-8: else confluent-kafka raises when one is asked for."""
+    try:
+        return all(isinstance(one.topic, str) for member in group.members for one in _parts(member))
+    except UnicodeDecodeError:
+        return False
+
+
+def _parts(member: Any) -> Sequence[Any]:
+    return () if member.assignment is None else member.assignment.topic_partitions
 
 
 def show_describe(connection: Connection, options: DescribeOptions, output: Output) -> int:
@@ -182,13 +228,14 @@ def show_describe(connection: Connection, options: DescribeOptions, output: Outp
 def describe_row(cluster: Cluster, name: str, group: Any) -> dict[str, Any]:
     """A described group with its members and the lag of its partitions. Raises CommandError if it does not exist."""
     offsets = committed(cluster, name)
-    if group.state == ConsumerGroupState.DEAD and not offsets:
+    if state_name(group) == "Dead" and not offsets:
         raise no_such_group(name)
     members = [_member(member) for member in group.members]
     owners = {(one["topic"], one["partition"]): member for member in members for one in member["assignment"]}
     rows = offset_rows(cluster, offsets, owners)
-    head = {"group": name, "state": state_name(group), "type": type_name(group), **_summary(group)}
-    return {**head, "members": members, "lag": total_lag(rows), "offsets": rows}
+    protocol_type = group.protocol_type if isinstance(group, RawGroup) else CONSUMER
+    head = {"group": name, "state": state_name(group), "type": type_name(group), "protocol_type": protocol_type}
+    return {**head, **_summary(group), "members": members, "lag": total_lag(rows), "offsets": rows}
 
 
 def no_such_group(name: str) -> CommandError:
@@ -197,15 +244,24 @@ def no_such_group(name: str) -> CommandError:
 
 
 def _member(member: Any) -> dict[str, Any]:
-    parts = member.assignment.topic_partitions if member.assignment is not None else []
-    places = sorted((part.topic, part.partition) for part in parts)
+    if isinstance(member, RawMember):
+        places, unread = member.assignment, member.assignment_bytes
+    else:
+        places, unread = sorted((part.topic, part.partition) for part in _parts(member)), None
     return {
         "member_id": member.member_id,
         "instance_id": member.group_instance_id,
         "client_id": member.client_id,
         "host": member.host.lstrip("/"),
         "assignment": [{"topic": topic, "partition": partition} for topic, partition in places],
+        "assignment_bytes": None if unread is None else shown_bytes(unread),
     }
+
+
+def _assignment_cell(row: Row) -> list[str] | str:
+    if row["assignment_bytes"] is not None:
+        return f"unread: {row['assignment_bytes']}"
+    return [f"{one['topic']}:{one['partition']}" for one in row["assignment"]]
 
 
 def committed(cluster: Cluster, name: str) -> dict[Place, int]:
@@ -219,10 +275,10 @@ def committed(cluster: Cluster, name: str) -> dict[Place, int]:
 def offset_rows(cluster: Cluster, offsets: Mapping[Place, int], owners: Mapping[Place, Row]) -> list[dict[str, Any]]:
     """A row for each partition that has a committed offset or a member; lag is None where it is unknown."""
     places = sorted({*offsets, *owners})
-    found = bounds(cluster, places)
+    found = bounds(cluster, existing(cluster, places))
     rows = []
     for place in places:
-        edges, current, owner = found[place], offsets.get(place), owners.get(place, {})
+        edges, current, owner = found.get(place), offsets.get(place), owners.get(place, {})
         known = edges if isinstance(edges, Bounds) else None
         rows.append(
             {
@@ -247,6 +303,7 @@ def _sections(row: Row, options: DescribeOptions, output: Output) -> list[str]:
     summary = [
         ("GROUP", row["group"]),
         ("STATE", row["state"]),
+        *([("PROTOCOL-TYPE", row["protocol_type"])] if row["protocol_type"] != CONSUMER else []),
         ("ASSIGNOR", row["assignor"]),
         ("COORDINATOR", row["coordinator"]),
         ("MEMBERS", len(row["members"])),

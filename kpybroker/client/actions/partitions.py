@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ from confluent_kafka import IsolationLevel, TopicCollection, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
 from kpybroker.client.connect.admin import Cluster
-from kpybroker.client.connect.errors import CommandError, Failures, usage
+from kpybroker.client.connect.errors import FIXES, CommandError, Failures, usage
 from kpybroker.client.records.offsets import Bounds
 
 Place = tuple[str, int]
@@ -42,20 +43,49 @@ class Topic(NamedTuple):
 
 
 NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+NUMBER_MAX = 999_999
+"""Of a partition that is named: no cluster has so many of a topic."""
+PARTITION_MAX = 2**31 - 1
+LEGAL_NAME = re.compile("[a-zA-Z0-9._-]{1,249}")
+"""Of a topic."""
 
 
 def topics(cluster: Cluster, names: Sequence[str], failures: Failures) -> list[Topic]:
     """The topics of these names, in their order; those that do not exist are failures."""
-    if not names:
+    legal = [name for name in dict.fromkeys(names) if LEGAL_NAME.fullmatch(name)]
+    for name in dict.fromkeys(names):
+        if not LEGAL_NAME.fullmatch(name):
+            failures.add(
+                f"topic {name}", CommandError("no topic can have this name", FIXES["UNKNOWN_TOPIC_OR_PARTITION"])
+            )
+    if not legal:
         return []
-    described = cluster.results(cluster.admin.describe_topics(TopicCollection(list(names)), **cluster.timeout))
+    described = cluster.results(cluster.admin.describe_topics(TopicCollection(legal), **cluster.timeout))
     found = {}
     for name, result, error in described:
         if error is not None:
             failures.add(f"topic {name}", error)
         else:
             found[name] = _topic(result)
-    return [found[name] for name in dict.fromkeys(names) if name in found]
+    return [found[name] for name in legal if name in found]
+
+
+def existing(cluster: Cluster, places: Iterable[Place]) -> list[Place]:
+    """Those partitions that the cluster has and shows us, sorted. Raises CommandError if it cannot be reached.
+
+    A member may claim any partition of any name. librdkafka refuses some of them, and waits for others.
+    """
+    wanted = set(places)
+    names = sorted({place[0] for place in wanted if _can_be(place)})
+    if not names:
+        return []
+    found = cluster.results(cluster.admin.describe_topics(TopicCollection(names), **cluster.timeout))
+    known = {place for _, topic, error in found if error is None for place in _places_of(topic)}
+    return sorted(wanted & known)
+
+
+def _places_of(described: Any) -> list[Place]:
+    return [(described.name, partition.id) for partition in described.partitions]
 
 
 def _topic(described: Any) -> Topic:
@@ -127,11 +157,21 @@ def time_lookup(cluster: Cluster, found: Mapping[Place, Bounds]) -> Callable[[Pl
 
 
 def _list_offsets(cluster: Cluster, specs: Mapping[Place, Any], **options: Any) -> dict[Place, int | CommandError]:
-    if not specs:
-        return {}
-    request = {TopicPartition(*place): spec for place, spec in specs.items()}
-    answers = cluster.results(cluster.admin.list_offsets(request, **cluster.timeout, **options))
-    return {(part.topic, part.partition): error or result.offset for part, result, error in answers}
+    request = {TopicPartition(*place): spec for place, spec in specs.items() if _can_be(place)}
+    found: dict[Place, int | CommandError] = {
+        place: CommandError("no topic has such a partition", FIXES["UNKNOWN_TOPIC_OR_PARTITION"])
+        for place in specs
+        if not _can_be(place)
+    }
+    if request:
+        answers = cluster.results(cluster.admin.list_offsets(request, **cluster.timeout, **options))
+        found |= {(part.topic, part.partition): error or result.offset for part, result, error in answers}
+    return found
+
+
+def _can_be(place: Place) -> bool:
+    """Whether a topic may have this name, and this partition: librdkafka raises for some others."""
+    return bool(LEGAL_NAME.fullmatch(place[0])) and 0 <= place[1] <= PARTITION_MAX
 
 
 def parse_places(texts: Iterable[str]) -> dict[str, list[int] | None]:
@@ -160,6 +200,12 @@ def parse_partitions(texts: Iterable[str]) -> list[int]:
 
 def _numbers(text: str, whole: str) -> list[int]:
     first, dash, last = text.partition("-")
-    if not (first.isdigit() and (not dash or last.isdigit())):
+    if not (_is_number(first) and (not dash or _is_number(last))):
         raise usage(f"{whole!r} does not name partitions", "write TOPIC, TOPIC:0, TOPIC:0,2 or TOPIC:0-3")
+    if max(len(first), len(last)) > len(str(NUMBER_MAX)) or int(last or first) > NUMBER_MAX:
+        raise usage(f"{whole[:100]!r} names a partition beyond {NUMBER_MAX}", "kpybroker topic describe shows them")
     return list(range(int(first), int(last if dash else first) + 1))
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit()

@@ -6,6 +6,7 @@ of `--undelivered`. Reading stops at a line that is no record, and at a failure 
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -20,10 +21,11 @@ from kpybroker.client.connect.admin import ErrorWatch, make
 from kpybroker.client.connect.errors import CommandError, kafka_error, note, report, usage
 from kpybroker.client.connect.settings import Connection, Settings, load
 from kpybroker.client.records import json_lines
+from kpybroker.client.records.exact import Exact, is_plain
 from kpybroker.client.records.json_lines import BadLine
 from kpybroker.client.records.lines import LineOptions, Parse, parser, pieces
 from kpybroker.client.records.output import writer
-from kpybroker.client.records.record import Record, of_message
+from kpybroker.client.records.record import Record, of_parts
 from kpybroker.client.records.template import BadTemplate, Part, unescape
 
 INTERRUPTED: Final = 130
@@ -40,19 +42,12 @@ REPORTED_MAX: Final = 10
 
 OF_ONE_RECORD: Final = frozenset(
     {
-        "MSG_SIZE_TOO_LARGE",
-        "INVALID_TIMESTAMP",
-        "INVALID_RECORD",
-        "INVALID_MSG",
-        "_UNKNOWN_PARTITION",
-        "_INVALID_ARG",
-        "UNKNOWN_TOPIC_OR_PART",
-        "_UNKNOWN_TOPIC",
-        "TOPIC_AUTHORIZATION_FAILED",
-        "TOPIC_EXCEPTION",
+        *("MESSAGE_TOO_LARGE", "INVALID_TIMESTAMP", "INVALID_RECORD", "CORRUPT_MESSAGE", "INVALID_TOPIC_EXCEPTION"),
+        *("_UNKNOWN_PARTITION", "_INVALID_ARG", "_UNKNOWN_TOPIC"),
+        *("UNKNOWN_TOPIC_OR_PARTITION", "TOPIC_AUTHORIZATION_FAILED"),
     }
 )
-"""Errors that say nothing about the next record, in librdkafka's names."""
+"""Errors that say nothing about the next record, by `CommandError.name`."""
 
 
 class ProduceOptions(NamedTuple):
@@ -75,7 +70,9 @@ def produce(connection: Connection, options: ProduceOptions) -> int:
     """Send what standard input has; 0 if all of it was delivered."""
     try:
         parse, delimiter = _parser(options), unescape(options.delimiter)
-        show = None if options.output_format is None else writer(options.output_format)
+        show = None
+        if options.output_format is not None:
+            show = writer(options.output_format, is_terminal=sys.stdout.isatty())
     except BadTemplate as error:
         raise usage(str(error), "kpybroker topic produce --help has the formats") from None
     if not delimiter:
@@ -96,16 +93,16 @@ def _parser(options: ProduceOptions) -> Parse:
     if separator == b"":
         raise usage("-K is empty", "name what separates a key from its value, as in -K:")
     headers = tuple(parse_header(text) for text in options.headers)
-    key = None if options.key is None else options.key.encode()
+    key = None if options.key is None else os.fsencode(options.key)
     return parser(options.format_name, LineOptions(key, separator, headers, options.empty_is_null))
 
 
 def parse_header(text: str) -> tuple[str, bytes | None]:
-    """`NAME=VALUE`; `NAME` alone has a null value. Raises CommandError."""
+    """`NAME=VALUE`; `NAME` alone has a null value. Both may be bytes of any kind. Raises CommandError."""
     name, equals, value = text.partition("=")
     if not name:
         raise usage(f"{text!r} has no name", "write -H NAME=VALUE")
-    return name, value.encode() if equals else None
+    return name, os.fsencode(value) if equals else None
 
 
 @contextmanager
@@ -114,8 +111,11 @@ def _opened(path: str) -> Iterator[BinaryIO]:
         file = open(path, "ab")  # noqa: SIM115
     except OSError as error:
         raise usage(f"{path} cannot be written: {error.strerror}", "name a file that this user may write") from None
-    with file:
+    try:
         yield file
+    finally:
+        with suppress(OSError):  # reported when it was written
+            file.close()
 
 
 class Delivery:
@@ -140,6 +140,7 @@ class Delivery:
             defaults["compression_type"] = options.compression
         keys = {name: value for name, value in defaults.items() if name.replace("_", ".") not in settings.properties}
         self._producer: Any = make(Producer, settings, self._watch, **keys)
+        self._exact = Exact(settings)
         self._lock = threading.Lock()
         self.delivered = 0
         self.failed = 0
@@ -147,6 +148,7 @@ class Delivery:
         self._fixes: dict[str, None] = {}
         self._hopeless = threading.Event()
         self._is_fatal = False
+        self._is_unwritten = False
         self._lines = 0
         self._refused: list[tuple[Record, int, Any]] | None = []
         """Refused as too large, in a batch with others; None once each is sent alone."""
@@ -175,6 +177,7 @@ class Delivery:
         code = INTERRUPTED if interrupts.requested else 0
         closed.set()
         poller.join()
+        self._exact.close()
         return self._finish(code, bad)
 
     def _poll_until(self, closed: threading.Event) -> None:
@@ -216,6 +219,9 @@ class Delivery:
         if topic is None:
             raise BadLine("it names no topic, and the command names none either")
         partition = record.partition if self._options.partition is None else self._options.partition
+        if not is_plain(record):
+            self._send_exactly(record._replace(topic=topic, partition=-1 if partition is None else partition), line)
+            return
         keys: dict[str, Any] = {} if record.timestamp_ms is None else {"timestamp": record.timestamp_ms}
         done = partial(self._done, record._replace(topic=topic), line)
         while True:
@@ -237,6 +243,21 @@ class Delivery:
                 return
             except (TypeError, ValueError, OverflowError) as error:
                 raise BadLine(str(error)) from None
+
+    def _send_exactly(self, record: Record, line: int) -> None:
+        """One that librdkafka cannot send as it is, after all before it."""
+        while self._served(self._producer.flush, POLL_S) and not self._hopeless.is_set():
+            pass
+        assert record.topic is not None, "_send has named it"
+        assert record.partition is not None, "_send has named it"
+        try:
+            sent = self._exact.send(record.topic, record.partition, record)
+        except CommandError as error:
+            with self._lock:
+                self._fail(record, line, error)
+        else:
+            with self._lock:
+                self._keep(record._replace(partition=sent.partition, offset=sent.offset))
 
     def _send_alone(self) -> None:
         """Again, and each in a batch of its own: a broker refuses a whole batch for one record that is too large."""
@@ -266,22 +287,28 @@ class Delivery:
                 self._refused.append((record, line, error))
                 return
             if error is None:
-                self.delivered += 1
-                self._places.add((message.topic(), message.partition()))
-                if self._show is not None:
-                    self._print(record, message)
-                return
-            self.failed += 1
-            self._fail(record, line, error)
+                self._keep(of_parts(message, record.headers))  # delivery reports have none
+            else:
+                self._fail(record, line, self._cause(error))
 
-    def _fail(self, record: Record, line: int, error: Any) -> None:
-        found = self._cause(error)
+    def _fail(self, record: Record, line: int, found: CommandError) -> None:
+        self.failed += 1
         self._fixes.setdefault(found.fix)
         if self.failed <= REPORTED_MAX:
             report(f"line {line}: not delivered to {record.topic}: {found.cause}")
         if self._undelivered is not None:
+            self._set_aside(record)
+        elif found.name not in OF_ONE_RECORD:
+            self._hopeless.set()
+
+    def _set_aside(self, record: Record) -> None:
+        assert self._undelivered is not None
+        try:
             self._undelivered.write(json_lines.dump(record))
-        elif error.name() not in OF_ONE_RECORD:
+            self._undelivered.flush()
+        except OSError as error:
+            report(f"{self._options.undelivered} cannot be written: {error.strerror}")
+            self._undelivered = None
             self._hopeless.set()
 
     def _cause(self, error: Any) -> CommandError:
@@ -293,21 +320,26 @@ class Delivery:
                 return why
         return kafka_error(error)
 
-    def _print(self, record: Record, message: Any) -> None:
-        """As it was sent, with its place; delivery reports have no headers."""
-        assert self._show is not None
-        sent = of_message(message)._replace(headers=record.headers)
+    def _keep(self, sent: Record) -> None:
+        """Count it, and print it with its place."""
+        self.delivered += 1
+        self._places.add((sent.topic or "", sent.partition or 0))
+        if self._show is None:
+            return
         try:
             sys.stdout.buffer.write(self._show(sent, self.delivered - 1))
             sys.stdout.buffer.flush()
-        except BrokenPipeError:
+        except OSError as error:
             self._show = None
+            if not isinstance(error, BrokenPipeError):
+                report(f"standard output cannot be written: {error.strerror}; more records are sent without a line")
+                self._is_unwritten = True
 
     def _finish(self, code: int, bad: BadLine | None) -> int:
         parts = f" to {len(self._places)} partition{'s' if len(self._places) != 1 else ''}" if self._places else ""
         note(f"delivered {self.delivered} record{'s' if self.delivered != 1 else ''}{parts}")
         if self.failed:
-            kept = f"; they are in {self._options.undelivered}" if self._options.undelivered else ""
+            kept = f"; they are in {self._options.undelivered}" if self._undelivered is not None else ""
             note(f"not delivered: {self.failed}{kept}")
         if bad is not None:
             report(f"line {self._lines + 1} is no record: {bad}")
@@ -316,4 +348,4 @@ class Delivery:
             note(f"stopped after line {self._lines} of the input")
         for fix in self._fixes:
             note(f"fix: {fix}")
-        return code or int(bool(self.failed or bad))
+        return code or int(bool(self.failed or bad or self._is_unwritten))

@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
-from kpybroker.client.actions.groups import committed, describe_groups, no_such_group
+from kpybroker.client.actions.groups import committed, describe_groups, no_such_group, state_name
 from kpybroker.client.actions.partitions import Place, bounds, parse_places, time_lookup, topics
 from kpybroker.client.actions.topic_changes import DRY_RUN
 from kpybroker.client.connect.admin import Cluster
@@ -90,7 +90,7 @@ def require_empty(cluster: Cluster, group: str, failures: Failures) -> None:
     if group not in found:
         raise SystemExit(failures.exit_code())
     members = found[group].members
-    if found[group].state not in (ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD):
+    if state_name(found[group]) not in ("Empty", "Dead"):
         names = ", ".join(f"{member.client_id} at {member.host.lstrip('/')}" for member in members[:5])
         more = f" and {len(members) - 5} more" if len(members) > 5 else ""
         raise CommandError(f"group {group} has members: {names or 'joining now'}{more}", FIXES["NON_EMPTY_GROUP"])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kpybroker.client.commands.options import client_command, examples, output_option
+from kpybroker.client.commands.options import INT32_MAX, client_command, examples, output_option
 
 if TYPE_CHECKING:
     from kpybroker.client.connect.settings import Connection
@@ -44,7 +44,9 @@ def health(connection: Connection, output_format: str) -> int:
 @cluster.command(
     "log-dirs", epilog=examples("kpybroker cluster log-dirs", "kpybroker cluster log-dirs --broker 0 --replicas")
 )
-@click.option("--broker", "brokers", type=int, multiple=True, metavar="ID", help="Only of this broker.")
+@click.option(
+    "--broker", "brokers", type=click.IntRange(0, INT32_MAX), multiple=True, metavar="ID", help="Only of this broker."
+)
 @click.option("-r", "--replicas", is_flag=True, help="Each replica, the largest first.")
 @output_option
 @client_command
@@ -59,7 +61,9 @@ def log_dirs(connection: Connection, brokers: tuple[int, ...], replicas: bool, o
 @cluster.command(
     "api-versions", epilog=examples("kpybroker cluster api-versions", "kpybroker cluster api-versions --broker 1")
 )
-@click.option("--broker", type=int, metavar="ID", help="Of this broker. Default: the first that answers.")
+@click.option(
+    "--broker", type=click.IntRange(0, INT32_MAX), metavar="ID", help="Of this broker. Default: the first that answers."
+)
 @output_option
 @client_command
 def api_versions(connection: Connection, broker: int | None, output_format: str) -> int:

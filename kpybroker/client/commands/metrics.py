@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from kpybroker.client.commands.options import examples, reported, stacked
+from kpybroker.client.commands.options import Seconds, examples, reported, stacked
 
 REPORT_FORMATS = ("original", "properties", "csv", "tsv")
 
@@ -19,7 +19,7 @@ _source = stacked(
     click.option(
         "--timeout",
         "timeout_s",
-        type=click.FloatRange(min=0.1),
+        type=Seconds(0.1),
         default=30.0,
         metavar="SECONDS",
         help="How long to wait for a response.  [default: 30]",
@@ -27,7 +27,7 @@ _source = stacked(
     click.option(
         "--wait",
         "wait_s",
-        type=click.FloatRange(min=0),
+        type=Seconds(0, 10**9),
         default=0.0,
         metavar="SECONDS",
         help="Try again for so long: until there is a broker, and an MBean of each name.  [default: 0]",

@@ -9,8 +9,15 @@ from typing import Any, TypeVar
 
 import click
 
+from kpybroker.client.connect.visible import is_text, visible
+
 F = TypeVar("F", bound=Callable[..., Any])
 
+SECONDS_MAX = 3600
+INT32_MAX = 2**31 - 1
+INT64_MAX = 2**63 - 1
+NAMES = ("GROUP", "TOPIC", "USER")
+"""Of options that name something."""
 FORMATS = ("table", "wide", "json", "yaml")
 EXTRA = {
     **dict.fromkeys(("confluent_kafka", "rich", "yaml"), "tools"),
@@ -37,6 +44,39 @@ def examples(*lines: str) -> str:
 def stacked(*decorators: Callable[[F], F]) -> Callable[[F], F]:
     """Several decorators as one; the first is the outermost."""
     return lambda function: functools.reduce(lambda made, decorator: decorator(made), reversed(decorators), function)
+
+
+class AnyBytes(click.types.StringParamType):
+    """A text that may be bytes of any kind; Python has those that are no UTF-8 as surrogates."""
+
+
+class Seconds(click.FloatRange):
+    """A time from `least` to `most`; an hour is the longest wait that librdkafka takes."""
+
+    def __init__(self, least: float, most: float = SECONDS_MAX) -> None:
+        super().__init__(min=least, max=most)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The seconds. Raises `click.BadParameter`, for `nan` too, which no bound excludes."""
+        found = super().convert(value, param, ctx)
+        if found != found:
+            self.fail(f"{value!r} is no number.", param, ctx)
+        return found
+
+
+def refuse_odd_texts(context: click.Context) -> None:
+    """Raises `click.BadParameter` for a value that is no UTF-8 and is neither a path nor `AnyBytes`, and for a name
+    that is empty. Of KEY=VALUE only the key is repeated: the value may be a secret.
+    """
+    for param in context.command.params:
+        value = context.params.get(param.name or "")
+        is_name = isinstance(param, click.Argument) or param.metavar in NAMES
+        for text in value if isinstance(value, tuple) else (value,):
+            if text == "" and is_name:
+                raise click.BadParameter("it is empty.", context, param)
+            if isinstance(text, str) and not is_text(text) and not isinstance(param.type, click.Path | AnyBytes):
+                key, equals, _ = text.partition("=")
+                raise click.BadParameter(f"{visible(key)}{equals and '=...'} is no UTF-8.", context, param)
 
 
 output_option = click.option(
@@ -75,7 +115,7 @@ _connection_options = stacked(
     click.option(
         "--timeout",
         "timeout_s",
-        type=click.FloatRange(min=0.1),
+        type=Seconds(0.1),
         default=30.0,
         metavar="SECONDS",
         help="How long to wait for the cluster.  [default: 30]",
@@ -97,6 +137,7 @@ def client_command(function: Callable[..., int]) -> Callable[..., None]:
     ) -> None:
         from kpybroker.client.connect.settings import Connection
 
+        refuse_odd_texts(click.get_current_context())
         connection = Connection(bootstrap_server, command_config, options, timeout_s)
         raise SystemExit(_run(lambda: function(connection=connection, **rest)))
 
@@ -108,6 +149,7 @@ def reported(function: Callable[..., int]) -> Callable[..., None]:
 
     @functools.wraps(function)
     def command(**options: Any) -> None:
+        refuse_odd_texts(click.get_current_context())
         raise SystemExit(_run(lambda: function(**options)))
 
     return command

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kpybroker.client.commands.complete import group_names, topic_names
-from kpybroker.client.commands.options import client_command, examples
+from kpybroker.client.commands.options import INT32_MAX, AnyBytes, client_command, examples
 
 if TYPE_CHECKING:
     from kpybroker.client.connect.settings import Connection
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     "-f",
     "--format",
     "format_name",
+    type=AnyBytes(),
     default="value",
     metavar="FORMAT",
     help="value, wide, json (a line a record), yaml, or a format like '%t %p %o %k %v\\n'.  [default: value]",
@@ -83,16 +84,27 @@ def consume(connection: Connection, **options: Any) -> int:
     "-f",
     "--format",
     "format_name",
+    type=AnyBytes(),
     default="line",
     metavar="FORMAT",
     help="line, json (as consume writes it), or a format with %k %v %t %p %T.  [default: line]",
 )
-@click.option("-k", "--key", metavar="KEY", help="The key of records that have none.")
-@click.option("-K", "--key-separator", metavar="SEP", help="What separates the key from the value in a line: -K:")
-@click.option("-D", "--delimiter", default="\\n", metavar="SEP", help="What ends a record.  [default: \\n]")
-@click.option("-H", "--header", "headers", multiple=True, metavar="NAME=VALUE", help="A header of every record.")
+@click.option("-k", "--key", type=AnyBytes(), metavar="KEY", help="The key of records that have none.")
 @click.option(
-    "-p", "--partition", type=click.IntRange(-1), metavar="N", help="All into partition N; -1: chosen by the key."
+    "-K", "--key-separator", type=AnyBytes(), metavar="SEP", help="What separates the key from the value in a line: -K:"
+)
+@click.option(
+    "-D", "--delimiter", type=AnyBytes(), default="\\n", metavar="SEP", help="What ends a record.  [default: \\n]"
+)
+@click.option(
+    "-H", "--header", "headers", type=AnyBytes(), multiple=True, metavar="NAME=VALUE", help="A header of every record."
+)
+@click.option(
+    "-p",
+    "--partition",
+    type=click.IntRange(-1, INT32_MAX),
+    metavar="N",
+    help="All into partition N; -1: chosen by the key.",
 )
 @click.option(
     "-z",
@@ -102,7 +114,11 @@ def consume(connection: Connection, **options: Any) -> int:
 )
 @click.option("-Z", "--null", "empty_is_null", is_flag=True, help="Send an empty key or value as null.")
 @click.option(
-    "-o", "--output-format", metavar="FORMAT", help="Print each record once it is delivered: '%p %o\\n', or json."
+    "-o",
+    "--output-format",
+    type=AnyBytes(),
+    metavar="FORMAT",
+    help="Print each record once it is delivered: '%p %o\\n', or json.",
 )
 @click.option(
     "--undelivered", type=click.Path(dir_okay=False), metavar="FILE", help="Append what fails to FILE, as JSON lines."

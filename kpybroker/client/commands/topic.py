@@ -19,6 +19,9 @@ def topic() -> None:
     """Topics: list, describe, create, alter, delete, trim, produce, consume."""
 
 
+PARTITIONS_MAX = 100_000
+"""librdkafka asks for no more."""
+
 names_argument = click.argument("names", nargs=-1, required=True, metavar="TOPIC...", shell_complete=topic_names)
 
 
@@ -68,7 +71,13 @@ def describe(connection: Connection, names: tuple[str, ...], all_configs: bool, 
     ),
 )
 @click.argument("names", nargs=-1, required=True, metavar="TOPIC...")
-@click.option("-p", "--partitions", type=click.IntRange(1), metavar="N", help="Default: the broker's num.partitions.")
+@click.option(
+    "-p",
+    "--partitions",
+    type=click.IntRange(1, PARTITIONS_MAX),
+    metavar="N",
+    help="Default: the broker's num.partitions.",
+)
 @click.option("-r", "--replicas", type=click.IntRange(1, 32767), metavar="N", help="Default: the broker's factor.")
 @click.option("-c", "--config", "configs", multiple=True, metavar="KEY=VALUE", help="A setting; may be repeated.")
 @click.option("--replica-assignment", "assignment", metavar="0:1,1:2", help="The brokers of each partition.")
@@ -94,7 +103,9 @@ def create(connection: Connection, names: tuple[str, ...], output_format: str, *
     ),
 )
 @names_argument
-@click.option("-p", "--partitions", type=click.IntRange(1), metavar="N", help="Add partitions, to N in all.")
+@click.option(
+    "-p", "--partitions", type=click.IntRange(1, PARTITIONS_MAX), metavar="N", help="Add partitions, to N in all."
+)
 @click.option("-s", "--set", "set_", multiple=True, metavar="KEY=VALUE", help="Set a key.")
 @click.option("-d", "--delete", multiple=True, metavar="KEY", help="Return a key to its default.")
 @click.option("--append", multiple=True, metavar="KEY=VALUE", help="Add to a list.")

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kpybroker.client.commands.complete import topic_names
-from kpybroker.client.commands.options import client_command, examples, execute_option, output_option
+from kpybroker.client.commands.options import (
+    INT32_MAX,
+    INT64_MAX,
+    Seconds,
+    client_command,
+    examples,
+    execute_option,
+    output_option,
+)
 
 if TYPE_CHECKING:
     from kpybroker.client.connect.settings import Connection
@@ -59,7 +67,7 @@ def describe(connection: Connection, ids: tuple[str, ...], output_format: str) -
 @click.argument("topics", nargs=-1, metavar="[TOPIC]...", shell_complete=topic_names)
 @click.option(
     "--older-than",
-    type=click.FloatRange(0),
+    type=Seconds(0, 10**9),
     default=900.0,
     metavar="SECONDS",
     help="Without a write for so long.  [default: 900, the broker's transaction.max.timeout.ms]",
@@ -84,8 +92,8 @@ def hanging(connection: Connection, topics: tuple[str, ...], older_than: float, 
 )
 @click.argument("ids", nargs=-1, metavar="[TRANSACTIONAL-ID]...")
 @click.option("--topic", metavar="TOPIC", shell_complete=topic_names, help="The topic of a transaction that hangs.")
-@click.option("--partition", type=click.IntRange(0), metavar="N", help="Its partition.")
-@click.option("--start-offset", type=click.IntRange(0), metavar="OFFSET", help="Its first offset.")
+@click.option("--partition", type=click.IntRange(0, INT32_MAX), metavar="N", help="Its partition.")
+@click.option("--start-offset", type=click.IntRange(0, INT64_MAX), metavar="OFFSET", help="Its first offset.")
 @execute_option
 @output_option
 @client_command

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any, Final
 
+from kpybroker.client.connect.visible import visible
 from kpybroker.wire.errors import ErrorCode
 
 EXIT_FAILED: Final = 1
@@ -58,13 +59,17 @@ DEFAULT_FIX: Final = "kpybroker doctor looks for the cause"
 
 
 class CommandError(Exception):
-    """Ends the command with `exit_code`. `cause` is one sentence; `fix` says what to do."""
+    """Ends the command with `exit_code`. `cause` is one sentence; `fix` says what to do.
 
-    def __init__(self, cause: str, fix: str = DEFAULT_FIX, exit_code: int = EXIT_FAILED) -> None:
+    `name` is that of Kafka's error, or of librdkafka's own, which begins with an underscore; empty for others.
+    """
+
+    def __init__(self, cause: str, fix: str = DEFAULT_FIX, exit_code: int = EXIT_FAILED, *, name: str = "") -> None:
         super().__init__(cause)
         self.cause = cause
         self.fix = fix
         self.exit_code = exit_code
+        self.name = name
 
 
 def usage(cause: str, fix: str) -> CommandError:
@@ -80,7 +85,7 @@ def broker_error(code: int, message: str | None = None) -> CommandError | None:
         return CommandError(f"the broker reports error {code}" + (f": {message}" if message else ""))
     known = ErrorCode(code)
     text = (message or known.message).rstrip(". ")
-    return CommandError(f"{text} ({known.name})", FIXES.get(known.name, DEFAULT_FIX))
+    return CommandError(f"{text} ({known.name})", FIXES.get(known.name, DEFAULT_FIX), name=known.name)
 
 
 def check(code: int, message: str | None = None) -> None:
@@ -98,7 +103,7 @@ def kafka_error(error: Any) -> CommandError:
     text = AFTER.sub("", inner.str() or "").removeprefix("Broker: ").rstrip(". ")
     found = broker_error(inner.code(), text) if inner.code() in CODES else None
     name = inner.name()
-    return found or CommandError(f"{text} ({name.lstrip('_')})", FIXES.get(name, DEFAULT_FIX))
+    return found or CommandError(f"{text} ({name.lstrip('_')})", FIXES.get(name, DEFAULT_FIX), name=name)
 
 
 _secrets: set[str] = set()
@@ -125,7 +130,7 @@ def report(cause: str, fix: str | None = None) -> None:
 
 def note(text: str) -> None:
     """A line on standard error; by itself it is no error, but a summary or a remark."""
-    sys.stderr.write(f"{hide(text)}\n")
+    sys.stderr.write(f"{visible(hide(text))}\n")
     sys.stderr.flush()
 
 

@@ -25,6 +25,11 @@ def mechanism(properties: Mapping[str, str]) -> str:
     return properties.get("sasl.mechanism", "GSSAPI").upper()
 
 
+def is_known(properties: Mapping[str, str]) -> bool:
+    """Whether `exchange` has the configured mechanism."""
+    return mechanism(properties) in KNOWN
+
+
 def exchange(properties: Mapping[str, str]) -> Exchange:
     """The messages of a login with the configured mechanism. Raises CommandError for one that is not here."""
     name = mechanism(properties)

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from kpybroker.client.connect.errors import keep_secret, note, usage
 from kpybroker.client.connect.properties import is_secret, translate
+from kpybroker.client.connect.visible import is_text, visible
 from kpybroker.config.sources.properties import UnreadableFile, load_properties
 
 DEFAULT_BOOTSTRAP: Final = "127.0.0.1:9092"
@@ -74,6 +75,9 @@ def load(connection: Connection) -> Settings:
     bootstrap = connection.bootstrap or own or os.environ.get(ENVIRONMENT) or DEFAULT_BOOTSTRAP
     for part in bootstrap.split(","):
         parse_address(part)
+    for key, value in properties.items():
+        if not is_text(key) or not is_text(value):
+            raise usage(f"the value of {visible(key)} is no UTF-8", "correct it in --command-config or -X")
     source = " and ".join(filter(None, [connection.command_config, "-X" if connection.options else ""]))
     return Settings(bootstrap, properties, connection.timeout_s, source or "the command line")
 
@@ -99,7 +103,7 @@ def parse_address(text: str) -> tuple[str, int]:
         host, port = rest, ""
     else:
         host, _, port = rest.partition(":")
-    if not host or (port and not (port.isascii() and port.isdigit() and 0 < int(port) < 65536)):
+    if not host or not is_text(host) or (port and not (port.isascii() and port.isdigit() and 0 < int(port) < 65536)):
         raise usage(
             f"{text.strip() or 'an empty text'} is not an address", "write -b HOST:PORT, or several with commas"
         )

@@ -269,8 +269,12 @@ class WireCluster:
         request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
         return self._any.request(ApiKey.METADATA, request).topics
 
+    def close(self) -> None:
+        """Close all connections."""
+        self._stack.close()
+
     def __enter__(self) -> WireCluster:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._stack.close()
+        self.close()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
 
 from kpybroker.client.connect.errors import CommandError, check
+from kpybroker.client.connect.wire import WireBroker
 from kpybroker.client.doctor.cluster import Seen, opened
 from kpybroker.client.doctor.findings import SKIPPED, Findings, counted
 from kpybroker.wire.api import ApiKey
@@ -13,6 +15,7 @@ from kpybroker.wire.messages.describe_configs import DescribeConfigsRequest
 from kpybroker.wire.messages.list_offsets import ListOffsetsRequest
 
 BROKER: Final = 4
+EARLIEST: Final = -2
 MAX_TIMESTAMP: Final = -3
 MAX_TIMESTAMP_SINCE: Final = 7
 """The version of ListOffsets that has it."""
@@ -81,47 +84,78 @@ def _broker_configs(node: Any, keys: list[str], seen: Seen) -> dict[str, str | N
     return {entry.name: entry.value for entry in result.configs}
 
 
+class Newest(NamedTuple):
+    """The newest record of a partition, as its leader knows it: its log may begin after it."""
+
+    timestamp_ms: int
+    topic: str
+    partition: int
+    offset: int
+
+
 def check_newest_records(found: Any, seen: Seen) -> None:
     """Records from the future: a producer's clock or a broker's is ahead, or this machine's is behind."""
     now_ms = time.time_ns() // 1_000_000
-    times: list[tuple[int, str]] = []
+    times: list[Newest] = []
     for node in found.brokers:
         try:
-            times += _newest_records(node, _led_by(found, node.node_id), seen)
+            times += _newest_records(node, _led_by(found, node.node_id), seen, now_ms + AHEAD_MS)
         except CommandError as error:
             seen.findings.add("clock", SKIPPED, f"broker {node.node_id}'s newest records are unknown: {error.cause}")
-    newest, where = max(times, default=(-1, ""))
-    if newest > now_ms + AHEAD_MS:
-        text = f"the newest record of {where} is {(newest - now_ms) / 1000:.0f} s ahead of this machine's clock"
+    if not times:
+        return
+    newest = max(times)
+    if newest.timestamp_ms > now_ms + AHEAD_MS:
+        ahead = (newest.timestamp_ms - now_ms) / 1000
+        where = f"{newest.topic}-{newest.partition}"
+        text = f"the newest record of {where} is {ahead:.0f} s ahead of this machine's clock"
         fix = (
             "synchronize the clocks (NTP) of this machine, brokers and producers; --write measures those of the brokers"
         )
         seen.findings.warning("clock", text, fix)
-    elif newest >= 0:
+    elif newest.timestamp_ms >= 0:
         seen.findings.ok("clock", "no record is from the future")
 
 
-def _newest_records(node: Any, topics: list[Any], seen: Seen) -> list[tuple[int, str]]:
-    """(timestamp, partition) of the newest record of each partition; a broker of before 3.0 cannot say."""
-    if not topics:
+def _newest_records(node: Any, led: Mapping[str, list[int]], seen: Seen, latest_ms: int) -> list[Newest]:
+    """The newest record of each partition; a broker of before 3.0 cannot say.
+
+    A leader goes by its segments, which may hold deleted records. So of those that are newer than `latest_ms`, only the
+    ones that are in the log are here.
+    """
+    if not led:
         return []
     with opened((node.host, node.port), seen) as broker:
         served = broker.versions.get(ApiKey.LIST_OFFSETS)
         if served is None or served[1] < MAX_TIMESTAMP_SINCE:
             return []
-        response = broker.request(ApiKey.LIST_OFFSETS, ListOffsetsRequest(replica_id=-1, topics=topics))
-    return [(p.timestamp, f"{t.name}-{p.partition_index}") for t in response.topics for p in t.partitions]
+        found = _list_offsets(broker, led, MAX_TIMESTAMP)
+        suspects: dict[str, list[int]] = {}
+        for one in found:
+            if one.timestamp_ms > latest_ms:
+                suspects.setdefault(one.topic, []).append(one.partition)
+        begins = {(one.topic, one.partition): one.offset for one in _list_offsets(broker, suspects, EARLIEST)}
+    return [one for one in found if one.offset >= begins.get((one.topic, one.partition), 0)]
 
 
-def _led_by(found: Any, node_id: int) -> list[Any]:
-    topics, count = [], 0
+def _list_offsets(broker: WireBroker, wanted: Mapping[str, list[int]], timestamp: int) -> list[Newest]:
+    if not wanted:
+        return []
+    partition, topic = ListOffsetsRequest.ListOffsetsPartition, ListOffsetsRequest.ListOffsetsTopic
+    topics = [
+        topic(name=name, partitions=[partition(partition_index=number, timestamp=timestamp) for number in numbers])
+        for name, numbers in wanted.items()
+    ]
+    response = broker.request(ApiKey.LIST_OFFSETS, ListOffsetsRequest(replica_id=-1, topics=topics))
+    return [Newest(p.timestamp, t.name, p.partition_index, p.offset) for t in response.topics for p in t.partitions]
+
+
+def _led_by(found: Any, node_id: int) -> dict[str, list[int]]:
+    """By topic, the partitions that a broker leads, of not too many."""
+    led, count = {}, 0
     for topic in found.topics:
         numbers = [partition.partition_index for partition in topic.partitions if partition.leader_id == node_id]
         count += len(numbers)
         if numbers and count <= PARTITIONS_MAX:
-            partitions = [
-                ListOffsetsRequest.ListOffsetsPartition(partition_index=number, timestamp=MAX_TIMESTAMP)
-                for number in numbers
-            ]
-            topics.append(ListOffsetsRequest.ListOffsetsTopic(name=topic.name, partitions=partitions))
-    return topics
+            led[topic.name] = numbers
+    return led

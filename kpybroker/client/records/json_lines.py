@@ -3,8 +3,9 @@
     {"topic":"t","partition":0,"offset":7,"timestamp":1700000000000,"timestamp_type":"CreateTime",
      "key":"k","value":"v","headers":[{"key":"h","value":"x"}]}        (on one line)
 
-Bytes that are UTF-8 are a string, null is null, and other bytes are {"base64": "..."}. Only `value` is needed to
-produce. Lines of `kcat -J` are read too (`payload`, `ts`, headers as a flat list).
+Bytes that are UTF-8 are a string, null is null, and other bytes are {"base64": "..."}, a header's key too. Only `value`
+is needed to produce. Lines of `kcat -J` are read too (`payload`, `ts`, headers as a flat list). Characters that a
+terminal obeys, or that some programs take for the end of a line, are written as \\uXXXX.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kpybroker.client.records.record import Headers, Record
+from kpybroker.client.connect.visible import visible_json
+from kpybroker.client.records.record import Headers, Record, key_bytes
 
 BASE64: Final = "base64"
 OURS: Final = ("topic", "partition", "offset", "timestamp", "timestamp_type", "key", "value", "headers")
@@ -36,13 +38,13 @@ def row(record: Record) -> dict[str, Any]:
         "timestamp_type": record.timestamp_type,
         "key": from_bytes(record.key),
         "value": from_bytes(record.value),
-        "headers": [{"key": name, "value": from_bytes(value)} for name, value in record.headers],
+        "headers": [{"key": from_bytes(key_bytes(key)), "value": from_bytes(value)} for key, value in record.headers],
     }
 
 
 def dump(record: Record) -> bytes:
     """One line, with its end."""
-    return json.dumps(row(record), ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    return visible_json(json.dumps(row(record), ensure_ascii=False, separators=(",", ":"))).encode() + b"\n"
 
 
 def load(line: bytes) -> Record:
@@ -51,6 +53,8 @@ def load(line: bytes) -> Record:
         found = json.loads(line)
     except ValueError as error:
         raise BadLine(f"it is not JSON: {error}") from None
+    except RecursionError:
+        raise BadLine("it is nested too deeply") from None
     if not isinstance(found, dict):
         raise BadLine('it is not a JSON object like {"key": "k", "value": "v"}')
     unknown = sorted(set(found) - NAMES)
@@ -112,9 +116,11 @@ def _headers(value: Any) -> Headers:
 
 
 def _header(value: Any) -> tuple[str, bytes | None]:
-    if not isinstance(value, dict) or not isinstance(value.get("key"), str) or set(value) - {"key", "value"}:
+    if not isinstance(value, dict) or value.get("key") is None or set(value) - {"key", "value"}:
         raise BadLine('a header is not like {"key": "h", "value": "x"}')
-    return value["key"], to_bytes(value.get("value"), f"header {value['key']!r}")
+    key = to_bytes(value["key"], "the key of a header")
+    assert key is not None, "the key is not null"
+    return key.decode(errors="surrogateescape"), to_bytes(value.get("value"), f"header {value['key']!r}")
 
 
 def _number(found: Mapping[str, Any], *names: str) -> int | None:

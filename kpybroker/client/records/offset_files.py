@@ -18,6 +18,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
+from kpybroker.client.connect.visible import is_text, visible
+
 FORMATS: Final = ("json", "csv")
 OFFSET_MAX: Final = 2**63 - 1
 NUMBER_MAX: Final = 2**31 - 1
@@ -58,6 +60,8 @@ def parse(text: str) -> list[CommittedOffset]:
     rows = _from_json(text) if IS_JSON.match(text) else _from_csv(text)
     seen = set()
     for row in rows:
+        if not all(is_text(word) for word in (row.group, row.topic, row.metadata) if word is not None):
+            raise BadFile(f"a name of {visible(row.topic)}-{row.partition} is no UTF-8")
         place = row[:3]
         if place in seen:
             raise BadFile(f"{row.topic}-{row.partition} is there twice")

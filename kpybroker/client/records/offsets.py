@@ -24,6 +24,8 @@ TIMES: Final = "@2026-01-31T12:00, @1769860800000 (milliseconds) or @-1h"
 FORMS: Final = f"start, end, 5, +5 (after the start), -5 (before the end), {TIMES}"
 """What can be written, for errors."""
 
+INT64_MAX: Final = 2**63 - 1
+INT64_DIGITS: Final = 19
 UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -68,7 +70,7 @@ def parse_position(text: str, now_ms: int) -> Position:
     match = re.fullmatch(r"([+-]?)(\d+)", word, re.ASCII)
     if match is None:
         raise BadOffset(f"{text!r} is no offset")
-    return Position({"": "offset", "+": "after_start", "-": "before_end"}[match[1]], int(match[2]))
+    return Position({"": "offset", "+": "after_start", "-": "before_end"}[match[1]], _int64(text, match[2]))
 
 
 def parse_span(text: str, now_ms: int) -> Span:
@@ -107,15 +109,22 @@ def parse_timestamp(text: str, now_ms: int) -> int:
     """Milliseconds since 1970 of a time. Raises BadOffset."""
     text = text.strip()
     if re.fullmatch(r"\d{5,}", text, re.ASCII):
-        return int(text)
+        return _int64(f"@{text}", text)
     match = re.fullmatch(r"-(\d+)([smhd])", text, re.ASCII)
     if match:
-        return now_ms - int(match[1]) * UNITS[match[2]] * 1000
+        return now_ms - _int64(f"@{text}", match[1], UNITS[match[2]] * 1000)
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
         raise BadOffset(f"@{text} is no time") from None
     return round((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def _int64(text: str, digits: str, unit: int = 1) -> int:
+    """The number in `unit`s. Raises BadOffset for one that the protocol has no room for."""
+    if len(digits) > INT64_DIGITS or int(digits) * unit > INT64_MAX:
+        raise BadOffset(f"{text.strip()[:100]!r} is beyond {INT64_MAX}")
+    return int(digits) * unit
 
 
 def resolve(position: Position, bounds: Bounds, at_time: Callable[[int], int]) -> int:

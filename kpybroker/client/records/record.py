@@ -1,4 +1,8 @@
-"""`Record`: what is known of a record, before it is sent and after it was read."""
+"""`Record`: what is known of a record, before it is sent and after it was read.
+
+A header's key is text. Bytes that are no UTF-8 are surrogates in it (Python's `surrogateescape`), and the same bytes
+again when they are written: `key_bytes`.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +27,19 @@ class Record(NamedTuple):
     leader_epoch: int | None = None
 
 
-def of_message(message: Any) -> Record:
-    """confluent-kafka's message."""
+def key_bytes(key: str) -> bytes:
+    """The bytes of a header's key."""
+    return key.encode(errors="surrogateescape")
+
+
+def of_parts(message: Any, headers: Headers) -> Record:
+    """confluent-kafka's message and its headers, which `exact.Exact` reads."""
     kind, timestamp_ms = message.timestamp()
     return Record(
         message.topic(),
         message.key(),
         message.value(),
-        message.headers() or [],
+        headers,
         message.partition(),
         message.offset(),
         timestamp_ms if kind in TIMESTAMP_TYPES else None,

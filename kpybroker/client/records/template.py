@@ -21,16 +21,18 @@ import base64
 import json
 import re
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Final
 
 from kpybroker.client.records.json_lines import from_bytes
-from kpybroker.client.records.record import Record
+from kpybroker.client.records.record import Record, key_bytes
+from kpybroker.client.show.cells import NO_TIMESTAMP, moment
 
 Part = Callable[[Record, int], bytes]
 """From a record and its number, the bytes to write."""
 
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "0": "\0"}
 
 
@@ -38,9 +40,13 @@ class BadTemplate(ValueError):
     """A format that cannot be used; the text says why."""
 
 
-def compile_template(template: str, null: bytes = b"") -> Part:
+Show = Callable[[bytes], bytes]
+"""What is written for a key, a value or a header that no modifier encodes."""
+
+
+def compile_template(template: str, null: bytes = b"", show: Show | None = None) -> Part:
     """The function that writes a record in this format, with `null` for a null key or value. Raises BadTemplate."""
-    parts = _parts(template, null)
+    parts = _parts(template, null, show)
     if len(parts) == 1:
         return parts[0]
 
@@ -56,7 +62,7 @@ def unescape(text: str) -> bytes:
     position = 0
     while position < len(text):
         if text[position] != "\\":
-            out += text[position].encode()
+            out += text[position].encode(errors="surrogateescape")
             position += 1
             continue
         letter = text[position + 1 : position + 2]
@@ -71,7 +77,7 @@ def unescape(text: str) -> bytes:
     return bytes(out)
 
 
-def _parts(template: str, null: bytes) -> list[Part]:
+def _parts(template: str, null: bytes, show: Show | None) -> list[Part]:
     parts: list[Part] = []
     position = 0
     while position < len(template):
@@ -83,7 +89,7 @@ def _parts(template: str, null: bytes) -> list[Part]:
             break
         verb = template[at + 1 : at + 2]
         modifier, position = _modifier(template, at + 2, verb)
-        parts.append(_verb(verb, modifier, null))
+        parts.append(_verb(verb, modifier, null, show))
     return parts or [_constant(b"")]
 
 
@@ -99,19 +105,19 @@ def _modifier(template: str, position: int, verb: str) -> tuple[str | None, int]
     raise BadTemplate(f"the brace after %{verb} is not closed")
 
 
-def _verb(verb: str, modifier: str | None, null: bytes) -> Part:
+def _verb(verb: str, modifier: str | None, null: bytes, show: Show | None) -> Part:
     if verb == "%":
         return _constant(b"%")
     if verb in SIMPLE:
         return SIMPLE[verb]
     if verb in BYTES:
-        return _bytes(BYTES[verb], _encoding(verb, modifier), null)
+        return _bytes(BYTES[verb], show if modifier is None else _encoding(verb, modifier), null)
     if verb in LENGTHS:
         return _length(BYTES[LENGTHS[verb]])
     if verb == "d":
         return _moment(modifier or "ms")
     if verb == "h":
-        return _plain_headers(null) if modifier is None else _headers(modifier, null)
+        return _plain_headers(null, show) if modifier is None else _headers(modifier, null, show)
     raise BadTemplate(f"%{verb} is no verb; these are: {' '.join(f'%{known}' for known in VERBS)}")
 
 
@@ -142,22 +148,20 @@ SIMPLE: Final[Mapping[str, Part]] = {
 VERBS: Final = "tpoekKvVsSRhHTdi%"
 MODIFIABLE: Final = "kvsdh"
 
-ENCODINGS: Final[Mapping[str, Callable[[bytes], bytes]]] = {
+ENCODINGS: Final[Mapping[str, Show]] = {
     "hex": lambda data: data.hex().encode(),
     "base64": base64.b64encode,
     "json": lambda data: json.dumps(from_bytes(data), ensure_ascii=False).encode(),
 }
 
 
-def _encoding(verb: str, modifier: str | None) -> Callable[[bytes], bytes] | None:
-    if modifier is None:
-        return None
+def _encoding(verb: str, modifier: str) -> Show:
     if modifier not in ENCODINGS:
         raise BadTemplate(f"%{verb}{{{modifier}}} is unknown; in the braces may be {', '.join(ENCODINGS)}")
     return ENCODINGS[modifier]
 
 
-def _bytes(of: Callable[[Record], bytes | None], encode: Callable[[bytes], bytes] | None, null: bytes) -> Part:
+def _bytes(of: Callable[[Record], bytes | None], encode: Show | None, null: bytes) -> Part:
     def write(record: Record, number: int) -> bytes:
         value = of(record)
         if value is None:
@@ -188,32 +192,37 @@ def _moment(modifier: str) -> Part:
 
 def _strftime(pattern: str | None, record: Record, number: int) -> bytes:
     """In UTC. A time that Python's calendar does not have stays a number."""
-    if record.timestamp_ms is None:
-        return b"-1"
+    if record.timestamp_ms is None or record.timestamp_ms == NO_TIMESTAMP:
+        return _number(None)
+    if pattern is None:
+        return (moment(record.timestamp_ms) or "").encode()
     try:
-        found = datetime.fromtimestamp(record.timestamp_ms / 1000, UTC)
-    except (OverflowError, ValueError, OSError):
+        found = EPOCH + timedelta(milliseconds=record.timestamp_ms)
+    except OverflowError:
         return _number(record.timestamp_ms)
-    if pattern is not None:
-        return found.strftime(pattern).encode()
-    return f"{found:%Y-%m-%dT%H:%M:%S}.{record.timestamp_ms % 1000:03d}Z".encode()
+    return found.strftime(pattern).encode()
 
 
-def _plain_headers(null: bytes) -> Part:
+def _plain_headers(null: bytes, show: Show | None) -> Part:
+    def one(data: bytes) -> bytes:
+        return data if show is None else show(data)
+
     def write(record: Record, number: int) -> bytes:
-        return b",".join(name.encode() + b"=" + (null if value is None else value) for name, value in record.headers)
+        return b",".join(
+            one(key_bytes(key)) + b"=" + (null if value is None else one(value)) for key, value in record.headers
+        )
 
     return write
 
 
-def _headers(template: str, null: bytes) -> Part:
+def _headers(template: str, null: bytes, show: Show | None) -> Part:
     """The template for each header: its name is %k, its value %v, its number %i."""
-    one = compile_template(template, null)
+    one = compile_template(template, null, show)
 
     def write(record: Record, number: int) -> bytes:
         return b"".join(
-            one(Record(record.topic, name.encode(), value, []), index)
-            for index, (name, value) in enumerate(record.headers)
+            one(Record(record.topic, key_bytes(key), value, []), index)
+            for index, (key, value) in enumerate(record.headers)
         )
 
     return write

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
+from kpybroker.client.connect.visible import visible
+
 NONE: Final = "-"
+NO_TIMESTAMP: Final = -1
 
 Row = Mapping[str, Any]
 
@@ -26,27 +29,27 @@ class Column(NamedTuple):
 
 
 def shown(value: Any) -> str:
-    """A cell's text: `-` for nothing, yes and no, lists with commas."""
+    """A cell's text on one line: `-` for nothing, yes and no, lists with commas."""
     if value is None or value == "":
         return NONE
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list | tuple):
-        return ",".join(map(str, value)) or NONE
-    return str(value)
+        return visible(",".join(map(str, value))) or NONE
+    return visible(str(value))
 
 
 def moment(timestamp_ms: int | None) -> str | None:
-    """ISO 8601 in UTC, with milliseconds; None for none."""
-    if timestamp_ms is None or timestamp_ms < 0:
+    """ISO 8601 in UTC, with milliseconds; None for none, and the number where Python's calendar ends."""
+    if timestamp_ms is None or timestamp_ms == NO_TIMESTAMP:
         return None
-    from datetime import UTC, datetime
+    from datetime import UTC, datetime, timedelta
 
     try:
-        found = datetime.fromtimestamp(timestamp_ms // 1000, UTC)
-    except (OverflowError, ValueError, OSError):  # beyond the year 9999
+        found = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=timestamp_ms)
+    except OverflowError:
         return str(timestamp_ms)
-    return f"{found:%Y-%m-%dT%H:%M:%S}.{timestamp_ms % 1000:03d}Z"
+    return f"{found.replace(tzinfo=None).isoformat(timespec='milliseconds')}Z"
 
 
 def size(count: int | None) -> str | None:

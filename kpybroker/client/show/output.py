@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 from kpybroker.client.connect.errors import CommandError, note
+from kpybroker.client.connect.visible import visible_json
 from kpybroker.client.show.cells import Column, Row
 
 TABLES: Final = ("table", "wide")
@@ -40,7 +42,7 @@ class Output:
 
             text = yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=120)
         else:
-            text = json.dumps(value, ensure_ascii=False, indent=2) + "\n"
+            text = visible_json(json.dumps(value, ensure_ascii=False, indent=2)) + "\n"
         write(text)
 
     def rows(self, rows: Sequence[Row], columns: Sequence[Column], *, empty: str = "") -> None:
@@ -82,14 +84,21 @@ class Output:
 
 def write(text: str) -> None:
     """To standard output, in UTF-8 whatever the locale is. Raises CommandError, and BrokenPipeError."""
-    try:
+    with writing():
         sys.stdout.flush()
         buffer = getattr(sys.stdout, "buffer", None)
         if buffer is None:  # a test's
             sys.stdout.write(text)
             return
-        buffer.write(text.encode())
+        buffer.write(text.encode(errors="backslashreplace"))
         buffer.flush()
+
+
+@contextmanager
+def writing() -> Iterator[None]:
+    """What is written within goes to standard output. Raises CommandError, and BrokenPipeError."""
+    try:
+        yield
     except BrokenPipeError:
         raise
     except OSError as error:

@@ -6,6 +6,7 @@ its length, so that `grep` and `awk` see whole rows. rich obeys NO_COLOR and TER
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
@@ -62,11 +63,13 @@ def heading(title: str) -> str:
 
 def rendered(drawn: Table | Text, *, fold: bool = True) -> str:
     """As text, with colours if standard output is a terminal; no line ends with spaces."""
-    width = None if fold and sys.stdout.isatty() else UNLIMITED
-    console = Console(width=width, highlight=False)
-    with console.capture() as capture:
-        console.print(drawn, soft_wrap=isinstance(drawn, Text))
-    return "".join(f"{line.rstrip()}\n" for line in capture.get().splitlines())
+    is_terminal = sys.stdout.isatty()
+    text = io.StringIO()
+    console = Console(
+        file=text, width=None if fold and is_terminal else UNLIMITED, force_terminal=is_terminal, highlight=False
+    )
+    console.print(drawn, soft_wrap=isinstance(drawn, Text))
+    return "".join(f"{line.rstrip()}\n" for line in text.getvalue().split("\n")[:-1])
 
 
 def _is_number(value: Any) -> bool:

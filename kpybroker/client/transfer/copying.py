@@ -18,6 +18,8 @@ from kpybroker.client.actions.partitions import Place
 from kpybroker.client.connect.admin import ErrorWatch, make
 from kpybroker.client.connect.errors import CommandError, kafka_error, note
 from kpybroker.client.connect.settings import Settings
+from kpybroker.client.records.exact import Exact, is_plain
+from kpybroker.client.records.record import Record
 from kpybroker.client.transfer.progress import Progress
 from kpybroker.client.transfer.room import Room
 
@@ -32,16 +34,15 @@ DEFAULTS: Final[dict[str, Any]] = {
     "linger_ms": 5,
     "message_max_bytes": REQUEST_BYTES_MAX,
 }
-TIMESTAMP_KNOWN: Final = (1, 2)
 
-Where = Callable[[Any], tuple[str, int]]
-"""From a message, the topic and the partition that get it; partition -1 leaves the choice to the key."""
+Where = Callable[[Record], tuple[str, int]]
+"""From a record, the topic and the partition that get it; partition -1 leaves the choice to the key."""
 
 
 class Target:
     """A producer. Records keep key, value, headers and timestamp; `where` says where each goes.
 
-    librdkafka takes 0 for "now", so a record without a timestamp, or of 1970-01-01 00:00, gets the time of its copy.
+    A record of before 0.10 has no timestamp, and gets the time of its copy.
     """
 
     def __init__(self, settings: Settings, where: Where, room: Room) -> None:
@@ -49,30 +50,42 @@ class Target:
         keys = {name: value for name, value in own.items() if name.replace("_", ".") not in settings.properties}
         self._watch = ErrorWatch()
         self._producer: Any = make(Producer, settings, self._watch, **keys)
+        self._exact = Exact(settings)
         self._where = where
         self._room = room
         self._timeout_s = settings.timeout_s
-        self._failure: tuple[Any, Any] | None = None
+        self._failure: tuple[Record, CommandError] | None = None
         self._delivered = 0
 
-    def deliver(self, messages: Sequence[Any]) -> None:
+    def deliver(self, records: Sequence[Record]) -> None:
         """Send all and wait for them. Raises CommandError with the first record that is not acknowledged."""
         self._delivered = 0
-        self._make_room(messages)
-        for message in messages:
-            self._send(message)
-        while self._delivered < len(messages):
+        self._make_room(records)
+        for number, record in enumerate(records):
+            if is_plain(record):
+                self._send(record)
+            else:
+                self._wait_for(number)
+                self._send_exactly(record)
+        self._wait_for(len(records))
+
+    def _wait_for(self, count: int) -> None:
+        """Until so many of the records are acknowledged."""
+        while self._delivered < count or self._failure is not None:
             if self._failure is not None:
-                source, error = self._failure
-                place = f"{source.topic()}-{source.partition()} at offset {source.offset()}"
-                found = self._cause(error)
+                source, found = self._failure
+                place = f"{source.topic}-{source.partition} at offset {source.offset}"
                 raise CommandError(f"the record of {place} was not copied: {found.cause}", found.fix)
             self._producer.flush(POLL_S)
 
-    def _make_room(self, messages: Sequence[Any]) -> None:
+    def close(self) -> None:
+        """Close the connections that are this class's own."""
+        self._exact.close()
+
+    def _make_room(self, records: Sequence[Record]) -> None:
         """The source may have partitions that it did not have at the start."""
         needed: dict[str, int] = {}
-        for topic, partition in map(self._where, messages):
+        for topic, partition in map(self._where, records):
             needed[topic] = max(needed.get(topic, 0), partition + 1)
         for topic, count in needed.items():
             if self._room.require(topic, count):
@@ -81,32 +94,38 @@ class Target:
                 except KafkaException as error:
                     raise self._cause(error.args[0]) from None
 
-    def _send(self, message: Any) -> None:
-        topic, partition = self._where(message)
-        kind, timestamp_ms = message.timestamp()
-        keys: dict[str, Any] = {"timestamp": timestamp_ms} if kind in TIMESTAMP_KNOWN and timestamp_ms >= 0 else {}
+    def _send(self, record: Record) -> None:
+        topic, partition = self._where(record)
+        keys: dict[str, Any] = {} if record.timestamp_ms is None else {"timestamp": record.timestamp_ms}
         while self._failure is None:
             try:
                 self._producer.produce(
                     topic,
-                    message.value(),
-                    message.key(),
+                    record.value,
+                    record.key,
                     partition,
-                    on_delivery=partial(self._done, message),
-                    headers=message.headers() or [],
+                    on_delivery=partial(self._done, record),
+                    headers=record.headers,
                     **keys,
                 )
                 return
             except BufferError:  # the queue is full
                 self._producer.poll(POLL_S)
             except KafkaException as error:
-                self._done(message, error.args[0], None)
+                self._done(record, error.args[0], None)
 
-    def _done(self, source: Any, error: Any, message: Any) -> None:
+    def _send_exactly(self, record: Record) -> None:
+        try:
+            self._exact.send(*self._where(record), record)
+            self._delivered += 1
+        except CommandError as error:
+            self._failure = record, error
+
+    def _done(self, source: Record, error: Any, message: Any) -> None:
         if error is None:
             self._delivered += 1
         elif self._failure is None:
-            self._failure = source, error
+            self._failure = source, self._cause(error)
 
     def _cause(self, error: Any) -> CommandError:
         """The connection's failure when that is why it timed out."""
@@ -136,12 +155,13 @@ def copy(
                 progress.show(count, reader.left(copied))
                 if not messages:
                     continue
-                target.deliver(messages)
+                target.deliver([reader.exact.record(message) for message in messages])
                 reader.printed(messages)
                 count += len(messages)
                 copied |= {(one.topic(), one.partition()): one.offset() + 1 for one in messages}
         finally:
             progress.clear()
+            target.close()
             reader.close()
             _report(count, copied, is_whole=reader.is_done or group is not None)
     return INTERRUPTED if has_end and interrupts.requested and not (reader.is_done or count == limit) else 0

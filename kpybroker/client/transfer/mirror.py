@@ -11,7 +11,7 @@ settings, ACLs or offsets of groups, and finds no new topics. MirrorMaker 2 does
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kpybroker.client.actions.consume import ConsumeOptions
 from kpybroker.client.actions.partitions import Place, Topic, bounds, topics
@@ -20,6 +20,7 @@ from kpybroker.client.connect.admin import Cluster
 from kpybroker.client.connect.errors import CommandError, Failures, note, usage
 from kpybroker.client.connect.settings import Connection, Settings, load
 from kpybroker.client.records.offsets import Bounds
+from kpybroker.client.records.record import Record
 from kpybroker.client.transfer.copying import Target, copy
 from kpybroker.client.transfer.member import MirrorReader
 from kpybroker.client.transfer.room import Room, Wanted, in_target
@@ -59,8 +60,8 @@ def mirror(connection: Connection, options: MirrorOptions) -> int:
         ways = f"from {settings.bootstrap} to {to.bootstrap}"
         note(f"mirroring {', '.join(names)} {ways} as group {group}; Ctrl-C ends it")
 
-    def where(message: Any) -> tuple[str, int]:
-        return message.topic(), -1 if options.by_key else message.partition()
+    def where(record: Record) -> tuple[str, int]:
+        return record.topic or "", -1 if options.by_key or record.partition is None else record.partition
 
     return copy(reader, Target(to, where, room), options.num, group=group, has_end=has_end)
 

@@ -14,10 +14,11 @@ from typing import Any, Final, NamedTuple
 
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
-from kpybroker.client.actions.groups import is_wanted, list_groups, no_such_group
+from kpybroker.client.actions.groups import committed, is_wanted, list_groups, no_such_group
 from kpybroker.client.actions.partitions import Place, bounds, matching, parse_places
 from kpybroker.client.actions.seek import require_empty, seek_row
 from kpybroker.client.actions.topic_changes import DRY_RUN
+from kpybroker.client.connect import raw_groups, sasl
 from kpybroker.client.connect.admin import Cluster
 from kpybroker.client.connect.errors import CommandError, Failures, kafka_error, note, usage
 from kpybroker.client.connect.settings import Connection, load
@@ -97,15 +98,16 @@ def _groups(cluster: Cluster, patterns: Sequence[str], failures: Failures) -> li
 
 
 def committed_rows(cluster: Cluster, group: str) -> list[CommittedOffset]:
-    """What the group has committed, sorted. Raises CommandError."""
-    futures = cluster.admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)], **cluster.timeout)
-    parts = cluster.result(futures[group]).topic_partitions
-    rows = [
-        CommittedOffset(group, part.topic, part.partition, part.offset, part.leader_epoch, part.metadata or None)
-        for part in parts
-        if part.error is None and part.offset >= 0
-    ]
-    return sorted(rows, key=lambda row: (row.topic, row.partition))
+    """What the group has committed, sorted. Raises CommandError.
+
+    Asked by ourselves: librdkafka reads beyond the end of an offset's metadata.
+    """
+    settings = cluster.settings
+    if settings.protocol.startswith("SASL") and not sasl.is_known(settings.properties):
+        note(f"note: with sasl.mechanism={sasl.mechanism(settings.properties)} the metadata of offsets are not read")
+        offsets = committed(cluster, group)
+        return [CommittedOffset(group, *place, offset) for place, offset in sorted(offsets.items())]
+    return [CommittedOffset(group, *found) for found in raw_groups.committed(settings, group)]
 
 
 def _write(path: str | None, text: str) -> None:
@@ -202,17 +204,29 @@ def _commit(
     A group may get a member after it was found empty: then its rows fail, and other groups are moved.
     """
     by_place = {(row["topic"], row["partition"]): row for row in rows}
-    parts = [TopicPartition(*place, row["to"], offsets[place].metadata or "") for place, row in by_place.items()]
-    request = [ConsumerGroupTopicPartitions(group, parts)]
     try:
-        result = cluster.result(cluster.admin.alter_consumer_group_offsets(request, **cluster.timeout)[group])
+        errors = _committed(
+            cluster, group, [offsets[place]._replace(offset=row["to"]) for place, row in by_place.items()]
+        )
     except CommandError as error:
         reported = failures.add(f"group {group}", error)
         for row in by_place.values():
             row |= {"status": "failed", "error": reported}
         return
-    for part in result.topic_partitions:
-        row = by_place[part.topic, part.partition]
-        row["status"] = "failed" if part.error else ("stays" if row["from"] == row["to"] else "moved")
-        if part.error:
-            row["error"] = failures.add(f"{part.topic}-{part.partition}", kafka_error(part.error))
+    for place, row in by_place.items():
+        refused = errors.get(place)
+        row["status"] = "failed" if refused else ("stays" if row["from"] == row["to"] else "moved")
+        if refused:
+            row["error"] = failures.add(f"{place[0]}-{place[1]}", refused)
+
+
+def _committed(cluster: Cluster, group: str, offsets: Sequence[CommittedOffset]) -> Mapping[Place, CommandError | None]:
+    """By partition why it was not committed. librdkafka adds a zero byte to metadata. Raises CommandError."""
+    if any(one.metadata for one in offsets):
+        found = [raw_groups.Committed(one.topic, one.partition, one.offset, None, one.metadata) for one in offsets]
+        return raw_groups.commit(cluster.settings, group, found)
+    request = [ConsumerGroupTopicPartitions(group, [TopicPartition(*one[1:4]) for one in offsets])]
+    result = cluster.result(cluster.admin.alter_consumer_group_offsets(request, **cluster.timeout)[group])
+    return {
+        (one.topic, one.partition): kafka_error(one.error) if one.error else None for one in result.topic_partitions
+    }

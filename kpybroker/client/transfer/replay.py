@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kpybroker.client.actions.consume import ConsumeOptions, PlannedReader, plans
 from kpybroker.client.actions.partitions import parse_partitions, topics
@@ -15,6 +15,7 @@ from kpybroker.client.connect.admin import Cluster
 from kpybroker.client.connect.errors import Failures, usage
 from kpybroker.client.connect.settings import Connection, Settings, load
 from kpybroker.client.records.offsets import FORMS, BadOffset, parse_span
+from kpybroker.client.records.record import Record
 from kpybroker.client.transfer.copying import Target, copy
 from kpybroker.client.transfer.room import Room, Wanted
 
@@ -44,8 +45,8 @@ def replay(connection: Connection, options: ReplayOptions) -> int:
     planned = plans(settings, wanted, span)
     reader = PlannedReader(settings, planned, exit_at_end=True)
 
-    def where(message: Any) -> tuple[str, int]:
-        return options.target, -1 if options.by_key else message.partition()
+    def where(record: Record) -> tuple[str, int]:
+        return options.target, -1 if options.by_key or record.partition is None else record.partition
 
     return copy(reader, Target(settings, where, room), options.num)
 

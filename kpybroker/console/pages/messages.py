@@ -17,9 +17,9 @@ from kpybroker.client.connect.admin import Cluster
 from kpybroker.client.connect.errors import CommandError, usage
 from kpybroker.client.records import json_lines
 from kpybroker.client.records.offsets import Bounds
-from kpybroker.client.records.record import Record
+from kpybroker.client.records.record import Record, key_bytes
 from kpybroker.console.queries import bulk, messages, produce
-from kpybroker.console.queries.decoding import DECODERS, Decoder, decoded, parsed_by, with_schemas
+from kpybroker.console.queries.decoding import DECODERS, Decoder, decoded, header_key, parsed_by, with_schemas
 from kpybroker.console.queries.filters import Accepts, Filters, compiled
 from kpybroker.console.queries.messages import Reading, Wanted
 from kpybroker.console.queries.outside.registry import Patience, Registry
@@ -82,8 +82,7 @@ def decoders(registry: Registry | None) -> Mapping[str, Decoder]:
 def row(record: Record, decoder: str, known: Mapping[str, Decoder] = DECODERS) -> dict[str, Any]:
     """A record as the list shows it."""
     headers = [
-        (decoded(name.encode(errors="replace"), KEY_PREVIEW, "text").text, decoded(value, KEY_PREVIEW))
-        for name, value in record.headers[:HEADERS_SHOWN]
+        (header_key(key, KEY_PREVIEW), decoded(value, KEY_PREVIEW)) for key, value in record.headers[:HEADERS_SHOWN]
     ]
     return {
         "record": record,
@@ -156,10 +155,7 @@ async def one(request: Request) -> Response:
         record=record,
         key=key,
         value=value,
-        headers=[
-            (decoded(key.encode(errors="replace"), WHOLE, "text").text, decoded(data, WHOLE // 16))
-            for key, data in record.headers
-        ],
+        headers=[(header_key(key, WHOLE), decoded(data, WHOLE // 16)) for key, data in record.headers],
         decoders=list(known),
         decoder=decoder,
     )
@@ -218,7 +214,7 @@ def _csv(records: Iterator[Record]) -> Iterator[bytes]:
     for record in records:
         found = json_lines.row(record)
         cells = [found["partition"], found["offset"], found["timestamp"], _cell(found["key"]), _cell(found["value"])]
-        headers = " ".join(f"{one['key']}={_cell(one['value'])}" for one in found["headers"])
+        headers = " ".join(f"{_cell(one['key'])}={_cell(one['value'])}" for one in found["headers"])
         yield _csv_line((*cells, _cell(headers)))
 
 
@@ -252,7 +248,8 @@ async def produce_form(request: Request) -> Response:
 
 def _fields_of(record: Record) -> dict[str, str]:
     try:
-        headers = "\n".join(key if value is None else f"{key}={value.decode()}" for key, value in record.headers)
+        pairs = [(key_bytes(key).decode(), value) for key, value in record.headers]
+        headers = "\n".join(key if value is None else f"{key}={value.decode()}" for key, value in pairs)
         return {"key": (record.key or b"").decode(), "value": (record.value or b"").decode(), "headers": headers}
     except UnicodeDecodeError:
         raise CommandError(

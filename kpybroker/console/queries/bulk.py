@@ -28,10 +28,9 @@ def parse(topic: str, text: str, keep: bool) -> list[Message]:
             continue
         try:
             record = json_lines.load(line.encode(errors="surrogatepass"))
-        except (BadLine, RecursionError) as error:
-            cause = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        except BadLine as error:
             raise usage(
-                f"line {number}: {cause}", "write lines as a download of JSON lines has them; nothing was sent"
+                f"line {number}: {error}", "write lines as a download of JSON lines has them; nothing was sent"
             ) from None
         place, at = (record.partition, record.timestamp_ms) if keep else (None, None)
         found.append(Message(topic, record.key, record.value, record.headers, place, at))

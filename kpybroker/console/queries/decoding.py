@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
 from kpybroker.client.connect.errors import CommandError, hide
+from kpybroker.client.records.record import key_bytes
 from kpybroker.console.queries.outside.schemas import Schemas, number_of, value_of
 
 JSON_BYTES_MAX: Final = 1 << 20
@@ -71,14 +73,30 @@ def written(value: Any, length: int) -> str:
 
 
 def as_json(data: bytes, length: int) -> Text | None:
-    """JSON; only objects and lists, since a number is as well a text."""
-    if data.lstrip()[:1] not in (b"{", b"["):
+    """JSON; only objects and lists, since a number is as well a text. None where Python's values would lose some of it:
+    two fields of one name, digits of a number.
+    """
+    if data.lstrip()[:1] not in (b"{", b"[") or len(data) > JSON_BYTES_MAX:
         return None
     try:
-        text = written(parsed(data), length)
+        text = written(json.loads(data, object_pairs_hook=_fields, parse_float=_number), length)
     except (ValueError, RecursionError):
         return None
     return _cut("json", text, data, length)
+
+
+def _fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("two fields have one name")
+    return found
+
+
+def _number(text: str) -> float:
+    value = float(text)
+    if Decimal(repr(value)) != Decimal(text):
+        raise ValueError("it has more digits than a float")
+    return value
 
 
 def as_text(data: bytes, length: int) -> Text | None:
@@ -114,6 +132,11 @@ def _hex_line(data: bytes, start: int) -> str:
 def _cut(kind: str, text: str, data: bytes, length: int) -> Text:
     shown = visible(text[:length])
     return Text(kind, shown, len(data), len(text) > length or (kind == "text" and len(data) > length * 4))
+
+
+def header_key(key: str, length: int) -> str:
+    """A header's key; bytes that are no UTF-8 as `\\xHH`."""
+    return visible(key_bytes(key).decode(errors="backslashreplace")[:length])
 
 
 AUTOMATIC: Final[tuple[Decoder, ...]] = (as_json, as_text, as_hex)

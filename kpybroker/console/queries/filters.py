@@ -1,8 +1,8 @@
 """Which messages of those that were read a page shows: by key, value, header and JSON.
 
 Texts are searched in the bytes as they are. A JSON filter is a JSONPath (`$.items[0].sku`: it matches where the path
-finds something) or a condition on the value (`@.total > 5 && @.state == 'paid'`). The functions `match` and `search`
-are left out: a regular expression could keep the console busy.
+finds something) or a condition on the value (`@.total > 5 && @.state == 'paid'`). `outside.json_filters` evaluates it
+within bounds.
 """
 
 from __future__ import annotations
@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from jsonpath import JSONPathEnvironment, JSONPathError
+from jsonpath import JSONPathError
 
 from kpybroker.client.connect.errors import usage
 from kpybroker.client.records.record import Record
 from kpybroker.console.queries.decoding import parsed
+from kpybroker.console.queries.outside.json_filter_worker import compiled as compiled_path
+from kpybroker.console.queries.outside.json_filters import matches
 
 TEXT_MAX: Final = 2000
-UNBOUNDED: Final = ("match", "search")
 
 Accepts = Callable[[Record], bool]
 
@@ -65,17 +66,11 @@ def _header(text: str) -> Accepts:
     return accepts
 
 
-def _environment() -> JSONPathEnvironment:
-    made = JSONPathEnvironment()
-    for name in UNBOUNDED:
-        made.function_extensions.pop(name, None)
-    return made
-
-
 def _json(text: str, parse: Callable[[bytes | None], Any]) -> Accepts:
     is_path = text.lstrip().startswith("$")
+    path = text if is_path else f"$[?{text}]"
     try:
-        path = _environment().compile(text if is_path else f"$[?{text}]")
+        compiled_path(path)
     except (JSONPathError, RecursionError) as error:
         fix = "write a path like $.items[0].sku, or a condition like @.total > 5"
         raise usage(f"{text[:100]!r} is no JSONPath: {str(error).splitlines()[0]}", fix) from None
@@ -83,8 +78,8 @@ def _json(text: str, parse: Callable[[bytes | None], Any]) -> Accepts:
     def accepts(record: Record) -> bool:
         try:
             value: Any = parse(record.value)
-            return any(True for _ in path.finditer(value if is_path else [value]))
-        except (ValueError, JSONPathError, RecursionError, TypeError):
+        except ValueError:
             return False
+        return matches(path, value if is_path else [value])
 
     return accepts

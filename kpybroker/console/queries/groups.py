@@ -13,6 +13,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from kpybroker.client.actions import seek
 from kpybroker.client.actions.groups import (
     committed,
+    coordinator_id,
     delete_offsets,
     describe_groups,
     describe_row,
@@ -78,7 +79,7 @@ def listed(cluster: Cluster, wanted: Wanted, failures: Failures) -> Listed:
     for name, group in sorted(found.items()):
         row: dict[str, Any] = {"group": name, "state": state_name(group), "type": type_name(everything[name])}
         row["members"] = len(group.members)
-        row["coordinator"] = group.coordinator.id if group.coordinator is not None else None
+        row["coordinator"] = coordinator_id(group)
         row["lag"] = lags[name] if name in lags else _lag(cluster, name, failures) if wanted.lag else None
         rows.append(row)
     return Listed(rows, page, len(everything), asked)

@@ -18,6 +18,7 @@ from kpybroker.client.actions.partitions import Place, bounds, known, parse_part
 from kpybroker.client.connect.admin import THREAD, Cluster, ErrorWatch, make
 from kpybroker.client.connect.errors import CommandError, kafka_error, usage
 from kpybroker.client.connect.settings import CLIENT_ID, Settings
+from kpybroker.client.records.exact import Exact
 from kpybroker.client.records.offsets import (
     TIMES,
     BadOffset,
@@ -28,7 +29,7 @@ from kpybroker.client.records.offsets import (
     resolve,
     within,
 )
-from kpybroker.client.records.record import Record, of_message
+from kpybroker.client.records.record import Record
 from kpybroker.console.queries.filters import Accepts
 from kpybroker.console.queries.topics import find, places
 
@@ -135,6 +136,7 @@ class Reading:
 
     def __init__(self, settings: Settings, topic: str, span: dict[Place, Bounds], *, is_endless: bool = False) -> None:
         self._watch = ErrorWatch()
+        self._exact = Exact(settings)
         self._has_responded = False
         self._open = {place: one for place, one in span.items() if is_endless or one.start < one.end}
         self._is_endless = is_endless
@@ -159,6 +161,7 @@ class Reading:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._exact.close()
         threading.Thread(target=self._consumer.close, name=THREAD, daemon=True).start()
 
     @property
@@ -172,7 +175,12 @@ class Reading:
         while not self.is_done and (limit is None or len(found) < limit) and time.monotonic() < deadline:
             if self.scanned >= SCANNED_MAX or self.scanned_bytes >= SCANNED_BYTES_MAX:
                 break
-            found += filter(accepts, self.next(BATCH if limit is None else min(BATCH, limit - len(found))))
+            for record in self.next(BATCH if limit is None else min(BATCH, limit - len(found))):
+                if time.monotonic() > deadline:
+                    self._leave(record)
+                    break
+                if accepts(record):
+                    found.append(record)
         if not self._has_responded and self._open:
             raise self._watch.unreachable()
         return found
@@ -187,7 +195,7 @@ class Reading:
             if error is None:
                 self._has_responded = True
                 if self._saw(message):
-                    yield of_message(message)
+                    yield self._exact.record(message)
             elif error.name() == END:
                 self._has_responded = True
                 self._finish((message.topic(), message.partition()))
@@ -207,6 +215,12 @@ class Reading:
         if offset >= span.end - 1:
             self._finish(place)
         return True
+
+    def _leave(self, record: Record) -> None:
+        """It is for the next page."""
+        partition, offset = record.partition or 0, record.offset or 0
+        self.cursor[partition] = offset
+        self._open.setdefault((record.topic or "", partition), Bounds(offset, offset + 1))
 
     def _finish(self, place: Place) -> None:
         if not self._is_endless and self._open.pop(place, None) is not None:

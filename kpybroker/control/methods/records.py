@@ -12,11 +12,11 @@ from kpybroker.control.bytes_json import from_json, to_json
 from kpybroker.control.errors import ControlError, did_you_mean
 from kpybroker.control.inside import any_broker, ask, check, leading, partitions_of, wait_for_leaders
 from kpybroker.control.registry import JSON, methods
-from kpybroker.core.partitioner import murmur2_partition
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.records.batch import TimestampType, iter_batches
 from kpybroker.wire.records.builder import build_batch_of
+from kpybroker.wire.records.partitioner import murmur2_partition
 from kpybroker.wire.records.record import Record, iter_records
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from kpybroker.storage.disk.errors import StorageError, UnknownLogDirectoryError
 from kpybroker.storage.disk.files import File, Files
 from kpybroker.storage.inspection.dump_files import SMALL_FILES, index_rows, small_file_rows, snapshot_rows
 from kpybroker.storage.inspection.dump_segment import Row, Selection, error_row, segment_rows
+from kpybroker.storage.inspection.readable import open_file
 
 _REPLACED_SUFFIXES = (names.DELETED_SUFFIX, names.CLEANED_SUFFIX, names.SWAP_SUFFIX)
 _PARTITION_FILES = (names.LEADER_EPOCH_CHECKPOINT, names.PARTITION_METADATA)
@@ -71,7 +72,7 @@ def check_path(files: Files, path: str) -> None:
     if not found.is_dir:
         if kind_of(path) is None:
             raise NotALogError(f"{path} is not a file of a Kafka log, by its name")
-        files.open(path, writable=False).close()
+        open_file(files, path).close()
     elif not (
         is_partition_dir(files, path)
         or partition_dirs(files, path)
@@ -114,15 +115,18 @@ def _partition(files: Files, directory: str, wanted: Selection) -> Iterator[Row]
 
 
 def _segment_order(name: str) -> tuple[int, str, int]:
-    """Within a segment: snapshot (the state before it), log, indexes; files being removed after current ones."""
+    """Within a segment: snapshot (the state before it), log, indexes; files being removed after current ones.
+
+    Files of other kinds, which belong elsewhere, are first.
+    """
     kind = kind_of(name) or ""
     order = (names.SNAPSHOT_SUFFIX, *names.SEGMENT_SUFFIXES)
-    return names.offset_of(name) or 0, name.rpartition(kind)[2], order.index(kind)
+    return names.offset_of(name) or 0, name.rpartition(kind)[2], order.index(kind) if kind in order else -1
 
 
 def _file(files: Files, path: str, wanted: Selection) -> Iterator[Row]:
     try:
-        file = files.open(path, writable=False)
+        file = open_file(files, path)
     except OSError as error:
         yield error_row(f"cannot be read: {error.strerror or error}") | {"file": path}
         return

@@ -20,6 +20,7 @@ from kpybroker.storage.disk.errors import CorruptCheckpointError
 from kpybroker.storage.disk.files import File, Files
 from kpybroker.storage.inspection.batch_walk import Damage, DamageKind, crc_of, walk
 from kpybroker.storage.inspection.dump_files import index_entries, read_small, rest_of
+from kpybroker.storage.inspection.readable import open_file
 from kpybroker.storage.inspection.verify_checks import (
     ERROR,
     NOTE,
@@ -99,7 +100,7 @@ def decoded(
     """The content of a small file; None where it is missing or, reported, unreadable."""
     path = f"{look.directory}/{name}"
     try:
-        file = look.files.open(path, writable=False)
+        file = open_file(look.files, path)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -137,7 +138,7 @@ def look_at_segment(look: LogLook, base: int, next_base: int | None) -> None:
     with ExitStack() as stack:
         indexes = {suffix: _open(look, stack, base, suffix) for suffix in names.INDEX_SUFFIXES}
         try:
-            log = look.files.open(path, writable=False)
+            log = open_file(look.files, path)
             stack.callback(log.close)
             _walk_segment(look, _Segment(path, log, log.size(), base, next_base), indexes)
         except FileNotFoundError:
@@ -163,8 +164,11 @@ def _open(look: LogLook, stack: ExitStack, base: int, suffix: str) -> tuple[File
     """An index file and its size now; None where there is none."""
     path = names.segment_file(look.directory, base, suffix)
     try:
-        file = look.files.open(path, writable=False)
+        file = open_file(look.files, path)
     except FileNotFoundError:
+        return None
+    except OSError as error:
+        look.report.add(ERROR, suffix[1:], path, f"cannot be read: {error.strerror or error}")
         return None
     stack.callback(file.close)
     size = file.size()

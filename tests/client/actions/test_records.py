@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 
 from kpybroker.client.connect.settings import ENVIRONMENT
 from kpybroker.testing import Broker
 from tests.client.conftest import Run
+from tests.support import odd
 from tests.support.command_line import invoke
 
 
@@ -236,3 +241,102 @@ def test_a_format_is_read_and_written(run: Run, name: str) -> None:
     run("topic", "create", name)
     run("topic", "produce", name, "-f", "%k\\t%T\\t%v", stdin=b"k\t1700000000000\ta\tb\n")
     assert run("topic", "consume", name, "-e", "-f", "%k\\t%T\\t%v\\n").out == b"k\t1700000000000\ta\tb\n"
+
+
+@pytest.mark.parametrize(
+    ("offset", "expected"),
+    [
+        ("0:2", ["a", "b"]),
+        ("0:9999999", ["a", "b"]),
+        (":end", ["a", "b"]),
+        ("+0:+1", ["a"]),
+        ("-1:end", ["b"]),
+        ("end:9", []),
+        ("@1000000:@99999999999999", ["a", "b"]),
+        ("5:9", []),
+    ],
+)
+def test_a_range_ends_where_its_partitions_end(run: Run, name: str, offset: str, expected: list[str]) -> None:
+    run("topic", "create", name, "-p", "3")
+    run("topic", "produce", name, "-p", "1", stdin=b"a\nb\n")
+    assert run("topic", "consume", name, "-o", offset).lines == expected
+
+
+@pytest.mark.parametrize("end", ["commit", "abort", "none"])
+def test_a_range_ends_at_markers_and_at_transactions(run: Run, bootstrap: str, name: str, end: str) -> None:
+    run("topic", "create", name)
+    run("topic", "produce", name, stdin=b"a\nb\n")
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": name})
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.produce(name, b"c")
+    producer.flush()
+    if end == "commit":
+        producer.commit_transaction()
+    elif end == "abort":
+        producer.abort_transaction()
+    seen = ["a", "b", "c"] if end == "commit" else ["a", "b"]
+    for offset in ("0:3", "0:4", "0:9", ":end", "+0:+100"):
+        assert run("topic", "consume", name, "-o", offset).lines == seen, offset
+    assert run("topic", "consume", name, "-o", "3:9").lines == []
+    if end == "none":
+        producer.abort_transaction()
+
+
+def test_a_range_of_deleted_records_ends(run: Run, name: str) -> None:
+    run("topic", "create", name)
+    run("topic", "produce", name, stdin=b"a\nb\nc\n")
+    run("topic", "trim", name, "--to", "end", "-y")
+    for offset in ("0:2", "0:3", ":end", "-3:end", "0:9"):
+        assert run("topic", "consume", name, "-o", offset).lines == [], offset
+
+
+def test_keys_and_headers_of_the_command_line_may_be_any_bytes(run: Run, bootstrap: str, name: str) -> None:
+    run("topic", "create", name)
+    arguments = ("-k", "\udcff", "-H", "h\udcfe=\udcfd", "-D", "\udcfc")
+    assert run("topic", "produce", name, *arguments, stdin=b"a\xfcb").code == 0
+    found = [(one.key, one.value, one.headers) for one in odd.stored(bootstrap, name)]
+    assert found == [(b"\xff", value, (("h\udcfe", b"\xfd"),)) for value in (b"a", b"b")]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a terminal of POSIX")
+def test_a_terminal_gets_no_control_character(run: Run, bootstrap: str, name: str) -> None:
+    run("topic", "create", name)
+    run("topic", "produce", name, "-k", "\x1b[2J", "-H", "\x1b=\x07", stdin=b"\x1b[31mred\xff\n")
+    assert run("topic", "consume", name, "-e").out == b"\x1b[31mred\xff\n"
+    terminal, output = os.openpty()
+    command = [sys.executable, "-m", "kpybroker", "topic", "consume", name, "-e", "-f", "%k %h %v %k{hex}\\n"]
+    subprocess.run(command, stdout=output, check=True, env={**os.environ, ENVIRONMENT: bootstrap})
+    os.close(output)
+    shown = os.read(terminal, 1000)
+    os.close(terminal)
+    assert shown == b"\\x1b[2J \\x1b=\\x07 \\x1b[31mred\\xff 1b5b324a\r\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("topic", "list"),
+        ("topic", "list", "--format", "json"),
+        ("topic", "describe", "NAME"),
+        ("topic", "consume", "NAME", "-e"),
+        ("topic", "consume", "NAME", "-e", "-f", "json"),
+        ("topic", "produce", "NAME", "-o", "json"),
+        ("doctor",),
+        ("--version",),
+        ("topic", "consume", "--help"),
+        ("completion", "bash"),
+    ],
+)
+def test_a_full_disk_is_reported(run: Run, bootstrap: str, name: str, words: tuple[str, ...]) -> None:
+    run("topic", "create", name)
+    run("topic", "produce", name, stdin=b"x\n")
+    command = [sys.executable, "-m", "kpybroker", *(name if word == "NAME" else word for word in words)]
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            command, input=b"y\n", stdout=full, stderr=subprocess.PIPE, env={**os.environ, ENVIRONMENT: bootstrap}
+        )
+    assert done.returncode == 1, done.stderr.decode()
+    assert b"standard output cannot be written: No space left on device" in done.stderr
+    assert b"Traceback" not in done.stderr

@@ -81,3 +81,24 @@ def test_lines_of_kcat_are_read() -> None:
 def test_what_is_no_record_is_refused_with_the_reason(line: bytes, named: str) -> None:
     with pytest.raises(BadLine, match=named):
         load(line)
+
+
+def test_header_keys_of_any_bytes_round_trip() -> None:
+    record = Record("t", b"k", b"v\xc2\x9b", [("\udcff\udcfe", b"1"), ("ok", None), ("", b"")], 0, 1, 2, "CreateTime")
+    line = dump(record)
+    assert json.loads(line)["headers"][0] == {"key": {"base64": "//4="}, "value": "1"}
+    assert b"\\u009b" in line
+    assert load(line) == record
+
+
+@pytest.mark.parametrize(
+    "header", ['{"key":null}', '{"key":5}', '{"key":{"base64":"?"}}', '{"value":"x"}', '{"key":"\\ud800"}']
+)
+def test_a_header_without_a_key_is_refused(header: str) -> None:
+    with pytest.raises(BadLine):
+        load(b'{"value":"v","headers":[%s]}' % header.encode())
+
+
+def test_a_line_that_is_nested_too_deeply() -> None:
+    with pytest.raises(BadLine, match="nested too deeply"):
+        load(b'{"value":' + b"[" * 100_000)

@@ -34,3 +34,13 @@ def test_a_format_needs_a_verb_or_an_escape() -> None:
     assert writer("\\n")(RECORD, 0) == b"\n"
     with pytest.raises(BadTemplate, match="'jsno' is no format"):
         writer("jsno")
+
+
+def test_a_terminal_obeys_no_value() -> None:
+    record = RECORD._replace(key=b"\x9b1m\n", headers=[("\udcff\x1b", b"\x07")])
+    assert writer("value", is_terminal=True)(record, 0) == b"v\\x1b[2J\\xff\n"
+    form = "%k %h %h{%k=%v} %v{hex} %V\x1b\\n"
+    assert writer(form, is_terminal=True)(record, 0).startswith(
+        b"\\x9b1m\n \\xff\\x1b=\\x07 \\xff\\x1b=\\x07 761b5b324aff 6\x1b"
+    )
+    assert writer(form)(record, 0).startswith(b"\x9b1m\n \xff\x1b=\x07 \xff\x1b=\x07 761b5b324aff 6\x1b")

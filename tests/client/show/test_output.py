@@ -66,6 +66,7 @@ def test_a_cell(value: object, expected: str) -> None:
 def test_times_and_sizes_for_people() -> None:
     assert moment(1_700_000_000_123) == "2023-11-14T22:13:20.123Z"
     assert (moment(-1), moment(None), moment(10**18)) == (None, None, str(10**18))
+    assert (moment(0), moment(-5000)) == ("1970-01-01T00:00:00.000Z", "1969-12-31T23:59:55.000Z")
     assert [size(n) for n in (None, 0, 1023, 1536, 5 << 30, 3 << 50)] == [
         None, "0 B", "1023 B", "1.5 KiB", "5.0 GiB", "3072.0 TiB",
     ]  # fmt: skip

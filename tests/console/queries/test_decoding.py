@@ -60,3 +60,22 @@ def test_long_values_are_cut(data: bytes) -> None:
 
 def test_a_huge_value_is_not_parsed() -> None:
     assert decoded(b"[" + b"1," * JSON_BYTES_MAX + b"1]", 100).kind == "text"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'{"a":1,"a":2}',
+        b'[{"b":{"a":1,"c":2,"a":1}}]',
+        b'{"a":1e999}',
+        b'{"a":12345678901234567890.5}',
+        b'{"a":1e-99999999999}',
+        b'{"a":' + b"9" * 5000 + b"}",
+    ],
+)
+def test_json_that_would_lose_something_is_shown_as_it_is(data: bytes) -> None:
+    assert decoded(data, 10_000)[:3] == ("text", data.decode(), len(data))
+
+
+def test_numbers_that_lose_nothing_are_json() -> None:
+    assert decoded(b'{"a":0.1,"b":1e5,"c":-0.0,"d":12345678901234567890,"e":NaN}', 1000).kind == "json"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from kpybroker.client.connect.errors import CommandError
@@ -46,3 +48,23 @@ def test_a_path_that_is_none_says_what_one_is(path: str) -> None:
     with pytest.raises(CommandError) as caught:
         compiled(Filters(path=path))
     assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "$..[?$..[?$..[?@.zz]]]",
+        "$..*..*..*..*..*..zz",
+        "@..[?$..[?$..[?@.zz]]]",
+        "@.text =~ /(a|a)*b/",
+        "$[*,*,*,*][*,*,*,*][*,*,*,*][*,*,*,*][*,*,*,*][*,*,*,*][*,*,*,*][*,*,*,*]..zz",
+    ],
+)
+def test_a_path_without_an_end_is_an_error_of_its_page(path: str) -> None:
+    document: dict[str, object] = {"text": "a" * 40, "list": [[{"a": number}] * 20 for number in range(40)]}
+    for _ in range(40):
+        document = {"in": document, "list": [document["list"]], "text": document["text"]}
+    with pytest.raises(CommandError, match="needs more than") as caught:
+        compiled(Filters(path=path))(RECORD._replace(value=json.dumps(document).encode()))
+    assert caught.value.exit_code == 2
+    assert compiled(Filters(path="$.total"))(RECORD)

@@ -137,3 +137,18 @@ def test_what_is_no_log_is_refused(files: LossyFiles, path: str) -> None:
     write_file(files, "/data/coordination.sqlite", b"", sync=True)
     with pytest.raises(NotALogError):
         check_path(files, path)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("leader-epoch-checkpoint.deleted", "partition.metadata.swap", "meta.properties", ".kafka_cleanshutdown"),
+        *("recovery-point-offset-checkpoint", "00000000000000000007.log.deleted", "99999999999999999999999.log"),
+        *("x.log", "x.snapshot", "-1.index", "\udcff.log", "00000000000000000000.txnindex.swap.deleted"),
+    ],
+)
+def test_files_of_other_places_hide_nothing(files: LossyFiles, name: str) -> None:
+    before = [row for row in rows(files, f"{ROOT}/topic-0") if not row["file"].endswith(name)]
+    write_file(files, f"{ROOT}/topic-0/{name}", b"", sync=True)
+    found = rows(files, f"{ROOT}/topic-0")
+    assert [row for row in found if not row["file"].endswith(name)] == before

@@ -3,8 +3,9 @@
 Avro is read by fastavro, Protobuf by Google's protobuf from the descriptors that the registry compiles (as `kpybroker
 registry` does), or `proto` for a registry that has only the text of .proto files. The data of JSON Schema are JSON.
 
-Bytes come from anyone. fastavro recurses in C as deep as the data say, and reads as many elements of no size as they
-claim, so a recursive schema is used for DEEP_BYTES_MAX at most, and one with many such values not at all.
+Values that Python's types have no room for stay as they are written (`plain_values`), and everything around them is
+shown. Bytes are from anyone. fastavro recurses in C as deep as the data say, and reads as many elements of no size as
+they claim, so a recursive schema is used for DEEP_BYTES_MAX at most, and one with many such values not at all.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from google.protobuf import (
 from google.protobuf.message import DecodeError
 
 from kpybroker.client.connect.errors import CommandError
+from kpybroker.console.queries.outside.plain_values import fields_of, with_plain_values
 from kpybroker.console.queries.outside.registry import Schema
 
 DATA_BYTES_MAX: Final = 1 << 20
@@ -120,8 +122,8 @@ Names = dict[str, Any]
 def _avro(schema: Schema) -> Reader:
     names: Names = {}
     for _, text in schema.references:
-        fastavro.parse_schema(json.loads(text), named_schemas=names)
-    parsed = fastavro.parse_schema(json.loads(schema.text), named_schemas=names)
+        fastavro.parse_schema(with_plain_values(json.loads(text)), named_schemas=names)
+    parsed = fastavro.parse_schema(with_plain_values(json.loads(schema.text)), named_schemas=names)
     if _is_endless(parsed, names, set(), {}):
         raise CommandError("values of this schema take no bytes, however many they are", OTHER)
     is_recursive = _is_recursive(parsed, names, (), set())
@@ -223,7 +225,15 @@ def _protobuf(schema: Schema) -> Reader:
             message = message.nested_types[index]
         made = message_factory.GetMessageClass(message)()
         made.ParseFromString(data[start:])
-        return json_format.MessageToDict(made, preserving_proto_field_name=True, descriptor_pool=pool)
+        try:
+            return json_format.MessageToDict(made, preserving_proto_field_name=True, descriptor_pool=pool)
+        except (
+            json_format.Error,
+            ValueError,
+            TypeError,
+            OverflowError,
+        ):  # of a time or duration that is none, an Any of another file
+            return fields_of(made)
 
     return read
 
@@ -271,7 +281,14 @@ def _zigzag(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _json(_: Schema) -> Reader:
-    return json.loads
+    return _json_or_text
+
+
+def _json_or_text(data: bytes) -> Any:
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        return data.decode()
 
 
 MAKERS: Final[dict[str, Callable[[Schema], Reader]]] = {"AVRO": _avro, "PROTOBUF": _protobuf, "JSON": _json}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kpybroker.core.partitioner import murmur2, murmur2_partition
+from kpybroker.wire.records.partitioner import murmur2, murmur2_partition
 
 
 @pytest.mark.parametrize(
