@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.support.pytest_runs import pytest_environment
+from tests.support.pytest_runs import pytest_command, pytest_environment
 
 BURNT_S = 0.3
 BURN = f"import time\nwhile time.process_time() < {BURNT_S}: pass\n"
@@ -46,7 +45,7 @@ def costs_of(directory: Path, *options: str) -> dict[str, tuple[float, float]]:
     (directory / "pytest.ini").write_text("[pytest]\n")
     for name, tests in (("self", ITSELF), ("ended", WAITED_FOR), ("running", STILL_THERE), ("z", NOTHING)):
         (directory / f"test_{name}.py").write_text(tests)
-    command = [sys.executable, "-m", "pytest", "-p", "conftest", "--costs-to=costs.txt", *options]
+    command = pytest_command("-p", "conftest", "--costs-to=costs.txt", *options)
     done = subprocess.run(command, cwd=directory, env=pytest_environment(), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     lines = (directory / "costs.txt").read_text().splitlines()
