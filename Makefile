@@ -12,7 +12,7 @@ WORKERS ?= 3
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test lint unit compat-deps compat compat-secure compat-kafka compat-portable compat-pipelines field wheel-test deploy-test ranges test-deps bench bench-start bench-testing bench-growth bench-cluster bench-failover bench-beside bench-ceiling bench-acls bench-groups bench-scale bench-loop bench-quotas bench-budget bench-shortcuts bench-tls bench-metrics soak soak-eos soak-eos-cluster soak-cluster soak-testing soak-metrics mutants replication-matrix power-cuts suites exchange fuzz demo demo-activity demo-operations demo-ledger demo-logs demo-changes demo-suggestion demo-warehouse demos specs clean compatibility docs bench-hostile bench-pipelines
+.PHONY: help install run test lint all-tests test-times flaky unit compat-deps compat compat-secure compat-kafka compat-portable compat-pipelines field wheel-test deploy-test ranges test-deps bench bench-start bench-testing bench-growth bench-cluster bench-failover bench-beside bench-ceiling bench-acls bench-groups bench-scale bench-loop bench-quotas bench-budget bench-shortcuts bench-tls bench-metrics soak soak-eos soak-eos-cluster soak-cluster soak-testing soak-metrics mutants replication-matrix power-cuts suites exchange fuzz demo demo-activity demo-operations demo-ledger demo-logs demo-changes demo-suggestion demo-warehouse demos specs clean compatibility docs bench-hostile bench-pipelines
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
@@ -37,7 +37,7 @@ $(VENV)/.test-stamp: pyproject.toml $(BIN)/kpybroker
 test-deps: $(VENV)/.test-stamp  ## what the tests need: Python packages, JVM jars, kcat
 	$(BIN)/python -m compat_tests.deps
 
-lint: $(VENV)/.test-stamp  ## ruff, mypy --strict, import contracts and circles, docstrings, words, stale pages, the docs site
+lint: $(VENV)/.test-stamp  ## ruff, mypy --strict, import contracts and circles, docstrings, words, stale pages
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -48,12 +48,24 @@ lint: $(VENV)/.test-stamp  ## ruff, mypy --strict, import contracts and circles,
 	$(BIN)/python -m protocol_specs.generate --check
 	$(BIN)/python -m compat_tests.compatibility --check
 
-test: $(VENV)/.test-stamp  ## everything that must pass before a change lands
-	$(MAKE) -j2 --output-sync=target lint test-deps
-	$(MAKE) docs
+# Lint runs next to the tests. If it fails, so does this, and what it said is the end of the output.
+test: test-deps  ## everything that must pass before a change lands
+	@$(MAKE) --no-print-directory lint > .cache/lint.txt 2>&1 & lint=$$!; \
+	$(MAKE) --no-print-directory all-tests; tests=$$?; \
+	wait $$lint; lint=$$?; test $$lint = 0 || { cat .cache/lint.txt; echo "make test: lint has failed"; }; \
+	exit $$((tests || lint))
+
+all-tests: test-deps
 	rm -f .cache/failed.txt
-	$(PYTEST) compat_tests tests -n $(WORKERS) --durations=15 --junitxml=.cache/test.xml --failed-to=.cache/failed.txt || \
+	$(PYTEST) compat_tests tests -n $(WORKERS) --durations=15 --junitxml=.cache/test.xml \
+		--failed-to=.cache/failed.txt --costs-to=.cache/test-costs.txt || \
 		$(BIN)/python -m tests.rerun .cache/failed.txt
+
+test-times:      ## write tests/times.txt, by which the longest tests begin first, from the last make test
+	$(BIN)/python -m tests.scopes .cache/test-costs.txt
+
+flaky: test-deps  ## tests that fail by chance: all under load, then with one worker: an hour; FLAKY='tests/storage'
+	WORKERS=$(WORKERS) $(BIN)/python -m tests.flaky $(FLAKY)
 
 unit: $(VENV)/.test-stamp  ## the quick tests of tests/: no other processes, no long searches; 80 seconds
 	$(PYTEST) tests --quick -n $(WORKERS)

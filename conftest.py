@@ -1,9 +1,4 @@
-"""How the tests are spread over the workers of pytest-xdist (`-n 3`); without workers it decides nothing but the order.
-
-A file is one worker's from its first test to its last, so that what its fixtures start is started once. All tests that
-use the session's broker are one worker's too: it is one broker still, and `test_log_files`, the last of them, finds in
-its directory what all the others left there. They take longest, so they begin first.
-"""
+"""Options of every run, and how `tests/scopes.py` spreads the tests over the workers of pytest-xdist (`-n 3`)."""
 
 from __future__ import annotations
 
@@ -12,15 +7,8 @@ from typing import Any
 
 import pytest
 
-SHARED = "the session's broker"
-APART = {
-    f"compat_tests/test_{name}.py"
-    for name in (
-        *("cli_metrics", "compaction", "compaction_files", "delivery", "log_rules"),
-        *("open_transactions", "portable", "restart"),
-    )
-}
-"""Beside files that use the session's broker, those that start brokers of their own."""
+from tests.scopes import CLIENTS, SPARK, in_order, scope_of
+
 STARTS_PROCESSES = (
     "broker/lifecycle/test_zookeeper_client.py",
     "client/actions",
@@ -64,6 +52,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--failed-to", metavar="FILE", help="write the ids of tests that fail, for `python -m tests.rerun`"
     )
+    parser.addoption("--costs-to", metavar="FILE", help="write what each file of tests costs: see tests/costs.py")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    file = config.getoption("--costs-to")
+    if file is not None:
+        from tests.costs import Measuring
+
+        config.pluginmanager.register(Measuring(Path(file)))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -81,18 +78,12 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if config.getoption("--quick") and collection_path in left_out else None
 
 
-def scope_of(nodeid: str) -> str:
-    """Tests of one scope are one worker's."""
-    file = nodeid.partition("::")[0]
-    is_shared = file.rpartition("/")[0] in ("compat_tests", "compat_tests/spark") and file not in APART
-    return SHARED if is_shared else file
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.nodeid.startswith("compat_tests/") and "broker" in getattr(item, "fixturenames", ()):
-            assert scope_of(item.nodeid) == SHARED, f"{item.nodeid}: its file is another worker's"
-    items.sort(key=lambda item: (scope_of(item.nodeid) != SHARED, "test_log_files" in item.nodeid))
+            assert scope_of(item.nodeid) in (CLIENTS, SPARK), f"{item.nodeid}: its file is another worker's"
+    positions = {nodeid: position for position, nodeid in enumerate(in_order([item.nodeid for item in items]))}
+    items.sort(key=lambda item: positions[item.nodeid])
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -27,7 +27,7 @@ import pytest
 from compat_tests.support.clients import Client
 from compat_tests.support.members import Member, start_member
 from compat_tests.support.quick import create_topic
-from compat_tests.support.services import Broker, ZooKeeper
+from compat_tests.support.services import JVM_VARIABLE, Broker, ZooKeeper
 from compat_tests.support.tools import VERSIONS, Tools
 
 TEST_SECONDS_MAX = 600
@@ -60,6 +60,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--security", choices=["none", "sasl_ssl"], default="none", help="of the clusters of compat_tests/cluster"
     )
     group.addoption("--replication-matrix", action="store_true", help="every row of Kafka's replication matrix")
+
+
+def pytest_configure() -> None:
+    os.environ.setdefault(JVM_VARIABLE, "-XX:TieredStopAtLevel=1")
 
 
 def pytest_report_header(config: pytest.Config) -> str:

@@ -19,10 +19,10 @@ from typing import Any
 
 import pytest
 
+from compat_tests.exchange.left_files import dump, sections, undamaged
 from compat_tests.support import quick
 from compat_tests.support.services import Broker, ZooKeeper
 from compat_tests.support.waiting import eventually
-from compat_tests.test_log_files import dump, sections, undamaged
 from kpybroker.config.topic import LogConfig
 from kpybroker.core.log.cleaner_plan import log_to_clean
 from kpybroker.storage.disk.checkpoints import decode_offsets

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests import rerun
-from tests.support.pytest_runs import pytest_environment
+from tests.support.pytest_runs import pytest_command, pytest_environment
 
 TESTS = """
 from pathlib import Path
@@ -39,7 +38,7 @@ def failed_of(directory: Path, *options: str) -> list[str]:
     """The ids that a run of `TESTS` writes down."""
     (directory / "test_it.py").write_text(TESTS)
     (directory / "pytest.ini").write_text("[pytest]\n")
-    command = [sys.executable, "-m", "pytest", "-p", "conftest", "--failed-to=failed.txt", *options, "test_it.py"]
+    command = pytest_command("-p", "conftest", "--failed-to=failed.txt", *options, "test_it.py")
     done = subprocess.run(command, cwd=directory, env=pytest_environment(), capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stdout + done.stderr
     return (directory / "failed.txt").read_text().splitlines()

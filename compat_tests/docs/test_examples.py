@@ -29,7 +29,7 @@ def test_its_tests_pass(name: str, tmp_path: Path) -> None:
     folder = shutil.copytree(EXAMPLES / name, tmp_path / name)
     environment = {**pytest_environment(), "SPARK_KAFKA_JARS": str(jars_dir("spark-4.0.0"))}
     done = subprocess.run(
-        pytest_command("-q"),
+        pytest_command("-q", others=["asyncio"] if name == "web_service" else []),
         cwd=folder,
         env=environment,
         capture_output=True,

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 from compat_tests.deps import jars_dir
-from compat_tests.support.services import LOG4J, Service, write_properties
+from compat_tests.support.services import LOG4J, Service, jvm_options, write_properties
 from tests.support.ports import free_port
 
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
@@ -41,7 +41,7 @@ class KraftBroker:
         self.service = Service("kafka-4.3.1", self._command("kafka.Kafka", str(self._config)), directory)
 
     def _command(self, main: str, *arguments: str) -> list[str]:
-        sizes = ["-Xmx1G", "-Xms256m", "-XX:+UseSerialGC"]
+        sizes = ["-Xmx1G", "-Xms256m", "-XX:+UseSerialGC", *jvm_options()]
         classes = f"{jars_dir('kafka-4.3.1')}/*"
         return ["java", *sizes, f"-Dlog4j.configuration=file:{LOG4J}", "-cp", classes, main, *arguments]
 

@@ -34,6 +34,8 @@ PR_SET_PDEATHSIG = 1
 S = TypeVar("S", bound="Startable")
 
 LOG4J = ROOT / "compat_tests" / "jvm" / "log4j-broker.properties"
+JVM_VARIABLE = "COMPAT_JVM_OPTIONS"
+"""Further options of Kafka and ZooKeeper. In tests, which need them for seconds: compile once, and cheaply."""
 
 
 class Startable(Protocol):
@@ -152,6 +154,10 @@ class Service:
         return "\n".join(self.output().splitlines()[-lines_max:])
 
 
+def jvm_options() -> list[str]:
+    return os.environ.get(JVM_VARIABLE, "").split()
+
+
 def jvm(main_class: str, *arguments: str, options: list[str]) -> list[str]:
     class_path = f"{jars_dir('kafka-3.9.1')}/*"
     return ["java", *options, f"-Dlog4j.configuration=file:{LOG4J}", "-cp", class_path, main_class, *arguments]
@@ -188,7 +194,7 @@ class ZooKeeper:
             },
         )
         main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
-        command = jvm(main, str(config), options=["-Xmx256m", "-XX:+UseSerialGC", *options])
+        command = jvm(main, str(config), options=["-Xmx256m", "-XX:+UseSerialGC", *jvm_options(), *options])
         self.service = Service("zookeeper", command, directory)
 
     @property
@@ -260,7 +266,7 @@ class Broker:
         self.configure(overrides)
         if kind == "kafka":
             sizes = ["-Xmx1G", "-Xms256m", "-XX:+UseSerialGC"]
-            command = jvm("kafka.Kafka", str(self.config_file), options=[*sizes, *options])
+            command = jvm("kafka.Kafka", str(self.config_file), options=[*sizes, *jvm_options(), *options])
         else:
             command = [str(kpybroker_executable()), "server", str(self.config_file)]
         self.service = Service(kind, command, directory, {"KAFKA_OPTS": " ".join(options)} if options else None)

@@ -7,7 +7,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from kpybroker.metrics.reading import Reading
 from kpybroker.metrics.spelling import Spelling
 from kpybroker.metrics.tables import log, requests, topics
 from tests.support.ports import free_port
+from tests.support.pytest_runs import pytest_command
 from tests.support.samples import (
     SAMPLES,
     DevBroker,
@@ -161,7 +161,7 @@ def test_the_lag_of_a_group_is_shown(broker: DevBroker, tmp_path: Path) -> None:
 def test_the_fixture_for_ci_serves_a_test(tmp_path: Path) -> None:
     for name in ("conftest.py", "test_orders.py"):
         shutil.copy(SAMPLES / "ci" / name, tmp_path)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", ".", "."]
+    command = pytest_command("-q", "--rootdir", ".", ".")
     done = subprocess.run(command, cwd=tmp_path, env=environment(tmp_path / "data"), capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "1 passed" in done.stdout

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.leftovers import eventually
-from tests.support.pytest_runs import run_pytest
+from tests.support.pytest_runs import OTHER_PLUGINS, run_pytest
 
 
 def brokers_of(run_directory: Path) -> list[str]:
@@ -281,10 +281,9 @@ ASYNC_PLUGINS = {
 
 @pytest.mark.parametrize("plugin", ASYNC_PLUGINS)
 def test_coroutines_use_the_same_fixtures(tmp_path: Path, plugin: str) -> None:
-    """With pytest-asyncio and pytest-trio; anyio runs each test on both loops."""
+    """With pytest-asyncio and pytest-trio; anyio runs each test on both loops. All of them are there."""
     head, fixture = ASYNC_PLUGINS[plugin]
-    run = run_pytest(
-        tmp_path, COROUTINES.format(head=head, fixture=fixture), ini="asyncio_default_fixture_loop_scope = function\n"
-    )
+    ini = "asyncio_default_fixture_loop_scope = function\n"
+    run = run_pytest(tmp_path, COROUTINES.format(head=head, fixture=fixture), ini=ini, others=OTHER_PLUGINS)
     assert run.counts == {"passed": 4 if plugin == "anyio" else 2}, run.output
     assert brokers_of(tmp_path) == []

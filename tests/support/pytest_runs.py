@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Collection
 from dataclasses import dataclass
 from importlib.metadata import distributions
 from pathlib import Path
@@ -13,6 +14,8 @@ from pathlib import Path
 RUN_S_MAX = 100
 ROOT = Path(__file__).resolve().parents[2]
 PLUGIN = "kpybroker.pytest_plugin"
+OTHER_PLUGINS = ("trio", "hypothesispytest", "asyncio", "anyio")
+"""Of the tests' own environment. To import them all takes a second of processor time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +27,16 @@ class Run:
     counts: dict[str, int]
 
 
-def pytest_command(*options: str) -> list[str]:
-    """Pytest with the plugin, which is loaded by name unless the entry point of an installation loads it."""
+def pytest_command(*options: str, others: Collection[str] = ()) -> list[str]:
+    """Pytest with the plugin, which is loaded by name unless the entry point of an installation loads it.
+
+    Of `OTHER_PLUGINS` only `others` are loaded.
+    """
     # Of each distribution: pytest looks at all, also at a second one of the same name.
     found = {point.value for one in distributions() for point in one.entry_points if point.group == "pytest11"}
-    plugins = [] if PLUGIN in found else ["-p", PLUGIN]
-    return [sys.executable, "-m", "pytest", *plugins, "-p", "no:cacheprovider", *options]
+    plugins = [] if PLUGIN in found else [PLUGIN]
+    plugins += [f"no:{name}" for name in ("cacheprovider", *OTHER_PLUGINS) if name not in others]
+    return [sys.executable, "-m", "pytest", *(word for name in plugins for word in ("-p", name)), *options]
 
 
 def pytest_environment() -> dict[str, str]:
@@ -39,12 +46,12 @@ def pytest_environment() -> dict[str, str]:
     return environment
 
 
-def run_pytest(directory: Path, tests: str, *options: str, ini: str = "") -> Run:
+def run_pytest(directory: Path, tests: str, *options: str, ini: str = "", others: Collection[str] = ()) -> Run:
     """Run a file of tests."""
     (directory / "test_it.py").write_text(tests)
     (directory / "pytest.ini").write_text(f"[pytest]\n{ini}")
     done = subprocess.run(
-        pytest_command("-rs", *options, "test_it.py"),
+        pytest_command("-rs", *options, "test_it.py", others=others),
         cwd=directory,
         env=pytest_environment(),
         capture_output=True,
