@@ -20,7 +20,7 @@ def find_in_batch(
     """(offset, timestamp) of the first record at or after both `timestamp` and `start_offset`, or None."""
     if header.max_timestamp < timestamp or header.last_offset < start_offset:
         return None
-    for record in iter_records(buffer, header, position, max_bytes=max_bytes):
+    for record in iter_records(buffer, header, position, max_bytes=max_bytes, read_headers_max=0):
         if record.timestamp >= timestamp and record.offset >= start_offset:
             return record.offset, record.timestamp
     return None
