@@ -60,7 +60,7 @@ class FetchService:
         self._replicas = replicas
         config = host.config
         self.sessions = FetchSessionCache(
-            config.get_int("max.incremental.fetch.session.cache.slots"), self._unsubscribe_all
+            config.get_int("max.incremental.fetch.session.cache.slots"), self._unsubscribe_all, host.budget
         )
         self._selector = replica_selector(config.get_str("replica.selector.class"))
         self._quota = ReplicationQuota(config, LEADER)

@@ -74,6 +74,7 @@ def _join(broker: Broker, request: JoinGroupRequest, context: RequestContext) ->
         require_known_member_id=version >= MEMBER_ID_REQUIRED_FROM and is_dynamic,
         support_skipping_assignment=version >= SKIP_ASSIGNMENT_FROM,
         reason=request.reason or "not provided",
+        owner=context.owner,
     )
 
 

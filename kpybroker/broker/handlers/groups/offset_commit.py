@@ -16,6 +16,7 @@ from kpybroker.broker.handlers.groups.checks import (
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
+from kpybroker.core.budget import Owner
 from kpybroker.core.group.values import CommitOffsets, CommitResult
 from kpybroker.core.offsets.values import OffsetAndMetadata, java_length
 from kpybroker.core.topic_partition import PartitionKey, by_topic
@@ -58,12 +59,12 @@ async def handle(broker: Broker, request: OffsetCommitRequest, context: RequestC
     if known and context.api_version == 0:
         errors |= await _commit_to_tree(broker, request.group_id, known)
     elif known:
-        errors |= await _commit(broker, request, known)
+        errors |= await _commit(broker, request, known, context.owner)
     return _response(errors)
 
 
 async def _commit(
-    broker: Broker, request: OffsetCommitRequest, known: dict[PartitionKey, Partition]
+    broker: Broker, request: OffsetCommitRequest, known: dict[PartitionKey, Partition], owner: Owner
 ) -> dict[PartitionKey, ErrorCode]:
     now_ms, retention_ms = broker.clock.time_ms(), request.retention_time_ms
     expire_ms = None if retention_ms == DEFAULT_RETENTION_TIME else now_ms + retention_ms
@@ -73,6 +74,7 @@ async def _commit(
         group_instance_id=request.group_instance_id,
         generation_id=request.generation_id_or_member_epoch,
         offsets={key: _offset(partition, now_ms, expire_ms) for key, partition in known.items()},
+        owner=owner,
     )
     try:
         result: CommitResult = await broker.groups.ask(commit)

@@ -81,10 +81,12 @@ def handle(broker: Broker, request: FetchRequest, context: RequestContext) -> St
             uses_topic_ids=params.version >= 13,
             now_ms=now_ms,
         )
+        _update_session(broker, session, request, params.version)
+        if session.session_id and request.topics:
+            fetches.sessions.grown(session, now_ms)
     except KafkaError as error:
         return error_response(request, context, error)
     is_full = request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH)
-    _update_session(broker, session, request, params.version)
     readable.session = session
     generation = broker.authorizer.generation
     if session.access_generation != generation:
@@ -103,6 +105,7 @@ def handle(broker: Broker, request: FetchRequest, context: RequestContext) -> St
             return _throttled(session, request)
     fetches.count_sent(visits, params)
     if request.session_epoch == INITIAL_EPOCH and params.version >= 7:
+        session.owner = context.owner
         fetches.sessions.keep(session, fetches.new_session_ids(), now_ms)
     fetches.let_go(session)
     response = _response(session, visits, is_full=is_full, by_id=params.version >= 13)

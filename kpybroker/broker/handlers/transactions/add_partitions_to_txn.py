@@ -14,6 +14,7 @@ from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
+from kpybroker.core.budget import Owner
 from kpybroker.core.topic_names import is_internal
 from kpybroker.core.topic_partition import PartitionKey, by_topic
 from kpybroker.core.transaction.values import AddPartitions
@@ -90,7 +91,7 @@ async def _add(broker: Broker, transaction: Transaction, context: RequestContext
         return _each(dict.fromkeys(partitions, ErrorCode.OPERATION_NOT_ATTEMPTED) | refused)
     if transaction.verify_only:
         return _each(_verify(broker, transaction, partitions))
-    error = await _ask(broker, transaction, frozenset(partitions))
+    error = await _ask(broker, transaction, frozenset(partitions), context.owner)
     if error is ErrorCode.PRODUCER_FENCED and context.api_version < FENCED_FROM:
         error = ErrorCode.INVALID_PRODUCER_EPOCH
     return _all(transaction, error)
@@ -107,12 +108,16 @@ def _verify(broker: Broker, transaction: Transaction, partitions: Iterable[Parti
         return dict.fromkeys(partitions, error.code)
 
 
-async def _ask(broker: Broker, transaction: Transaction, partitions: frozenset[PartitionKey]) -> ErrorCode:
+async def _ask(
+    broker: Broker, transaction: Transaction, partitions: frozenset[PartitionKey], owner: Owner
+) -> ErrorCode:
     if not transaction.transactional_id:
         return ErrorCode.INVALID_REQUEST
     try:
         return await broker.transactions.ask(
-            AddPartitions(transaction.transactional_id, transaction.producer_id, transaction.producer_epoch, partitions)
+            AddPartitions(
+                transaction.transactional_id, transaction.producer_id, transaction.producer_epoch, partitions, owner
+            )
         )
     except KafkaError as error:
         return error.code

@@ -81,6 +81,7 @@ async def _commit(
             producer_id=request.producer_id,
             producer_epoch=request.producer_epoch,
             verification_guard=verified.guard(offsets_partition),
+            owner=context.owner,
         )
     )
     return dict(result.errors)
