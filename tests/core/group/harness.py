@@ -85,16 +85,16 @@ def replayed(log: Iterable[LogEntry], budget: StateBudget | None = None) -> Grou
     return machine
 
 
-def charged_bytes(machine: GroupMachine) -> int:
+def charged_bytes(machine: GroupMachine, owner: Owner = OWNER) -> int:
     """What the budget must say, from what is there."""
     size = 0
     for group in machine.groups.values():
-        size += sum(member.measure() for member in group.members.values() if member.owner == OWNER)
-        size += sum(pending.size for pending in group.pending_members.values())
+        size += sum(member.measure() for member in group.members.values() if member.owner == owner)
+        size += sum(pending.size for pending in group.pending_members.values() if pending.owner == owner)
         offsets = [*group.offsets.committed.values()]
         offsets += [one for pending in group.offsets.pending.values() for one in pending.values()]
         assert group.offsets.size == sum(offset_bytes(one.value) for one in offsets)
-        if group.owner == OWNER:
+        if group.owner == owner:
             own = GROUP_BYTES + len(group.group_id) + stored_bytes(group.stored) + group.offsets.size
             size += max(own - group._free_bytes, 0)
     return size
