@@ -306,10 +306,14 @@ class ConfigRepository:
 
     async def _load_topics(self, topics: Sequence[str]) -> None:
         async with self._loading:
-            for name, props in zip(topics, await self.read_many(znodes.CONFIG_TOPICS, topics), strict=True):
-                if self._overrides.get(name) != props:
-                    self._overrides[name] = props
-                    self._log_configs.pop(name, None)
+            for start in range(0, len(topics), READS_PER_BATCH):
+                await self._load_batch(topics[start : start + READS_PER_BATCH])
+
+    async def _load_batch(self, topics: Sequence[str]) -> None:
+        for name, props in zip(topics, await self.read_many(znodes.CONFIG_TOPICS, topics), strict=True):
+            if self._overrides.get(name) != props:
+                self._overrides[name] = props
+                self._log_configs.pop(name, None)
 
     async def _load_brokers(self) -> None:
         """Both dynamic layers at once, so that no one sees only one of them changed."""

@@ -91,7 +91,7 @@ class MetricsServer:
         for reader in self._readers:
             if wanted is None or any(map(wanted, reader.families)):
                 readings += await reader.read(budget)
-                await trio.lowlevel.checkpoint()
+            await trio.lowlevel.checkpoint()
         return readings
 
 

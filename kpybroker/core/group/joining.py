@@ -104,6 +104,7 @@ def _add_member(step: GroupStep, group: Group, request: Join, member_id: str, ti
         session_timeout_ms=request.session_timeout_ms,
         protocols=request.protocols,
         owner=request.owner,
+        protocols_size=request.protocols_size,
     )
     member.is_new = True
     group.add(member)
@@ -268,6 +269,6 @@ def _supersede(step: GroupStep, group: Group, member_id: str) -> None:
 
 
 def _update_member(group: Group, member: Member, request: Join) -> None:
-    group.set_protocols(member, request.protocols, request.owner)
+    group.set_protocols(member, request.protocols, request.owner, request.protocols_size)
     member.rebalance_timeout_ms = request.rebalance_timeout_ms
     member.session_timeout_ms = request.session_timeout_ms

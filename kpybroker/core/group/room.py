@@ -13,6 +13,7 @@ from kpybroker.core.group.sizes import (
     PENDING_MEMBER_BYTES,
     STORED_MEMBER_BYTES,
     member_bytes,
+    protocols_bytes,
 )
 from kpybroker.core.group.state import Group, Member
 from kpybroker.core.group.values import CommitOffsets, CommitResult, Join, JoinResult, Sync, SyncResult
@@ -63,7 +64,8 @@ def _join_bytes(group: Group | None, request: Join) -> int:
         return PENDING_MEMBER_BYTES + 2 * len(request.new_member_id)
     member_id = request.member_id or request.new_member_id
     names = (member_id, request.group_instance_id, request.client_id, request.client_host)
-    size = member_bytes(names, request.protocols)
+    counted = request.protocols_size
+    size = member_bytes(names, protocols_bytes(request.protocols) if counted < 0 else counted)
     known = None if group is None else _known(group, request)
     if known is None:
         return size

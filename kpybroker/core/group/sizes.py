@@ -16,13 +16,14 @@ PENDING_MEMBER_BYTES: Final = 600
 STORED_MEMBER_BYTES: Final = 600
 
 
-def member_bytes(names: tuple[str | None, ...], protocols: Protocols) -> int:
+def member_bytes(names: tuple[str | None, ...], protocols_size: int) -> int:
     """A member with these ids and hosts, and what it supports."""
-    return (
-        MEMBER_BYTES
-        + sum(2 * len(name or "") for name in names)
-        + sum(PROTOCOL_BYTES + len(name) + len(metadata) for name, metadata in protocols)
-    )
+    return MEMBER_BYTES + sum(2 * len(name or "") for name in names) + protocols_size
+
+
+def protocols_bytes(protocols: Protocols) -> int:
+    """What a member supports."""
+    return sum(PROTOCOL_BYTES + len(name) + len(metadata) for name, metadata in protocols)
 
 
 def stored_bytes(stored: StoredGroup | None) -> int:

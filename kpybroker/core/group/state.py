@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from kpybroker.core.budget import NOBODY, Owner, StateBudget
 from kpybroker.core.group.records import StoredGroup, StoredMember
-from kpybroker.core.group.sizes import GROUP_BYTES, PENDING_MEMBER_BYTES, member_bytes, stored_bytes
+from kpybroker.core.group.sizes import GROUP_BYTES, PENDING_MEMBER_BYTES, member_bytes, protocols_bytes, stored_bytes
 from kpybroker.core.group.subscription import subscribed_topics
 from kpybroker.core.group.values import (
     CONSUMER_PROTOCOL_TYPE,
@@ -65,6 +65,7 @@ class Member:
     timer_at: float | None = None
     owner: Owner = NOBODY
     size: int = 0  # bytes in memory, as last charged
+    protocols_size: int = -1  # of them, those of `protocols`; -1 where no one has counted
 
     def metadata(self, protocol_name: str) -> bytes:
         """The member's metadata for a protocol that it supports."""
@@ -73,7 +74,9 @@ class Member:
     def measure(self) -> int:
         """Bytes in memory, about."""
         names = (self.member_id, self.group_instance_id, self.client_id, self.client_host)
-        return member_bytes(names, self.protocols)
+        if self.protocols_size < 0:
+            self.protocols_size = protocols_bytes(self.protocols)
+        return member_bytes(names, self.protocols_size)
 
     def vote(self, candidates: Collection[str]) -> str:
         """The first protocol of the member's list that is among `candidates`."""
@@ -220,7 +223,7 @@ class Group:
             self._uncount(member.protocols)
             self._budget.add(member.owner, -member.size)
             # A stale timer may keep the member for as long as its session was.
-            member.protocols, member.assignment, member.size = (), b"", 0
+            member.protocols, member.assignment, member.size, member.protocols_size = (), b"", 0, 0
             if member.group_instance_id is not None:
                 self.static_members.pop(member.group_instance_id, None)
         if member_id == self.leader_id:
@@ -251,13 +254,15 @@ class Group:
         self.static_members[instance_id] = new_member_id
         return member
 
-    def set_protocols(self, member: Member, protocols: Protocols, owner: Owner = NOBODY) -> None:
+    def set_protocols(
+        self, member: Member, protocols: Protocols, owner: Owner = NOBODY, protocols_size: int = -1
+    ) -> None:
         """Replace what a member supports, and recount the protocols.
 
         A member from the log has no owner, and gets one when it grows.
         """
         self._uncount(member.protocols)
-        member.protocols = protocols
+        member.protocols, member.protocols_size = protocols, protocols_size
         self.protocol_counts.update(name for name, _ in protocols)
         before, member.size = member.size, member.measure()
         if member.owner == NOBODY and member.size > before:

@@ -69,6 +69,7 @@ class Join:
     support_skipping_assignment: bool
     reason: str
     owner: Owner = NOBODY
+    protocols_size: int = -1  # bytes in memory; -1 where the caller has not counted them
 
 
 @dataclass(frozen=True, slots=True)

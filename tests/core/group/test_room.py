@@ -56,8 +56,10 @@ class Bounded(Harness):
 
     def join(self, group_id: str, protocols: Protocols = RANGE, *, version: int = 3, member_id: str = "") -> Any:
         new_id = self.next_member("m")
-        limits: dict[str, int] = {"version": version, "session_ms": 1_800_000, "rebalance_ms": 60_000}
-        return self.answer(join_of(group_id, member_id, None, new_id, protocols, **limits))
+        joining = join_of(
+            group_id, member_id, None, new_id, protocols, version=version, session_ms=1_800_000, rebalance_ms=60_000
+        )
+        return self.answer(joining)
 
 
 def full(bounded: Bounded) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kpybroker.broker.handlers.groups.checks import require_group_id
+from kpybroker.broker.loop.yielding import ELEMENT, YieldBudget, listed
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
@@ -39,26 +40,27 @@ async def handle(broker: Broker, request: LeaveGroupRequest, context: RequestCon
     """Remove each member from the group."""
     context.require(Operation.READ, ResourceType.GROUP, request.group_id)
     require_group_id(request.group_id)
+    budget = YieldBudget()
     if context.api_version >= SEVERAL_MEMBERS_FROM:
         leaving = tuple(
             LeavingMember(member.member_id, member.group_instance_id, member.reason) for member in request.members
         )
     else:
         leaving = (LeavingMember(request.member_id),)
+    await budget.spend(ELEMENT * len(leaving))
     result: LeaveResult = await broker.groups.ask(Leave(request.group_id, leaving))
     if context.api_version < SEVERAL_MEMBERS_FROM:
         return LeaveGroupResponse(error_code=_only_error(result))
-    return LeaveGroupResponse(
-        error_code=result.error,
-        members=[
-            LeaveGroupResponse.MemberResponse(
-                member_id=member.member_id,
-                group_instance_id=member.group_instance_id,
-                error_code=error,
-            )
-            for member, error in result.members
-        ],
+    await budget.spend(ELEMENT * len(leaving))
+    members = (
+        LeaveGroupResponse.MemberResponse(
+            member_id=member.member_id,
+            group_instance_id=member.group_instance_id,
+            error_code=error,
+        )
+        for member, error in result.members
     )
+    return LeaveGroupResponse(error_code=result.error, members=await listed(members, budget))
 
 
 def _only_error(result: LeaveResult) -> ErrorCode:

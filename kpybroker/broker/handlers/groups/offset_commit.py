@@ -6,6 +6,7 @@ Version 0 keeps the offset in the tree, under `/consumers`, where consumers of K
 
 from __future__ import annotations
 
+from itertools import starmap
 from typing import TYPE_CHECKING
 
 from kpybroker.broker.coordinators.tree_offsets import write_offset
@@ -13,6 +14,7 @@ from kpybroker.broker.handlers.groups.checks import (
     check_static_membership,
     known_partitions,
 )
+from kpybroker.broker.loop.yielding import ELEMENT, YieldBudget, listed
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
@@ -60,7 +62,16 @@ async def handle(broker: Broker, request: OffsetCommitRequest, context: RequestC
         errors |= await _commit_to_tree(broker, request.group_id, known)
     elif known:
         errors |= await _commit(broker, request, known, context.owner)
-    return _response(errors)
+    budget = YieldBudget()
+    await budget.spend(ELEMENT * len(errors))
+    topics = by_topic(errors.items())
+    await budget.spend(ELEMENT * len(errors))
+    return OffsetCommitResponse(
+        topics=[
+            TopicResponse(name=name, partitions=await listed(starmap(_partition, codes), budget))
+            for name, codes in topics.items()
+        ]
+    )
 
 
 async def _commit(
@@ -112,11 +123,15 @@ def _response(errors: dict[PartitionKey, ErrorCode]) -> OffsetCommitResponse:
         topics=[
             TopicResponse(
                 name=name,
-                partitions=[PartitionResponse(partition_index=index, error_code=code) for index, code in codes],
+                partitions=list(starmap(_partition, codes)),
             )
             for name, codes in by_topic(errors.items()).items()
         ]
     )
+
+
+def _partition(index: int, code: ErrorCode) -> PartitionResponse:
+    return PartitionResponse(partition_index=index, error_code=code)
 
 
 def error_response(request: OffsetCommitRequest, context: RequestContext, error: KafkaError) -> OffsetCommitResponse:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from kpybroker.broker.handlers.records.current_leaders import node_endpoints
 from kpybroker.broker.loop.steps import Steps
+from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.broker.network.sending import BUFFERS
 from kpybroker.broker.replication.fetch_visit import FetchParams, Visit, release
 from kpybroker.broker.requests.context import RequestContext
@@ -58,6 +59,8 @@ LEDGER = Ledger(
 CONSUMER = -1
 READ, TOPIC = Operation.READ, ResourceType.TOPIC  # an enum's attribute takes 0.1 µs
 SIZE_BYTES = 4
+POSITION_COST = 1
+"""Units of a `YieldBudget` that the position of one partition costs."""
 
 
 def handle(broker: Broker, request: FetchRequest, context: RequestContext) -> Steps[FetchResponse]:
@@ -81,9 +84,10 @@ def handle(broker: Broker, request: FetchRequest, context: RequestContext) -> St
             uses_topic_ids=params.version >= 13,
             now_ms=now_ms,
         )
-        _update_session(broker, session, request, params.version)
-        if session.session_id and request.topics:
-            fetches.sessions.grown(session, now_ms)
+        if request.topics or request.forgotten_topics_data:
+            yield from _update_session(broker, session, request, params.version)
+            if session.session_id:
+                fetches.sessions.grown(session, now_ms)
     except KafkaError as error:
         return error_response(request, context, error)
     is_full = request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH)
@@ -172,8 +176,9 @@ def _params(broker: Broker, request: FetchRequest, context: RequestContext, read
     )
 
 
-def _update_session(broker: Broker, session: FetchSession, request: FetchRequest, version: int) -> None:
+def _update_session(broker: Broker, session: FetchSession, request: FetchRequest, version: int) -> Steps[None]:
     kept = session.session_id != 0
+    budget = YieldBudget()
     for topic in request.topics:
         name, topic_id = ("", topic.topic_id) if version >= 13 else (topic.topic, ZERO_UUID)
         for wanted in topic.partitions:
@@ -187,12 +192,14 @@ def _update_session(broker: Broker, session: FetchSession, request: FetchRequest
                 wanted.log_start_offset,
             )
             session.put(cached)
+            yield from budget.steps(POSITION_COST)
     for forgotten in request.forgotten_topics_data:
         name, topic_id = ("", forgotten.topic_id) if version >= 13 else (forgotten.topic, ZERO_UUID)
         for index in forgotten.partitions:
             key = (topic_id, name, index)
             if session.forget(key) and kept:
                 broker.fetch_service.unsubscribe(session, key)
+            yield from budget.steps(POSITION_COST)
 
 
 def _response(session: FetchSession, visits: list[Visit], *, is_full: bool, by_id: bool) -> FetchResponse:

@@ -172,11 +172,8 @@ async def _create_missing(
     if creatable:
         codes = await broker.topics.auto_create(creatable, mutations=context.side_mutations())
         topics += [_failed(name, code) for name, code in codes.items() if code is not ErrorCode.NONE]
-    return [name for name in names if broker.metadata.contains(name) and not _is_in(name, topics)]
-
-
-def _is_in(name: str, topics: list[Topic]) -> bool:
-    return any(topic.name == name for topic in topics)
+    answered = {topic.name for topic in topics}
+    return [name for name in names if broker.metadata.contains(name) and name not in answered]
 
 
 def _may_create(context: RequestContext, name: str) -> bool:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from kpybroker.broker.loop.yielding import YieldBudget
+from kpybroker.broker.loop.yielding import ELEMENT, YieldBudget, listed
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
@@ -86,11 +86,13 @@ async def _add(broker: Broker, transaction: Transaction, context: RequestContext
     from_client = context.api_version < BETWEEN_BROKERS_FROM
     if from_client and not context.authorized(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id):
         return _all(transaction, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    budget = YieldBudget()
+    await budget.spend(ELEMENT * len(partitions))
     refused = await _refused(broker, context, partitions, from_client=from_client)
     if refused:
-        return _each(dict.fromkeys(partitions, ErrorCode.OPERATION_NOT_ATTEMPTED) | refused)
+        return await _each(dict.fromkeys(partitions, ErrorCode.OPERATION_NOT_ATTEMPTED) | refused, budget)
     if transaction.verify_only:
-        return _each(_verify(broker, transaction, partitions))
+        return await _each(_verify(broker, transaction, partitions), budget)
     error = await _ask(broker, transaction, frozenset(partitions), context.owner)
     if error is ErrorCode.PRODUCER_FENCED and context.api_version < FENCED_FROM:
         error = ErrorCode.INVALID_PRODUCER_EPOCH
@@ -163,15 +165,18 @@ def _all(transaction: Transaction, code: ErrorCode) -> list[TopicResult]:
     ]
 
 
-def _each(errors: Errors) -> list[TopicResult]:
+async def _each(errors: Errors, budget: YieldBudget) -> list[TopicResult]:
+    await budget.spend(ELEMENT * len(errors))
+    topics = by_topic(errors.items())
+    await budget.spend(ELEMENT * len(errors))
     return [
         TopicResult(
             name=name,
-            results_by_partition=[
-                PartitionResult(partition_index=index, partition_error_code=code) for index, code in codes
-            ],
+            results_by_partition=await listed(
+                (PartitionResult(partition_index=index, partition_error_code=code) for index, code in codes), budget
+            ),
         )
-        for name, codes in by_topic(errors.items()).items()
+        for name, codes in topics.items()
     ]
 
 
