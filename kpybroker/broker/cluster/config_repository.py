@@ -178,6 +178,7 @@ class ConfigRepository:
             batch = entities[start : start + READS_PER_BATCH]
             answers = await self._submit([t.Get(znodes.config_path(entity_type, name)) for name in batch])
             found += [znodes.decode_config(a.data) if isinstance(a, t.NodeData) else {} for a in answers]
+            await trio.lowlevel.checkpoint()  # the embedded tree may have none
         return found
 
     async def write(self, entity_type: str, entity: str, props: Mapping[str, str]) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import trio
 
 from kpybroker.broker.cluster.metadata_cache import MetadataSnapshot
+from kpybroker.broker.loop.yielding import ELEMENT, YieldBudget
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core import topic_names
@@ -47,7 +48,12 @@ async def handle(
     response = DescribeTopicPartitionsResponse()
     refused = []
     allowed = []
-    for name in sorted(name for name in names if name >= first):
+    budget = YieldBudget()
+    await budget.spend(ELEMENT * len(names))
+    wanted = sorted(name for name in names if name >= first)
+    await budget.spend(ELEMENT * len(names))
+    for name in wanted:
+        await budget.spend()
         if context.authorized(Operation.DESCRIBE, ResourceType.TOPIC, name, log_denied=not all_topics):
             allowed.append(name)
         elif not all_topics:
@@ -57,6 +63,7 @@ async def handle(
     page = _Page((first, start), max(limit, 1), skip_unknown=all_topics)
     await _fill(response, snapshot, context, allowed, page)
     for topic in response.topics:
+        await budget.spend()
         topic.topic_authorized_operations = context.authorized_operations(ResourceType.TOPIC, topic.name or "")
     response.topics += refused
     return response
@@ -94,7 +101,9 @@ async def _fill(
     page: _Page,
 ) -> None:
     remaining = page.limit
+    budget = YieldBudget()
     for name in names:
+        await budget.spend()
         if remaining == 0:
             response.next_cursor = DescribeTopicPartitionsResponse.Cursor(topic_name=name, partition_index=0)
             return

@@ -158,9 +158,12 @@ async def _create_missing(
     missing = [name for name in names if not broker.metadata.contains(name)]
     if not missing:
         return names
+    budget = YieldBudget()
+    await budget.spend(ELEMENT * len(names))
     create = request.allow_auto_topic_creation and broker.config.get_bool("auto.create.topics.enable")
     creatable = []
     for name in missing:
+        await budget.spend()
         if not topic_names.is_valid(name):
             topics.append(_failed(name, ErrorCode.INVALID_TOPIC_EXCEPTION))
         elif not create:
@@ -172,6 +175,7 @@ async def _create_missing(
     if creatable:
         codes = await broker.topics.auto_create(creatable, mutations=context.side_mutations())
         topics += [_failed(name, code) for name, code in codes.items() if code is not ErrorCode.NONE]
+    await budget.spend(ELEMENT * len(names))
     answered = {topic.name for topic in topics}
     return [name for name in names if broker.metadata.contains(name) and name not in answered]
 
