@@ -31,6 +31,10 @@ LEDGER = Ledger(
 )
 
 
+PARTITIONS_AT_ONCE = 10_000
+"""In one event of the controller, which holds the loop while it looks at them."""
+
+
 async def handle(broker: Broker, request: ElectLeadersRequest, context: RequestContext) -> ElectLeadersResponse:
     """Elect leaders through the controller, and wait until the metadata shows them."""
     context.require(Operation.ALTER, ResourceType.CLUSTER)
@@ -44,9 +48,10 @@ async def handle(broker: Broker, request: ElectLeadersRequest, context: RequestC
     for partition in partitions:
         await budget.spend()
         before[partition] = broker.metadata.leader_and_epoch(*partition)
-    results: dict[TopicPartition, ApiError] = await broker.controller.ask(
-        ReplicaLeaderElection(tuple(partitions), election_type)
-    )
+    results: dict[TopicPartition, ApiError] = {}
+    for start in range(0, len(partitions), PARTITIONS_AT_ONCE) or (0,):
+        asked = tuple(partitions[start : start + PARTITIONS_AT_ONCE])
+        results |= await broker.controller.ask(ReplicaLeaderElection(asked, election_type))
     elected = [partition for partition, error in results.items() if error.code is ErrorCode.NONE]
 
     def shown(snapshot: MetadataSnapshot) -> bool:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+import trio
+
 from kpybroker.broker.handlers.records.current_leaders import node_endpoints
 from kpybroker.broker.loop.steps import Steps
 from kpybroker.broker.loop.yielding import YieldBudget
@@ -59,6 +61,8 @@ LEDGER = Ledger(
 CONSUMER = -1
 READ, TOPIC = Operation.READ, ResourceType.TOPIC  # an enum's attribute takes 0.1 µs
 SIZE_BYTES = 4
+MANY_VISITS = 5_000
+"""Above it, others run between the steps over all visits."""
 POSITION_COST = 1
 """Units of a `YieldBudget` that the position of one partition costs."""
 
@@ -100,6 +104,9 @@ def handle(broker: Broker, request: FetchRequest, context: RequestContext) -> St
         session.session_id = 0
     visits = yield from fetches.fetch(session, params)
     context.on_sent = [partial(release, visits)]
+    is_large = len(visits) > MANY_VISITS
+    if is_large:
+        yield trio.lowlevel.checkpoint
     if params.is_follower:
         fetches.record_throttled(visits)
     elif context.metering is not None:
@@ -112,6 +119,10 @@ def handle(broker: Broker, request: FetchRequest, context: RequestContext) -> St
         session.owner = context.owner
         fetches.sessions.keep(session, fetches.new_session_ids(), now_ms)
     fetches.let_go(session)
+    if is_large:
+        yield trio.lowlevel.checkpoint
+        visits.sort(key=_order)
+        yield trio.lowlevel.checkpoint
     response = _response(session, visits, is_full=is_full, by_id=params.version >= 13)
     if params.version >= 16:
         response.node_endpoints = node_endpoints(
@@ -202,6 +213,11 @@ def _update_session(broker: Broker, session: FetchSession, request: FetchRequest
             yield from budget.steps(POSITION_COST)
 
 
+def _order(visit: Visit) -> int:
+    """Those that were never read are last, each part in the order of the queue."""
+    return visit.cached.queue_position + (visit.is_unread << 62)
+
+
 def _response(session: FetchSession, visits: list[Visit], *, is_full: bool, by_id: bool) -> FetchResponse:
     """All partitions of a full request, in its order; those that changed of an incremental one.
 
@@ -211,7 +227,7 @@ def _response(session: FetchSession, visits: list[Visit], *, is_full: bool, by_i
     last_topic: str | bytes | None = None
     kept = session.session_id != 0
     if len(visits) > 1:
-        visits = sorted(visits, key=lambda visit: (visit.is_unread, visit.cached.queue_position))
+        visits = sorted(visits, key=_order)
     for visit in visits:
         key, data = visit.cached.key, visit.data
         has_records = visit.size > 0

@@ -7,7 +7,7 @@ only for verification (KIP-890). Where one partition is refused, none is added.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from kpybroker.broker.loop.yielding import ELEMENT, YieldBudget, listed
@@ -85,7 +85,7 @@ async def _add(broker: Broker, transaction: Transaction, context: RequestContext
     partitions = dict.fromkeys((topic.name, index) for topic in transaction.topics for index in topic.partitions)
     from_client = context.api_version < BETWEEN_BROKERS_FROM
     if from_client and not context.authorized(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id):
-        return _all(transaction, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        return list(_all(transaction, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
     budget = YieldBudget()
     await budget.spend(ELEMENT * len(partitions))
     refused = await _refused(broker, context, partitions, from_client=from_client)
@@ -96,7 +96,7 @@ async def _add(broker: Broker, transaction: Transaction, context: RequestContext
     error = await _ask(broker, transaction, frozenset(partitions), context.owner)
     if error is ErrorCode.PRODUCER_FENCED and context.api_version < FENCED_FROM:
         error = ErrorCode.INVALID_PRODUCER_EPOCH
-    return _all(transaction, error)
+    return await listed(_all(transaction, error), budget)
 
 
 def _verify(broker: Broker, transaction: Transaction, partitions: Iterable[PartitionKey]) -> Errors:
@@ -152,17 +152,11 @@ def _closed_topics(context: RequestContext, topics: Mapping[str, int]) -> frozen
     )
 
 
-def _all(transaction: Transaction, code: ErrorCode) -> list[TopicResult]:
+def _all(transaction: Transaction, code: ErrorCode) -> Iterator[TopicResult]:
     """One code everywhere, topics and partitions as they were asked for."""
-    return [
-        TopicResult(
-            name=topic.name,
-            results_by_partition=[
-                PartitionResult(partition_index=index, partition_error_code=code) for index in topic.partitions
-            ],
-        )
-        for topic in transaction.topics
-    ]
+    for topic in transaction.topics:
+        results = [PartitionResult(partition_index=index, partition_error_code=code) for index in topic.partitions]
+        yield TopicResult(name=topic.name, results_by_partition=results)
 
 
 async def _each(errors: Errors, budget: YieldBudget) -> list[TopicResult]:
@@ -187,4 +181,4 @@ def error_response(
     if context.api_version >= BETWEEN_BROKERS_FROM:
         return AddPartitionsToTxnResponse(error_code=error.code)
     (transaction,) = _transactions(request, context)
-    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_all(transaction, error.code))
+    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=list(_all(transaction, error.code)))

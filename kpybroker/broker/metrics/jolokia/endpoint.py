@@ -67,7 +67,10 @@ class Jolokia:
             matchers.append(Matcher(pattern))
             await trio.lowlevel.checkpoint()
         readings = await self._read(lambda family: any(may_match(matcher, family) for matcher in matchers))
-        found = [await self._result(one, readings) for one in asked]
+        found = []
+        for one in asked:
+            found.append(await self._result(one, readings))
+            await trio.lowlevel.checkpoint()
         return Response(200, stream=_stream(found if in_array else found[0]))
 
     async def _result(self, asked: JolokiaRequest | RequestError, readings: Sequence[Reading]) -> dict[str, Any]:
