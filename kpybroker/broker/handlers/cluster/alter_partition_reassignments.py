@@ -44,8 +44,10 @@ async def handle(
         for topic in request.topics
         for partition in topic.partitions
     )
-    wanted = dict(await listed(asked, budget))
-    await budget.spend(ELEMENT * len(wanted))
+    pairs = await listed(asked, budget)
+    await budget.spend(ELEMENT * len(pairs))
+    wanted = dict(pairs)
+    await budget.spend(ELEMENT * len(pairs))
     partitions = list(wanted)
     results: dict[str, dict[int, ApiError]] = {}
     for start in range(0, len(partitions), PARTITIONS_AT_ONCE) or (0,):
@@ -53,12 +55,14 @@ async def handle(
         answered: dict[TopicPartition, ApiError] = await broker.controller.ask(ApiPartitionReassignment(part))
         for (name, index), error in answered.items():
             results.setdefault(name, {})[index] = error
-    return AlterPartitionReassignmentsResponse(
-        responses=[
-            Topic(name=name, partitions=await listed(starmap(_partition, sorted(errors.items())), budget))
-            for name, errors in sorted(results.items())
-        ]
-    )
+            await budget.spend()
+    topics = []
+    for name, errors in sorted(results.items()):
+        await budget.spend(ELEMENT * len(errors))
+        in_order = sorted(errors.items())
+        await budget.spend(ELEMENT * len(errors))
+        topics.append(Topic(name=name, partitions=await listed(starmap(_partition, in_order), budget)))
+    return AlterPartitionReassignmentsResponse(responses=topics)
 
 
 def _partition(index: int, error: ApiError) -> Partition:
