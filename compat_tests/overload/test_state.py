@@ -6,6 +6,7 @@ ids. And headers, of which a few hundred bytes hold millions.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Iterator
 
@@ -36,6 +37,7 @@ ADDRESS_MAX = 16 * MIB
 """`kpybroker.max.state.bytes.per.ip` here: less than the default, so that the attacks are short."""
 GROWTH_MAX = 4 * ADDRESS_MAX + 64 * MIB
 """Estimates are no promise of the allocator's, and one request may take 64 MiB while it is served."""
+REFUSED = "Requests are refused because"
 FULL = ErrorCode.COORDINATOR_NOT_AVAILABLE
 HALF_AN_HOUR_MS = 1_800_000
 Protocol = JoinGroupRequest.JoinGroupRequestProtocol
@@ -156,26 +158,36 @@ def test_member_ids_that_are_given_out_and_never_used(victim: Victim) -> None:
     assert (refused[0], refused[-1]) == (False, True)
 
 
-def test_a_consumer_that_is_refused_works_as_soon_as_there_is_room(victim: Victim) -> None:
-    quick.create_topic(victim.broker.bootstrap, "t")
+@contextlib.contextmanager
+def full(victim: Victim) -> Iterator[None]:
+    """Meanwhile there is no room for another member."""
     taken = joins(victim, lambda n: [Protocol(name="range", metadata=bytes(MIB))], 60)
     while True:  # what is left of the last member's room
         with Raw(victim.address) as raw:
             if raw.ask(join(f"more-{len(taken)}", [Protocol(name="range", metadata=b"")]), 3).error_code == FULL:
                 break
         taken.append((f"more-{len(taken)}", ""))
-    assigned: list[int] = []
-    consumer = Consumer({"bootstrap.servers": victim.broker.bootstrap, "group.id": "late", **quick.QUIET})
-    consumer.subscribe(["t"], on_assign=lambda _, partitions: assigned.extend(one.partition for one in partitions))
-    refused_until = time.monotonic() + 3
-    while time.monotonic() < refused_until:
-        message = consumer.poll(0.1)
-        assert message is None or message.error().retriable()
-    assert assigned == []
+    yield
     with Raw(victim.address) as raw:
         for group, member_id in taken:
             if member_id:
                 raw.ask(LeaveGroupRequest(group_id=group, member_id=member_id), 1)
+
+
+def test_a_consumer_that_is_refused_works_as_soon_as_there_is_room(victim: Victim) -> None:
+    quick.create_topic(victim.broker.bootstrap, "t")
+    assigned: list[int] = []
+    consumer = Consumer({"bootstrap.servers": victim.broker.bootstrap, "group.id": "late", **quick.QUIET})
+    with full(victim):
+        consumer.subscribe(["t"], on_assign=lambda _, partitions: assigned.extend(one.partition for one in partitions))
+
+        def is_refused() -> bool:
+            message = consumer.poll(0.1)
+            assert message is None or message.error().retriable()
+            return REFUSED in victim.broker.service.output()
+
+        eventually(is_refused, "a refusal")
+        assert assigned == []
 
     def has_joined() -> bool:
         consumer.poll(0.1)

@@ -8,7 +8,7 @@ from kpybroker.core.group.records import StoredGroup
 from kpybroker.core.group.values import Protocols
 
 GROUP_BYTES: Final = 2_000
-MEMBER_BYTES: Final = 1_200
+MEMBER_BYTES: Final = 900
 """A member without protocols: its objects, entries of tables, its timer."""
 PROTOCOL_BYTES: Final = 250
 """One protocol of a member: name and metadata as objects, and the count of its members."""

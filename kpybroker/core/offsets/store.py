@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from kpybroker.core.offsets.values import OffsetAndMetadata
 from kpybroker.core.topic_partition import PartitionKey
 
-OFFSET_BYTES: Final = 500
+OFFSET_BYTES: Final = 400
 """A committed offset in memory, without its metadata: measured with CPython 3.11, and rounded up."""
 
 

@@ -51,7 +51,7 @@ def is_epoch_exhausted(producer_epoch: int) -> bool:
     return producer_epoch >= PRODUCER_EPOCH_MAX - 1
 
 
-TRANSACTION_BYTES = 1_500
+TRANSACTION_BYTES = 900
 TRANSACTION_PARTITION_BYTES = 300
 
 

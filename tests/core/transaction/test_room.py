@@ -35,11 +35,11 @@ def init(bounded: Bounded, name: str) -> Any:
 
 def test_an_id_more_than_there_is_room_for_is_refused_and_one_that_works_goes_on() -> None:
     bounded = Bounded(principal=20_000)
-    answers = [init(bounded, f"id-{number}") for number in range(20)]
+    answers = [init(bounded, f"id-{number}") for number in range(40)]
     first, last = answers[0], answers[-1]
     assert (first.error, last) == (ErrorCode.NONE, InitResult(FULL))
     assert bounded.budget.held(OWNER) <= 20_000
-    assert "id-19" not in bounded.machine.transactions
+    assert "id-39" not in bounded.machine.transactions
     assert init(bounded, "id-0").error is ErrorCode.NONE
 
 
