@@ -317,7 +317,7 @@ class GroupCalls:
     async def _ask(self, key: ApiKey, version: int, request: Any, response_class: Any) -> Any:
         parts = await self.broker.dispatcher.answer(_frame(key, version, request), self.connection)
         if isinstance(parts, tuple):
-            parts = b"".join(bytes(part) for part in parts[0])
+            parts = b"".join(part for part in parts[0] if isinstance(part, bytes | bytearray | memoryview))
         response = decode(response_class, parts[8:], version)
         return response
 

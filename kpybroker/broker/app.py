@@ -48,6 +48,7 @@ from kpybroker.broker.requests.connection import BoundListener, Gate
 from kpybroker.broker.requests.dispatch import AnswerNow, Dispatcher
 from kpybroker.broker.requests.log_fields import write_counts
 from kpybroker.broker.requests.server import Server
+from kpybroker.broker.requests.state_budget import state_budget
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.core.authorizer import AllowAll, Authorizer
 from kpybroker.core.log.header_trust import CaughtClients
@@ -115,6 +116,7 @@ class Broker:
         self.authorizer: Authorizer = AllowAll()
         self.acls: Acls | None = None
         self.quotas: ClientQuotas | None = None
+        self.budget = state_budget(config)
         self.stall = LoopStallGauge()
         self.validation_threads = trio.CapacityLimiter(VALIDATION_THREADS_MAX)
         self.node_id = config.get_int("broker.id")

@@ -24,6 +24,7 @@ from kpybroker.config.broker import BrokerConfig
 from kpybroker.coordination.embedded import EmbeddedStore
 from kpybroker.coordination.tree import Tree
 from kpybroker.core.authorizer import Action, Operation, Principal, Requester, ResourceType
+from kpybroker.core.budget import StateBudget
 from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME
 from kpybroker.storage.log.append import ProducedBatches
 from kpybroker.wire.api import ApiKey
@@ -232,6 +233,7 @@ class FakeBroker:
         self.topics = FakeTopics(self.metadata)
         self.authorizer = Denying()
         self.holds = Holds()
+        self.budget = StateBudget()
         self.failed_dirs: list[Exception] = []
         self.tree: Any = None
         self.groups = GroupCoordinators(self, self.metadata, self.replicas)  # type: ignore[arg-type]

@@ -16,6 +16,7 @@ from kpybroker.config.topic import LogConfig
 from kpybroker.coordination.embedded import EmbeddedStore
 from kpybroker.coordination.tree import Tree
 from kpybroker.core.authorizer import AllowAll, Authorizer
+from kpybroker.core.budget import StateBudget
 from kpybroker.core.security.quotas import ClientQuotas
 from kpybroker.core.tree import TreeEvent
 from kpybroker.storage.directories.manager import LogManager
@@ -44,6 +45,7 @@ class FakeHost:
         self.authorizer: Authorizer = AllowAll()
         self.quotas: ClientQuotas | None = None
         self.holds = Holds()
+        self.budget = StateBudget()
         self.validation_threads = trio.CapacityLimiter(1)
         self.failed_dirs: list[LogDirError] = []
         self._nursery = nursery

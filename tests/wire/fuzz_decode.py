@@ -351,6 +351,82 @@ def _with_many(request_class: type[Message], version: int, path: tuple[Field, ..
     return result
 
 
+def distinct_frames(info: ApiInfo, version: int, elements: int, known: dict[str, str]) -> Iterator[bytes]:
+    """The same with elements of which no two are equal, below names that the broker knows.
+
+    `known` has a name for each kind of entity (`topic`, `group`, ...): an array within a topic is reached only where
+    the topic exists. What may only be validated is.
+    """
+    request_class = info.request_class()
+    header = encode_request_header(RequestHeader(info.key, version, 7, CLIENT_ID))
+    for path in _array_paths(request_class, request_class, version):
+        for count in (elements, elements // 2, elements // 4, elements // 16):
+            message = _with_distinct(request_class, version, path, count, known)
+            frame = header + encode(message, version)
+            if len(frame) <= LARGE_FRAME_BYTES:
+                yield frame
+                break
+
+
+def _with_distinct(
+    request_class: type[Message], version: int, path: tuple[Field, ...], count: int, known: dict[str, str]
+) -> Message:
+    message = target = random_message(request_class, version, Random(0), fullness=0.0)
+    _name(request_class, message, version, known)
+    for step in path[:-1]:
+        assert step.struct is not None
+        below = step.struct()
+        _name(request_class, below, version, known)
+        setattr(target, step.name, [below])
+        target = below
+    last = path[-1]
+    elements = []
+    for number in range(count):
+        if last.struct is None:
+            elements.append(_distinct(last, number))
+            continue
+        element = last.struct()
+        for inner in struct_fields(request_class, last.struct):
+            if inner.present(version) and not inner.array and inner.struct is None and not inner.is_tagged(version):
+                setattr(element, inner.name, _distinct(inner, number))
+        elements.append(element)
+    setattr(target, last.name, elements)
+    result: Message = message
+    return result
+
+
+def _name(request_class: type[Message], struct: Message, version: int, known: dict[str, str]) -> None:
+    """Give a struct around the elements names that the broker knows, and let it only validate."""
+    inner = None if type(struct) is request_class else type(struct)
+    for one in struct_fields(request_class, inner):
+        if not one.present(version) or one.array:
+            continue
+        if one.type_name == "string":
+            kind = "topic" if one.name in ("topic", "name", "topic_name", "resource_name") else one.name
+            if kind in known:
+                setattr(struct, one.name, known[kind])
+        elif one.name == "validate_only":
+            setattr(struct, one.name, True)
+        elif one.name == "resource_type":
+            setattr(struct, one.name, 2)
+
+
+def _distinct(field: Field, number: int) -> Any:
+    """The value of one element's field; numbers of partitions to create are none that would be carried out."""
+    if field.name in ("num_partitions", "replication_factor", "count"):
+        return 0
+    if field.type_name == "string":
+        return f"{number:x}"
+    if field.type_name in ("bytes", "records"):
+        return b"%x" % number
+    if field.type_name == "uuid":
+        return number.to_bytes(16, "big")
+    bits = {"int8": 7, "int16": 15, "uint16": 15}.get(field.type_name, 31)
+    if field.type_name in ("bool", "float64"):
+        return {"bool": False, "float64": float(number)}[field.type_name]
+    return number % (1 << bits)
+
+
 _SMALLEST: dict[str, Any] = {"string": "", "bytes": b"", "uuid": bytes(16), "bool": False}
 
 

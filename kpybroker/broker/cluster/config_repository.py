@@ -178,6 +178,7 @@ class ConfigRepository:
             batch = entities[start : start + READS_PER_BATCH]
             answers = await self._submit([t.Get(znodes.config_path(entity_type, name)) for name in batch])
             found += [znodes.decode_config(a.data) if isinstance(a, t.NodeData) else {} for a in answers]
+            await trio.lowlevel.checkpoint()  # the embedded tree may have none
         return found
 
     async def write(self, entity_type: str, entity: str, props: Mapping[str, str]) -> None:
@@ -306,10 +307,14 @@ class ConfigRepository:
 
     async def _load_topics(self, topics: Sequence[str]) -> None:
         async with self._loading:
-            for name, props in zip(topics, await self.read_many(znodes.CONFIG_TOPICS, topics), strict=True):
-                if self._overrides.get(name) != props:
-                    self._overrides[name] = props
-                    self._log_configs.pop(name, None)
+            for start in range(0, len(topics), READS_PER_BATCH):
+                await self._load_batch(topics[start : start + READS_PER_BATCH])
+
+    async def _load_batch(self, topics: Sequence[str]) -> None:
+        for name, props in zip(topics, await self.read_many(znodes.CONFIG_TOPICS, topics), strict=True):
+            if self._overrides.get(name) != props:
+                self._overrides[name] = props
+                self._log_configs.pop(name, None)
 
     async def _load_brokers(self) -> None:
         """Both dynamic layers at once, so that no one sees only one of them changed."""

@@ -19,6 +19,7 @@ import trio
 
 from kpybroker.broker.cluster import topic_refusals as refusals
 from kpybroker.broker.cluster.registration import random_uuid
+from kpybroker.broker.loop.yielding import ELEMENT, YieldBudget
 from kpybroker.config.topic import UnknownTopicConfig, validate_topic_props
 from kpybroker.config.values import ConfigError
 from kpybroker.coordination.tree import retry_until_connected
@@ -311,7 +312,9 @@ class TopicAdmin:
         """Add partitions to each, then wait up to `timeout_ms` until all partitions have a leader in the metadata."""
         results: dict[str, ApiError] = {}
         grown: dict[str, range] = {}
+        budget = YieldBudget()
         for new in wanted:
+            await budget.spend(4 * ELEMENT)
             try:
                 await self._grow(new, validate_only, mutations)
             except KafkaError as error:

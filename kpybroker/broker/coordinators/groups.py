@@ -50,7 +50,7 @@ class GroupCoordinators:
             contents="offsets and group metadata",
             logger=logging.getLogger("kafka.coordinator.group.GroupCoordinator"),
             manager_logger=logging.getLogger("kafka.coordinator.group.GroupMetadataManager"),
-            new_machine=lambda _: GroupMachine(self.config),
+            new_machine=lambda _: GroupMachine(self.config, host.budget),
             encode=partial(encode_record, versions=versions),
             decode=decode_record,
             codec=Codec(config.get_int("offsets.topic.compression.codec")),

@@ -223,12 +223,12 @@ class CoordinatorPartitions(Generic[M]):
     def _replay_batch(self, machine: M, data: bytes, position: int, header: BatchHeader) -> None:
         kind = self._kind
         if header.is_control:
-            for control in iter_records(data, header, position):
+            for control in iter_records(data, header, position, read_headers_max=0):
                 if kind.replay_control is not None:
                     kind.replay_control(machine, header, control)
             return
         producer_id = header.producer_id if header.is_transactional else -1
-        for stored in iter_records(data, header, position):
+        for stored in iter_records(data, header, position, read_headers_max=0):
             try:
                 record = None if stored.key is None else kind.decode(stored.key, stored.value)
             except ProtocolError as error:

@@ -71,7 +71,7 @@ class TransactionCoordinators:
             contents="transaction metadata",
             logger=logging.getLogger("kafka.coordinator.transaction.TransactionCoordinator"),
             manager_logger=logging.getLogger("kafka.coordinator.transaction.TransactionStateManager"),
-            new_machine=lambda leader_epoch: TransactionMachine(self.config, leader_epoch),
+            new_machine=lambda leader_epoch: TransactionMachine(self.config, leader_epoch, host.budget),
             encode=encode_record,
             decode=decode_record,
             codec=Codec.NONE,  # as in Kafka, which has no setting for it

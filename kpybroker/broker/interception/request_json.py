@@ -19,11 +19,15 @@ from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.headers import RequestHeader
 from kpybroker.wire.primitives import Buffer
 from kpybroker.wire.records.batch import HEADER_SIZE_UP_TO_MAGIC, iter_batches
-from kpybroker.wire.records.record import iter_records
+from kpybroker.wire.records.default_record import RECORD_BYTES_MIN
+from kpybroker.wire.records.record import Record, iter_records
 from kpybroker.wire.schema import Message, struct_fields
 
 RECORDS_BYTES_MAX = 16 * 1024
 UNCOMPRESSED_BYTES_MAX = 256 * 1024
+"""Of one batch, and of what is shown of all of them."""
+HEADERS_MAX = 1_000
+"""Headers of a batch that are shown."""
 
 PASSWORDS = frozenset(name for name, key in BROKER_KEYS.items() if key.type == PASSWORD)
 
@@ -82,8 +86,14 @@ STYLE: Final = Style(lambda field, _: field.name, bytes_json, records_json, _is_
 
 
 def _batches(data: memoryview) -> Iterator[JSON]:
+    left = UNCOMPRESSED_BYTES_MAX
     for position, header in iter_batches(data):
-        records = iter_records(data, header, position, max_bytes=UNCOMPRESSED_BYTES_MAX)
+        shown: list[JSON] = []
+        for record in iter_records(data, header, position, max_bytes=UNCOMPRESSED_BYTES_MAX, headers_max=HEADERS_MAX):
+            left -= RECORD_BYTES_MIN + len(record.key or b"") + len(record.value or b"")
+            if left < 0:
+                raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, "Too many records to show")
+            shown.append(_record(record))
         yield {
             "base_offset": header.base_offset,
             "magic": header.magic,
@@ -92,17 +102,18 @@ def _batches(data: memoryview) -> Iterator[JSON]:
             "base_sequence": header.base_sequence,
             "is_transactional": header.is_transactional,
             "is_control": header.is_control,
-            "records": [
-                {
-                    "offset": record.offset,
-                    "timestamp": record.timestamp,
-                    "key": bytes_json(record.key),
-                    "value": bytes_json(record.value),
-                    "headers": [[_header_name(name), bytes_json(value)] for name, value in record.headers],
-                }
-                for record in records
-            ],
+            "records": shown,
         }
+
+
+def _record(record: Record) -> JSON:
+    return {
+        "offset": record.offset,
+        "timestamp": record.timestamp,
+        "key": bytes_json(record.key),
+        "value": bytes_json(record.value),
+        "headers": [[_header_name(name), bytes_json(value)] for name, value in record.headers],
+    }
 
 
 def error_names(response: Message, version: int) -> list[str]:

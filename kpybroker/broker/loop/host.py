@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from kpybroker.config.broker import BrokerConfig
     from kpybroker.coordination.tree import Tree
     from kpybroker.core.authorizer import Authorizer
+    from kpybroker.core.budget import StateBudget
     from kpybroker.core.security.quotas import ClientQuotas
     from kpybroker.core.tree import TreeEvent
     from kpybroker.storage.directories.manager import LogManager
@@ -49,6 +50,8 @@ class Host(Protocol):
     quotas: ClientQuotas | None
     """Of users and client ids; None while none is set anywhere."""
     holds: Holds
+    budget: StateBudget
+    """What the state that clients build may take in memory."""
     validation_threads: trio.CapacityLimiter
     """Of threads that validate records: each takes the interpreter's lock from the loop every few milliseconds."""
 

@@ -6,7 +6,7 @@ in a coroutine, `yield from budget.steps()` in steps. What a slice is, is define
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from typing import TYPE_CHECKING, TypeVar
 
 import trio
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kpybroker.storage.disk.slice import FileSlice
     from kpybroker.storage.log.flush import FlushJob
 
-__all__ = ["ELEMENT", "SLICE_UNITS", "YieldBudget", "in_thread", "paced", "read_in_thread", "run_flush"]
+__all__ = ["ELEMENT", "SLICE_UNITS", "YieldBudget", "in_thread", "listed", "paced", "read_in_thread", "run_flush"]
 
 T = TypeVar("T")
 
@@ -39,6 +39,16 @@ class YieldBudget(WorkBudget):
         """`spend` for a generator of steps."""
         if self.is_spent(cost):
             yield trio.lowlevel.checkpoint
+
+
+async def listed(elements: Iterable[T], budget: YieldBudget) -> list[T]:
+    """The elements, which are made one by one, as a list; others run after each slice."""
+    found: list[T] = []
+    for element in elements:
+        found.append(element)
+        if budget.is_spent():
+            await trio.lowlevel.checkpoint()
+    return found
 
 
 def paced(work: Generator[None, None, T]) -> Steps[T]:

@@ -34,6 +34,8 @@ CONNECTIONS_MAX: Final = 16
 BODY_BYTES_MAX: Final = 64 << 10
 IDLE_S: Final = 120.0
 PIECE_CHARS: Final = 64 << 10
+WANTED_COST: Final = 50
+"""Units of a `YieldBudget` that one family costs: it may be held against the patterns of a hundred requests."""
 PATH: Final = "/metrics"
 PLAIN: Final = "text/plain; charset=utf-8"
 
@@ -89,10 +91,18 @@ class MetricsServer:
         budget = YieldBudget()
         readings: list[Reading] = []
         for reader in self._readers:
-            if wanted is None or any(map(wanted, reader.families)):
+            if wanted is None or await _wants(reader, wanted, budget):
                 readings += await reader.read(budget)
-                await trio.lowlevel.checkpoint()
+            await trio.lowlevel.checkpoint()
         return readings
+
+
+async def _wants(reader: Reader, wanted: Callable[[Family], bool], budget: YieldBudget) -> bool:
+    for family in reader.families:
+        if wanted(family):
+            return True
+        await budget.spend(WANTED_COST)
+    return False
 
 
 async def _pieces(lines: Iterator[str]) -> AsyncGenerator[bytes, None]:

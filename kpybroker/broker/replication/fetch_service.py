@@ -60,7 +60,7 @@ class FetchService:
         self._replicas = replicas
         config = host.config
         self.sessions = FetchSessionCache(
-            config.get_int("max.incremental.fetch.session.cache.slots"), self._unsubscribe_all
+            config.get_int("max.incremental.fetch.session.cache.slots"), self._unsubscribe_all, host.budget
         )
         self._selector = replica_selector(config.get_str("replica.selector.class"))
         self._quota = ReplicationQuota(config, LEADER)
@@ -107,11 +107,13 @@ class FetchService:
         for key in session.take_dirty():
             if left <= 0 and session.session_id != 0 and not params.is_follower:
                 break  # the rest stays dirty and is next; but a follower's positions are always taken at once
+            cached = session.partitions.get(key)
+            if cached is None:
+                continue  # another request of the session has forgotten it meanwhile
             session.visiting(key)
             before = visits.get(key)
             if before is not None:
                 release((before,))
-            cached = session.partitions[key]
             visit = visits[key] = Visit(
                 cached,
                 min(max(left, 0), cached.max_bytes),

@@ -10,7 +10,7 @@ import base64
 import logging
 from typing import Any
 
-from kpybroker.broker.loop.yielding import YieldBudget
+from kpybroker.broker.loop.yielding import YieldBudget, listed
 from kpybroker.broker.replication.controller_requests import stop_orders, topic_orders
 from kpybroker.broker.requests.log_fields import TRACE
 from kpybroker.core.controller.model import LEADER_DURING_DELETE
@@ -27,11 +27,11 @@ NO_ID = -1
 
 async def received_leader_and_isr(broker_id: int, request: LeaderAndIsrRequest, correlation_id: int) -> int:
     """A request is being handled; returns of how many partitions."""
-    orders = list(topic_orders(request))
+    budget = YieldBudget()
+    orders = await listed(topic_orders(request), budget)
     count = sum(len(order.states) for order in orders)
     _handling(broker_id, "LeaderAndIsr", request.controller_id, correlation_id, count)
     if logger.isEnabledFor(TRACE):
-        budget = YieldBudget()
         for order in orders:
             for state in order.states:
                 logger.log(

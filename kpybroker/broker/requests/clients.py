@@ -47,18 +47,19 @@ def shown(text: str) -> str:
 class FirstTimes:
     """Which lines have been written about which clients. A client is its host, client id and software.
 
-    At most `REMEMBERED_MAX` are remembered; about the oldest a line may be written again.
+    At most `REMEMBERED_MAX` are remembered, by their hashes, for a client's names may be long; about the oldest a line
+    may be written again.
     """
 
     __slots__ = ("_seen",)
 
     def __init__(self) -> None:
-        self._seen: dict[Hashable, None] = {}
+        self._seen: dict[int, None] = {}
 
     def is_first(self, client: Client, *subject: Hashable) -> bool:
         """Whether this is the first call for this client and subject."""
         software = (client.client_software_name, client.client_software_version)
-        key = (client.client_host, client.client_id, software, subject)
+        key = hash((client.client_host, client.client_id, software, subject))
         if key in self._seen:
             return False
         if len(self._seen) >= REMEMBERED_MAX:

@@ -18,6 +18,7 @@ from kpybroker.core.authorizer import (
     ResourceType,
     authorized_operations,
 )
+from kpybroker.core.budget import Owner
 from kpybroker.core.log.header_trust import HeaderTrust
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.headers import RequestHeader
@@ -167,6 +168,12 @@ class RequestContext:
     def principal(self) -> Principal:
         """The authenticated principal of the connection."""
         return self.connection.principal
+
+    @property
+    def owner(self) -> Owner:
+        """Who is charged for state that the request builds: who has logged in, else the client's address."""
+        principal = self.connection.principal
+        return Owner(address=self.connection.client_host) if principal == ANONYMOUS else Owner(str(principal))
 
     @property
     def client_host(self) -> str:

@@ -103,6 +103,8 @@ LARGE_RESPONSES = frozenset(
         ApiKey.DESCRIBE_DELEGATION_TOKEN,
         ApiKey.LIST_TRANSACTIONS,
         ApiKey.DESCRIBE_CLIENT_QUOTAS,
+        ApiKey.ELECT_LEADERS,
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
     }
 )
 """APIs whose responses may be large though the request is small."""

@@ -206,7 +206,7 @@ def parts_of(data: bytes, *, is_compacted: bool) -> Iterator[Part]:
             yield Part(header.base_offset, header.last_offset, computed)
             continue
         for record in iter_records(data, header, at):
-            contents = (record.key, record.value, record.timestamp, tuple(record.headers))
+            contents = (record.key, record.value, record.timestamp, record.headers, record.headers_left_out)
             yield Part(record.offset, record.offset, contents)
 
 

@@ -37,6 +37,11 @@ DOCS: Final[dict[str, str]] = {
     "kpybroker.validate.records": "Whether every produced record is read and validated, as in Kafka. If false, "
     "records are read only where the response depends on them, and of a sample of all batches; batch headers and "
     "checksums are always checked.",
+    "kpybroker.max.state.bytes": "Memory, as estimated, that all clients together may take with what outlives their "
+    "requests: fetch sessions, members of groups, committed offsets, transactional ids. What was there before a start "
+    "of the broker does not count.",
+    "kpybroker.max.state.bytes.per.ip": "The same for the clients of one address that have not logged in.",
+    "kpybroker.max.state.bytes.per.principal": "The same for the clients of one principal that have logged in.",
     "kpybroker.shortcuts": "Which shortcuts for speed are taken: all, none, or a list of names. The plain paths "
     "next to them give the same results. For tests, for measuring, and to find the cause of an error.",
     "kpybroker.metrics.port": "Port on which /metrics is served to Prometheus; 0 takes a free one. "

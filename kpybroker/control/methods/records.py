@@ -13,11 +13,11 @@ from kpybroker.control.errors import ControlError, did_you_mean
 from kpybroker.control.inside import any_broker, ask, check, leading, partitions_of, wait_for_leaders
 from kpybroker.control.registry import JSON, methods
 from kpybroker.wire.api import ApiKey
-from kpybroker.wire.errors import ErrorCode
+from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.batch import TimestampType, iter_batches
 from kpybroker.wire.records.builder import build_batch_of
 from kpybroker.wire.records.partitioner import murmur2_partition
-from kpybroker.wire.records.record import Record, iter_records
+from kpybroker.wire.records.record import READ_HEADERS_MAX, Record, iter_records
 
 if TYPE_CHECKING:
     from kpybroker.broker.replication.partition import Partition
@@ -89,13 +89,20 @@ async def _read(replica: Partition, wanted: _Range, limit: int, found: list[JSON
         read_from = offset
         for position, header in iter_batches(data):
             if not header.is_control and not _is_aborted(header, aborted):
-                for record in iter_records(data, header, position):
+                for record in _records_of(replica, data, header, position):
                     if offset <= record.offset < end and len(found) < limit:
                         found.append(_record(replica, header, record))
                     await budget.spend(ELEMENT)
             offset = max(offset, header.next_offset)
         if offset == read_from:
             return
+
+
+def _records_of(replica: Partition, data: bytes, header: BatchHeader, position: int) -> Iterator[Record]:
+    try:
+        yield from iter_records(data, header, position, headers_max=READ_HEADERS_MAX)
+    except KafkaError as error:
+        check(error.code, f"records of {replica.topic}-{replica.index} at {header.base_offset}", error.message)
 
 
 def _is_aborted(header: BatchHeader, aborted: list[Any]) -> bool:

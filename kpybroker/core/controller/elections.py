@@ -39,6 +39,9 @@ UNKNOWN_BROKER_EPOCH = -1
 """From a broker that predates KIP-380."""
 
 AUTO_REBALANCE_FIRST_DELAY_SECONDS = 5
+UNKNOWN = ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist.")
+DELETED = ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, "The topic is being deleted")
+NOT_NEEDED = ApiError(ErrorCode.ELECTION_NOT_NEEDED)
 
 
 # --- ElectLeaders
@@ -53,11 +56,11 @@ def elect_leaders(parts: Parts, event: ReplicaLeaderElection) -> Procedure[dict[
     electable = []
     for partition in event.partitions:
         if not context.replicas(partition):
-            results[partition] = ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist.")
+            results[partition] = UNKNOWN
         elif context.is_topic_queued_for_deletion(partition.topic):
-            results[partition] = ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, "The topic is being deleted")
+            results[partition] = DELETED
         elif not _needs_election(parts, partition, event.election_type):
-            results[partition] = ApiError(ErrorCode.ELECTION_NOT_NEEDED)
+            results[partition] = NOT_NEEDED
         else:
             electable.append(partition)
     if event.election_type is ElectionType.PREFERRED:
@@ -82,8 +85,7 @@ def designated_election(parts: Parts, event: DesignatedElection) -> Procedure[di
     elected = yield from parts.partitions.change(wanted, PartitionState.ONLINE, Designated(event.leaders))
     deposed = [partition for partition in known if parts.context.leader(partition) == NO_LEADER]
     yield from parts.partitions.change(deposed, PartitionState.OFFLINE)
-    unknown = ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist.")
-    results = {partition: ApiError(ErrorCode.NONE) if partition in known else unknown for partition in event.leaders}
+    results = {partition: ApiError(ErrorCode.NONE) if partition in known else UNKNOWN for partition in event.leaders}
     for partition, result in elected.items():
         results[partition] = _api_error(result, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE)
     return results

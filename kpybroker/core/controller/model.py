@@ -76,12 +76,12 @@ class ReplicaAssignment(NamedTuple):
 
     def reassign_to(self, target: tuple[int, ...]) -> ReplicaAssignment:
         """A reassignment from the origin to `target`; it replaces the one in progress."""
-        origin = self.origin_replicas
-        full = tuple(dict.fromkeys(target + origin))
+        full = tuple(dict.fromkeys(target + self.origin_replicas))
+        origin, wanted = set(self.origin_replicas), set(target)
         return ReplicaAssignment(
             full,
             tuple(replica for replica in full if replica not in origin),
-            tuple(replica for replica in full if replica not in target),
+            tuple(replica for replica in full if replica not in wanted),
         )
 
     def without(self, replica: int) -> ReplicaAssignment:

@@ -46,6 +46,9 @@ from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.wire import znodes
 from kpybroker.wire.errors import ErrorCode, KafkaError
 
+MESSAGE_MAX = 10_000
+"""Characters of an error that lists replicas: a request may name any number of them."""
+
 Results = dict[TopicPartition, ApiError]
 
 NONE = ApiError(ErrorCode.NONE)
@@ -81,7 +84,8 @@ def list_reassignments(
     if not parts.is_active:
         raise KafkaError(ErrorCode.NOT_CONTROLLER)
     context = parts.context
-    wanted = context.partitions_being_reassigned if event.partitions is None else event.partitions
+    moving = context.partitions_being_reassigned
+    wanted = moving if event.partitions is None else moving.intersection(event.partitions)
     found = {partition: context.assignment(partition) for partition in sorted(wanted)}
     return {partition: assignment for partition, assignment in found.items() if assignment.is_being_reassigned}
     yield  # makes it a generator, though it has no effects
@@ -105,7 +109,7 @@ def _refusal(parts: Parts, partition: TopicPartition, replicas: Sequence[int]) -
                 f"Replica assignment has brokers that are not alive. Replica list: {_as_scala(adding)}, "
                 f"live broker list: Set({live})"
             )
-    return ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message) if message else None
+    return ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message[:MESSAGE_MAX]) if message else None
 
 
 def _new_assignment(

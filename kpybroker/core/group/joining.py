@@ -84,7 +84,7 @@ def _join_dynamic(step: GroupStep, group: Group, request: Join, ticket: Ticket) 
             f"Dynamic member with unknown member id joins group {group.group_id} in {group.state.value} "
             f"state. Created a new member id {member_id} and request the member to rejoin with this id."
         )
-        step.timers.pending_member(group, member_id, step.after(request.session_timeout_ms))
+        step.timers.pending_member(group, member_id, step.after(request.session_timeout_ms), request.owner)
         step.reply(ticket, JoinResult(ErrorCode.MEMBER_ID_REQUIRED, member_id))
     else:
         _add_member(step, group, request, member_id, ticket)
@@ -103,6 +103,8 @@ def _add_member(step: GroupStep, group: Group, request: Join, member_id: str, ti
         rebalance_timeout_ms=request.rebalance_timeout_ms,
         session_timeout_ms=request.session_timeout_ms,
         protocols=request.protocols,
+        owner=request.owner,
+        protocols_size=request.protocols_size,
     )
     member.is_new = True
     group.add(member)
@@ -267,6 +269,6 @@ def _supersede(step: GroupStep, group: Group, member_id: str) -> None:
 
 
 def _update_member(group: Group, member: Member, request: Join) -> None:
-    group.set_protocols(member, request.protocols)
+    group.set_protocols(member, request.protocols, request.owner, request.protocols_size)
     member.rebalance_timeout_ms = request.rebalance_timeout_ms
     member.session_timeout_ms = request.session_timeout_ms

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from kpybroker.core.budget import StateBudget
 from kpybroker.core.group.committing import (
     commit_offsets,
     delete_group,
@@ -39,6 +40,7 @@ from kpybroker.core.group.rebalance import (
     restart_session,
 )
 from kpybroker.core.group.records import OffsetRecord, Record
+from kpybroker.core.group.room import Growing, charged_owner, needed_bytes, refusal
 from kpybroker.core.group.state import Group
 from kpybroker.core.group.step import GroupOutcome, GroupStep
 from kpybroker.core.group.timers import TimerKind, Timers
@@ -71,12 +73,16 @@ Request = Join | Sync | Heartbeat | Leave | CommitOffsets | FetchOffsets | Descr
 
 
 class GroupMachine:
-    """The classic groups of one `__consumer_offsets` partition, by group id in `groups`."""
+    """The classic groups of one `__consumer_offsets` partition, by group id in `groups`.
 
-    __slots__ = ("_config", "_timers", "groups", "open_producers")
+    Those that clients build are charged to `budget`; a request for which it has no room is refused.
+    """
 
-    def __init__(self, config: GroupConfig) -> None:
+    __slots__ = ("_budget", "_config", "_timers", "groups", "open_producers")
+
+    def __init__(self, config: GroupConfig, budget: StateBudget | None = None) -> None:
         self._config = config
+        self._budget = StateBudget() if budget is None else budget
         self._timers = Timers()
         self.groups: dict[str, Group] = {}
         # producer id -> groups that have offsets in its open transaction: a marker names only the producer
@@ -91,8 +97,13 @@ class GroupMachine:
             step.reply(ticket, JoinResult(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id))
             return step.outcome
         group = self.groups.get(request.group_id)
+        if isinstance(request, Growing) and not self._has_room(group, request):
+            step.reply(ticket, refusal(request))
+            return step.outcome
         if group is None and _creates_group(request):
-            group = self.groups[request.group_id] = Group(request.group_id)
+            group = self.groups[request.group_id] = Group(request.group_id, self._budget)
+        if group is not None and isinstance(request, Growing):
+            group.belongs_to(request.owner)
         if group is None:
             step.reply(ticket, _ANSWER_WITHOUT_GROUP[type(request)](request))
         else:
@@ -158,14 +169,15 @@ class GroupMachine:
         """Apply the record at `offset` of the log, in a transaction of `producer_id` unless that is -1."""
         group = self.groups.get(record.group_id)
         if group is None:
-            group = self.groups[record.group_id] = Group(record.group_id)
+            group = self.groups[record.group_id] = Group(record.group_id, self._budget)
         group.written_up_to = offset + 1
         if isinstance(record, OffsetRecord):
             group.offsets.replay_commit(record.partition, record.value, offset, producer_id)
             if producer_id >= 0:
                 self.open_producers.setdefault(producer_id, set()).add(record.group_id)
         else:
-            group.stored = record.value
+            group.set_stored(record.value)
+        group.charge()
         if record.value is None:
             self._drop_if_nothing_is_left(group)
 
@@ -174,6 +186,7 @@ class GroupMachine:
         for group_id in sorted(self.open_producers.pop(producer_id, ())):
             if (group := self.groups.get(group_id)) is not None:
                 group.offsets.replay_marker(producer_id, committed)
+                group.charge()
 
     def ids(self) -> list[str]:
         """Ids of all groups, as a list that later changes do not affect."""
@@ -196,6 +209,7 @@ class GroupMachine:
         """Leadership is lost: fail waiting requests with NOT_COORDINATOR. Only `settle` may be called after."""
         step = self._step(now)
         for group in self.groups.values():
+            group.release()
             group.transition_to(GroupState.DEAD, now.wall_ms)
             for member_id in list(group.join_tickets):
                 answer_join(step, group, member_id, JoinResult(ErrorCode.NOT_COORDINATOR, member_id))
@@ -206,6 +220,9 @@ class GroupMachine:
         return self._finish(step)
 
     # --- inside
+
+    def _has_room(self, group: Group | None, request: Growing) -> bool:
+        return self._budget.has_room(charged_owner(group, request), needed_bytes(group, request))
 
     def _is_session_timeout_allowed(self, session_timeout_ms: int) -> bool:
         config = self._config
@@ -221,16 +238,20 @@ class GroupMachine:
 
     def _drop_if_nothing_is_left(self, group: Group) -> None:
         if group.stored is None and not group.offsets.committed and group.state is GroupState.EMPTY:
+            owner = group.owner
             self._drop(group)
             if group.offsets.pending:
                 # Deleted with a transaction open: the marker may commit offsets, which start the group again.
-                successor = self.groups[group.group_id] = Group(group.group_id)
+                successor = self.groups[group.group_id] = Group(group.group_id, self._budget)
                 successor.offsets = group.offsets
                 successor.written_up_to = group.written_up_to
+                successor.owner = owner
+                successor.charge()
 
     def _drop(self, group: Group) -> None:
         if self.groups.get(group.group_id) is group:
             del self.groups[group.group_id]
+            group.release()
             group.state = GroupState.DEAD
 
 

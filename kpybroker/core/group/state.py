@@ -12,7 +12,7 @@ of waiting JoinGroup and SyncGroup requests are in `join_tickets` and `sync_tick
 in join_tickets`.
 
 Only `add`, `remove`, `replace_static_member` and `set_protocols` change `members`, `static_members`, `protocol_counts`
-and `leader_id`, which must agree.
+and `leader_id`, which must agree. They also report to the budget what their owners hold.
 """
 
 from __future__ import annotations
@@ -20,8 +20,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from kpybroker.core.budget import NOBODY, Owner, StateBudget
 from kpybroker.core.group.records import StoredGroup, StoredMember
+from kpybroker.core.group.sizes import GROUP_BYTES, PENDING_MEMBER_BYTES, member_bytes, protocols_bytes, stored_bytes
 from kpybroker.core.group.subscription import subscribed_topics
 from kpybroker.core.group.values import (
     CONSUMER_PROTOCOL_TYPE,
@@ -60,14 +63,32 @@ class Member:
     is_new: bool = False
     heartbeat_at: float | None = None
     timer_at: float | None = None
+    owner: Owner = NOBODY
+    size: int = 0  # bytes in memory, as last charged
+    protocols_size: int = -1  # of them, those of `protocols`; -1 where no one has counted
 
     def metadata(self, protocol_name: str) -> bytes:
         """The member's metadata for a protocol that it supports."""
         return next(metadata for name, metadata in self.protocols if name == protocol_name)
 
+    def measure(self) -> int:
+        """Bytes in memory, about."""
+        names = (self.member_id, self.group_instance_id, self.client_id, self.client_host)
+        if self.protocols_size < 0:
+            self.protocols_size = protocols_bytes(self.protocols)
+        return member_bytes(names, self.protocols_size)
+
     def vote(self, candidates: Collection[str]) -> str:
         """The first protocol of the member's list that is among `candidates`."""
         return next(name for name, _ in self.protocols if name in candidates)
+
+
+class PendingMember(NamedTuple):
+    """A member id that was given out (KIP-394), until when, and who is charged for it."""
+
+    deadline: float
+    owner: Owner
+    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +105,9 @@ class Group:
     """One consumer group: the durable state from the log, and the live state of its members."""
 
     __slots__ = (
+        "_budget",
+        "_charged",
+        "_free_bytes",
         "generation_id",
         "group_id",
         "has_consumer_commits",
@@ -93,6 +117,7 @@ class Group:
         "members",
         "new_member_added",
         "offsets",
+        "owner",
         "pending_members",
         "pending_sync",
         "protocol_counts",
@@ -103,15 +128,21 @@ class Group:
         "state_timestamp_ms",
         "static_members",
         "stored",
+        "stored_bytes",
         "subscribed_topics",
         "sync_deadline",
         "sync_tickets",
         "written_up_to",
     )
 
-    def __init__(self, group_id: str) -> None:
+    def __init__(self, group_id: str, budget: StateBudget | None = None) -> None:
         self.group_id = group_id
+        self._budget = StateBudget() if budget is None else budget
+        self._charged = 0
+        self._free_bytes = 0  # what was here before there was an owner
+        self.owner = NOBODY
         self.stored: StoredGroup | None = None
+        self.stored_bytes = 0
         self.offsets = GroupOffsets()
         self.written_up_to = 0  # the offset after the group's last record in the log
         self.state = GroupState.EMPTY
@@ -122,7 +153,7 @@ class Group:
         self.leader_id: str | None = None
         self.members: dict[str, Member] = {}
         self.static_members: dict[str, str] = {}  # group.instance.id -> member id
-        self.pending_members: dict[str, float] = {}  # ids given out (KIP-394), and when they expire
+        self.pending_members: dict[str, PendingMember] = {}
         self.pending_sync: set[str] = set()
         self.protocol_counts: Counter[str] = Counter()
         self.join_tickets: dict[str, Ticket] = {}
@@ -169,20 +200,44 @@ class Group:
         self.protocol_counts.update(name for name, _ in member.protocols)
         if self.leader_id is None:
             self.leader_id = member.member_id
-        self.pending_members.pop(member.member_id, None)
+        self._remove_pending(member.member_id)
+        member.size = member.measure()
+        self._budget.add(member.owner, member.size)
+
+    def add_pending(self, member_id: str, deadline: float, owner: Owner) -> None:
+        """Expect a member with this id until `deadline`."""
+        self._remove_pending(member_id)
+        size = PENDING_MEMBER_BYTES + 2 * len(member_id)
+        self.pending_members[member_id] = PendingMember(deadline, owner, size)
+        self._budget.add(owner, size)
+
+    def _remove_pending(self, member_id: str) -> None:
+        pending = self.pending_members.pop(member_id, None)
+        if pending is not None:
+            self._budget.add(pending.owner, -pending.size)
 
     def remove(self, member_id: str) -> Member | None:
         """Forget a member, joined or pending. Its waiting requests must have been answered before."""
         member = self.members.pop(member_id, None)
         if member is not None:
-            self.protocol_counts.subtract(name for name, _ in member.protocols)
+            self._uncount(member.protocols)
+            self._budget.add(member.owner, -member.size)
+            # A stale timer may keep the member for as long as its session was.
+            member.protocols, member.assignment, member.size, member.protocols_size = (), b"", 0, 0
             if member.group_instance_id is not None:
                 self.static_members.pop(member.group_instance_id, None)
         if member_id == self.leader_id:
             self.leader_id = next(iter(self.members), None)
-        self.pending_members.pop(member_id, None)
+        self._remove_pending(member_id)
         self.pending_sync.discard(member_id)
         return member
+
+    def _uncount(self, protocols: Protocols) -> None:
+        counts = self.protocol_counts
+        counts.subtract(name for name, _ in protocols)
+        for name, _ in protocols:
+            if counts[name] <= 0:
+                del counts[name]
 
     def replace_static_member(self, instance_id: str, old_member_id: str, new_member_id: str) -> Member:
         """Give a static member a new id and keep everything else, except its place in the member order."""
@@ -199,11 +254,60 @@ class Group:
         self.static_members[instance_id] = new_member_id
         return member
 
-    def set_protocols(self, member: Member, protocols: Protocols) -> None:
-        """Replace what a member supports, and recount the protocols."""
-        self.protocol_counts.subtract(name for name, _ in member.protocols)
-        member.protocols = protocols
+    def set_protocols(
+        self, member: Member, protocols: Protocols, owner: Owner = NOBODY, protocols_size: int = -1
+    ) -> None:
+        """Replace what a member supports, and recount the protocols.
+
+        A member from the log has no owner, and gets one when it grows.
+        """
+        self._uncount(member.protocols)
+        member.protocols, member.protocols_size = protocols, protocols_size
         self.protocol_counts.update(name for name, _ in protocols)
+        before, member.size = member.size, member.measure()
+        if member.owner == NOBODY and member.size > before:
+            member.owner, before = owner, 0
+        self._budget.add(member.owner, member.size - before)
+
+    # --- the budget
+
+    def belongs_to(self, owner: Owner) -> None:
+        """What the group itself grows by from now on is the owner's, if it has none yet."""
+        if self.owner == NOBODY and owner != NOBODY:
+            self.owner = owner
+            self._free_bytes = 0 if self.is_new else self._own_bytes()
+            self.charge()
+
+    @property
+    def is_new(self) -> bool:
+        """Whether nothing of the group is in the log."""
+        return self.written_up_to == 0
+
+    def charge(self) -> None:
+        """Report what the group itself takes: its last generation in the log, and its offsets."""
+        if self.owner == NOBODY:
+            return
+        charged = max(self._own_bytes() - self._free_bytes, 0)
+        self._budget.add(self.owner, charged - self._charged)
+        self._charged = charged
+
+    def _own_bytes(self) -> int:
+        return GROUP_BYTES + len(self.group_id) + self.stored_bytes + self.offsets.size
+
+    def set_stored(self, stored: StoredGroup | None) -> None:
+        """The log has another generation."""
+        self.stored = stored
+        self.stored_bytes = stored_bytes(stored)
+
+    def release(self) -> None:
+        """The group is gone, and so is all that was charged for it."""
+        for member in self.members.values():
+            self._budget.add(member.owner, -member.size)
+            member.size = 0
+        for member_id in list(self.pending_members):
+            self._remove_pending(member_id)
+        self._budget.add(self.owner, -self._charged)
+        self._charged, self.owner = 0, NOBODY
 
     def elect_joined_leader(self) -> bool:
         """If the leader has not rejoined, a member that has becomes leader. False where none has."""

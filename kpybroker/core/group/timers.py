@@ -2,17 +2,22 @@
 
 A heartbeat only moves `member.heartbeat_at`; the member's entry stays in the heap, and is set again when it is due. So
 a due entry counts only if its member or group still has that deadline. Bounded: one current entry for each member,
-pending member, rebalance and sync phase; a stale one is removed when it is due, after NEW_MEMBER_JOIN_TIMEOUT_MS or a
-session or rebalance timeout at the latest.
+pending member, rebalance and sync phase. A stale one is removed when it is due, or when there are as many stale ones as
+current ones: a session may be half an hour, and a rebalance timeout weeks.
 """
 
 from __future__ import annotations
 
 import heapq
 from enum import Enum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from kpybroker.core.budget import NOBODY, Owner
 from kpybroker.core.group.state import Group, Member
+from kpybroker.core.group.values import GroupState
+
+TIDY_MIN: Final = 1_000
+"""Below this many entries, no one looks for stale ones."""
 
 
 class TimerKind(Enum):
@@ -38,11 +43,15 @@ class Timer(NamedTuple):
 class Timers:
     """All timers of one group state machine, in one heap."""
 
-    __slots__ = ("_heap", "_sequence")
+    __slots__ = ("_heap", "_sequence", "_tidy_at")
 
     def __init__(self) -> None:
         self._heap: list[Timer] = []
         self._sequence = 0
+        self._tidy_at = TIDY_MIN
+
+    def __len__(self) -> int:
+        return len(self._heap)
 
     @property
     def deadline(self) -> float | None:
@@ -56,9 +65,9 @@ class Timers:
             member.timer_at = deadline
             self._push(deadline, TimerKind.HEARTBEAT, group, member)
 
-    def pending_member(self, group: Group, member_id: str, deadline: float) -> None:
+    def pending_member(self, group: Group, member_id: str, deadline: float, owner: Owner = NOBODY) -> None:
         """The member id given out by KIP-394 expires at `deadline` unless it joins."""
-        group.pending_members[member_id] = deadline
+        group.add_pending(member_id, deadline, owner)
         self._push(deadline, TimerKind.PENDING_MEMBER, group, None, member_id)
 
     def rebalance(self, group: Group, deadline: float) -> None:
@@ -85,7 +94,8 @@ class Timers:
                 assert member is not None
                 return self._heartbeat_is_over(timer, group, member, now)
             case TimerKind.PENDING_MEMBER:
-                return group.pending_members.get(timer.pending_member_id) == timer.deadline
+                pending = group.pending_members.get(timer.pending_member_id)
+                return pending is not None and pending.deadline == timer.deadline
             case TimerKind.REBALANCE:
                 return group.rebalance_timer is not None and group.rebalance_timer.deadline == timer.deadline
             case TimerKind.SYNC:
@@ -110,5 +120,22 @@ class Timers:
         member: Member | None = None,
         pending_member_id: str = "",
     ) -> None:
+        if len(self._heap) >= self._tidy_at:
+            self._tidy()
         self._sequence += 1
         heapq.heappush(self._heap, Timer(deadline, self._sequence, kind, group, member, pending_member_id))
+
+    def _tidy(self) -> None:
+        """Drop the stale entries, and look again when there may be as many as are left."""
+        self._heap = [timer for timer in self._heap if self._may_count(timer)]
+        heapq.heapify(self._heap)
+        self._tidy_at = max(TIDY_MIN, 2 * len(self._heap))
+
+    def _may_count(self, timer: Timer) -> bool:
+        """Whether `is_current` may be true when the timer is due."""
+        group, member = timer.group, timer.member
+        if group.state is GroupState.DEAD:
+            return False
+        if member is not None:
+            return member.timer_at == timer.deadline and group.members.get(member.member_id) is member
+        return self.is_current(timer, timer.deadline)

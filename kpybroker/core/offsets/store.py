@@ -9,10 +9,18 @@ marker order (Kafka's CommitRecordMetadataAndOffset).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kpybroker.core.offsets.values import OffsetAndMetadata
 from kpybroker.core.topic_partition import PartitionKey
+
+OFFSET_BYTES: Final = 400
+"""A committed offset in memory, without its metadata: measured with CPython 3.11, and rounded up."""
+
+
+def offset_bytes(value: OffsetAndMetadata) -> int:
+    """What one offset takes in memory."""
+    return OFFSET_BYTES + len(value.metadata)
 
 
 class CommittedOffset(NamedTuple):
@@ -23,14 +31,15 @@ class CommittedOffset(NamedTuple):
 
 
 class GroupOffsets:
-    """`committed` offsets by partition, and `pending` ones by producer id and partition."""
+    """`committed` offsets by partition, and `pending` ones by producer id and partition. `size`: bytes in memory."""
 
-    __slots__ = ("committed", "pending")
+    __slots__ = ("committed", "pending", "size")
 
     def __init__(self) -> None:
         self.committed: dict[PartitionKey, CommittedOffset] = {}
         # producer id -> offsets of its open transaction
         self.pending: dict[int, dict[PartitionKey, CommittedOffset]] = {}
+        self.size = 0
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, GroupOffsets):
@@ -46,24 +55,26 @@ class GroupOffsets:
         self, partition: PartitionKey, value: OffsetAndMetadata | None, record_offset: int, producer_id: int
     ) -> None:
         """Apply an OffsetCommit record (None: a tombstone); `producer_id` is -1 outside a transaction."""
-        if producer_id < 0:
-            if value is None:
-                self.committed.pop(partition, None)
-            else:
-                self.committed[partition] = CommittedOffset(record_offset, value)
-            return
-        open_transaction = self.pending.setdefault(producer_id, {})
-        if value is None:
-            open_transaction.pop(partition, None)
-        else:
-            open_transaction[partition] = CommittedOffset(record_offset, value)
+        offsets = self.committed if producer_id < 0 else self.pending.setdefault(producer_id, {})
+        self._put(offsets, partition, None if value is None else CommittedOffset(record_offset, value))
 
     def replay_marker(self, producer_id: int, committed: bool) -> None:
         """Apply a commit or abort marker to the producer's pending offsets."""
         for partition, offset in self.pending.pop(producer_id, {}).items():
+            self.size -= offset_bytes(offset.value)
             current = self.committed.get(partition)
             if committed and (current is None or current.record_offset < offset.record_offset):
-                self.committed[partition] = offset
+                self._put(self.committed, partition, offset)
+
+    def _put(
+        self, offsets: dict[PartitionKey, CommittedOffset], partition: PartitionKey, offset: CommittedOffset | None
+    ) -> None:
+        current = offsets.pop(partition, None) if offset is None else offsets.get(partition)
+        if current is not None:
+            self.size -= offset_bytes(current.value)
+        if offset is not None:
+            offsets[partition] = offset
+            self.size += offset_bytes(offset.value)
 
     def get(self, partition: PartitionKey) -> OffsetAndMetadata | None:
         """The committed offset of a partition; None where there is none."""

@@ -13,12 +13,18 @@ Rules kept from Kafka's `FetchSession.scala`: epochs run 1..2^31-1 and wrap to 1
 that session; an incremental one with an unknown id or a wrong epoch gets FETCH_SESSION_ID_NOT_FOUND or
 INVALID_FETCH_SESSION_EPOCH; a session left without partitions ends; a partition whose response had records goes to the
 end of the queue.
+
+A kept session is charged to its owner (`core.budget`). Where there is no room for a new one, sessions that are unused
+for two minutes end, first the owner's; if that is not enough, the client gets none and names all its partitions in each
+fetch, as with a full cache of Kafka's. A session that grows beyond the room ends, and its client begins again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Final
 
+from kpybroker.core.budget import NOBODY, StateBudget
 from kpybroker.wire.errors import ErrorCode, KafkaError
 
 INVALID_SESSION_ID = 0
@@ -28,6 +34,10 @@ EVICTION_MS = 120_000
 
 # (topic id, "", partition index) where the client speaks in topic ids, else (zero id, topic name, partition index)
 FetchKey = tuple[bytes, str, int]
+
+SESSION_BYTES: Final = 2_000
+PARTITION_BYTES: Final = 450
+"""One partition of a session in memory: its key, position, and entries in two tables; measured, and rounded up."""
 
 
 class CachedPartition:
@@ -99,13 +109,16 @@ class FetchSession:
 
     __slots__ = (
         "access_generation",
+        "charged",
         "created_ms",
         "dirty",
         "epoch",
         "is_follower",
         "last_used_ms",
         "marks",
+        "name_bytes",
         "on_dirty",
+        "owner",
         "partitions",
         "positions_used",
         "session_id",
@@ -125,6 +138,14 @@ class FetchSession:
         self.positions_used = 0
         self.on_dirty: Callable[[int], None] | None = None
         self.access_generation = 0
+        self.owner = NOBODY
+        self.name_bytes = 0  # of the topics' names, as if none were shared
+        self.charged = 0  # bytes in memory, as last charged to the owner
+
+    @property
+    def size(self) -> int:
+        """Bytes in memory, about."""
+        return SESSION_BYTES + PARTITION_BYTES * len(self.partitions) + self.name_bytes
 
     def access_changed(self, generation: int, *, visits_all: bool) -> None:
         """What clients may read has changed: visit every partition, since an idle one may be closed to it now.
@@ -141,6 +162,7 @@ class FetchSession:
         self.dirty[partition.key] = None
         if known is None:
             self.partitions[partition.key] = partition
+            self.name_bytes += len(partition.key[1])
             self.to_the_back(partition)
             return True
         known.take_position(partition)
@@ -149,7 +171,10 @@ class FetchSession:
     def forget(self, key: FetchKey) -> bool:
         """Remove a partition; whether it was there."""
         self.dirty.pop(key, None)
-        return self.partitions.pop(key, None) is not None
+        if self.partitions.pop(key, None) is None:
+            return False
+        self.name_bytes -= len(key[1])
+        return True
 
     def mark_dirty(self, key: FetchKey, appended_bytes: int) -> None:
         """The partition has changed, by `appended_bytes` of records; a waiting fetch may be complete now."""
@@ -203,8 +228,11 @@ class FetchSessionCache:
     is larger or a follower's, as in Kafka. Otherwise the new session is not kept.
     """
 
-    def __init__(self, slots_max: int, on_removed: Callable[[FetchSession], None]) -> None:
+    def __init__(
+        self, slots_max: int, on_removed: Callable[[FetchSession], None], budget: StateBudget | None = None
+    ) -> None:
         self._slots_max = slots_max
+        self._budget = StateBudget() if budget is None else budget
         self._on_removed = on_removed
         self._sessions: dict[int, FetchSession] = {}  # least recently used first
         self.evictions_total = 0
@@ -250,6 +278,8 @@ class FetchSessionCache:
 
     def keep(self, session: FetchSession, new_ids: Iterable[int], now_ms: int) -> bool:
         """Keep a full request's session under an id from `new_ids` (random, endless); False where the cache is full."""
+        if not self._makes_room(session, session.size, now_ms):
+            return False
         if len(self._sessions) >= self._slots_max and not self._evict(session, now_ms):
             return False
         session.session_id = next(
@@ -257,12 +287,45 @@ class FetchSessionCache:
         )
         session.epoch = 1
         self._sessions[session.session_id] = session
+        self._charge(session)
         return True
+
+    def grown(self, session: FetchSession, now_ms: int) -> None:
+        """A kept session has got other partitions. Raises FETCH_SESSION_ID_NOT_FOUND where there is no room for it:
+        the client begins with a full request.
+        """
+        if session.size == session.charged:
+            return
+        if not self._makes_room(session, session.size - session.charged, now_ms):
+            self.remove(session.session_id)
+            raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        self._charge(session)
+
+    def _charge(self, session: FetchSession) -> None:
+        size = session.size
+        self._budget.add(session.owner, size - session.charged)
+        session.charged = size
+
+    def _makes_room(self, session: FetchSession, size: int, now_ms: int) -> bool:
+        """Whether the owner may have `size` bytes more, once sessions that no one uses have ended."""
+        budget, owner = self._budget, session.owner
+        if size > 0 and not budget.would_fit(owner, size):
+            unused = [one for one in self._sessions.values() if now_ms - one.last_used_ms > EVICTION_MS]
+            for one in sorted(unused, key=lambda one: one.owner != owner):
+                if one.owner != owner and not budget.fits_owner(owner, size):
+                    break  # what others have makes no difference
+                self.remove(one.session_id)
+                self.evictions_total += 1
+                if budget.would_fit(owner, size):
+                    break
+        return budget.has_room(owner, size)
 
     def remove(self, session_id: int) -> None:
         """End a kept session; nothing happens for an unknown id."""
         session = self._sessions.pop(session_id, None)
         if session is not None:
+            self._budget.add(session.owner, -session.charged)
+            session.charged = 0
             self._on_removed(session)
 
     def _evict(self, candidate: FetchSession, now_ms: int) -> bool:

@@ -17,6 +17,7 @@ Not here: reading quotas from the tree (`broker.cluster`), and muting connection
 from __future__ import annotations
 
 import enum
+import hashlib
 import math
 from collections.abc import Callable
 from typing import Final, Generic, NamedTuple, TypeVar
@@ -36,6 +37,8 @@ INTEGER_KEYS: Final = frozenset({PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE, CONNECT
 """Keys whose values are whole numbers; the others have fractions."""
 
 OWNERS_MAX: Final = 10_000
+NAME_MAX: Final = 256
+"""Characters of an owner's names that are remembered; a client id may have 32 767."""
 FORGOTTEN_AFTER_MS: Final = 3_600_000
 INT_MAX: Final = 2**31 - 1
 LONG_MAX: Final = 2**63 - 1
@@ -126,6 +129,7 @@ class Uses(Generic[T]):
 
     def of(self, owner: Owner, now_ms: int) -> T:
         """The use of one owner, which is remembered from now on."""
+        owner = _short(owner)
         known = self._uses.pop(owner, None)
         if known is None or now_ms - known[1] >= FORGOTTEN_AFTER_MS:
             self._forget(now_ms)
@@ -143,6 +147,20 @@ class Uses(Generic[T]):
             if not is_over and len(self._uses) < OWNERS_MAX:
                 return
             del self._uses[oldest]
+
+
+def _short(owner: Owner) -> Owner:
+    """The owner, with a digest in the place of names that are too long to be remembered by the thousands."""
+    user, client_id = owner
+    if len(user) <= NAME_MAX and len(client_id) <= NAME_MAX:
+        return owner
+    return Owner(_digest(user), _digest(client_id))
+
+
+def _digest(name: str) -> str:
+    if len(name) <= NAME_MAX:
+        return name
+    return f"{name[:NAME_MAX]}#{hashlib.blake2b(name.encode('utf-8', 'surrogatepass')).hexdigest()}"
 
 
 class RateQuota:

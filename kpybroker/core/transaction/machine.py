@@ -24,10 +24,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
+from kpybroker.core.budget import NOBODY, StateBudget
 from kpybroker.core.machine import Now, Ticket
 from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.core.transaction.records import TransactionRecord
-from kpybroker.core.transaction.state import Transaction, TransactionMetadata
+from kpybroker.core.transaction.state import (
+    TRANSACTION_PARTITION_BYTES,
+    Transaction,
+    TransactionMetadata,
+    transaction_bytes,
+)
 from kpybroker.core.transaction.step import TransactionOutcome, TransactionStep
 from kpybroker.core.transaction.values import (
     AddPartitions,
@@ -49,6 +55,8 @@ Request = InitProducerId | AddPartitions | EndTransaction
 Answer = Callable[[TransactionStep, ErrorCode], None]
 S = TransactionState
 
+FULL = ErrorCode.COORDINATOR_NOT_AVAILABLE
+"""The error where the budget has no room: Kafka has none for that, and after this one clients try again."""
 RETRY_S = 0.1
 TOMBSTONES_BYTES_MAX = 500_000
 TOMBSTONE_OVERHEAD = 24  # version, lengths and the record around them, rounded up
@@ -74,10 +82,11 @@ _MARKER_FENCED = frozenset((ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACT
 class TransactionMachine:
     """`coordinator_epoch` is the leader epoch in which this broker leads the partition; it goes into every marker."""
 
-    __slots__ = ("_config", "_coordinator_epoch", "_retries", "transactions")
+    __slots__ = ("_budget", "_config", "_coordinator_epoch", "_retries", "transactions")
 
-    def __init__(self, config: TransactionConfig, coordinator_epoch: int) -> None:
+    def __init__(self, config: TransactionConfig, coordinator_epoch: int, budget: StateBudget | None = None) -> None:
         self._config = config
+        self._budget = StateBudget() if budget is None else budget
         self._coordinator_epoch = coordinator_epoch
         self._retries: dict[str, float] = {}  # transactional id -> when to try its completion again
         self.transactions: dict[str, Transaction] = {}
@@ -132,6 +141,9 @@ class TransactionMachine:
     def _init(self, step: TransactionStep, request: InitProducerId, ticket: Ticket) -> None:
         transaction = self.transactions.get(request.transactional_id)
         if transaction is None:
+            if not self._budget.has_room(request.owner, transaction_bytes(request.transactional_id, 0)):
+                step.reply(ticket, InitResult(FULL))
+                return
             transaction = self._new_transaction(request, step.now.wall_ms)
         if transaction.pending is not None:
             step.reply(ticket, InitResult(ErrorCode.CONCURRENT_TRANSACTIONS))
@@ -159,7 +171,10 @@ class TransactionMachine:
             start_timestamp_ms=NO_TIMESTAMP,
             last_update_timestamp_ms=now_ms,
         )
-        transaction = self.transactions[request.transactional_id] = Transaction(request.transactional_id, metadata)
+        transaction = self.transactions[request.transactional_id] = Transaction(
+            request.transactional_id, metadata, request.owner
+        )
+        self._charge(transaction)
         return transaction
 
     def _answer_init(
@@ -181,7 +196,7 @@ class TransactionMachine:
         step.info(f"Returning {error.name} error code to client for {transactional_id}'s InitProducerId request")
         step.reply(ticket, InitResult(error))
         if transaction.pending is None and transaction.stored is None:
-            self.transactions.pop(transactional_id, None)  # nothing of it is in the log
+            self._forget(transactional_id)  # nothing of it is in the log
 
     def _add(self, step: TransactionStep, request: AddPartitions, ticket: Ticket) -> None:
         error = self._check_producer(request.transactional_id, request.producer_id, request.producer_epoch)
@@ -194,9 +209,18 @@ class TransactionMachine:
             step.reply(ticket, ErrorCode.CONCURRENT_TRANSACTIONS)
         elif now.state is S.ONGOING and request.partitions <= now.partitions:
             step.reply(ticket, ErrorCode.NONE)
+        elif not self._has_room_for(transaction, request):
+            step.reply(ticket, FULL)
         else:
+            if transaction.owner == NOBODY:
+                transaction.owner, transaction.size = request.owner, 0
             target = transaction.prepare_add(request.partitions, step.now.wall_ms)
             self._write(step, transaction, target, partial(_answer, ticket))
+
+    def _has_room_for(self, transaction: Transaction, request: AddPartitions) -> bool:
+        size = TRANSACTION_PARTITION_BYTES * len(request.partitions - transaction.current.partitions)
+        owner = request.owner if transaction.owner == NOBODY else transaction.owner
+        return self._budget.has_room(owner, size)
 
     def _end(self, step: TransactionStep, request: EndTransaction, ticket: Ticket) -> None:
         error = self._check_producer(request.transactional_id, request.producer_id, request.producer_epoch)
@@ -240,6 +264,7 @@ class TransactionMachine:
     def _on_transition(self, transaction: Transaction, answer: Answer, step: TransactionStep, error: ErrorCode) -> None:
         if error is ErrorCode.NONE:
             transaction.complete()
+            self._charge(transaction)
             if transaction.current.state in (S.PREPARE_COMMIT, S.PREPARE_ABORT):
                 self._carry_out(step, transaction)
         elif error is ErrorCode.REQUEST_TIMED_OUT:
@@ -279,9 +304,9 @@ class TransactionMachine:
         if transaction is None:
             return step.outcome  # unloaded since: another coordinator continues
         is_fenced = is_retried = False
+        transaction.markers_written({one for one, error in result.errors.items() if error in _MARKER_DONE})
         for partition, error in result.errors.items():
             if error in _MARKER_DONE:
-                transaction.marker_written(partition)
                 continue
             is_fenced = is_fenced or error in _MARKER_FENCED
             is_retried = True
@@ -301,6 +326,7 @@ class TransactionMachine:
     def _on_complete(self, transaction: Transaction, step: TransactionStep, error: ErrorCode) -> None:
         if error is ErrorCode.NONE:
             transaction.complete()
+            self._charge(transaction)
         elif error is ErrorCode.REQUEST_TIMED_OUT:
             step.read(transaction.written_up_to, partial(self._on_complete, transaction))
         elif transaction.transactional_id in self.transactions:
@@ -363,7 +389,7 @@ class TransactionMachine:
         for transaction in transactions:
             transaction.pending = None
             if error is ErrorCode.NONE:
-                self.transactions.pop(transaction.transactional_id, None)
+                self._forget(transaction.transactional_id)
         if error is not ErrorCode.NONE:
             step.warn(f"Failed to remove {len(transactions)} expired transactionalIds: {error.name}")
 
@@ -389,7 +415,7 @@ class TransactionMachine:
         transaction.stored = record.value
         transaction.written_up_to = offset + 1
         if record.value is None and transaction.pending is None:
-            del self.transactions[record.transactional_id]
+            self._forget(record.transactional_id)
 
     def ids(self) -> list[str]:
         """All transactional ids, as a list that later changes do not affect."""
@@ -409,9 +435,24 @@ class TransactionMachine:
 
     def unload(self, now: Now) -> TransactionOutcome:
         """Leadership is lost. Only `settle` may be called after, which answers waiting requests."""
-        self.transactions.clear()
+        for transactional_id in self.ids():
+            self._forget(transactional_id)
         self._retries.clear()
         return TransactionStep(now).outcome
+
+    # --- the budget
+
+    def _charge(self, transaction: Transaction) -> None:
+        """Report what the id takes now. One that was in the log before has no owner until it adds partitions."""
+        if self.transactions.get(transaction.transactional_id) is transaction and transaction.owner != NOBODY:
+            before, transaction.size = transaction.size, transaction.measure()
+            self._budget.add(transaction.owner, transaction.size - before)
+
+    def _forget(self, transactional_id: str) -> None:
+        transaction = self.transactions.pop(transactional_id, None)
+        if transaction is not None:
+            self._budget.add(transaction.owner, -transaction.size)
+            transaction.size = 0
 
 
 # --- answers

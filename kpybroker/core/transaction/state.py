@@ -14,8 +14,10 @@ The source is Kafka's TransactionMetadata; the table below is its `validPrevious
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass, replace
 
+from kpybroker.core.budget import NOBODY, Owner
 from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.core.transaction.values import (
     PRODUCER_EPOCH_MAX,
@@ -49,6 +51,15 @@ def is_epoch_exhausted(producer_epoch: int) -> bool:
     return producer_epoch >= PRODUCER_EPOCH_MAX - 1
 
 
+TRANSACTION_BYTES = 900
+TRANSACTION_PARTITION_BYTES = 300
+
+
+def transaction_bytes(transactional_id: str, partitions: int) -> int:
+    """What an id with so many partitions in its transaction takes in memory, rounded up."""
+    return TRANSACTION_BYTES + 2 * len(transactional_id) + TRANSACTION_PARTITION_BYTES * partitions
+
+
 @dataclass(frozen=True, slots=True)
 class TransactionMetadata:
     """Everything about a transactional id at one moment. The log keeps all but `last_*` (Kafka's version 0)."""
@@ -67,9 +78,20 @@ class TransactionMetadata:
 class Transaction:
     """`stored` is the last record in the log, None if there is none; `written_up_to` is the offset after it."""
 
-    __slots__ = ("current", "has_failed_epoch_fence", "pending", "stored", "transactional_id", "written_up_to")
+    __slots__ = (
+        "current",
+        "has_failed_epoch_fence",
+        "owner",
+        "pending",
+        "size",
+        "stored",
+        "transactional_id",
+        "written_up_to",
+    )
 
-    def __init__(self, transactional_id: str, current: TransactionMetadata) -> None:
+    def __init__(self, transactional_id: str, current: TransactionMetadata, owner: Owner = NOBODY) -> None:
+        self.owner = owner
+        self.size = 0  # bytes in memory, as last charged to the owner
         self.transactional_id = transactional_id
         self.stored: TransactionMetadata | None = None
         self.written_up_to = 0
@@ -77,6 +99,10 @@ class Transaction:
         self.pending: TransactionMetadata | None = None
         # An epoch was bumped to fence a producer and could not be written: no client has it, so it is not bumped again.
         self.has_failed_epoch_fence = False
+
+    def measure(self) -> int:
+        """Bytes in memory, about."""
+        return transaction_bytes(self.transactional_id, len(self.current.partitions))
 
     # --- transitions
 
@@ -178,10 +204,10 @@ class Transaction:
         # An id whose first record is not in the log has no epoch yet.
         self.prepare(replace(self.current, state=S.DEAD, partitions=frozenset()))
 
-    def marker_written(self, partition: PartitionKey) -> None:
-        """The partition has its marker and is no longer part of the transaction."""
+    def markers_written(self, partitions: Set[PartitionKey]) -> None:
+        """These partitions have their markers and are no longer part of the transaction."""
         assert self.current.state in (S.PREPARE_COMMIT, S.PREPARE_ABORT)
-        self.current = replace(self.current, partitions=self.current.partitions - {partition})
+        self.current = replace(self.current, partitions=self.current.partitions - partitions)
 
     # --- questions
 

@@ -9,6 +9,8 @@ from typing import Final, NamedTuple
 from kpybroker.metrics.jolokia.requests import ILLEGAL, RequestError
 
 _PROPERTY: Final = re.compile(r'([^,=:*?]+)=("(?:[^"\\]|\\.)*"|[^,=:"]*)(?:,|$)')
+PROPERTIES_MAX: Final = 32
+"""In a name: no MBean here has ten, and each of a pattern is a regular expression."""
 _WILDCARDS: Final = frozenset("*?")
 
 
@@ -36,21 +38,23 @@ def parse_name(text: str) -> ObjectName:
     if not rest:
         raise _invalid("Key properties cannot be empty")
     is_open = False
-    found: list[tuple[str, str]] = []
+    found: dict[str, str] = {}
     position = 0
     while position < len(rest):
-        if rest[position:] == "*" or rest.startswith("*,", position):
+        if rest.startswith("*,", position) or (rest[position] == "*" and position + 1 == len(rest)):
             is_open = True
             position += 2
             continue
         match = _PROPERTY.match(rest, position)
         if match is None:
             raise _invalid(_what_is_wrong(rest[position:]))
-        if match[1] in dict(found):
+        if match[1] in found:
             raise _invalid(f"key `{match[1]}' already defined")
-        found.append((match[1], match[2]))
+        if len(found) == PROPERTIES_MAX:
+            raise _invalid(f"More than {PROPERTIES_MAX} key properties")
+        found[match[1]] = match[2]
         position = match.end()
-    return ObjectName(domain, tuple(found), is_open)
+    return ObjectName(domain, tuple(found.items()), is_open)
 
 
 def _what_is_wrong(rest: str) -> str:

@@ -12,6 +12,10 @@ ILLEGAL: Final = "java.lang.IllegalArgumentException"
 FORBIDDEN: Final = "java.lang.SecurityException"
 REQUESTS_MAX: Final = 100
 """In one POST."""
+TEXT_MAX: Final = 4_000
+"""Characters of a name, of all attributes of a request, and of a path."""
+ATTRIBUTES_MAX: Final = 100
+"""Names of attributes in a request; no MBean here has twenty."""
 SHOWN_MAX: Final = 100
 """Characters of what is no request, in its error."""
 OPERATIONS: Final = ("read", "list", "search", "version")
@@ -40,7 +44,12 @@ class JolokiaRequest(NamedTuple):
 
 
 def split_path(path: str) -> list[str]:
-    """Parts between slashes. `!/` is a slash in a part, `!!` an exclamation mark, as is one at the end."""
+    """Parts between slashes. `!/` is a slash in a part, `!!` an exclamation mark, as is one at the end.
+
+    Raises RequestError for a path that is too long.
+    """
+    if len(path) > TEXT_MAX:
+        raise RequestError(ILLEGAL, f"A path of more than {TEXT_MAX} characters", 400)
     parts: list[str] = []
     position = 0
     while position < len(path):
@@ -64,7 +73,7 @@ def from_get(path: str, query: str) -> JolokiaRequest:
             raise RequestError(ILLEGAL, f"Invalid arguments in pathinfo {pathinfo} for command {kind.upper()}", 400)
         names = tuple(rest[1].split(",")) if len(rest) > 1 and rest[1] else ()
         attribute = names[0] if len(names) == 1 else names or None
-        return JolokiaRequest(kind, rest[0], attribute, tuple(rest[2:]), canonical)
+        return _bounded(JolokiaRequest(kind, rest[0], attribute, tuple(rest[2:]), canonical))
     return JolokiaRequest(_operation(kind), path=tuple(rest), canonical=canonical)
 
 
@@ -105,9 +114,19 @@ def _from_json(found: Any) -> JolokiaRequest | RequestError:
         path = tuple(split_path(str(found.get("path") or "").strip("/")))
         if kind not in ("read", "search"):
             mbean, attribute = "", None
-        return JolokiaRequest(kind, mbean, attribute or None, path, naming not in (False, "false"))
+        return _bounded(JolokiaRequest(kind, mbean, attribute or None, path, naming not in (False, "false")))
     except RequestError as error:
         return error
+
+
+def _bounded(request: JolokiaRequest) -> JolokiaRequest:
+    """Raises RequestError for what is too long to be matched or answered in one go."""
+    attributes = (request.attribute,) if isinstance(request.attribute, str) else request.attribute or ()
+    if len(request.mbean) > TEXT_MAX:
+        raise RequestError(ILLEGAL, f"An object name of more than {TEXT_MAX} characters", 400)
+    if len(attributes) > ATTRIBUTES_MAX or sum(map(len, attributes)) > TEXT_MAX:
+        raise RequestError(ILLEGAL, f"More than {ATTRIBUTES_MAX} attributes, or {TEXT_MAX} characters of them", 400)
+    return request
 
 
 def _operation(kind: str) -> str:

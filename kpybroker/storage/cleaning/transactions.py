@@ -48,7 +48,7 @@ class CleanedTransactions:
         return False
 
     def _end(self, buffer: Buffer, position: int, header: BatchHeader) -> bool:
-        marker = next(iter_records(buffer, header, position), None)
+        marker = next(iter_records(buffer, header, position, read_headers_max=0), None)
         if marker is None:  # cleaned before
             return True
         producer_id = header.producer_id

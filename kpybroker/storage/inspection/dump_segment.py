@@ -137,6 +137,8 @@ def _record_rows(placed: Placed, offset: int, topic: str | None) -> Iterator[Row
 
 def _record_row(record: Record, topic: str | None) -> Row:
     row = _record_head(record)
+    if record.headers_left_out:
+        row["headersLeftOut"] = record.headers_left_out
     if topic is None:
         return row | shown("key", record.key) | shown("value", record.value)
     key, value = decode_internal(topic, record.key, record.value)

@@ -177,7 +177,7 @@ class RecordsCheck:
         if timestamp != header.max_timestamp and header.timestamp_type is TimestampType.CREATE_TIME:
             return f"the largest timestamp is {timestamp}, the header says {header.max_timestamp}"
         if header.is_control:
-            for record in iter_records(data, header):
+            for record in iter_records(data, header, read_headers_max=0):
                 parse_end_transaction_marker(record)
         return None
 
@@ -392,7 +392,7 @@ class TransactionsCheck:
 def _marker(header: BatchHeader, data: memoryview | None) -> EndTransactionMarker | None:
     """None where compaction has emptied the batch."""
     if data is not None and header.records_count:
-        for record in iter_records(data, header):
+        for record in iter_records(data, header, read_headers_max=0):
             return parse_end_transaction_marker(record)
     return None
 

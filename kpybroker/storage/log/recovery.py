@@ -64,7 +64,7 @@ def prepare_batch(
 
 def _end_transaction_marker(header: BatchHeader, batch: Buffer) -> EndTransactionMarker | None:
     """None where the batch is empty: compaction removed the marker with its transaction."""
-    for record in iter_records(batch, header):
+    for record in iter_records(batch, header, read_headers_max=0):
         return parse_end_transaction_marker(record)
     return None
 

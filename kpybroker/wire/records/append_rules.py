@@ -7,13 +7,15 @@ from dataclasses import dataclass, field, replace
 from kpybroker.config.topic import LogConfig
 from kpybroker.wire.compression import CODEC_NAMES, Codec
 from kpybroker.wire.records.batch import TimestampType
-from kpybroker.wire.records.default_record import INT64_MAX, RECORD_BYTES_MIN
+from kpybroker.wire.records.default_record import HEADER_BYTES_MIN, INT64_MAX, RECORD_BYTES_MIN
 
 UNCOMPRESSED_BYTES_MAX = 28 * 1024 * 1024
 """A codec's window may take as much again (zstd's does); both fit into the 64 MiB that one input may cost."""
 
 CHECKED_RECORDS_MIN = 150_000
 """Records that a batch may always have where each of them must be checked."""
+CHECKED_HEADERS_MIN = 500_000
+"""Headers that its records may always have together there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,8 @@ class AppendRules:
     """Whether a sound batch is stored as it was sent: `fast`, and the topic keeps the producer's codec."""
     max_checked_records: int = field(init=False)
     """As many of the smallest records as fit into a batch of `max_message_bytes` without compression."""
+    max_checked_headers: int = field(init=False)
+    """As many of the smallest headers, of all its records together."""
 
     def __post_init__(self) -> None:
         bounded = self.timestamp_type is TimestampType.CREATE_TIME and (
@@ -54,6 +58,9 @@ class AppendRules:
         object.__setattr__(self, "as_sent", fast and self.codec is None)
         object.__setattr__(
             self, "max_checked_records", max(self.max_message_bytes // RECORD_BYTES_MIN, CHECKED_RECORDS_MIN)
+        )
+        object.__setattr__(
+            self, "max_checked_headers", max(self.max_message_bytes // HEADER_BYTES_MIN, CHECKED_HEADERS_MIN)
         )
 
     def strict(self) -> AppendRules:

@@ -27,7 +27,7 @@ from kpybroker.wire.records.batch import (
     BatchHeader,
     TimestampType,
 )
-from kpybroker.wire.records.default_record import Record
+from kpybroker.wire.records.default_record import NO_HEADERS, CopiedRecord, Headers, Record
 
 _AFTER_CRC = struct.Struct(">hiqqqhii")
 _BEFORE_CRC = struct.Struct(">qiibI")
@@ -69,7 +69,7 @@ def build_batch(entries: Iterable[Entry], fields: BatchFields = DEFAULT_FIELDS, 
 
 
 def build_batch_of(
-    records: Sequence[Record],
+    records: Sequence[Record] | Sequence[CopiedRecord],
     fields: BatchFields = DEFAULT_FIELDS,
     *,
     base_offset: int | None = None,
@@ -146,7 +146,9 @@ def _assemble(base_offset: int, partition_leader_epoch: int, after_crc: bytes, b
     return batch
 
 
-def encode_records(records: Sequence[Record], base_offset: int, base_timestamp: int) -> bytearray:
+def encode_records(
+    records: Sequence[Record] | Sequence[CopiedRecord], base_offset: int, base_timestamp: int
+) -> bytearray:
     """The uncompressed records section; ValueError if offsets do not rise."""
     section = bytearray()
     previous = base_offset - 1
@@ -160,15 +162,23 @@ def encode_records(records: Sequence[Record], base_offset: int, base_timestamp: 
     return section
 
 
-def _encode_record(record: Record, offset_delta: int, timestamp_delta: int) -> bytes:
+def _encode_record(record: Record | CopiedRecord, offset_delta: int, timestamp_delta: int) -> bytes:
     parts = [b"\0", varint(timestamp_delta), varint(offset_delta)]
     for field in (record.key, record.value):
         if field is None:
             parts.append(b"\1")
         else:
             parts += (varint(len(field)), field)
-    parts.append(varint(len(record.headers)))
-    for key, value in record.headers:
+    headers = record.headers
+    parts.append(headers if isinstance(headers, bytes) else _encode_headers(headers))
+    return b"".join(parts)
+
+
+def _encode_headers(headers: Headers) -> bytes:
+    if not headers:
+        return NO_HEADERS
+    parts = [varint(len(headers))]
+    for key, value in headers:
         encoded = key.encode("utf-8", "surrogateescape")
         parts += (varint(len(encoded)), encoded)
         parts += (b"\1",) if value is None else (varint(len(value)), value)

@@ -21,7 +21,7 @@ from kpybroker.wire.records.batch import (
     iter_batches,
 )
 from kpybroker.wire.records.builder import BatchFields, build_batch_of
-from kpybroker.wire.records.default_record import DEFAULT_MAX_BYTES, Record
+from kpybroker.wire.records.default_record import DEFAULT_MAX_BYTES, CopiedRecord
 from kpybroker.wire.records.legacy import build_message_set
 from kpybroker.wire.records.record import iter_records
 
@@ -30,6 +30,9 @@ OVERFLOW_MESSAGE = struct.pack(">qi", -1, RECORD_BATCH_OVERHEAD)
 
 CONVERTED_RECORDS_MAX = 200_000
 """Records that may exist as objects at once: some 60 MB."""
+
+CONVERTED_HEADERS_MAX = 500_000
+"""Headers that are walked for it. They are left out, and so never become objects."""
 
 assert len(OVERFLOW_MESSAGE) == LOG_OVERHEAD
 
@@ -44,8 +47,8 @@ def down_convert(buffer: Buffer, to_magic: int, first_offset: int, *, max_bytes:
 
     `first_offset` is the fetch offset. UNSUPPORTED_COMPRESSION_TYPE if the first batch to convert is zstd, or has more
     than CONVERTED_RECORDS_MAX records; a later one ends the result, so that the consumer gets the error when it reads
-    from there. If no batch has an equivalent, the result is `OVERFLOW_MESSAGE`. `max_bytes` bounds a
-    batch's uncompressed size.
+    from there. If no batch has an equivalent, the result is `OVERFLOW_MESSAGE`. `max_bytes` bounds a batch's
+    uncompressed size, CONVERTED_HEADERS_MAX its headers: MESSAGE_TOO_LARGE.
     """
     converted = bytearray()
     is_empty = True
@@ -85,7 +88,14 @@ def _down_convert_batch(
         return memoryview(buffer)[position : position + header.size]
     records = [
         record
-        for record in iter_records(buffer, header, position, max_bytes=max_bytes)
+        for record in iter_records(
+            buffer,
+            header,
+            position,
+            max_bytes=max_bytes,
+            headers_max=CONVERTED_HEADERS_MAX,
+            read_headers_max=0,
+        )
         if codec is not Codec.NONE or record.offset >= first_offset
     ]
     if not records:
@@ -103,7 +113,7 @@ def _down_convert_batch(
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from None
 
 
-def rebuild(records: Sequence[Record], to_magic: int, base_offset: int, fields: BatchFields) -> bytearray:
+def rebuild(records: Sequence[CopiedRecord], to_magic: int, base_offset: int, fields: BatchFields) -> bytearray:
     """Records of one append as the log stores them, at consecutive offsets from `base_offset`.
 
     One magic 2 batch with `fields`, or a message set of magic 0 or 1, which has no producer or epoch. Up-conversion of
@@ -122,6 +132,6 @@ def rebuild(records: Sequence[Record], to_magic: int, base_offset: int, fields: 
     )
 
 
-def _renumbered(records: Sequence[Record], base_offset: int) -> Iterator[Record]:
-    for offset, record in enumerate(records, base_offset):
-        yield Record(offset, record.timestamp, record.key, record.value, record.headers)
+def _renumbered(records: Sequence[CopiedRecord], base_offset: int) -> Iterator[CopiedRecord]:
+    for offset, (_, timestamp, key, value, headers) in enumerate(records, base_offset):
+        yield CopiedRecord(offset, timestamp, key, value, headers)

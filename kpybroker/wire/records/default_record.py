@@ -2,8 +2,9 @@
 
 Rules: a batch is read strictly, as DefaultRecord.readFrom does: every length within its record, every record within
 the batch, as many records as the header says and nothing after them; else INVALID_RECORD. Decompression is bounded by
-`max_bytes` (MESSAGE_TOO_LARGE above it, CORRUPT_MESSAGE for bytes that do not decompress). The CRC is not checked
-here: `batch.verify_crc` does that.
+`max_bytes` (MESSAGE_TOO_LARGE above it, CORRUPT_MESSAGE for bytes that do not decompress). A header may take two bytes
+on the wire and a hundred as an object: how many are walked, and how many become objects, is bounded too. The CRC is not
+checked here: `batch.verify_crc` does that.
 
 Layout of a record: varint length, int8 attributes (unused), varint timestamp delta, varint offset delta, varint key
 length (-1 null) and key, varint value length and value, varint header count and per header key and value alike.
@@ -34,13 +35,23 @@ RECORD_BYTES_MIN = 7
 
 COPY_MAX_BYTES = 1024 * 1024  # up to here, indexing a copy is faster than indexing a memoryview
 
+READ_HEADERS_MAX = 100_000
+"""Headers of one record that become objects: some 30 MB as they are shown. The others are only counted."""
+
+HEADER_BYTES_MIN = 2
+"""The smallest header: an empty key, and no value."""
+
 Headers = tuple[tuple[str, bytes | None], ...]
+
+NO_HEADERS = b"\0"
+"""The headers of a record without any, as bytes."""
 
 
 class Record(NamedTuple):
     """One record with its absolute offset. `sequence` is -1 without an idempotent producer.
 
     Header keys are text; bytes that are not UTF-8 become surrogates, and the same bytes again when written.
+    `headers_left_out` counts those that were not read, because the reader has no use for them or there are too many.
     """
 
     offset: int
@@ -49,6 +60,22 @@ class Record(NamedTuple):
     value: bytes | None
     headers: Headers = ()
     sequence: int = NO_SEQUENCE
+    headers_left_out: int = 0
+
+
+class CopiedRecord(NamedTuple):
+    """A record that is written again as it was read. Its headers, count included, are the bytes of a magic 2 record."""
+
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: bytes
+
+    @staticmethod
+    def of_legacy(record: Record) -> CopiedRecord:
+        """A record of magic 0 or 1, which has no headers."""
+        return CopiedRecord(record.offset, record.timestamp, record.key, record.value, NO_HEADERS)
 
 
 class Span(NamedTuple):
@@ -90,8 +117,11 @@ def can_hold(section: Buffer, count: int) -> bool:
     return count * RECORD_BYTES_MIN <= len(section)
 
 
-def iter_spans(section: Buffer, header: BatchHeader) -> Iterator[Span]:
-    """The place of every record of a magic 2 batch in `section`, checked strictly."""
+def iter_spans(section: Buffer, header: BatchHeader, headers_max: int = INT64_MAX) -> Iterator[Span]:
+    """The place of every record of a magic 2 batch in `section`, checked strictly.
+
+    MESSAGE_TOO_LARGE if the records have more than `headers_max` headers together.
+    """
     count = header.records_count
     if count < 0:
         raise invalid(f"Found invalid record count {count} in magic v2 batch")
@@ -100,23 +130,26 @@ def iter_spans(section: Buffer, header: BatchHeader) -> Iterator[Span]:
     position, total = 0, len(section)
     stamped_by_broker = header.timestamp_type is TimestampType.LOG_APPEND_TIME
     base_timestamp, append_time = header.base_timestamp, header.max_timestamp if stamped_by_broker else None
+    headers_left = headers_max
     for _ in range(count):
         try:
-            span = _read_span(section, position, total, base_timestamp, append_time)
+            span = _read_span(section, position, total, (base_timestamp, append_time), headers_left)
         except IndexError:
             raise invalid("Incorrect declared batch size, premature EOF reached") from None
+        headers_left -= span[7]
         yield span
-        position = span.end
+        position = span[8]
     if position != total:
         raise invalid("Incorrect declared batch size, records still remaining in file")
 
 
-def _read_span(section: Buffer, position: int, total: int, base_timestamp: int, append_time: int | None) -> Span:
-    """One record. With LogAppendTime the batch's `append_time` is every record's timestamp.
+def _read_span(section: Buffer, position: int, total: int, times: tuple[int, int | None], headers_left: int) -> Span:
+    """One record. `times`: the base timestamp, and with LogAppendTime every record's timestamp, else None.
 
     One-byte varints, which are nearly all, are decoded in line: this is the innermost loop over records.
     """
     start = position
+    base_timestamp, append_time = times
     byte = section[position]
     size, position = (_ZIGZAG[byte], position + 1) if byte < 0x80 else read_long_varint(section, position, 32)
     end = position + size
@@ -142,7 +175,11 @@ def _read_span(section: Buffer, position: int, total: int, base_timestamp: int, 
     header_count, headers_start = (
         (_ZIGZAG[byte], position + 1) if byte < 0x80 else read_long_varint(section, position, 32)
     )
-    position = _skip_headers(section, headers_start, end, header_count) if header_count else headers_start
+    position = headers_start
+    if header_count:
+        if header_count > headers_left:
+            raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, "Too many record headers in a batch that must be read")
+        position = _skip_headers(section, headers_start, end, header_count)
     if position != end:
         raise invalid(f"Invalid record size: the fields of the record at byte {start} end {end - position} bytes early")
     return _make_span(
@@ -161,13 +198,17 @@ def _read_span(section: Buffer, position: int, total: int, base_timestamp: int, 
 
 
 def _skip_headers(section: Buffer, position: int, end: int, count: int) -> int:
+    """The position after `count` headers. Lengths of one byte, which are nearly all, are decoded in line."""
     if not 0 <= count <= end - position:
         raise invalid(f"Found invalid number of record headers {count}")
     for _ in range(count):
-        size, position = read_varint(section, position)
+        byte = section[position]
+        size, position = (_ZIGZAG[byte], position + 1) if byte < 0x80 else read_long_varint(section, position, 32)
         if size < 0:
             raise invalid(f"Invalid negative header key size {size}")
-        size, position = read_varint(section, position + size)
+        position += size
+        byte = section[position]
+        size, position = (_ZIGZAG[byte], position + 1) if byte < 0x80 else read_long_varint(section, position, 32)
         if size > 0:
             position += size
     return position
@@ -197,11 +238,11 @@ def read_long_varint(section: Buffer, position: int, bits: int) -> tuple[int, in
     return result >> 1 ^ -(result & 1), position
 
 
-def read_headers(section: Buffer, span: Span) -> Headers:
-    """The headers of a record whose span has been checked."""
+def read_headers(section: Buffer, span: Span, count_max: int) -> Headers:
+    """The headers of a record whose span has been checked, at most the first `count_max`."""
     headers: list[tuple[str, bytes | None]] = []
     position = span.headers_start
-    for _ in range(span.header_count):
+    for _ in range(min(span.header_count, count_max)):
         size, position = read_varint(section, position)
         key = str(bytes(section[position : position + size]), "utf-8", "surrogateescape")
         size, position = read_varint(section, position + size)
@@ -211,13 +252,21 @@ def read_headers(section: Buffer, span: Span) -> Headers:
     return tuple(headers)
 
 
-def iter_default_records(buffer: Buffer, header: BatchHeader, position: int, max_bytes: int) -> Iterator[Record]:
+def iter_default_records(
+    buffer: Buffer,
+    header: BatchHeader,
+    position: int,
+    max_bytes: int,
+    *,
+    headers_max: int = INT64_MAX,
+    read_headers_max: int = READ_HEADERS_MAX,
+) -> Iterator[Record]:
     """The records of a magic 2 batch; see `record.iter_records`."""
     if header.records_count == 0:
         return
     section = records_section(buffer, position, header, max_bytes)
     base_offset, base_sequence = header.base_offset, header.base_sequence
-    for span in iter_spans(section, header):
+    for span in iter_spans(section, header, headers_max):
         delta, timestamp, key_start, key_end, value_start, value_end, _, header_count, _ = span
         yield _make_record(
             (
@@ -225,7 +274,8 @@ def iter_default_records(buffer: Buffer, header: BatchHeader, position: int, max
                 timestamp,
                 bytes(section[key_start:key_end]) if key_end >= 0 else None,
                 bytes(section[value_start:value_end]) if value_end >= 0 else None,
-                read_headers(section, span) if header_count else (),
+                read_headers(section, span, read_headers_max) if header_count else (),
                 increment_sequence(base_sequence, delta) if base_sequence >= 0 else NO_SEQUENCE,
+                max(header_count - read_headers_max, 0),
             )
         )

@@ -30,7 +30,7 @@ from kpybroker.wire.records.batch import (
     corrupt,
     parse_header,
 )
-from kpybroker.wire.records.default_record import DEFAULT_MAX_BYTES, Record, invalid
+from kpybroker.wire.records.default_record import DEFAULT_MAX_BYTES, CopiedRecord, Record, invalid
 
 _INT32 = struct.Struct(">i")
 _OFFSET_SIZE_CRC = struct.Struct(">qiI")
@@ -153,7 +153,7 @@ def _locate(buffer: Buffer, position: int, header: BatchHeader) -> tuple[int, in
 
 
 def build_message_set(
-    records: Sequence[Record],
+    records: Sequence[Record] | Sequence[CopiedRecord],
     magic: int,
     *,
     codec: Codec = Codec.NONE,

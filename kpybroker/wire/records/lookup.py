@@ -23,7 +23,7 @@ def find_in_batch(
     """
     if header.last_offset < start_offset:
         return None
-    for record in iter_records(buffer, header, position, max_bytes=max_bytes):
+    for record in iter_records(buffer, header, position, max_bytes=max_bytes, read_headers_max=0):
         if record.timestamp >= timestamp and record.offset >= start_offset:
             return record.offset, record.timestamp
     return None

@@ -7,8 +7,8 @@ it.
 
 Deliberate differences from Kafka: records are read only where the result depends on them (`AppendRules.opaque`), so a
 wrong max timestamp or a malformed record within a sound batch is stored as sent; the records of a coordinator's batch
-are never read; a batch whose records must be read is rejected if they take more than `max_uncompressed_bytes` or are
-more than `max_checked_records`.
+are never read; a batch whose records must be read is rejected if they take more than `max_uncompressed_bytes`, are
+more than `max_checked_records`, or have more than `max_checked_headers`.
 Not here: producer state, segment size, and which of these checks the topic's configuration requires.
 """
 
@@ -42,14 +42,13 @@ from kpybroker.wire.records.batch import (
     stamp,
     verify_crc,
 )
-from kpybroker.wire.records.builder import BatchFields
+from kpybroker.wire.records.builder import BatchFields, varint
 from kpybroker.wire.records.convert import rebuild
 from kpybroker.wire.records.default_record import (
-    Record,
+    CopiedRecord,
     can_hold,
     invalid,
     iter_spans,
-    read_headers,
     records_section,
 )
 from kpybroker.wire.records.legacy import iter_legacy_records, read_wrapper
@@ -288,7 +287,7 @@ def _validate_in_place(
     section = _section(records, header, rules)
     errors = RecordErrors(header, rules, call.now_ms, call.partition)
     max_timestamp, index, is_dense = NO_TIMESTAMP, 0, True
-    for span in iter_spans(section, header):
+    for span in iter_spans(section, header, rules.max_checked_headers):
         timestamp = span.timestamp
         errors.check(index, span.offset_delta, timestamp, span.key_end >= 0)
         max_timestamp = max(max_timestamp, timestamp)
@@ -356,7 +355,7 @@ def _validate_and_rebuild(
     call: AppendContext,
 ) -> ValidatedRecords:
     """Conversion and recompression: check every record, then build one new batch (or message set) of them all."""
-    kept: list[Record] = []
+    kept: list[CopiedRecord] = []
     for position, header in placed:
         errors = RecordErrors(header, rules, call.now_ms, call.partition)
         for index, record in enumerate(_checked_records(records, position, header, rules, errors)):
@@ -381,7 +380,7 @@ def _validate_and_rebuild(
     return _describe_rebuilt(data, len(kept), log_append, rules, call)
 
 
-def _check_buildable(records: list[Record], source: BatchHeader) -> None:
+def _check_buildable(records: list[CopiedRecord], source: BatchHeader) -> None:
     """Raises UNKNOWN_SERVER_ERROR for what MemoryRecordsBuilder refuses to write, as Kafka does."""
     problem = None
     if source.producer_id != NO_PRODUCER_ID and source.producer_epoch == NO_PRODUCER_EPOCH:
@@ -396,20 +395,20 @@ def _check_buildable(records: list[Record], source: BatchHeader) -> None:
 
 def _checked_records(
     records: Buffer, position: int, header: BatchHeader, rules: AppendRules, errors: RecordErrors
-) -> Iterator[Record]:
+) -> Iterator[CopiedRecord]:
     """The records to convert; each message of a compressed wrapper has its own CRC checked."""
     if header.magic == 2:
         section = _section(records, header, rules, position)
-        for span in iter_spans(section, header):
-            yield Record(
+        for span in iter_spans(section, header, rules.max_checked_headers):
+            yield CopiedRecord(
                 header.base_offset + span.offset_delta,
                 span.timestamp,
                 bytes(section[span.key_start : span.key_end]) if span.key_end >= 0 else None,
                 bytes(section[span.value_start : span.value_end]) if span.value_end >= 0 else None,
-                read_headers(section, span),
+                varint(span.header_count) + section[span.headers_start : span.end],
             )
     elif not header.is_compressed:
-        yield from iter_legacy_records(records, header, position)
+        yield from map(CopiedRecord.of_legacy, iter_legacy_records(records, header, position))
     else:
         try:
             messages = read_wrapper(
@@ -425,7 +424,7 @@ def _checked_records(
         for index, message in enumerate(messages):
             if message.header.magic != header.magic:
                 errors.add(index, f"Record's magic does not match outer magic {header.magic}")
-            yield message.record
+            yield CopiedRecord.of_legacy(message.record)
 
 
 def _describe_rebuilt(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 
 from kpybroker.broker.requests.clients import REMEMBERED_MAX, SHOWN_CHARACTERS_MAX, FirstTimes, client_name, shown
@@ -53,3 +55,19 @@ def test_what_is_remembered_is_bounded() -> None:
     assert all(times.is_first(client(str(number)), "x") for number in range(REMEMBERED_MAX + 1))
     assert not times.is_first(client("1"), "x")
     assert times.is_first(client("0"), "x"), "the oldest is forgotten"
+
+
+def test_long_names_are_not_kept() -> None:
+    """A client id and the names of software may have 32 KB each; a thousand of them are remembered."""
+    times = FirstTimes()
+    tracemalloc.start()
+    try:
+        for number in range(REMEMBERED_MAX):
+            long = f"{number}" + "x" * 30_000
+            assert times.is_first(client(long, long, long), "subject")
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert taken < 1024 * 1024
+    assert not times.is_first(client(long, long, long), "subject")
+    assert times.is_first(client(long + "y", long, long), "subject")

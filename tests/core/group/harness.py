@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import fields, replace
 from typing import Any
 
+from kpybroker.core.budget import Owner, StateBudget
 from kpybroker.core.group.machine import GroupMachine
 from kpybroker.core.group.records import (
     GroupRecord,
@@ -20,6 +21,8 @@ from kpybroker.core.group.records import (
     decode_record,
     encode_record,
 )
+from kpybroker.core.group.room import Growing
+from kpybroker.core.group.sizes import GROUP_BYTES, stored_bytes
 from kpybroker.core.group.values import (
     CommitOffsets,
     CommitResult,
@@ -42,7 +45,7 @@ from kpybroker.core.group.values import (
     Sync,
     SyncResult,
 )
-from kpybroker.core.offsets.store import GroupOffsets
+from kpybroker.core.offsets.store import GroupOffsets, offset_bytes
 from kpybroker.core.offsets.values import OffsetAndMetadata
 from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.wire.errors import ErrorCode
@@ -58,6 +61,9 @@ def subscription(*topics: str) -> bytes:
     return struct.pack(">hi", 0, len(topics)) + names + struct.pack(">i", -1)
 
 
+OWNER = Owner(address="10.0.0.1")
+
+
 def durable_state(machine: GroupMachine) -> dict[str, tuple[StoredGroup | None, GroupOffsets]]:
     return {
         group_id: (group.stored, group.offsets)
@@ -66,8 +72,8 @@ def durable_state(machine: GroupMachine) -> dict[str, tuple[StoredGroup | None, 
     }
 
 
-def replayed(log: Iterable[LogEntry]) -> GroupMachine:
-    machine = GroupMachine(GroupConfig())
+def replayed(log: Iterable[LogEntry], budget: StateBudget | None = None) -> GroupMachine:
+    machine = GroupMachine(GroupConfig(), budget)
     for offset, entry in enumerate(log):
         if len(entry) == 2:
             machine.replay_marker(*entry)
@@ -77,6 +83,21 @@ def replayed(log: Iterable[LogEntry]) -> GroupMachine:
         assert record is not None
         machine.replay(record, offset, producer_id)
     return machine
+
+
+def charged_bytes(machine: GroupMachine, owner: Owner = OWNER) -> int:
+    """What the budget must say, from what is there."""
+    size = 0
+    for group in machine.groups.values():
+        size += sum(member.measure() for member in group.members.values() if member.owner == owner)
+        size += sum(pending.size for pending in group.pending_members.values() if pending.owner == owner)
+        offsets = [*group.offsets.committed.values()]
+        offsets += [one for pending in group.offsets.pending.values() for one in pending.values()]
+        assert group.offsets.size == sum(offset_bytes(one.value) for one in offsets)
+        if group.owner == owner:
+            own = GROUP_BYTES + len(group.group_id) + stored_bytes(group.stored) + group.offsets.size
+            size += max(own - group._free_bytes, 0)
+    return size
 
 
 def join_of(
@@ -116,7 +137,8 @@ class Harness(MachineHarness):
     def __init__(self) -> None:
         super().__init__()
         self.config = GroupConfig()
-        self.machine = GroupMachine(self.config)
+        self.budget = StateBudget()
+        self.machine = GroupMachine(self.config, self.budget)
         self.log: list[LogEntry] = []
         self._members = 0
 
@@ -133,12 +155,16 @@ class Harness(MachineHarness):
     def request(self, command: str, name: str, arguments: list[str]) -> object:
         return _REQUESTS[command](self, name, arguments)
 
+    def ask(self, ticket: str, request: Any) -> None:
+        super().ask(ticket, replace(request, owner=OWNER) if isinstance(request, Growing) else request)
+
     def check(self) -> None:
         assert durable_state(replayed(self.log)) == durable_state(self.machine)
+        assert self.budget.total == charged_bytes(self.machine)
 
     def do_config(self, *settings: str) -> None:
         self.config = replace(self.config, **{k: int(v) for k, v in (s.split("=") for s in settings)})
-        self.machine = GroupMachine(self.config)
+        self.machine = GroupMachine(self.config, self.budget)
 
     def do_cleanup(self, group_id: str) -> None:
         self.run(self.machine.cleanup(group_id, self.now))
@@ -153,13 +179,14 @@ class Harness(MachineHarness):
 
     def do_unload(self) -> None:
         self.resign()
-        self.machine = replayed(self.log)
+        assert self.budget.total == 0
+        self.machine = replayed(self.log, self.budget)
 
     def do_reload(self, *settings: str) -> None:
         """The coordinator moves: unload, and load the log elsewhere, perhaps with other settings."""
         self.do_unload()
         self.config = replace(self.config, **{k: int(v) for k, v in (s.split("=") for s in settings)})
-        machine = GroupMachine(self.config)
+        machine = GroupMachine(self.config, self.budget)
         machine.groups, machine.open_producers = self.machine.groups, self.machine.open_producers
         self.machine = machine
         self.run(machine.activate(list(machine.groups), self.now))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import tracemalloc
 
 import pytest
 
+from kpybroker.core.budget import Owner, StateBudget, StateLimits
 from kpybroker.core.replication.fetch_session import EVICTION_MS, CachedPartition, FetchSession, FetchSessionCache
 from kpybroker.wire.errors import ErrorCode, KafkaError
 
 ZERO = bytes(16)
+HERE, THERE = Owner(address="10.0.0.1"), Owner(address="10.0.0.2")
 
 
 def key(index: int) -> tuple[bytes, str, int]:
@@ -133,3 +136,75 @@ def test_a_follower_takes_the_place_of_an_old_consumer_session() -> None:
     follower = session(1, follower=True)
     assert sessions.keep(follower, iter([2]), EVICTION_MS + 1)
     assert removed == [consumer]
+
+
+# --- the budget
+
+
+def limited(address: int) -> tuple[FetchSessionCache, StateBudget]:
+    budget = StateBudget(StateLimits(address=address))
+    return FetchSessionCache(1000, lambda session: None, budget), budget
+
+
+def of(owner: Owner, partitions: int, *, now_ms: int = 0) -> FetchSession:
+    made = session(partitions, now_ms=now_ms)
+    made.owner = owner
+    return made
+
+
+def test_an_estimate_is_not_below_what_a_session_takes() -> None:
+    tracemalloc.start()
+    try:
+        made = FetchSession(is_follower=False, uses_topic_ids=False, now_ms=0)
+        for number in range(20_000):
+            made.put(CachedPartition((ZERO, f"unknown topic {number:06}", number + 1000), number * 1000, number + 300))
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    print(f"{taken / 20_000:.0f} bytes a partition, {taken / made.size:.2f} of the estimate")
+    assert 0.5 < taken / made.size < 1.2
+
+
+def test_sessions_for_which_there_is_no_room_are_not_kept() -> None:
+    sessions, budget = limited(1_000_000)
+    ids = itertools.count(1)
+    kept = [sessions.keep(of(HERE, 500), ids, 0) for _ in range(10)]
+    assert (kept[0], kept[-1], len(sessions)) == (True, False, sum(kept))
+    assert budget.held(HERE) <= 1_000_000
+    assert sessions.keep(of(THERE, 500), ids, 0)
+    for session_id in range(1, 20):
+        sessions.remove(session_id)
+    assert budget.total == 0
+
+
+def test_what_no_one_uses_makes_room_but_not_others_sessions_for_ones_own_limit() -> None:
+    sessions, budget = limited(1_000_000)
+    ids = itertools.count(1)
+    theirs, ours, later = of(THERE, 1500), of(HERE, 1500), of(HERE, 1500, now_ms=EVICTION_MS)
+    assert sessions.keep(theirs, ids, 0)
+    assert sessions.keep(ours, ids, 0)
+    assert not sessions.keep(later, ids, EVICTION_MS)
+    assert sessions.keep(later, ids, EVICTION_MS + 1)
+    assert (sessions.peek(theirs.session_id), sessions.peek(ours.session_id)) == (theirs, None)
+    assert budget.held(HERE) == later.size
+
+
+def test_a_session_that_grows_beyond_the_room_ends_and_its_client_begins_again() -> None:
+    sessions, budget = limited(100_000)
+    kept = of(HERE, 100)
+    assert sessions.keep(kept, itertools.count(1), 0)
+    for index in range(100, 1000):
+        kept.put(CachedPartition(key(index), 0, 1000))
+    with pytest.raises(KafkaError, check=lambda error: error.code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND):
+        sessions.grown(kept, 0)
+    assert (len(sessions), budget.total) == (0, 0)
+
+
+def test_a_session_that_shrinks_gives_back_what_it_has_no_more() -> None:
+    sessions, budget = limited(100_000)
+    kept = of(HERE, 100)
+    assert sessions.keep(kept, itertools.count(1), 0)
+    for index in range(50):
+        kept.forget(key(index))
+    sessions.grown(kept, 0)
+    assert budget.held(HERE) == kept.size == of(HERE, 50).size

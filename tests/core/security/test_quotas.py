@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 
 from kpybroker.core.rate import Rate
@@ -209,3 +211,17 @@ def test_a_change_replaces_all_limits_of_an_entity() -> None:
     assert quotas.produced.limits.find("u", "c") is None
     assert quotas.consumed.limits.find("u", "c") == (USERS, 5)
     assert quotas.mutations.limits.find("u", "c") == (CLIENTS, 4)
+
+
+def test_long_names_are_not_kept_and_are_still_distinct() -> None:
+    uses = Uses(object)
+    long = "x" * 30_000
+    tracemalloc.start()
+    try:
+        found = [uses.of(Owner(f"{long}{number}", f"{long}{number}"), 0) for number in range(1000)]
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert taken < 4 * 1024 * 1024
+    assert len(set(map(id, found))) == 1000
+    assert uses.of(Owner(f"{long}7", f"{long}7"), 1) is found[7]

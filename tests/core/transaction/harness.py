@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
+from kpybroker.core.budget import Owner, StateBudget
 from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.core.transaction.machine import TransactionMachine
 from kpybroker.core.transaction.records import TransactionRecord, decode_record, encode_record
@@ -43,6 +44,8 @@ from tests.support.machine_harness import EPOCH_MS, MachineHarness
 
 FIRST_PRODUCER_ID = 100
 
+OWNER = Owner("User:alice")
+
 LogEntry = tuple[bytes, bytes | None]
 
 
@@ -55,9 +58,12 @@ def durable_state(machine: TransactionMachine) -> dict[str, TransactionMetadata]
 
 
 def replayed(
-    log: Iterable[LogEntry], config: TransactionConfig | None = None, coordinator_epoch: int = 0
+    log: Iterable[LogEntry],
+    config: TransactionConfig | None = None,
+    coordinator_epoch: int = 0,
+    budget: StateBudget | None = None,
 ) -> TransactionMachine:
-    machine = TransactionMachine(config or TransactionConfig(), coordinator_epoch)
+    machine = TransactionMachine(config or TransactionConfig(), coordinator_epoch, budget)
     for offset, (key, value) in enumerate(log):
         record = decode_record(key, value)
         assert record is not None
@@ -72,7 +78,8 @@ class Harness(MachineHarness):
         super().__init__()
         self.config = TransactionConfig()
         self.coordinator_epoch = 0
-        self.machine = TransactionMachine(self.config, self.coordinator_epoch)
+        self.budget = StateBudget()
+        self.machine = TransactionMachine(self.config, self.coordinator_epoch, self.budget)
         self.log: list[LogEntry] = []
         self.orders: deque[WriteMarkers] = deque()
         self.next_producer_id = FIRST_PRODUCER_ID
@@ -81,7 +88,8 @@ class Harness(MachineHarness):
         if isinstance(request, InitProducerId) and self.machine.needs_producer_id(request):
             request = replace(request, new_producer_id=self.next_producer_id)
             self.next_producer_id += 1
-        super().ask(ticket, request)
+        owned = isinstance(request, InitProducerId | AddPartitions)
+        super().ask(ticket, replace(request, owner=OWNER) if owned else request)
 
     def carry_out(self, effect: object) -> None:
         if isinstance(effect, WriteMarkers):
@@ -107,6 +115,9 @@ class Harness(MachineHarness):
 
     def check(self) -> None:
         assert durable_state(replayed(self.log)) == durable_state(self.machine)
+        charged = [one for one in self.machine.transactions.values() if one.size]
+        assert self.budget.total == sum(one.size for one in charged)
+        assert all(one.size == one.measure() or one.pending is not None for one in charged)
 
     # --- commands
 
@@ -137,7 +148,8 @@ class Harness(MachineHarness):
 
     def do_lose(self) -> None:
         self.resign()
-        self.machine = replayed(self.log)
+        assert self.budget.total == 0
+        self.machine = replayed(self.log, budget=self.budget)
 
     def do_reload(self, *settings: str) -> None:
         """Another coordinator loads the log, without the orders of this one."""
@@ -145,7 +157,7 @@ class Harness(MachineHarness):
         self.orders.clear()
         self.config = replace(self.config, **{k: int(v) for k, v in (s.split("=") for s in settings)})
         self.coordinator_epoch += 1
-        self.machine = replayed(self.log, self.config, self.coordinator_epoch)
+        self.machine = replayed(self.log, self.config, self.coordinator_epoch, self.budget)
         self.run(self.machine.activate(self.machine.ids(), self.now))
 
     def do_describe(self, transactional_id: str) -> None:

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from kpybroker.wire.compression import Codec
 from kpybroker.wire.errors import ErrorCode, KafkaError
-from kpybroker.wire.records.batch import TimestampType, iter_batches, parse_header
-from kpybroker.wire.records.builder import BatchFields, build_batch_of
+from kpybroker.wire.records.batch import RECORD_BATCH_OVERHEAD, TimestampType, iter_batches, parse_header
+from kpybroker.wire.records.builder import BatchFields, build_batch_of, varint
 from kpybroker.wire.records.control import ControlRecordType, EndTransactionMarker, build_end_transaction_batch
 from kpybroker.wire.records.convert import OVERFLOW_MESSAGE, down_convert, needs_down_conversion, rebuild
+from kpybroker.wire.records.default_record import CopiedRecord, iter_spans
 from kpybroker.wire.records.legacy import build_message_set
 from kpybroker.wire.records.record import Record
 from tests.wire.records.samples import LEGACY_CODECS, only_header, plain_records, read_all, record_lists
@@ -111,7 +112,20 @@ def test_rebuilding_renumbers_and_keeps_the_producer(records: list[Record], base
         is_transactional=True,
         partition_leader_epoch=7,
     )
-    batch = rebuild(records, 2, base_offset, fields)
+    encoded = build_batch_of(records)
+    (header,) = (header for _, header in iter_batches(encoded))
+    section = bytes(encoded[RECORD_BATCH_OVERHEAD:])
+    copied = [
+        CopiedRecord(
+            record.offset,
+            record.timestamp,
+            record.key,
+            record.value,
+            varint(span.header_count) + section[span.headers_start : span.end],
+        )
+        for record, span in zip(records, iter_spans(section, header), strict=True)
+    ]
+    batch = rebuild(copied, 2, base_offset, fields)
     header = only_header(batch)
     assert (header.codec, header.partition_leader_epoch, header.is_transactional) == (codec, 7, True)
     assert header[9:12] == (3, 4, 5)

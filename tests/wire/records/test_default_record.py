@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kpybroker.wire.errors import ErrorCode, KafkaError
-from kpybroker.wire.records.batch import parse_header
-from kpybroker.wire.records.builder import BatchFields, build_batch_of, encode_records, varint
-from kpybroker.wire.records.default_record import iter_spans, read_headers, read_varint
+from kpybroker.wire.records.batch import RECORD_BATCH_OVERHEAD, parse_header
+from kpybroker.wire.records.builder import BatchFields, build_batch_of, encode_records, rebuild_batch, varint
+from kpybroker.wire.records.default_record import READ_HEADERS_MAX, iter_spans, read_headers, read_varint
 from kpybroker.wire.records.record import Record, iter_records
 from tests.wire.records.samples import plain_records
 
@@ -106,7 +108,7 @@ def test_bits_that_do_not_fit_are_dropped_as_in_java() -> None:
 def test_header_keys_that_are_not_text_survive() -> None:
     section = body(rest=b"\x00\x00\x00\x01\x01\x02\x04\xff\xfe\x01")
     (span,) = iter_spans(section, HEADER)
-    headers = read_headers(section, span)
+    headers = read_headers(section, span, 1)
     record = Record(0, 0, None, None, headers)
     assert bytes(encode_records([record], 0, 0)) == section
 
@@ -120,3 +122,45 @@ def test_large_batches_are_read_without_a_copy() -> None:
     records = [Record(i, 0, None, b"x" * 500_000) for i in range(4)]
     batch = build_batch_of(records)
     assert list(iter_records(batch, parse_header(batch))) == records
+
+
+# --- headers without end
+
+
+def many_headers(count: int, header: bytes = b"\0\1") -> bytearray:
+    """A batch of two records, the second with `count` headers of the given bytes."""
+    records = bytearray()
+    for index, headers in enumerate((b"\0", varint(count) + header * count)):
+        rest = b"\0\0" + varint(index) + b"\2k\2v" + headers
+        records += varint(len(rest)) + rest
+    model = parse_header(build_batch_of([Record(0, 0, b"k", b"v"), Record(1, 0, b"k", b"v")]))
+    return rebuild_batch(model, bytes(records))
+
+
+@pytest.mark.parametrize("header", [b"\0\1", b"\0\0", b"\2h\2v", b"\4\xff\xfe\1"])
+def test_more_headers_than_anyone_wants_to_see_are_counted_and_take_no_memory(header: bytes) -> None:
+    count = READ_HEADERS_MAX + 300_000
+    batch = many_headers(count, header)
+    tracemalloc.start()
+    try:
+        first, second = iter_records(batch, parse_header(batch))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (first.headers, first.headers_left_out) == ((), 0)
+    assert (len(second.headers), second.headers_left_out) == (READ_HEADERS_MAX, count - READ_HEADERS_MAX)
+    assert peak < 200 * READ_HEADERS_MAX + 2 * len(batch)
+
+
+def test_a_reader_without_a_use_for_headers_makes_none() -> None:
+    batch = many_headers(200_000)
+    _, second = iter_records(batch, parse_header(batch), read_headers_max=0)
+    assert (second.key, second.headers, second.headers_left_out) == (b"k", (), 200_000)
+
+
+def test_headers_of_all_records_together_are_bounded() -> None:
+    section = many_headers(50)[RECORD_BATCH_OVERHEAD:]
+    header = parse_header(many_headers(50))
+    assert len(list(iter_spans(section, header, 50))) == 2
+    with pytest.raises(KafkaError, check=lambda error: error.code is ErrorCode.MESSAGE_TOO_LARGE):
+        list(iter_spans(section, header, 49))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 
 from kpybroker.wire.compression import Codec
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.append_rules import AppendRules
-from kpybroker.wire.records.batch import TimestampType, parse_header, verify_crc
-from kpybroker.wire.records.builder import BatchFields, build_batch
-from kpybroker.wire.records.convert import CONVERTED_RECORDS_MAX, down_convert
+from kpybroker.wire.records.batch import TimestampType, iter_batches, parse_header, verify_crc
+from kpybroker.wire.records.builder import BatchFields, build_batch, rebuild_batch, varint
+from kpybroker.wire.records.convert import CONVERTED_HEADERS_MAX, CONVERTED_RECORDS_MAX, down_convert
 from kpybroker.wire.records.legacy import build_message_set
 from kpybroker.wire.records.record import iter_records
 from kpybroker.wire.records.slow_validation import is_slow_to_validate, place_at
@@ -94,3 +96,70 @@ def test_so_are_more_old_messages(codec: Codec) -> None:
 def test_too_many_records_are_not_converted_for_an_old_consumer() -> None:
     with pytest.raises(KafkaError, check=lambda error: error.code is ErrorCode.UNSUPPORTED_COMPRESSION_TYPE):
         down_convert(batch(CONVERTED_RECORDS_MAX + 1, Codec.GZIP, b"v"), 1, 0)
+
+
+# --- headers: two bytes on the wire, none of which may become an object
+
+
+def batch_with_headers(counts: list[int], codec: Codec, header: bytes = b"\0\1") -> bytearray:
+    """A batch of records with so many headers, in the way of B3: a few hundred bytes for millions of them."""
+    section = bytearray()
+    for index, count in enumerate(counts):
+        rest = b"\0\0" + varint(index) + b"\2k\2v" + varint(count) + header * count
+        section += varint(len(rest)) + rest
+    model = parse_header(build_batch([(b"k", b"v", NOW_MS)] * len(counts), BatchFields(codec=codec)))
+    return rebuild_batch(model, section)
+
+
+HEADERS = {
+    "one record of all": [3_000_000],
+    "many records of some": [30_000] * 100,
+    "the last record": [0] * 99 + [2_000_000],
+}
+
+
+@pytest.mark.parametrize("rules", [COMPACTED, AppendRules(codec=Codec.GZIP), AppendRules(codec=Codec.NONE)])
+@pytest.mark.parametrize("counts", HEADERS.values(), ids=HEADERS)
+def test_more_headers_than_fit_uncompressed_are_refused_and_take_no_memory(
+    rules: AppendRules, counts: list[int]
+) -> None:
+    records = batch_with_headers(counts, Codec.ZSTD)
+    tracemalloc.start()
+    try:
+        with pytest.raises(KafkaError, check=lambda error: error.code is ErrorCode.MESSAGE_TOO_LARGE):
+            validate_and_assign(records, rules, AppendContext(0, NOW_MS, 0))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 64 * 1024 * 1024
+
+
+@pytest.mark.parametrize("to", [Codec.NONE, Codec.GZIP])
+def test_headers_are_copied_as_bytes_where_a_batch_is_recompressed(to: Codec) -> None:
+    rules = AppendRules(codec=to)
+    count = rules.max_checked_headers - 1_000
+    records = batch_with_headers([count // 2, count - count // 2], Codec.ZSTD)
+    tracemalloc.start()
+    try:
+        built = validate_and_assign(records, rules, AppendContext(0, NOW_MS, 0))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    found = iter_records(built.data, parse_header(built.data), read_headers_max=1)
+    assert [1 + record.headers_left_out for record in found] == [count // 2, count - count // 2]
+    assert peak < 16 * 1024 * 1024
+
+
+def test_headers_are_not_made_for_a_consumer_whose_format_has_none() -> None:
+    tracemalloc.start()
+    try:
+        converted = down_convert(batch_with_headers([CONVERTED_HEADERS_MAX], Codec.GZIP), 1, 0)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert [record.value for _, header in iter_batches(converted) for record in iter_records(converted, header)] == [
+        b"v"
+    ]
+    assert peak < 16 * 1024 * 1024
+    with pytest.raises(KafkaError, check=lambda error: error.code is ErrorCode.MESSAGE_TOO_LARGE):
+        down_convert(batch_with_headers([CONVERTED_HEADERS_MAX, 1], Codec.GZIP), 1, 0)

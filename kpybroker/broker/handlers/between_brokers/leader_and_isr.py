@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kpybroker.broker.handlers.between_brokers.checks import is_stale
-from kpybroker.broker.loop.yielding import YieldBudget
+from kpybroker.broker.loop.yielding import ELEMENT, YieldBudget
 from kpybroker.broker.replication import state_change_log
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
@@ -68,6 +68,7 @@ async def _topics(request: LeaderAndIsrRequest) -> dict[str, bool]:
         if is_valid(topic.topic_name):
             topics[topic.topic_name] = any(state.is_new for state in topic.partition_states)
         await budget.spend()
+    await budget.spend(ELEMENT * len(topics))
     return topics
 
 

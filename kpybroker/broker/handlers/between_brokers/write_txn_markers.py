@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from kpybroker.broker.coordinators.transaction_markers import TransactionEnd
-from kpybroker.broker.loop.yielding import YieldBudget
+from kpybroker.broker.loop.yielding import ELEMENT, YieldBudget, listed
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
@@ -36,6 +37,7 @@ async def handle(broker: Broker, request: WriteTxnMarkersRequest, context: Reque
     for marker in request.markers:
         await budget.spend()
         partitions = _partitions(marker)
+        await budget.spend(ELEMENT * len(partitions))
         if not partitions:
             continue
         end = TransactionEnd(
@@ -43,7 +45,28 @@ async def handle(broker: Broker, request: WriteTxnMarkersRequest, context: Reque
         )
         written = await broker.markers.write_here(end, partitions)
         errors.setdefault(marker.producer_id, {}).update(written)
-    return _response(errors)
+        await budget.spend(ELEMENT * len(written))
+    return WriteTxnMarkersResponse(
+        markers=[
+            Result(producer_id=producer_id, topics=await _topics(by_partition, budget))
+            for producer_id, by_partition in errors.items()
+        ]
+    )
+
+
+async def _topics(errors: Mapping[PartitionKey, ErrorCode], budget: YieldBudget) -> list[TopicResult]:
+    await budget.spend()
+    topics = by_topic(errors.items())
+    await budget.spend(ELEMENT * len(errors))
+    return [
+        TopicResult(
+            name=name,
+            partitions=await listed(
+                (PartitionResult(partition_index=index, error_code=code) for index, code in codes), budget
+            ),
+        )
+        for name, codes in topics.items()
+    ]
 
 
 def _partitions(marker: WriteTxnMarkersRequest.WritableTxnMarker) -> dict[PartitionKey, None]:

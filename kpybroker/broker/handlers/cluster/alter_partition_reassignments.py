@@ -5,8 +5,10 @@ The response says whether each move has begun; it goes on in the background. Ser
 
 from __future__ import annotations
 
+from itertools import starmap
 from typing import TYPE_CHECKING
 
+from kpybroker.broker.loop.yielding import ELEMENT, YieldBudget, listed
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
 Topic = AlterPartitionReassignmentsResponse.ReassignableTopicResponse
 Partition = AlterPartitionReassignmentsResponse.ReassignablePartitionResponse
 
+PARTITIONS_AT_ONCE = 10_000
+"""In one event of the controller, which holds the loop while it looks at them."""
+
 LEDGER = Ledger(ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, 0, {0: "target replicas of each partition, null to cancel"})
 
 
@@ -33,17 +38,35 @@ async def handle(
 ) -> AlterPartitionReassignmentsResponse:
     """Begin or cancel the reassignments; raises NOT_CONTROLLER where this broker is not the controller."""
     context.require(Operation.ALTER, ResourceType.CLUSTER)
-    wanted = {
-        TopicPartition(topic.name, partition.partition_index): partition.replicas
+    budget = YieldBudget()
+    asked = (
+        (TopicPartition(topic.name, partition.partition_index), partition.replicas)
         for topic in request.topics
         for partition in topic.partitions
-    }
-    results: dict[TopicPartition, ApiError] = await broker.controller.ask(ApiPartitionReassignment(wanted))
-    topics: dict[str, Topic] = {}
-    for (name, index), error in sorted(results.items()):
-        topic = topics.setdefault(name, Topic(name=name))
-        topic.partitions.append(Partition(partition_index=index, error_code=error.code, error_message=error.text))
-    return AlterPartitionReassignmentsResponse(responses=list(topics.values()))
+    )
+    pairs = await listed(asked, budget)
+    await budget.spend(ELEMENT * len(pairs))
+    wanted = dict(pairs)
+    await budget.spend(ELEMENT * len(pairs))
+    partitions = list(wanted)
+    results: dict[str, dict[int, ApiError]] = {}
+    for start in range(0, len(partitions), PARTITIONS_AT_ONCE) or (0,):
+        part = {one: wanted[one] for one in partitions[start : start + PARTITIONS_AT_ONCE]}
+        answered: dict[TopicPartition, ApiError] = await broker.controller.ask(ApiPartitionReassignment(part))
+        for (name, index), error in answered.items():
+            results.setdefault(name, {})[index] = error
+            await budget.spend()
+    topics = []
+    for name, errors in sorted(results.items()):
+        await budget.spend(ELEMENT * len(errors))
+        in_order = sorted(errors.items())
+        await budget.spend(ELEMENT * len(errors))
+        topics.append(Topic(name=name, partitions=await listed(starmap(_partition, in_order), budget)))
+    return AlterPartitionReassignmentsResponse(responses=topics)
+
+
+def _partition(index: int, error: ApiError) -> Partition:
+    return Partition(partition_index=index, error_code=error.code, error_message=error.text)
 
 
 def error_response(

@@ -6,8 +6,10 @@ partitions are meant, and those that need no election are left out of the respon
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from kpybroker.broker.loop.yielding import YieldBudget, listed
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
@@ -29,6 +31,10 @@ LEDGER = Ledger(
 )
 
 
+PARTITIONS_AT_ONCE = 10_000
+"""In one event of the controller, which holds the loop while it looks at them."""
+
+
 async def handle(broker: Broker, request: ElectLeadersRequest, context: RequestContext) -> ElectLeadersResponse:
     """Elect leaders through the controller, and wait until the metadata shows them."""
     context.require(Operation.ALTER, ResourceType.CLUSTER)
@@ -36,11 +42,16 @@ async def handle(broker: Broker, request: ElectLeadersRequest, context: RequestC
         election_type = ElectionType(request.election_type)
     except ValueError:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Value {request.election_type} must be one of 0, 1") from None
-    partitions = _partitions(broker, request)
-    before = {partition: broker.metadata.leader_and_epoch(*partition) for partition in partitions}
-    results: dict[TopicPartition, ApiError] = await broker.controller.ask(
-        ReplicaLeaderElection(tuple(partitions), election_type)
-    )
+    budget = YieldBudget()
+    partitions = await listed(_partitions(broker, request), budget)
+    before = {}
+    for partition in partitions:
+        await budget.spend()
+        before[partition] = broker.metadata.leader_and_epoch(*partition)
+    results: dict[TopicPartition, ApiError] = {}
+    for start in range(0, len(partitions), PARTITIONS_AT_ONCE) or (0,):
+        asked = tuple(partitions[start : start + PARTITIONS_AT_ONCE])
+        results |= await broker.controller.ask(ReplicaLeaderElection(asked, election_type))
     elected = [partition for partition, error in results.items() if error.code is ErrorCode.NONE]
 
     def shown(snapshot: MetadataSnapshot) -> bool:
@@ -51,25 +62,38 @@ async def handle(broker: Broker, request: ElectLeadersRequest, context: RequestC
         results |= dict.fromkeys(elected, ApiError(ErrorCode.REQUEST_TIMED_OUT))
     if request.topic_partitions is None:
         results = {p: e for p, e in results.items() if e.code is not ErrorCode.ELECTION_NOT_NEEDED}
-    return _response(ErrorCode.NONE, {partition: (error.code, error.text) for partition, error in results.items()})
+    topics: dict[str, ElectLeadersResponse.ReplicaElectionResult] = {}
+    for partition, error in results.items():
+        await budget.spend()
+        _add(topics, partition, error.code, error.text)
+    return ElectLeadersResponse(error_code=ErrorCode.NONE, replica_election_results=list(topics.values()))
 
 
-def _partitions(broker: Broker, request: ElectLeadersRequest) -> list[TopicPartition]:
+def _partitions(broker: Broker, request: ElectLeadersRequest) -> Iterator[TopicPartition]:
     if request.topic_partitions is None:
         topics = broker.metadata.snapshot.topics
-        return [TopicPartition(topic, index) for topic, states in topics.items() for index in states]
-    return [TopicPartition(topic.topic, index) for topic in request.topic_partitions for index in topic.partitions]
+        return (TopicPartition(topic, index) for topic, states in topics.items() for index in states)
+    return (TopicPartition(topic.topic, index) for topic in request.topic_partitions for index in topic.partitions)
+
+
+def _add(
+    topics: dict[str, ElectLeadersResponse.ReplicaElectionResult],
+    partition: TopicPartition,
+    code: ErrorCode,
+    message: str | None,
+) -> None:
+    topic = topics.get(partition.topic)
+    if topic is None:
+        topic = topics[partition.topic] = ElectLeadersResponse.ReplicaElectionResult(topic=partition.topic)
+    topic.partition_result.append(
+        ElectLeadersResponse.PartitionResult(partition_id=partition.partition, error_code=code, error_message=message)
+    )
 
 
 def _response(code: ErrorCode, results: dict[TopicPartition, tuple[ErrorCode, str | None]]) -> ElectLeadersResponse:
     topics: dict[str, ElectLeadersResponse.ReplicaElectionResult] = {}
     for partition, (error_code, message) in results.items():
-        topic = topics.setdefault(partition.topic, ElectLeadersResponse.ReplicaElectionResult(topic=partition.topic))
-        topic.partition_result.append(
-            ElectLeadersResponse.PartitionResult(
-                partition_id=partition.partition, error_code=error_code, error_message=message
-            )
-        )
+        _add(topics, partition, error_code, message)
     return ElectLeadersResponse(error_code=code, replica_election_results=list(topics.values()))
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kpybroker.broker.loop.yielding import ELEMENT, YieldBudget, listed
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
@@ -36,7 +37,12 @@ async def handle(
     context.require(Operation.DESCRIBE, ResourceType.CLUSTER)
     wanted = None
     if request.topics is not None:
-        wanted = {TopicPartition(topic.name, index) for topic in request.topics for index in topic.partition_indexes}
+        asked = (TopicPartition(topic.name, index) for topic in request.topics for index in topic.partition_indexes)
+        budget = YieldBudget()
+        partitions = await listed(asked, budget)
+        await budget.spend(ELEMENT * len(partitions))
+        wanted = set(partitions)
+        await budget.spend(ELEMENT * len(partitions))
     found: dict[TopicPartition, ReplicaAssignment] = await broker.controller.ask(ListPartitionReassignments(wanted))
     topics: dict[str, Topic] = {}
     for (name, index), assignment in found.items():

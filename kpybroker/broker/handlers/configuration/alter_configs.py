@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from kpybroker.broker.handlers.configuration import alter as config_alter
 from kpybroker.broker.handlers.configuration.alter_requests import Alteration, alter_each, authorize_alter, refuse_each
 from kpybroker.broker.handlers.configuration.describe import ConfigResourceType
+from kpybroker.broker.loop.yielding import ELEMENT, YieldBudget
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.wire.api import ApiKey
@@ -38,13 +39,17 @@ async def handle(broker: Broker, request: AlterConfigsRequest, context: RequestC
 
 async def _alter(broker: Broker, context: RequestContext, alteration: Alteration) -> None:
     kind, name, entries = alteration.kind, alteration.name, alteration.resource.configs
+    budget = YieldBudget()
+    await budget.spend(ELEMENT * len(entries))
     config_alter.check_entries([e.name for e in entries], [e.name for e in entries if e.value is None])
+    await budget.spend(ELEMENT * len(entries))
     if kind not in (ConfigResourceType.TOPIC, ConfigResourceType.BROKER):
         raise config_alter.refuse_type(kind, alteration.resource.resource_type)
     if kind is ConfigResourceType.BROKER:
         config_alter.check_broker_name(broker, name)
     authorize_alter(context, kind, name)
     props = {entry.name: entry.value for entry in entries if entry.value is not None}
+    await budget.spend(ELEMENT * len(entries))
     await config_alter.alter(broker, kind, name, props, validate_only=alteration.validate_only)
 
 

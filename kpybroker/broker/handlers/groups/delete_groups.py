@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
@@ -22,7 +23,9 @@ async def handle(broker: Broker, request: DeleteGroupsRequest, context: RequestC
     """Delete each group that has no members; each succeeds or fails by itself."""
     deleted: list[DeleteGroupsResponse.DeletableGroupResult] = []
     refused: list[DeleteGroupsResponse.DeletableGroupResult] = []
+    budget = YieldBudget()
     for group_id in dict.fromkeys(request.groups_names):
+        await budget.spend()
         if context.authorized(Operation.DELETE, ResourceType.GROUP, group_id):
             deleted.append(_result(group_id, await _delete(broker, group_id)))
         else:

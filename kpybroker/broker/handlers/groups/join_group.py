@@ -9,11 +9,15 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING
 
+import trio
+
 from kpybroker.broker.handlers.groups.checks import check_static_membership, require_group_id
+from kpybroker.broker.loop.yielding import YieldBudget, listed
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
-from kpybroker.core.group.values import Join, JoinResult
+from kpybroker.core.group.sizes import protocols_bytes
+from kpybroker.core.group.values import Join, JoinResult, Protocols
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import KafkaError
 from kpybroker.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -44,6 +48,7 @@ NULL_PROTOCOL_NAME_FROM = 7
 SKIP_ASSIGNMENT_FROM = 9
 MEMBER_OWNER_BYTES_MAX = MAX_STRING - len("-00000000-0000-0000-0000-000000000000")
 """Of the client id in a member id, which is a string too. (Kafka fails with a longer one.)"""
+MANY_PROTOCOLS = 1_000
 
 
 async def handle(broker: Broker, request: JoinGroupRequest, context: RequestContext) -> JoinGroupResponse:
@@ -52,13 +57,29 @@ async def handle(broker: Broker, request: JoinGroupRequest, context: RequestCont
     context.require(Operation.READ, ResourceType.GROUP, request.group_id)
     try:
         require_group_id(request.group_id)
-        result: JoinResult = await broker.groups.ask(_join(broker, request, context))
+        supported = await _protocols(request)
+        result: JoinResult = await broker.groups.ask(_join(broker, request, context, supported))
     except KafkaError as error:
         result = JoinResult(error.code, request.member_id)
     return _response(result, context.api_version)
 
 
-def _join(broker: Broker, request: JoinGroupRequest, context: RequestContext) -> Join:
+async def _protocols(request: JoinGroupRequest) -> tuple[Protocols, int]:
+    """What the member supports, and how many bytes of memory that takes; in slices, where it is a lot."""
+    asked = ((protocol.name, protocol.metadata) for protocol in request.protocols)
+    if len(request.protocols) < MANY_PROTOCOLS:
+        protocols = tuple(asked)
+    else:
+        protocols = tuple(await listed(asked, YieldBudget()))
+        await trio.lowlevel.checkpoint()
+    size = protocols_bytes(protocols)
+    if len(protocols) >= MANY_PROTOCOLS:
+        await trio.lowlevel.checkpoint()
+    return protocols, size
+
+
+def _join(broker: Broker, request: JoinGroupRequest, context: RequestContext, supported: tuple[Protocols, int]) -> Join:
+    protocols, size = supported
     version, client_id = context.api_version, context.client_id or ""
     owner = client_id if request.group_instance_id is None else request.group_instance_id
     is_dynamic = request.group_instance_id is None
@@ -73,10 +94,12 @@ def _join(broker: Broker, request: JoinGroupRequest, context: RequestContext) ->
         rebalance_timeout_ms=request.session_timeout_ms if version == 0 else request.rebalance_timeout_ms,
         session_timeout_ms=request.session_timeout_ms,
         protocol_type=request.protocol_type,
-        protocols=tuple((protocol.name, protocol.metadata) for protocol in request.protocols),
+        protocols=protocols,
         require_known_member_id=version >= MEMBER_ID_REQUIRED_FROM and is_dynamic,
         support_skipping_assignment=version >= SKIP_ASSIGNMENT_FROM,
         reason=request.reason or "not provided",
+        owner=context.owner,
+        protocols_size=size,
     )
 
 

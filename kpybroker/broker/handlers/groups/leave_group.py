@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import trio
+
 from kpybroker.broker.handlers.groups.checks import require_group_id
+from kpybroker.broker.loop.yielding import ELEMENT, YieldBudget, listed
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
@@ -33,32 +36,44 @@ LEDGER = Ledger(
 )
 
 SEVERAL_MEMBERS_FROM = 3
+MEMBERS_AT_ONCE = 10_000
 
 
 async def handle(broker: Broker, request: LeaveGroupRequest, context: RequestContext) -> LeaveGroupResponse:
     """Remove each member from the group."""
     context.require(Operation.READ, ResourceType.GROUP, request.group_id)
     require_group_id(request.group_id)
+    budget = YieldBudget()
     if context.api_version >= SEVERAL_MEMBERS_FROM:
-        leaving = tuple(
-            LeavingMember(member.member_id, member.group_instance_id, member.reason) for member in request.members
-        )
+        members = (LeavingMember(one.member_id, one.group_instance_id, one.reason) for one in request.members)
+        leaving = tuple(await listed(members, budget))
     else:
         leaving = (LeavingMember(request.member_id),)
-    result: LeaveResult = await broker.groups.ask(Leave(request.group_id, leaving))
+    await budget.spend(ELEMENT * len(leaving))
+    result = await _leave(broker, request.group_id, leaving)
     if context.api_version < SEVERAL_MEMBERS_FROM:
         return LeaveGroupResponse(error_code=_only_error(result))
-    return LeaveGroupResponse(
-        error_code=result.error,
-        members=[
-            LeaveGroupResponse.MemberResponse(
-                member_id=member.member_id,
-                group_instance_id=member.group_instance_id,
-                error_code=error,
-            )
-            for member, error in result.members
-        ],
+    await budget.spend(ELEMENT * len(leaving))
+    responses = (
+        LeaveGroupResponse.MemberResponse(
+            member_id=member.member_id,
+            group_instance_id=member.group_instance_id,
+            error_code=error,
+        )
+        for member, error in result.members
     )
+    return LeaveGroupResponse(error_code=result.error, members=await listed(responses, budget))
+
+
+async def _leave(broker: Broker, group_id: str, leaving: tuple[LeavingMember, ...]) -> LeaveResult:
+    """All of them, a part at a time: others run in between."""
+    result: LeaveResult = await broker.groups.ask(Leave(group_id, leaving[:MEMBERS_AT_ONCE]))
+    members = list(result.members)
+    for start in range(MEMBERS_AT_ONCE, len(leaving), MEMBERS_AT_ONCE):
+        await trio.lowlevel.checkpoint()
+        more: LeaveResult = await broker.groups.ask(Leave(group_id, leaving[start : start + MEMBERS_AT_ONCE]))
+        members += more.members
+    return LeaveResult(result.error, tuple(members))
 
 
 def _only_error(result: LeaveResult) -> ErrorCode:

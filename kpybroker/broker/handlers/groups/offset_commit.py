@@ -6,6 +6,7 @@ Version 0 keeps the offset in the tree, under `/consumers`, where consumers of K
 
 from __future__ import annotations
 
+from itertools import starmap
 from typing import TYPE_CHECKING
 
 from kpybroker.broker.coordinators.tree_offsets import write_offset
@@ -13,9 +14,11 @@ from kpybroker.broker.handlers.groups.checks import (
     check_static_membership,
     known_partitions,
 )
+from kpybroker.broker.loop.yielding import ELEMENT, YieldBudget, listed
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
+from kpybroker.core.budget import Owner
 from kpybroker.core.group.values import CommitOffsets, CommitResult
 from kpybroker.core.offsets.values import OffsetAndMetadata, java_length
 from kpybroker.core.topic_partition import PartitionKey, by_topic
@@ -58,12 +61,21 @@ async def handle(broker: Broker, request: OffsetCommitRequest, context: RequestC
     if known and context.api_version == 0:
         errors |= await _commit_to_tree(broker, request.group_id, known)
     elif known:
-        errors |= await _commit(broker, request, known)
-    return _response(errors)
+        errors |= await _commit(broker, request, known, context.owner)
+    budget = YieldBudget()
+    await budget.spend(ELEMENT * len(errors))
+    topics = by_topic(errors.items())
+    await budget.spend(ELEMENT * len(errors))
+    return OffsetCommitResponse(
+        topics=[
+            TopicResponse(name=name, partitions=await listed(starmap(_partition, codes), budget))
+            for name, codes in topics.items()
+        ]
+    )
 
 
 async def _commit(
-    broker: Broker, request: OffsetCommitRequest, known: dict[PartitionKey, Partition]
+    broker: Broker, request: OffsetCommitRequest, known: dict[PartitionKey, Partition], owner: Owner
 ) -> dict[PartitionKey, ErrorCode]:
     now_ms, retention_ms = broker.clock.time_ms(), request.retention_time_ms
     expire_ms = None if retention_ms == DEFAULT_RETENTION_TIME else now_ms + retention_ms
@@ -73,6 +85,7 @@ async def _commit(
         group_instance_id=request.group_instance_id,
         generation_id=request.generation_id_or_member_epoch,
         offsets={key: _offset(partition, now_ms, expire_ms) for key, partition in known.items()},
+        owner=owner,
     )
     try:
         result: CommitResult = await broker.groups.ask(commit)
@@ -110,11 +123,15 @@ def _response(errors: dict[PartitionKey, ErrorCode]) -> OffsetCommitResponse:
         topics=[
             TopicResponse(
                 name=name,
-                partitions=[PartitionResponse(partition_index=index, error_code=code) for index, code in codes],
+                partitions=list(starmap(_partition, codes)),
             )
             for name, codes in by_topic(errors.items()).items()
         ]
     )
+
+
+def _partition(index: int, code: ErrorCode) -> PartitionResponse:
+    return PartitionResponse(partition_index=index, error_code=code)
 
 
 def error_response(request: OffsetCommitRequest, context: RequestContext, error: KafkaError) -> OffsetCommitResponse:

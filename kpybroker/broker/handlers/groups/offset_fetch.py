@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kpybroker.broker.coordinators.tree_offsets import read_offset
-from kpybroker.broker.loop.yielding import YieldBudget
+from kpybroker.broker.loop.yielding import ELEMENT, YieldBudget
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
@@ -65,8 +65,8 @@ async def handle(broker: Broker, request: OffsetFetchRequest, context: RequestCo
         for group in request.groups:
             partitions = _partitions(group.topics)
             fetched = await _fetch(broker, context, group.group_id, partitions, request.require_stable)
+            await budget.spend(ELEMENT * (1 + len(fetched.offsets)))
             response.groups.append(_group(fetched))
-            await budget.spend()
         return response
     partitions = _partitions(request.topics)
     fetched = await _fetch(broker, context, request.group_id, partitions, request.require_stable)
@@ -100,6 +100,7 @@ async def _fetch(
     if partitions is not None:
         allowed, refused = _split(context, partitions)
         wanted = tuple(allowed)
+        await YieldBudget().spend(ELEMENT * len(partitions))
     try:
         result: FetchOffsetsResult = await broker.groups.ask(FetchOffsets(group_id, wanted, require_stable))
     except KafkaError as error:

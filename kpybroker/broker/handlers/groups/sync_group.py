@@ -54,6 +54,7 @@ async def handle(broker: Broker, request: SyncGroupRequest, context: RequestCont
         protocol_type=request.protocol_type,
         protocol_name=request.protocol_name,
         assignments={item.member_id: item.assignment for item in request.assignments},
+        owner=context.owner,
     )
     try:
         result: SyncResult = await broker.groups.ask(sync)

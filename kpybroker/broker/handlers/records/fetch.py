@@ -10,8 +10,11 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+import trio
+
 from kpybroker.broker.handlers.records.current_leaders import node_endpoints
 from kpybroker.broker.loop.steps import Steps
+from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.broker.network.sending import BUFFERS
 from kpybroker.broker.replication.fetch_visit import FetchParams, Visit, release
 from kpybroker.broker.requests.context import RequestContext
@@ -58,6 +61,10 @@ LEDGER = Ledger(
 CONSUMER = -1
 READ, TOPIC = Operation.READ, ResourceType.TOPIC  # an enum's attribute takes 0.1 µs
 SIZE_BYTES = 4
+MANY_VISITS = 5_000
+"""Above it, others run between the steps over all visits."""
+POSITION_COST = 1
+"""Units of a `YieldBudget` that the position of one partition costs."""
 
 
 def handle(broker: Broker, request: FetchRequest, context: RequestContext) -> Steps[FetchResponse]:
@@ -81,10 +88,13 @@ def handle(broker: Broker, request: FetchRequest, context: RequestContext) -> St
             uses_topic_ids=params.version >= 13,
             now_ms=now_ms,
         )
+        if request.topics or request.forgotten_topics_data:
+            yield from _update_session(broker, session, request, params.version)
+            if session.session_id:
+                fetches.sessions.grown(session, now_ms)
     except KafkaError as error:
         return error_response(request, context, error)
     is_full = request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH)
-    _update_session(broker, session, request, params.version)
     readable.session = session
     generation = broker.authorizer.generation
     if session.access_generation != generation:
@@ -94,6 +104,9 @@ def handle(broker: Broker, request: FetchRequest, context: RequestContext) -> St
         session.session_id = 0
     visits = yield from fetches.fetch(session, params)
     context.on_sent = [partial(release, visits)]
+    is_large = len(visits) > MANY_VISITS
+    if is_large:
+        yield trio.lowlevel.checkpoint
     if params.is_follower:
         fetches.record_throttled(visits)
     elif context.metering is not None:
@@ -103,8 +116,13 @@ def handle(broker: Broker, request: FetchRequest, context: RequestContext) -> St
             return _throttled(session, request)
     fetches.count_sent(visits, params)
     if request.session_epoch == INITIAL_EPOCH and params.version >= 7:
+        session.owner = context.owner
         fetches.sessions.keep(session, fetches.new_session_ids(), now_ms)
     fetches.let_go(session)
+    if is_large:
+        yield trio.lowlevel.checkpoint
+        visits.sort(key=_order)
+        yield trio.lowlevel.checkpoint
     response = _response(session, visits, is_full=is_full, by_id=params.version >= 13)
     if params.version >= 16:
         response.node_endpoints = node_endpoints(
@@ -169,8 +187,9 @@ def _params(broker: Broker, request: FetchRequest, context: RequestContext, read
     )
 
 
-def _update_session(broker: Broker, session: FetchSession, request: FetchRequest, version: int) -> None:
+def _update_session(broker: Broker, session: FetchSession, request: FetchRequest, version: int) -> Steps[None]:
     kept = session.session_id != 0
+    budget = YieldBudget()
     for topic in request.topics:
         name, topic_id = ("", topic.topic_id) if version >= 13 else (topic.topic, ZERO_UUID)
         for wanted in topic.partitions:
@@ -184,12 +203,19 @@ def _update_session(broker: Broker, session: FetchSession, request: FetchRequest
                 wanted.log_start_offset,
             )
             session.put(cached)
+            yield from budget.steps(POSITION_COST)
     for forgotten in request.forgotten_topics_data:
         name, topic_id = ("", forgotten.topic_id) if version >= 13 else (forgotten.topic, ZERO_UUID)
         for index in forgotten.partitions:
             key = (topic_id, name, index)
             if session.forget(key) and kept:
                 broker.fetch_service.unsubscribe(session, key)
+            yield from budget.steps(POSITION_COST)
+
+
+def _order(visit: Visit) -> int:
+    """Those that were never read are last, each part in the order of the queue."""
+    return visit.cached.queue_position + (visit.is_unread << 62)
 
 
 def _response(session: FetchSession, visits: list[Visit], *, is_full: bool, by_id: bool) -> FetchResponse:
@@ -201,7 +227,7 @@ def _response(session: FetchSession, visits: list[Visit], *, is_full: bool, by_i
     last_topic: str | bytes | None = None
     kept = session.session_id != 0
     if len(visits) > 1:
-        visits = sorted(visits, key=lambda visit: (visit.is_unread, visit.cached.queue_position))
+        visits = sorted(visits, key=_order)
     for visit in visits:
         key, data = visit.cached.key, visit.data
         has_records = visit.size > 0

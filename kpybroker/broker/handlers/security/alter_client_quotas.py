@@ -16,7 +16,7 @@ from kpybroker.broker.handlers.security.quota_entities import (
     format_value,
     parse_entity,
 )
-from kpybroker.broker.loop.yielding import YieldBudget
+from kpybroker.broker.loop.yielding import ELEMENT, YieldBudget, listed
 from kpybroker.broker.requests.clients import client_name
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
@@ -48,6 +48,7 @@ async def handle(
     for entry in request.entries:
         await budget.spend()
         entity = {part.entity_type: part.entity_name for part in entry.entity}
+        await budget.spend(ELEMENT * (len(entity) + len(entry.ops)))
         code, message = ErrorCode.NONE, None
         try:
             await _alter(broker, entity, entry.ops, validate_only=request.validate_only)
@@ -57,7 +58,8 @@ async def handle(
         except TreeError as error:
             logger.error("Quota change by %s failed in the tree: %r", client_name(context.connection), error)
             code = ErrorCode.UNKNOWN_SERVER_ERROR
-        parts = [EntityData(entity_type=kind, entity_name=name) for kind, name in entity.items()]
+        await budget.spend(ELEMENT * len(entity))
+        parts = await listed((EntityData(entity_type=kind, entity_name=name) for kind, name in entity.items()), budget)
         answers[frozenset(entity.items())] = Entry(error_code=code, error_message=message, entity=parts)
     return AlterClientQuotasResponse(entries=list(answers.values()))
 

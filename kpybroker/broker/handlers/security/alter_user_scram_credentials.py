@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
@@ -64,12 +65,16 @@ async def handle(
         raise KafkaError(ErrorCode.NOT_CONTROLLER)
     context.require(Operation.ALTER, ResourceType.CLUSTER)
     by_user: dict[str, _Changes] = defaultdict(lambda: _Changes([], []))
+    budget = YieldBudget()
     for deletion in request.deletions:
+        await budget.spend()
         by_user[deletion.name].deletions.append(deletion)
     for upsertion in request.upsertions:
+        await budget.spend()
         by_user[upsertion.name].upsertions.append(upsertion)
     results = []
     for name, changes in by_user.items():
+        await budget.spend()
         error = _refusal(name, changes) or await _apply(broker, name, changes)
         results.append(_result(name, error))
     return AlterUserScramCredentialsResponse(results=results)

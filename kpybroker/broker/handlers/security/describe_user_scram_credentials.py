@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from kpybroker.broker.loop.yielding import ELEMENT, YieldBudget, listed
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
@@ -41,11 +42,18 @@ async def handle(
     context.require(Operation.DESCRIBE, ResourceType.CLUSTER)
     if not request.users:
         return _response(await _all(broker))
+    budget = YieldBudget()
     counts = Counter(user.name for user in request.users)
+    await budget.spend(ELEMENT * len(counts))
     names = [name for name, count in counts.items() if name and count == 1]
-    found = await broker.configs.read_many(znodes.CONFIG_USERS, [znodes.sanitize(name) for name in names])
-    described = {name: _described(name, props) for name, props in zip(names, found, strict=True)}
-    return _response([described.get(name) or _refused(name, count) for name, count in counts.items()])
+    entities = await listed(map(znodes.sanitize, names), budget)
+    found = await broker.configs.read_many(znodes.CONFIG_USERS, entities)
+    described: dict[str, Result | None] = {}
+    for name, props in zip(names, found, strict=True):
+        await budget.spend()
+        described[name] = _described(name, props)
+    results = (described.get(name) or _refused(name, count) for name, count in counts.items())
+    return _response(await listed(results, budget))
 
 
 async def _all(broker: Broker) -> list[Result]:

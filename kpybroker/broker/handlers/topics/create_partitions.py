@@ -6,9 +6,11 @@ A topic named twice is refused as a whole. The response waits until the new part
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from kpybroker.broker.cluster.topic_admin import NewPartitions
+from kpybroker.broker.loop.yielding import ELEMENT, YieldBudget, listed
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
@@ -43,7 +45,10 @@ async def handle(broker: Broker, request: CreatePartitionsRequest, context: Requ
     wanted = []
     times = Counter(topic.name for topic in request.topics)
     queued_for_deletion = broker.controller.machine.parts.context.topics_to_be_deleted
+    budget = YieldBudget()
+    await budget.spend(ELEMENT * len(times))
     for topic in request.topics:
+        await budget.spend()
         if times[topic.name] > 1:
             results[topic.name] = DUPLICATE
         elif not context.authorized(Operation.ALTER, ResourceType.TOPIC, topic.name):
@@ -59,18 +64,15 @@ async def handle(broker: Broker, request: CreatePartitionsRequest, context: Requ
         validate_only=request.validate_only,
         mutations=context.mutations(STRICT_FROM),
     )
-    return _response(results)
+    await budget.spend(ELEMENT * len(results))
+    return CreatePartitionsResponse(results=await listed(_results(results), budget))
 
 
-def _response(results: dict[str, ApiError]) -> CreatePartitionsResponse:
-    return CreatePartitionsResponse(
-        results=[
-            CreatePartitionsResponse.CreatePartitionsTopicResult(
-                name=name, error_code=error.code, error_message=error.message
-            )
-            for name, error in results.items()
-        ]
-    )
+def _results(results: dict[str, ApiError]) -> Iterator[CreatePartitionsResponse.CreatePartitionsTopicResult]:
+    for name, error in results.items():
+        yield CreatePartitionsResponse.CreatePartitionsTopicResult(
+            name=name, error_code=error.code, error_message=error.message
+        )
 
 
 def error_response(
@@ -78,4 +80,4 @@ def error_response(
 ) -> CreatePartitionsResponse:
     """The error at each topic."""
     api_error = ApiError(error.code)
-    return _response({topic.name: api_error for topic in request.topics})
+    return CreatePartitionsResponse(results=list(_results({topic.name: api_error for topic in request.topics})))

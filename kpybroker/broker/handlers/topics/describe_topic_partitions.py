@@ -7,12 +7,14 @@ are none.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 import trio
 
 from kpybroker.broker.cluster.metadata_cache import MetadataSnapshot
+from kpybroker.broker.loop.yielding import ELEMENT, YieldBudget, listed
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core import topic_names
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
 Topic = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
 Partition = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponsePartition
+
+SORTED_AT_ONCE = 10_000
 
 LEDGER = Ledger(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0, {0: "pages of partitions, by a cursor"})
 
@@ -47,7 +51,11 @@ async def handle(
     response = DescribeTopicPartitionsResponse()
     refused = []
     allowed = []
-    for name in sorted(name for name in names if name >= first):
+    budget = YieldBudget()
+    await budget.spend(ELEMENT * len(names))
+    wanted = await _sorted([name for name in names if name >= first], budget)
+    for name in wanted:
+        await budget.spend()
         if context.authorized(Operation.DESCRIBE, ResourceType.TOPIC, name, log_denied=not all_topics):
             allowed.append(name)
         elif not all_topics:
@@ -57,9 +65,21 @@ async def handle(
     page = _Page((first, start), max(limit, 1), skip_unknown=all_topics)
     await _fill(response, snapshot, context, allowed, page)
     for topic in response.topics:
+        await budget.spend()
         topic.topic_authorized_operations = context.authorized_operations(ResourceType.TOPIC, topic.name or "")
     response.topics += refused
     return response
+
+
+async def _sorted(names: list[str], budget: YieldBudget) -> list[str]:
+    """In order; a part at a time, for a request may name any number of topics."""
+    if len(names) <= SORTED_AT_ONCE:
+        return sorted(names)
+    parts = []
+    for start in range(0, len(names), SORTED_AT_ONCE):
+        parts.append(sorted(names[start : start + SORTED_AT_ONCE]))
+        await trio.lowlevel.checkpoint()
+    return await listed(heapq.merge(*parts), budget)
 
 
 def _check_cursor(request: DescribeTopicPartitionsRequest, names: Iterable[str], all_topics: bool) -> None:
@@ -94,7 +114,9 @@ async def _fill(
     page: _Page,
 ) -> None:
     remaining = page.limit
+    budget = YieldBudget()
     for name in names:
+        await budget.spend()
         if remaining == 0:
             response.next_cursor = DescribeTopicPartitionsResponse.Cursor(topic_name=name, partition_index=0)
             return

@@ -69,15 +69,18 @@ async def handle(broker: Broker, request: MetadataRequest, context: RequestConte
     budget = YieldBudget()
     await budget.spend(ELEMENT * asked_for)
     topics: list[Topic] = []
-    names, known = _asked_for(broker, request, context, topics)
+    names, known = await _asked_for(broker, request, context, topics)
     await budget.spend(ELEMENT * asked_for)
     is_named = not _wants_all(request, context)
-    described = [
-        name for name in names if context.authorized(Operation.DESCRIBE, ResourceType.TOPIC, name, log_denied=is_named)
-    ]
+    described = []
+    for name in names:
+        await budget.spend()
+        if context.authorized(Operation.DESCRIBE, ResourceType.TOPIC, name, log_denied=is_named):
+            described.append(name)
     await budget.spend(ELEMENT * len(names))
     if is_named:
         topics += _undescribed(broker, names, described, by_id=known)
+        await budget.spend(ELEMENT * len(names))
         described = await _create_missing(broker, request, context, described, topics)
     topics[:0] = await _existing(broker, context, described)
     _fill_authorized_operations(request, context, topics)
@@ -117,7 +120,7 @@ def _wants_all(request: MetadataRequest, context: RequestContext) -> bool:
     return request.topics is None or (not request.topics and context.api_version == 0)
 
 
-def _asked_for(
+async def _asked_for(
     broker: Broker, request: MetadataRequest, context: RequestContext, topics: list[Topic]
 ) -> tuple[list[str], bool]:
     """The names asked for, and whether by id; ids that are not known are answered at once."""
@@ -128,7 +131,10 @@ def _asked_for(
     if not ids:
         return list(dict.fromkeys(topic.name for topic in asked if topic.name is not None)), False
     names = []
+    budget = YieldBudget()
+    await budget.spend(ELEMENT * len(ids))
     for topic_id in ids:
+        await budget.spend()
         name = broker.metadata.topic_name(topic_id)
         if name is None:
             topics.append(Topic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id))
@@ -158,9 +164,12 @@ async def _create_missing(
     missing = [name for name in names if not broker.metadata.contains(name)]
     if not missing:
         return names
+    budget = YieldBudget()
+    await budget.spend(ELEMENT * len(names))
     create = request.allow_auto_topic_creation and broker.config.get_bool("auto.create.topics.enable")
     creatable = []
     for name in missing:
+        await budget.spend()
         if not topic_names.is_valid(name):
             topics.append(_failed(name, ErrorCode.INVALID_TOPIC_EXCEPTION))
         elif not create:
@@ -172,11 +181,9 @@ async def _create_missing(
     if creatable:
         codes = await broker.topics.auto_create(creatable, mutations=context.side_mutations())
         topics += [_failed(name, code) for name, code in codes.items() if code is not ErrorCode.NONE]
-    return [name for name in names if broker.metadata.contains(name) and not _is_in(name, topics)]
-
-
-def _is_in(name: str, topics: list[Topic]) -> bool:
-    return any(topic.name == name for topic in topics)
+    await budget.spend(ELEMENT * len(names))
+    answered = {topic.name for topic in topics}
+    return [name for name in names if broker.metadata.contains(name) and name not in answered]
 
 
 def _may_create(context: RequestContext, name: str) -> bool:

@@ -43,7 +43,13 @@ async def handle(broker: Broker, request: AddOffsetsToTxnRequest, context: Reque
         raise KafkaError(ErrorCode.INVALID_REQUEST)
     partition = (GROUP_METADATA_TOPIC_NAME, broker.groups.partition_for(request.group_id))
     error = await broker.transactions.ask(
-        AddPartitions(request.transactional_id, request.producer_id, request.producer_epoch, frozenset((partition,)))
+        AddPartitions(
+            request.transactional_id,
+            request.producer_id,
+            request.producer_epoch,
+            frozenset((partition,)),
+            context.owner,
+        )
     )
     if error is not ErrorCode.NONE:
         raise KafkaError(error)

@@ -7,13 +7,14 @@ only for verification (KIP-890). Where one partition is refused, none is added.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from kpybroker.broker.loop.yielding import YieldBudget
+from kpybroker.broker.loop.yielding import ELEMENT, YieldBudget, listed
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
+from kpybroker.core.budget import Owner
 from kpybroker.core.topic_names import is_internal
 from kpybroker.core.topic_partition import PartitionKey, by_topic
 from kpybroker.core.transaction.values import AddPartitions
@@ -84,16 +85,18 @@ async def _add(broker: Broker, transaction: Transaction, context: RequestContext
     partitions = dict.fromkeys((topic.name, index) for topic in transaction.topics for index in topic.partitions)
     from_client = context.api_version < BETWEEN_BROKERS_FROM
     if from_client and not context.authorized(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id):
-        return _all(transaction, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        return list(_all(transaction, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
+    budget = YieldBudget()
+    await budget.spend(ELEMENT * len(partitions))
     refused = await _refused(broker, context, partitions, from_client=from_client)
     if refused:
-        return _each(dict.fromkeys(partitions, ErrorCode.OPERATION_NOT_ATTEMPTED) | refused)
+        return await _each(dict.fromkeys(partitions, ErrorCode.OPERATION_NOT_ATTEMPTED) | refused, budget)
     if transaction.verify_only:
-        return _each(_verify(broker, transaction, partitions))
-    error = await _ask(broker, transaction, frozenset(partitions))
+        return await _each(_verify(broker, transaction, partitions), budget)
+    error = await _ask(broker, transaction, frozenset(partitions), context.owner)
     if error is ErrorCode.PRODUCER_FENCED and context.api_version < FENCED_FROM:
         error = ErrorCode.INVALID_PRODUCER_EPOCH
-    return _all(transaction, error)
+    return await listed(_all(transaction, error), budget)
 
 
 def _verify(broker: Broker, transaction: Transaction, partitions: Iterable[PartitionKey]) -> Errors:
@@ -107,12 +110,16 @@ def _verify(broker: Broker, transaction: Transaction, partitions: Iterable[Parti
         return dict.fromkeys(partitions, error.code)
 
 
-async def _ask(broker: Broker, transaction: Transaction, partitions: frozenset[PartitionKey]) -> ErrorCode:
+async def _ask(
+    broker: Broker, transaction: Transaction, partitions: frozenset[PartitionKey], owner: Owner
+) -> ErrorCode:
     if not transaction.transactional_id:
         return ErrorCode.INVALID_REQUEST
     try:
         return await broker.transactions.ask(
-            AddPartitions(transaction.transactional_id, transaction.producer_id, transaction.producer_epoch, partitions)
+            AddPartitions(
+                transaction.transactional_id, transaction.producer_id, transaction.producer_epoch, partitions, owner
+            )
         )
     except KafkaError as error:
         return error.code
@@ -145,28 +152,25 @@ def _closed_topics(context: RequestContext, topics: Mapping[str, int]) -> frozen
     )
 
 
-def _all(transaction: Transaction, code: ErrorCode) -> list[TopicResult]:
+def _all(transaction: Transaction, code: ErrorCode) -> Iterator[TopicResult]:
     """One code everywhere, topics and partitions as they were asked for."""
-    return [
-        TopicResult(
-            name=topic.name,
-            results_by_partition=[
-                PartitionResult(partition_index=index, partition_error_code=code) for index in topic.partitions
-            ],
-        )
-        for topic in transaction.topics
-    ]
+    for topic in transaction.topics:
+        results = [PartitionResult(partition_index=index, partition_error_code=code) for index in topic.partitions]
+        yield TopicResult(name=topic.name, results_by_partition=results)
 
 
-def _each(errors: Errors) -> list[TopicResult]:
+async def _each(errors: Errors, budget: YieldBudget) -> list[TopicResult]:
+    await budget.spend(ELEMENT * len(errors))
+    topics = by_topic(errors.items())
+    await budget.spend(ELEMENT * len(errors))
     return [
         TopicResult(
             name=name,
-            results_by_partition=[
-                PartitionResult(partition_index=index, partition_error_code=code) for index, code in codes
-            ],
+            results_by_partition=await listed(
+                (PartitionResult(partition_index=index, partition_error_code=code) for index, code in codes), budget
+            ),
         )
-        for name, codes in by_topic(errors.items()).items()
+        for name, codes in topics.items()
     ]
 
 
@@ -177,4 +181,4 @@ def error_response(
     if context.api_version >= BETWEEN_BROKERS_FROM:
         return AddPartitionsToTxnResponse(error_code=error.code)
     (transaction,) = _transactions(request, context)
-    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_all(transaction, error.code))
+    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=list(_all(transaction, error.code)))

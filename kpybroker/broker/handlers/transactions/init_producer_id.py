@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
+from kpybroker.core.budget import Owner
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -45,7 +46,7 @@ async def handle(broker: Broker, request: InitProducerIdRequest, context: Reques
         raise KafkaError(ErrorCode.INVALID_REQUEST)
     if transactional_id is None:
         return InitProducerIdResponse(producer_id=await broker.producer_ids.generate(), producer_epoch=0)
-    return await _init_transactional(broker, transactional_id, request)
+    return await _init_transactional(broker, transactional_id, request, context.owner)
 
 
 def _may_write_idempotently(context: RequestContext) -> bool:
@@ -56,7 +57,7 @@ def _may_write_idempotently(context: RequestContext) -> bool:
 
 
 async def _init_transactional(
-    broker: Broker, transactional_id: str, request: InitProducerIdRequest
+    broker: Broker, transactional_id: str, request: InitProducerIdRequest, owner: Owner
 ) -> InitProducerIdResponse:
     from kpybroker.core.transaction.values import InitProducerId, ProducerIdAndEpoch
 
@@ -66,6 +67,7 @@ async def _init_transactional(
             transactional_id,
             request.transaction_timeout_ms,
             ProducerIdAndEpoch(request.producer_id, request.producer_epoch) if has_id else None,
+            owner=owner,
         )
     )
     if result.error is not ErrorCode.NONE:

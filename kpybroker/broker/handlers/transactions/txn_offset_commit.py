@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from kpybroker.broker.coordinators.transaction_verification import TransactionProducer
 from kpybroker.broker.handlers.groups.checks import known_partitions, require_group_id
+from kpybroker.broker.loop.yielding import ELEMENT, YieldBudget, listed
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
@@ -54,7 +55,7 @@ async def handle(broker: Broker, request: TxnOffsetCommitRequest, context: Reque
             errors |= await _commit(broker, request, context, known)
         except KafkaError as error:
             errors |= dict.fromkeys(known, error.code)
-    return _response(errors, context.api_version)
+    return await _paced_response(errors, context.api_version)
 
 
 async def _commit(
@@ -81,6 +82,7 @@ async def _commit(
             producer_id=request.producer_id,
             producer_epoch=request.producer_epoch,
             verification_guard=verified.guard(offsets_partition),
+            owner=context.owner,
         )
     )
     return dict(result.errors)
@@ -100,15 +102,32 @@ def _response(errors: dict[PartitionKey, ErrorCode], version: int) -> TxnOffsetC
         topics=[
             TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic(
                 name=name,
-                partitions=[
-                    TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition(
-                        partition_index=index, error_code=_code(code, version)
-                    )
-                    for index, code in codes
-                ],
+                partitions=[_partition(index, code, version) for index, code in codes],
             )
             for name, codes in by_topic(errors.items()).items()
         ]
+    )
+
+
+async def _paced_response(errors: dict[PartitionKey, ErrorCode], version: int) -> TxnOffsetCommitResponse:
+    budget = YieldBudget()
+    await budget.spend(ELEMENT * len(errors))
+    topics = by_topic(errors.items())
+    await budget.spend(ELEMENT * len(errors))
+    return TxnOffsetCommitResponse(
+        topics=[
+            TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic(
+                name=name,
+                partitions=await listed((_partition(index, code, version) for index, code in codes), budget),
+            )
+            for name, codes in topics.items()
+        ]
+    )
+
+
+def _partition(index: int, code: ErrorCode, version: int) -> TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition:
+    return TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition(
+        partition_index=index, error_code=_code(code, version)
     )
 
 

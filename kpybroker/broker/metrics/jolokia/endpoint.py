@@ -62,9 +62,15 @@ class Jolokia:
                 asked = [from_get(request.path.removeprefix(PATH), request.query)]
         except RequestError as error:
             asked = [error]
-        matchers = [Matcher(pattern) for pattern in _patterns(asked)]
+        matchers = []
+        for pattern in _patterns(asked):
+            matchers.append(Matcher(pattern))
+            await trio.lowlevel.checkpoint()
         readings = await self._read(lambda family: any(may_match(matcher, family) for matcher in matchers))
-        found = [await self._result(one, readings) for one in asked]
+        found = []
+        for one in asked:
+            found.append(await self._result(one, readings))
+            await trio.lowlevel.checkpoint()
         return Response(200, stream=_stream(found if in_array else found[0]))
 
     async def _result(self, asked: JolokiaRequest | RequestError, readings: Sequence[Reading]) -> dict[str, Any]:

@@ -1,0 +1,87 @@
+"""Whether there is room for what a request adds to a group, and the response where there is none.
+
+`needed_bytes` is an upper bound. A member that was here before and asks for no more than it has needs nothing, so that
+a full budget ends no group that works. The error is COORDINATOR_NOT_AVAILABLE, since Kafka has none for "full" that
+clients survive: they look for the coordinator, and try again until there is room.
+"""
+
+from __future__ import annotations
+
+from kpybroker.core.budget import NOBODY, Owner
+from kpybroker.core.group.sizes import (
+    GROUP_BYTES,
+    PENDING_MEMBER_BYTES,
+    STORED_MEMBER_BYTES,
+    member_bytes,
+    protocols_bytes,
+)
+from kpybroker.core.group.state import Group, Member
+from kpybroker.core.group.values import CommitOffsets, CommitResult, Join, JoinResult, Sync, SyncResult
+from kpybroker.core.offsets.store import offset_bytes
+from kpybroker.wire.errors import ErrorCode
+
+Growing = Join | Sync | CommitOffsets
+"""Requests that may add to a group."""
+
+FROM_LOG_FACTOR = 4
+"""The log has one of the protocols that a member supports: it may have as many again, and is still the same member."""
+
+FULL = ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+def refusal(request: Growing) -> object:
+    """The response where there is no room."""
+    if isinstance(request, Join):
+        return JoinResult(FULL, request.member_id)
+    if isinstance(request, Sync):
+        return SyncResult(FULL)
+    return CommitResult(dict.fromkeys(request.offsets, FULL))
+
+
+def charged_owner(group: Group | None, request: Growing) -> Owner:
+    """Who will be charged: for a member whoever joins, for the rest the group's own owner."""
+    if isinstance(request, Join) or group is None or group.owner == NOBODY:
+        return request.owner
+    return group.owner
+
+
+def needed_bytes(group: Group | None, request: Growing) -> int:
+    """How many bytes the request may add."""
+    new_group = GROUP_BYTES + len(request.group_id) if group is None else 0
+    if isinstance(request, Join):
+        return new_group + _join_bytes(group, request)
+    if isinstance(request, CommitOffsets):
+        return new_group + _commit_bytes(group, request)
+    if group is None or request.member_id != group.leader_id:
+        return 0
+    assignments = request.assignments
+    size = sum(STORED_MEMBER_BYTES + len(one) + len(assignments.get(one, b"")) for one in group.members)
+    return size - group.stored_bytes
+
+
+def _join_bytes(group: Group | None, request: Join) -> int:
+    if not request.member_id and request.require_known_member_id:
+        return PENDING_MEMBER_BYTES + 2 * len(request.new_member_id)
+    member_id = request.member_id or request.new_member_id
+    names = (member_id, request.group_instance_id, request.client_id, request.client_host)
+    counted = request.protocols_size
+    size = member_bytes(names, protocols_bytes(request.protocols) if counted < 0 else counted)
+    known = None if group is None else _known(group, request)
+    if known is None:
+        return size
+    return size - (known.size if known.owner != NOBODY else FROM_LOG_FACTOR * known.size)
+
+
+def _known(group: Group, request: Join) -> Member | None:
+    member_id = request.member_id
+    if request.group_instance_id is not None:
+        member_id = group.static_members.get(request.group_instance_id, member_id)
+    return group.members.get(member_id)
+
+
+def _commit_bytes(group: Group | None, request: CommitOffsets) -> int:
+    size = 0
+    for partition, value in request.offsets.items():
+        current = None if group is None else group.offsets.get(partition)
+        size += offset_bytes(value) - (0 if current is None else offset_bytes(current))
+    return size
