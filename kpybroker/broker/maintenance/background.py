@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from kpybroker.broker.loop.yielding import ELEMENT, SLICE_UNITS, YieldBudget, run_flush
+from kpybroker.broker.loop.yielding import TURNS_OF
 from kpybroker.broker.requests.log_fields import CURRENT
 from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.wire.errors import KafkaError
@@ -53,6 +54,7 @@ def start(host: Host, replicas: Replicas, log_cleaner: Callable[[], LogCleaner])
 
 async def supervised(host: Host, name: str, function: Callable[[], Awaitable[None]]) -> None:
     """Run a background task until it returns. A failing directory goes offline; after any failure it is restarted."""
+    TURNS_OF.set(None)
     CURRENT.set(None)  # a request may have started it, and what it logs is about others too
     while True:
         try:
