@@ -96,13 +96,14 @@ class Alone:
         with scope:
             try:
                 await _until_left(sock)
-            except (OSError, trio.ClosedResourceError):
-                return  # its own task closed it
+            except (OSError, trio.ClosedResourceError, trio.BusyResourceError):
+                return  # its own task has closed it, or reads from it
             on_left(False)
 
 
 async def _until_left(sock: socket.socket) -> None:
     while True:
+        await trio.lowlevel.checkpoint_if_cancelled()  # its own task may be waiting for it already
         await trio.lowlevel.wait_readable(sock)
         if peer_has_left(sock):
             return

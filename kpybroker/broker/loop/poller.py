@@ -42,6 +42,8 @@ EVENTS_A_POLL = 16
 READY_MAX = 16_384
 WAKE_S = SLICE_S / 10
 """What a task that is woken is assumed to take when trio runs it: so few are woken in one time slice."""
+SLICES_MAX = 8
+"""How many tasks that wait for their next slice are woken at once, where those before took next to no time."""
 MOMENT_S = 30e-6
 """How long the poller tries before it sleeps (`_wait_a_moment`)."""
 VAIN_MAX = 10
@@ -75,6 +77,8 @@ class Poller(trio.abc.Instrument):
         self._turns: Turns[Watch] = Turns()  # of those that are due
         self._poked_early: set[int] = set()  # before their task watches
         self._slices: Turns[trio.lowlevel.Task] = Turns()
+        self._slices_given = 1
+        self._tasks_begin = 0.0
         self._slice_end = 0.0
         self._gauges: list[trio.abc.Instrument] = []
         self._failure: BaseException | None = None
@@ -232,7 +236,7 @@ class Poller(trio.abc.Instrument):
             return
         try:
             if self._slices:
-                trio.lowlevel.reschedule(self._slices.take())
+                self._give_slices()
                 if timeout > 0:
                     timeout = 0
                     self._loop.wake()
@@ -240,10 +244,20 @@ class Poller(trio.abc.Instrument):
                 self._serve_instead(timeout)
             else:
                 self._serve_between()
+            if self._slices:
+                self._tasks_begin = time.perf_counter()
         except BaseException as error:  # raised by `run`: trio would log it and go on without the poller
             self._failure = error
             self._failed.set()
             self._loop.wake()
+
+    def _give_slices(self) -> None:
+        """Wake some of the tasks that wait for one: as few as possible where the last ones took long."""
+        is_quick = time.perf_counter() - self._tasks_begin < SLICE_S
+        self._slices_given = min(2 * self._slices_given, SLICES_MAX) if is_quick else 1
+        for _ in range(self._slices_given):
+            if self._slices:
+                trio.lowlevel.reschedule(self._slices.take())
 
     def _serve_between(self) -> None:
         """trio's tasks can run: serve for one time slice before they do."""

@@ -28,7 +28,7 @@ import trio
 
 from kpybroker.broker.loop.clock import Clock
 from kpybroker.broker.loop.steps import Suspended, Unfinished
-from kpybroker.broker.loop.yielding import TURNS_OF
+from kpybroker.broker.loop.yielding import TURNS_OF, next_slice
 from kpybroker.broker.network.frames import FrameReader
 from kpybroker.broker.network.handshakes import HandshakeFailed, Tls
 from kpybroker.broker.network.other_protocols import OtherProtocolError
@@ -232,13 +232,18 @@ class Server:
         serve_now = partial(self._serve_now, connection) if self._answers_inline else _leave_to_the_task
         try:
             while True:
-                if connection.suspended is None and connection.sending is None:
-                    if not frames.may_go_on():
-                        await self._wait_for_memory(connection)
+                if connection.suspended is not None or connection.sending is not None:
+                    await self._sleep(connection, serve_now)
+                elif not frames.may_go_on():
+                    await self._wait_for_memory(connection)
+                    continue
+                elif not frames.has_frame:
+                    await self._sleep(connection, serve_now)
+                else:
+                    TURNS_OF.set(connection.turns_of)
+                    await next_slice()
+                    if serve_now():
                         continue
-                    if frames.has_frame:
-                        stream.poke()
-                await self._sleep(connection, serve_now)
                 if connection.sending is not None:
                     await connection.sending[0].finish()
                     self._sent(connection)
