@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 
 import outcome
 import trio
@@ -309,13 +309,11 @@ class Poller(trio.abc.Instrument):
         if turns or len(ready) > EVENTS_A_POLL:
             self._line_up(ready)
         else:
-            served = 0
-            for descriptor, events in ready:
+            for served, (descriptor, events) in enumerate(ready, 1):
                 if (watch := self._watched.get(descriptor)) is not None:
                     self._serve(watch)
                 else:
                     self._notice(descriptor, events)
-                served += 1
                 if time.perf_counter() > self._slice_end:
                     self._line_up(ready[served:])
                     break
@@ -353,7 +351,7 @@ class Poller(trio.abc.Instrument):
             self._slice_end -= WAKE_S
 
     def _notice(self, descriptor: int, events: int) -> None:
-        """A socket that no task reads from is reported: its peer has left. Or its task was cancelled, or it is trio's."""
+        """No task reads from this socket: its peer has left. Or its task was cancelled, or the socket is trio's."""
         on_left = self._ends.pop(descriptor, None)
         if on_left is not None:
             self._epoll.unregister(descriptor)

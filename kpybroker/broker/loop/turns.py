@@ -32,11 +32,8 @@ class Turns(Generic[T]):
             queue.append(item)
 
     def take(self) -> T:
-        """The next item. Raises IndexError where there is none."""
-        for client in self._queues:
-            break
-        else:
-            raise IndexError("no client has a turn")
+        """The next item. Raises KeyError where there is none."""
+        client = next(iter(self._queues), None)
         queue = self._queues.pop(client)
         item = queue.popleft()
         if queue:

@@ -20,6 +20,7 @@ from kpybroker.wire.errors import KafkaError
 from kpybroker.wire.yield_budget import ELEMENT, SLICE_UNITS, WorkBudget
 
 if TYPE_CHECKING:
+    from kpybroker.broker.loop.slow_work import ClientsWork
     from kpybroker.storage.disk.slice import FileSlice
     from kpybroker.storage.log.flush import FlushJob
 
@@ -69,8 +70,8 @@ def paced(work: Generator[None, None, T]) -> Steps[T]:
         yield next_slice
 
 
-async def in_thread(function: Callable[[], T], limiter: trio.CapacityLimiter) -> T:
-    """`function` in a thread, its KafkaErrors without their tracebacks.
+async def in_thread(function: Callable[[], T], work: ClientsWork) -> T:
+    """`function` in a thread, as slow work of a client, its KafkaErrors without their tracebacks.
 
     A traceback keeps the frames it went through, here megabytes of a decompression bomb. An error that has passed from
     thread to thread is part of a reference cycle: it would live until the next full garbage collection.
@@ -86,7 +87,7 @@ async def in_thread(function: Callable[[], T], limiter: trio.CapacityLimiter) ->
             error.__context__ = error.__cause__ = None
             failures.append(error.with_traceback(None))
 
-    await trio.to_thread.run_sync(guarded, limiter=limiter)
+    await work.run(guarded)
     # Removed from the lists, so that neither this frame nor what trio remembers of the call keeps them alive.
     if failures:
         raise failures.pop()

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from kpybroker.broker.loop.yielding import ELEMENT, SLICE_UNITS, YieldBudget, run_flush
-from kpybroker.broker.loop.yielding import TURNS_OF
+from kpybroker.broker.loop.yielding import ELEMENT, SLICE_UNITS, TURNS_OF, YieldBudget, run_flush
 from kpybroker.broker.requests.log_fields import CURRENT
 from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.wire.errors import KafkaError

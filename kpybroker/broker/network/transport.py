@@ -69,8 +69,7 @@ class Stream(Protocol):
         """Call `on_ready` again whenever there may be something to read."""
 
     def mute(self, on_left: OnLeft) -> None:
-        """Do not call `on_ready` before the next `poke`; call `on_left` if the peer leaves. Only `on_ready` calls this.
-        """
+        """Do not call `on_ready` before the next `poke`; call `on_left` if the peer leaves. For `on_ready` only."""
 
     def poke(self) -> None:
         """Call `on_ready` soon, or as soon as a task watches, whether or not there is something to read."""

@@ -24,7 +24,6 @@ from kpybroker.broker.requests.refused_batches import RefusedBatches
 from kpybroker.broker.requests.stage_times import Timing
 from kpybroker.core.authorizer import ANONYMOUS, Principal
 
-
 LEFT_S = 1.0
 """How long requests of a client that has closed its side still wait: it may have more to read than to say."""
 

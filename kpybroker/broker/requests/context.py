@@ -68,7 +68,7 @@ class ConnectionInfo(Protocol):
         """Close it soon; for other tasks than its own."""
 
     def may_leave(self) -> AbstractContextManager[None]:
-        """Around what is awaited for its client alone: that is cancelled, and the connection ends, when the client leaves.
+        """Around what is awaited for its client alone: it is cancelled, and the connection ends, if the client leaves.
 
         Only in the connection's own task, and where nothing is left half done.
         """

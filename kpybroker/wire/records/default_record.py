@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from kpybroker.wire.compression import decompress
 from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.pauses import pausing
 from kpybroker.wire.primitives import Buffer
 from kpybroker.wire.records.batch import (
     NO_SEQUENCE,
@@ -92,7 +93,7 @@ def iter_spans(section: Buffer, header: BatchHeader) -> Iterator[Span]:
     position, total = 0, len(section)
     stamped_by_broker = header.timestamp_type is TimestampType.LOG_APPEND_TIME
     base_timestamp, append_time = header.base_timestamp, header.max_timestamp if stamped_by_broker else None
-    for _ in range(count):
+    for _ in pausing(count):
         try:
             span = _read_span(section, position, total, base_timestamp, append_time)
         except IndexError:

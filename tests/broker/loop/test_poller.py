@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import pytest
 import trio
+import trio.lowlevel
 import trio.testing
 
 from kpybroker.broker.loop.alone import Alone
@@ -208,7 +209,7 @@ async def test_a_muted_one_is_not_called_before_it_is_poked(
         assert not left
         far.close()
         while not left:
-            await trio.sleep(0)
+            await trio.lowlevel.checkpoint()
         await trio.testing.wait_all_tasks_blocked(0.01)
         assert [calls, len(left)] == [4, 1]
         nursery.cancel_scope.cancel()

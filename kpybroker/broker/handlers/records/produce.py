@@ -12,6 +12,7 @@ making the messages; any other request is for `handle`. What is refused, and how
 from __future__ import annotations
 
 import struct
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -59,6 +60,7 @@ from kpybroker.wire.records.batch import (
 if TYPE_CHECKING:
     from kpybroker.broker.handlers.broker import Broker
     from kpybroker.broker.replication.partition import Partition
+    from kpybroker.wire.records.validate import ValidatedRecords
 
 __all__ = ["FAST_VERSIONS", "LEDGER", "error_response", "handle", "handle_fast"]
 
@@ -218,8 +220,7 @@ def handle(broker: Broker, request: ProduceRequest, context: RequestContext) -> 
                     refused.check((topic.name, data.index), _producers(partition), records)
                 checked = None
                 if partition.is_slow_to_validate(records):
-                    walk = partial(partition.validate_in_thread, records, version, now_ms, broker.validation_threads)
-                    checked = yield walk
+                    checked = yield partial(_validate, broker, partition, records, now_ms, acks, context)
                 info = partition.append(ProducedBatches(records, now_ms, version, CLIENT, guard, checked), acks)
             except (KafkaError, LogDirError) as error:
                 refuse(broker, context, topic.name, answer, data.records, error)
@@ -230,6 +231,16 @@ def handle(broker: Broker, request: ProduceRequest, context: RequestContext) -> 
         if answers:
             response.responses.append(TopicResponse(name=topic.name, partition_responses=answers))
     return (yield from _acknowledge(broker, context, pending, response))
+
+
+async def _validate(
+    broker: Broker, partition: Partition, records: memoryview, now_ms: int, acks: int, context: RequestContext
+) -> ValidatedRecords:
+    """In a thread. With acks=0 a client leaves without waiting for anything, and expects its records to be appended."""
+    connection = context.connection
+    with nullcontext() if acks == 0 else connection.may_leave():
+        work = broker.slow_work.of(connection.turns_of)
+        return await partition.validate_in_thread(records, context.api_version, now_ms, work)
 
 
 async def _wait_first_update(broker: Broker, timeout_ms: int) -> None:
