@@ -60,6 +60,7 @@ class Connection:
 
     __slots__ = (
         "answer_now",
+        "can_leave",
         "client_host",
         "client_id",
         "client_port",
@@ -118,6 +119,7 @@ class Connection:
         self.suspended: Suspended[Answer] | None = None
         self.timer = trio.CancelScope()
         self.throttle: Wait | None = None  # of the last `mute`
+        self.can_leave = False  # what is awaited is for its client alone
         self.is_leaving = False  # its client has closed its side, and a request of it waits
 
     @property
@@ -172,10 +174,12 @@ class Connection:
     @contextmanager
     def may_leave(self) -> Iterator[None]:
         """As `ConnectionInfo.may_leave`."""
+        self.can_leave = True
         self.stream.heed_end(self.left)
         try:
             yield
         finally:
+            self.can_leave = False
             self.stream.ignore_end()
             if self.is_leaving:
                 self.wait_is_over()

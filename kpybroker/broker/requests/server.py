@@ -437,7 +437,10 @@ class Server:
         connection.waiting_on_broker = False
 
     async def _close_idle(self) -> None:
-        """End connections without traffic; a client that waits for the broker is not idle."""
+        """End connections without traffic, as Kafka does, also where a request waits or the connection is muted.
+
+        Not where a request is carried out: that is not left half done.
+        """
         while True:
             idle_s = self._config.get_int("connections.max.idle.ms") / 1000
             if idle_s < 0:
@@ -446,7 +449,7 @@ class Server:
             await self._clock.pause(max(idle_s / IDLE_SWEEPS_PER_LIMIT, 0.01))
             now = self._clock.monotonic()
             for connection in list(self._connections.values()):
-                if connection.was_active or connection.waiting_on_broker or connection.suspended is not None:
+                if connection.was_active or (connection.waiting_on_broker and not connection.can_leave):
                     connection.was_active = False
                     connection.last_active = now
                 elif connection.last_active <= now - idle_s:
