@@ -263,7 +263,7 @@ class Poller(trio.abc.Instrument):
         """trio's tasks can run: serve for one time slice before they do."""
         self._slice_end = time.perf_counter() + SLICE_S
         has_served = False
-        while self._serve_all(self._poll(0)):
+        while self._serve_all(self._epoll.poll(0, EVENTS_A_POLL)):
             has_served = True
             if time.perf_counter() > self._slice_end:
                 break
@@ -278,9 +278,9 @@ class Poller(trio.abc.Instrument):
         has_served = False
         while True:
             if self._turns:
-                ready = self._poll(0)
+                ready = self._epoll.poll(0, EVENTS_A_POLL)
             else:
-                ready = self._wait_a_moment() or self._poll(max(end - clock(), 0.0))
+                ready = self._wait_a_moment() or self._epoll.poll(max(end - clock(), 0.0), EVENTS_A_POLL)
             self._slice_end = clock() + SLICE_S
             served = self._serve_all(ready)
             is_loop_ready = any(descriptor == loop.descriptor for descriptor, _ in ready)
@@ -293,12 +293,6 @@ class Poller(trio.abc.Instrument):
         if has_served or not loop.is_waiting_for_idleness():
             loop.wake()
 
-    def _poll(self, timeout: float) -> list[tuple[int, int]]:
-        ready = self._epoll.poll(timeout, EVENTS_A_POLL)
-        if len(ready) == EVENTS_A_POLL and len(self._clients) > 1:
-            return self._epoll.poll(0, READY_MAX)
-        return ready
-
     def _serve_all(self, ready: list[tuple[int, int]]) -> bool:
         """Serve the ready sockets, and those that are due, until the slice ends. Whether there were any."""
         turns = self._turns
@@ -306,7 +300,9 @@ class Poller(trio.abc.Instrument):
             return False
         for gauge in self._gauges:
             gauge.after_io_wait(0)
-        if turns or len(ready) > EVENTS_A_POLL:
+        if len(ready) == EVENTS_A_POLL and len(self._clients) > 1:
+            self._line_up(self._epoll.poll(0, READY_MAX))
+        elif turns:
             self._line_up(ready)
         else:
             for served, (descriptor, events) in enumerate(ready, 1):
@@ -314,7 +310,7 @@ class Poller(trio.abc.Instrument):
                     self._serve(watch)
                 else:
                     self._notice(descriptor, events)
-                if time.perf_counter() > self._slice_end:
+                if served < len(ready) and time.perf_counter() > self._slice_end:
                     self._line_up(ready[served:])
                     break
         while turns:
@@ -367,7 +363,7 @@ class Poller(trio.abc.Instrument):
             return []
         end = time.perf_counter() + MOMENT_S
         while time.perf_counter() < end:
-            if ready := self._poll(0):
+            if ready := self._epoll.poll(0, EVENTS_A_POLL):
                 self._vain = 0
                 return ready
         self._vain = min(self._vain + 1, VAIN_MAX)

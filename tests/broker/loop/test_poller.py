@@ -16,6 +16,7 @@ import trio.testing
 from kpybroker.broker.loop.alone import Alone
 from kpybroker.broker.loop.poller import EVENTS_A_POLL, SLICE_S, SLICES_MAX, Poller, measure, measure_no_more
 from kpybroker.system import HAS_EPOLL
+from tests.support.hosted import until
 from tests.support.time_slices import counted_time_slices
 
 pytestmark = pytest.mark.skipif(not HAS_EPOLL, reason="needs epoll")
@@ -377,9 +378,7 @@ async def test_a_task_that_waits_for_something_else_learns_that_its_peer_has_lef
                 far.close()
             else:
                 far.close()
-            with trio.fail_after(60):
-                while not left:
-                    await trio.sleep(0.001)
+            await until(lambda: bool(left))
             await trio.testing.wait_all_tasks_blocked(0.01)
             assert len(left) == 1
             if isinstance(watcher, Poller):

@@ -7,7 +7,6 @@ where others wait. What happens is ordered by events; nothing is measured.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 
 import pytest
 import trio
@@ -15,6 +14,7 @@ import trio.testing
 
 from kpybroker.broker.loop.slow_work import SLICE_S, FairLock, SlowWork
 from kpybroker.wire.pauses import PAUSE
+from tests.support.hosted import until
 
 
 class Clock:
@@ -53,12 +53,6 @@ class Giant:
             self.ended += 1
             raise
         return "large"
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    with trio.fail_after(60):
-        while not condition():
-            await trio.sleep(0.001)
 
 
 async def test_small_work_does_not_wait_for_large_work_of_others_or_of_its_own_client() -> None:

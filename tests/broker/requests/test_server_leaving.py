@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable
 
 import pytest
 import trio
@@ -13,6 +12,7 @@ from kpybroker.broker.loop import alone
 from kpybroker.broker.network.transport import SocketStream, SocketTransport, Transport
 from kpybroker.broker.requests import connection
 from tests.support.echo_server import Client, Config, House
+from tests.support.hosted import until
 from tests.support.memory_transport import MemoryTransport
 from tests.support.tls_transport import TlsTransport
 
@@ -32,12 +32,6 @@ def config(shortcuts: str) -> Config:
 
 def sockets(shortcuts: str) -> SocketTransport:
     return SocketTransport(shortcuts=frozenset({"poller"}) if shortcuts in {"all", "poller"} else frozenset())
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    with trio.fail_after(60):
-        while not condition():
-            await trio.sleep(0.001)
 
 
 def end_sending(client: Client) -> None:
@@ -96,9 +90,7 @@ async def test_a_reset_ends_it_at_once(shortcuts: str, word: bytes, monkeypatch:
 
 
 @SHORTCUTS
-async def test_a_client_that_only_stops_sending_is_answered(
-    shortcuts: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_client_that_only_stops_sending_is_answered(shortcuts: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As by Kafka: all that it has sent before, also what has to wait, as long as that takes no longer than LEFT_S."""
     monkeypatch.setattr(connection, "LEFT_S", 60.0)
     words = [b"now1", b"park1/0.02", b"now2", b"park2/0.02", b"x", *(b"now%d" % number for number in range(50))]
