@@ -148,7 +148,7 @@ bench-quotas: test-deps  ## how near clients come to the rate that a quota sets,
 bench-tls: test-deps  ## produce and consume over TLS, handshakes, memory of an idle connection, next to Kafka's: 6 minutes
 	$(BIN)/python -m compat_tests.bench.tls $(BENCH)
 
-bench-hostile: test-deps  ## a logged-in client's p99 under half-open TLS handshakes and wrong logins, next to Kafka's: 8 minutes
+bench-hostile: test-deps  ## a logged-in client's p99 under half-open TLS handshakes and wrong logins, next to Kafka's: 8 minutes; BENCH=--crowds: under crowds, 4 minutes
 	$(BIN)/python -m compat_tests.bench.hostile $(BENCH)
 
 bench-pipelines: test-deps  ## rows/s, CPU and memory of each pipeline on 1, 2 and 4 executors, next to Kafka: hours; BENCH='--rows 50000 --only ledger'

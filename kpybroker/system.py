@@ -36,6 +36,10 @@ def _of_the_system(module: Any, name: str) -> Any:
 HAS_EPOLL: Final = sys.platform == "linux" and not IS_PORTABLE
 EPOLLIN: Final[int] = getattr(select, "EPOLLIN", 1)
 EPOLLOUT: Final[int] = getattr(select, "EPOLLOUT", 4)
+EPOLLERR: Final[int] = getattr(select, "EPOLLERR", 8)
+EPOLLHUP: Final[int] = getattr(select, "EPOLLHUP", 16)
+EPOLLRDHUP: Final[int] = getattr(select, "EPOLLRDHUP", 0x2000)
+_POLLRDHUP: Final[int] = _of_the_system(select, "POLLRDHUP") or 0
 
 
 class Epoll(Protocol):
@@ -64,6 +68,20 @@ def new_epoll() -> Epoll:
     """Only where `HAS_EPOLL`."""
     made: Epoll = getattr(select, "epoll")()  # noqa: B009 (for mypy, which knows that other systems have none)
     return made
+
+
+def peer_has_left(sock: socket.socket) -> bool:
+    """Whether the peer has closed its side. Only Linux says so while there are bytes to read, which may hide it."""
+    if _POLLRDHUP:
+        asked = select.poll()
+        asked.register(sock, _POLLRDHUP)
+        return bool(asked.poll(0))
+    try:
+        return not sock.recv(1, socket.MSG_PEEK)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
 
 
 HAS_SENDFILE: Final = sys.platform == "linux" and hasattr(os, "sendfile") and not IS_PORTABLE

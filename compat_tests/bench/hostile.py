@@ -1,6 +1,7 @@
-"""`make bench-hostile`: what a logged-in client notices of half-open TLS handshakes and of wrong logins.
+"""`make bench-hostile`: what a client notices of half-open TLS handshakes, of wrong logins, and of crowds.
 
     python -m compat_tests.bench.hostile [--seconds 60] [--rate 2000] [--kinds kpybroker,kafka] [--shared]
+    python -m compat_tests.bench.hostile --crowds [--seconds 20]
 
 The client produces one record after the other over SASL_SSL, 50 a second; its latency is measured without an attack and
 with each of the two at `--rate` a minute. Attackers hold up to 2 000 half-open handshakes at once. Broker and clients
@@ -8,6 +9,11 @@ have a core each. The attacker shares that of the client and gives way to it: wh
 what the client waits for. `--shared` pins nothing. Memory is that of the broker's process, before all attacks, at its
 highest, and after them. Exits with 1 when kpybroker's p99 under attack is twice
 its usual one or more.
+
+With `--crowds` both brokers run at once, and the attackers are crowds (`compat_tests.overload.crowds`) on a plain
+listener, one broker's after the other's. The client, from an address of its own, asks for the metadata of a topic
+again and again. Exits with 1 when it waits longer for kpybroker than for Kafka (p99), or with one connection in the
+crowd five times as long as usual.
 """
 
 from __future__ import annotations
@@ -27,6 +33,7 @@ from confluent_kafka import Producer
 from compat_tests.bench.brokers import (
     KIND_NAMES,
     Cores,
+    both_brokers,
     compile_sources,
     pinned,
     scratch_directory,
@@ -34,6 +41,8 @@ from compat_tests.bench.brokers import (
     stock_zookeeper,
 )
 from compat_tests.bench.costs import come_to_rest, memory, peak_rss_mb
+from compat_tests.overload.crowds import PARTITIONS
+from compat_tests.overload.crowds import latencies as crowd_latencies
 from compat_tests.support.quick import create_topic
 from compat_tests.support.secured import librdkafka_login, secured_keys
 from compat_tests.support.services import Broker
@@ -135,15 +144,81 @@ def measured(attack: str | None, of: Side, options: argparse.Namespace, cores: C
     return Latency(cuts[49], cuts[98], max(found), sum(counts))
 
 
+CROWDS: Final = (("metadata", 1, 1_000_000), ("metadata", 1_000, 1_000), ("fetch", 1_500, 1), ("offsets", 1_000, 10))
+"""Kind, connections, requests on each."""
+CROWDED_TOPIC: Final = "crowded"
+ONE_RATIO_MAX: Final = 5.0
+PAUSE_S: Final = 0.005
+
+
+@contextmanager
+def crowding(address: tuple[str, int], crowd: tuple[str, int, int], cores: Cores) -> Iterator[list[int]]:
+    """A crowd for the length of the block; the list has how many responses it received, after it."""
+    kind, connections, pipelined = crowd
+    command = ["nice", "-n", "19", sys.executable, "-m", "compat_tests.overload.crowds", kind, *map(str, address)]
+    command += [CROWDED_TOPIC, "--connections", str(connections), "--pipelined", str(pipelined)]
+    counts: list[int] = []
+    with subprocess.Popen(
+        pinned(cores.client, command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as attacker:
+        try:
+            assert attacker.stdout is not None
+            assert attacker.stdout.readline(), "the crowd could not connect"
+            yield counts
+            out, _ = attacker.communicate("", timeout=WAIT_S)
+            counts.append(int(out))
+        finally:
+            attacker.kill()
+
+
+def under_crowds(options: argparse.Namespace, cores: Cores) -> int:
+    """A row for each crowd and broker."""
+    print("| crowd | broker | p50, ms | p99, ms | worst, ms | p99 to usual | responses to the crowd |")
+    print("|---|---|---|---|---|---|---|")
+    is_missed = False
+    with scratch_directory(None) as directory, both_brokers(directory, cores) as brokers:
+        usual: dict[str, float] = {}
+        for kind, broker in brokers.items():
+            create_topic(broker.bootstrap, CROWDED_TOPIC, partitions=PARTITIONS)
+            create_topic(broker.bootstrap, TOPIC)
+            address = ("127.0.0.1", broker.port)
+            crowd_latencies(address, TOPIC, WARM_UP_S, PAUSE_S)
+            usual[kind] = _crowd_row("none", kind, crowd_latencies(address, TOPIC, options.seconds, PAUSE_S), 0, None)
+        for crowd in CROWDS:
+            p99: dict[str, float] = {}
+            for kind, broker in brokers.items():
+                address = ("127.0.0.1", broker.port)
+                with crowding(address, crowd, cores) as counts:
+                    found = crowd_latencies(address, TOPIC, options.seconds, PAUSE_S)
+                name = f"{crowd[0]}, {crowd[1]} x {crowd[2]}"
+                p99[kind] = _crowd_row(name, kind, found, sum(counts), usual[kind])
+            is_missed |= p99["kpybroker"] > p99["kafka"]
+            is_missed |= crowd[1] == 1 and p99["kpybroker"] > ONE_RATIO_MAX * usual["kpybroker"]
+    return int(is_missed)
+
+
+def _crowd_row(name: str, kind: str, found: list[float], responses: int, usual: float | None) -> float:
+    cuts = quantiles(found, n=100) if len(found) > 1 else found * 99
+    ratio = 1.0 if usual is None else cuts[98] / usual
+    print(
+        f"| {name} | {KIND_NAMES[kind]} | {cuts[49]:.2f} | {cuts[98]:.2f} | {max(found):.1f} | {ratio:.1f} | {responses} |",
+        flush=True,
+    )
+    return cuts[98]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--rate", type=float, default=2_000, help="attacks a minute")
     parser.add_argument("--kinds", default="kpybroker,kafka")
     parser.add_argument("--shared", action="store_true", help="pin nothing")
+    parser.add_argument("--crowds", action="store_true", help="the crowds, and nothing else")
     options = parser.parse_args()
     compile_sources()
     cores = Cores.shared() if options.shared else Cores.apart()
+    if options.crowds:
+        return under_crowds(options, cores)
     print(
         "| broker | attack | p50, ms | p99, ms | worst, ms | p99 to usual | attacks | memory, MB: before, most, after |"
     )

@@ -31,10 +31,14 @@ class Raw:
     """One connection."""
 
     def __init__(
-        self, address: tuple[str, int], timeout_s: float = TIMEOUT_S, context: ssl.SSLContext | None = None
+        self,
+        address: tuple[str, int],
+        timeout_s: float = TIMEOUT_S,
+        context: ssl.SSLContext | None = None,
+        source: tuple[str, int] | None = None,
     ) -> None:
-        """Over TLS with a `context`."""
-        self.socket = socket.create_connection(address, timeout_s)
+        """Over TLS with a `context`; from the address `source`."""
+        self.socket = socket.create_connection(address, timeout_s, source)
         if context is not None:
             try:
                 self.socket = context.wrap_socket(self.socket, server_hostname=address[0])

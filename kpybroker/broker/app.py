@@ -35,6 +35,7 @@ from kpybroker.broker.lifecycle.state import BrokerState
 from kpybroker.broker.loop.clock import Clock, SystemClock
 from kpybroker.broker.loop.holds import Holds
 from kpybroker.broker.loop.poller import measure, measure_no_more
+from kpybroker.broker.loop.slow_work import SlowWork
 from kpybroker.broker.loop.stall import LoopStallGauge
 from kpybroker.broker.maintenance import background
 from kpybroker.broker.maintenance.roll_flusher import RollFlusher
@@ -77,9 +78,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger("kafka.server.KafkaServer")
 request_log = logging.getLogger("kafka.request.logger")
 
-VALIDATION_THREADS_MAX = 1
-"""Threads that validate records: each takes the interpreter's lock from the loop every few milliseconds."""
-
 STOP_SECONDS_MAX = 30.0
 
 
@@ -118,7 +116,7 @@ class Broker:
         self.quotas: ClientQuotas | None = None
         self.budget = state_budget(config)
         self.stall = LoopStallGauge()
-        self.validation_threads = trio.CapacityLimiter(VALIDATION_THREADS_MAX)
+        self.slow_work = SlowWork()
         self.node_id = config.get_int("broker.id")
         self.bound: list[BoundListener] = []
         self.embedded_store: EmbeddedStore | None = None

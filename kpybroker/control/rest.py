@@ -74,4 +74,4 @@ def _is_working(hosted: Hosted) -> bool:
 
 
 def _works(broker: Broker) -> bool:
-    return broker.validation_threads.borrowed_tokens > 0 or broker.is_compacting
+    return broker.slow_work.is_busy or broker.is_compacting

@@ -10,6 +10,7 @@ from typing import cast
 import trio
 
 from kpybroker.broker.app import Broker
+from kpybroker.broker.loop.slow_work import SlowWork
 from kpybroker.control import rest
 from kpybroker.control.hosted import Hosted
 from kpybroker.control.rest import Rest
@@ -82,7 +83,7 @@ async def test_work_in_threads_is_awaited_and_what_follows_it(tmp_path: Path) ->
 
 async def test_compaction_is_awaited(tmp_path: Path) -> None:
     hosted = hosted_in(tmp_path)
-    broker = SimpleNamespace(validation_threads=trio.CapacityLimiter(1), is_compacting=True)
+    broker = SimpleNamespace(slow_work=SlowWork(), is_compacting=True)
     hosted.brokers[0] = cast(Broker, broker)
     with trio.move_on_after(0.1) as scope:
         await Rest(hosted)()

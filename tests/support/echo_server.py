@@ -130,8 +130,11 @@ class Echo:
             return b""
         self.in_progress += 1
         try:
-            if body == b"hold":
+            if body.startswith(b"hold"):
                 await self.hold.wait()
+            if body.startswith(b"alone"):
+                with connection.may_leave():
+                    await self.hold.wait()
             if body.startswith(b"big"):
                 body = bytes(int(body[3:]))
         finally:

@@ -11,6 +11,7 @@ import trio
 
 from kpybroker.broker.loop.clock import Clock, SystemClock
 from kpybroker.broker.loop.holds import Holds
+from kpybroker.broker.loop.slow_work import SlowWork
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.config.topic import LogConfig
 from kpybroker.coordination.embedded import EmbeddedStore
@@ -46,7 +47,7 @@ class FakeHost:
         self.quotas: ClientQuotas | None = None
         self.holds = Holds()
         self.budget = StateBudget()
-        self.validation_threads = trio.CapacityLimiter(1)
+        self.slow_work = SlowWork()
         self.failed_dirs: list[LogDirError] = []
         self._nursery = nursery
         self._listeners: list[Callable[[TreeEvent], None]] = []

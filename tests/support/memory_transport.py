@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import errno
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 import trio
 
@@ -22,6 +22,7 @@ class Pipe:
         self.capacity = capacity
         self.data = bytearray()
         self.closed = False
+        self.on_closed: Callable[[], None] | None = None
         self.changed = trio.lowlevel.ParkingLot()
 
     async def write(self, data: bytes | bytearray | memoryview) -> None:
@@ -66,6 +67,8 @@ class Pipe:
     def close(self) -> None:
         self.closed = True
         self.changed.unpark_all()
+        if self.on_closed is not None:
+            self.on_closed()
 
 
 class MemoryAnswer:
@@ -122,11 +125,27 @@ class MemoryStream:
     def want_data(self) -> None:
         self.wants_room = False
 
-    def mute(self) -> None:
+    def mute(self, on_left: Callable[[bool], None]) -> None:
         self.is_muted = True
+        self.heed_end(on_left)
+
+    def heed_end(self, on_left: Callable[[bool], None]) -> None:
+        self.incoming.on_closed = lambda: on_left(False)
+        if self.incoming.closed:
+            on_left(False)
+
+    def ignore_end(self) -> None:
+        self.incoming.on_closed = None
+
+    def has_unread(self, more_than: int = 0) -> bool:
+        return len(self.incoming.data) > more_than
+
+    def belongs_to(self, client: Hashable) -> None:
+        """All are alike here."""
 
     def poke(self) -> None:
         self.is_muted = False
+        self.ignore_end()
         self.is_poked = True
         self.wait.cancel()
 

@@ -20,6 +20,7 @@ import trio
 from kpybroker.broker.cluster import topic_refusals as refusals
 from kpybroker.broker.cluster.registration import random_uuid
 from kpybroker.broker.loop.yielding import ELEMENT, YieldBudget
+from kpybroker.broker.requests.context import client_may_leave
 from kpybroker.config.topic import UnknownTopicConfig, validate_topic_props
 from kpybroker.config.values import ConfigError
 from kpybroker.coordination.tree import retry_until_connected
@@ -283,8 +284,9 @@ class TopicAdmin:
             return not any(name in snapshot.topics for name in marked)
 
         if timeout_ms > 0:
-            await self._metadata.wait_until(gone, timeout_ms / 1000)
-            await self._wait_until_deleted(marked, min(timeout_ms / 1000, DELETION_WAIT_S))
+            with client_may_leave():
+                await self._metadata.wait_until(gone, timeout_ms / 1000)
+                await self._wait_until_deleted(marked, min(timeout_ms / 1000, DELETION_WAIT_S))
             marked = [name for name in marked if self._metadata.contains(name)]
         for name in marked:
             results[name] = ErrorCode.REQUEST_TIMED_OUT
@@ -391,8 +393,9 @@ class TopicAdmin:
             return []
         if timeout_ms <= 0:
             return list(topics)
-        if await self._metadata.wait_until(all_led, timeout_ms / 1000):
-            return []
+        with client_may_leave():
+            if await self._metadata.wait_until(all_led, timeout_ms / 1000):
+                return []
         return [name for name in topics if lacks_leader(self._metadata.snapshot, name)]
 
     async def _topic_node(self, name: str) -> t.Result:

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     import random
 
-    import trio
-
     from kpybroker.broker.loop.clock import Clock
     from kpybroker.broker.loop.holds import Holds
+    from kpybroker.broker.loop.slow_work import SlowWork
     from kpybroker.config.broker import BrokerConfig
     from kpybroker.coordination.tree import Tree
     from kpybroker.core.authorizer import Authorizer
@@ -52,8 +51,8 @@ class Host(Protocol):
     holds: Holds
     budget: StateBudget
     """What the state that clients build may take in memory."""
-    validation_threads: trio.CapacityLimiter
-    """Of threads that validate records: each takes the interpreter's lock from the loop every few milliseconds."""
+    slow_work: SlowWork
+    """Validates, searches and converts records where that takes long."""
 
     def spawn(self, name: str, function: Callable[..., Awaitable[None]], *args: Any) -> None:
         """Run a supervised background task until the broker stops."""

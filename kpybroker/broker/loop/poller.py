@@ -11,34 +11,56 @@ A socket that takes no more of a large response is watched for room instead of f
 
 A socket whose request is suspended (see `steps`) is watched as any other. `poke` lets its `on_ready` be called once the
 request can be answered, in the time slice that ended its wait or soon after. A next request that arrives before must
-not be read yet, so `on_ready` calls `mute`.
+not be read yet, so `on_ready` calls `mute`. From then on only the end of the connection is of interest (`on_left`), as
+it is while a task waits for something else than its socket (`heed_end`).
 
-Where there is no poller, each task waits for its own socket (`Alone`). docs/internals/shortcuts.md: `poller`.
+More sockets may be ready than one time slice can serve. Then their clients have turns (`Turns`), and a client is an
+address or a principal: a hundred connections of one have no more of the loop than one connection of another. A task
+whose request takes more than one slice has its next one in the same way (`next_slice`).
+
+Where there is no poller, each task waits for its own socket (`alone`). docs/internals/shortcuts.md: `poller`.
 """
 
 from __future__ import annotations
 
 import socket
 import time
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Hashable
 
 import outcome
 import trio
 
+from kpybroker.broker.loop.alone import Alone, OnLeft, OnReady
 from kpybroker.broker.loop.run_loop import RunLoop
-from kpybroker.system import EPOLLIN, EPOLLOUT, HAS_EPOLL, new_epoll
+from kpybroker.broker.loop.turns import Turns
+from kpybroker.system import EPOLLERR, EPOLLHUP, EPOLLIN, EPOLLOUT, EPOLLRDHUP, HAS_EPOLL, new_epoll
 
 SLICE_S = 0.0005
 """How long the poller may serve before trio's tasks run, give or take one request."""
 EVENTS_A_POLL = 16
+"""Above it all that are ready are asked for, if they are of several clients: who has a turn is not for epoll to say."""
+READY_MAX = 16_384
+WAKE_S = SLICE_S / 10
+"""What a task that is woken is assumed to take when trio runs it: so few are woken in one time slice."""
+SLICES_MAX = 8
+"""How many tasks that wait for their next slice are woken at once, where those before took next to no time."""
 MOMENT_S = 30e-6
 """How long the poller tries before it sleeps (`_wait_a_moment`)."""
 VAIN_MAX = 10
 """After so many vain tries in a row the next one is put off no longer than before: 1 024 waits."""
 
-OnReady = Callable[[], bool]
-"""Takes what is there to read, or sends more. False: its task must wake up. What it raises, its task raises."""
+
+class Watch:
+    """A socket that a task watches. `is_due`: it is to be called soon, whether or not its socket is ready."""
+
+    __slots__ = ("client", "descriptor", "is_due", "on_ready", "task")
+
+    def __init__(self, descriptor: int, client: Hashable, on_ready: OnReady, task: trio.lowlevel.Task) -> None:
+        self.descriptor = descriptor
+        self.client = client
+        self.on_ready = on_ready
+        self.task: trio.lowlevel.Task | None = task  # None: its watch is over
+        self.is_due = False
 
 
 class Poller(trio.abc.Instrument):
@@ -48,9 +70,16 @@ class Poller(trio.abc.Instrument):
         self._loop = loop
         self._epoll = new_epoll()
         self._epoll.register(loop.descriptor, EPOLLIN)
-        self._watched: dict[int, tuple[OnReady, trio.lowlevel.Task]] = {}
-        self._muted: set[int] = set()  # of those watched
-        self._poked: deque[int] = deque()
+        self._watched: dict[int, Watch] = {}
+        self._muted: dict[int, Watch] = {}
+        self._ends: dict[int, OnLeft] = {}  # of those muted, and of those whose task waits for something else
+        self._clients: dict[Hashable, int] = {}  # how many sockets of each are watched
+        self._turns: Turns[Watch] = Turns()  # of those that are due
+        self._poked_early: set[int] = set()  # before their task watches
+        self._slices: Turns[trio.lowlevel.Task] = Turns()
+        self._slices_given = 1
+        self._tasks_begin = 0.0
+        self._slice_end = 0.0
         self._gauges: list[trio.abc.Instrument] = []
         self._failure: BaseException | None = None
         self._failed = trio.Event()
@@ -90,6 +119,8 @@ class Poller(trio.abc.Instrument):
         trio.lowlevel.remove_instrument(self)
         self._epoll.close()
         _POLLER.set(None)
+        while self._slices:
+            trio.lowlevel.reschedule(self._slices.take())
 
     def add_gauge(self, gauge: trio.abc.Instrument) -> None:
         """Let an instrument measure what is served here, too."""
@@ -103,17 +134,24 @@ class Poller(trio.abc.Instrument):
         if gauge in self._gauges:
             self._gauges.remove(gauge)
 
-    async def watch(self, sock: socket.socket, on_ready: OnReady, for_room: bool = False) -> None:
-        """Sleep until `on_ready` returns False or raises."""
+    async def watch(
+        self, sock: socket.socket, on_ready: OnReady, for_room: bool = False, client: Hashable = None
+    ) -> None:
+        """Sleep until `on_ready` returns False or raises. Its turns are those of `client`."""
         if self._epoll.closed:  # the broker stops
             await Alone().watch(sock, on_ready, for_room)
             return
         descriptor = sock.fileno()
+        self.ignore_end(sock)
         self._epoll.register(descriptor, EPOLLOUT if for_room else EPOLLIN)
-        self._watched[descriptor] = (on_ready, trio.lowlevel.current_task())
+        watch = self._watched[descriptor] = Watch(descriptor, client, on_ready, trio.lowlevel.current_task())
+        self._clients[client] = self._clients.get(client, 0) + 1
+        if descriptor in self._poked_early:
+            self._poked_early.remove(descriptor)
+            self._make_due(watch)
 
         def abort(_: object) -> trio.lowlevel.Abort:
-            self._forget(descriptor)
+            self._forget(watch)
             return trio.lowlevel.Abort.SUCCEEDED
 
         await trio.lowlevel.wait_task_rescheduled(abort)
@@ -130,47 +168,104 @@ class Poller(trio.abc.Instrument):
         if self._epoll.closed:  # the broker stops
             return
         if descriptor in self._muted:
-            self._muted.remove(descriptor)
-            self._epoll.register(descriptor, events)
+            self._unmute(descriptor, events)
         elif descriptor in self._watched:
             self._epoll.modify(descriptor, events)
 
-    def mute(self, sock: socket.socket) -> None:
-        """`on_ready` is not called before the next `poke`. The socket must be watched."""
+    def mute(self, sock: socket.socket, on_left: OnLeft) -> None:
+        """`on_ready` is not called before the next `poke`; `on_left` is, if the peer leaves. The socket is watched."""
         descriptor = sock.fileno()
-        if descriptor not in self._muted:
-            self._muted.add(descriptor)
-            self._epoll.unregister(descriptor)
+        watch = self._watched.pop(descriptor, None)
+        if watch is not None:
+            self._muted[descriptor] = watch
+            self._ends[descriptor] = on_left
+            self._epoll.modify(descriptor, EPOLLRDHUP)
+
+    def _unmute(self, descriptor: int, events: int) -> Watch:
+        watch = self._watched[descriptor] = self._muted.pop(descriptor)
+        if self._ends.pop(descriptor, None) is None:  # the peer has left
+            self._epoll.register(descriptor, events)
+        else:
+            self._epoll.modify(descriptor, events)
+        return watch
 
     def poke(self, sock: socket.socket) -> None:
         """Let `on_ready` be called soon, not by this call, whether or not there is something to read."""
         descriptor = sock.fileno()
-        self._poked.append(descriptor)
-        if descriptor in self._muted:
-            self._muted.remove(descriptor)
-            self._epoll.register(descriptor, EPOLLIN)
+        watch = self._watched.get(descriptor)
+        if watch is None:
+            if descriptor not in self._muted:
+                self._poked_early.add(descriptor)
+                return
+            watch = self._unmute(descriptor, EPOLLIN)
+        self._make_due(watch)
+
+    def _make_due(self, watch: Watch) -> None:
+        if not watch.is_due:
+            watch.is_due = True
+            self._turns.put(watch.client, watch)
+
+    def heed_end(self, sock: socket.socket, on_left: OnLeft) -> None:
+        """Call `on_left` once the peer leaves, until `ignore_end`. Does nothing while a task watches the socket."""
+        descriptor = sock.fileno()
+        is_known = descriptor in self._watched or descriptor in self._muted or descriptor in self._ends
+        if descriptor >= 0 and not is_known and not self._epoll.closed:
+            self._ends[descriptor] = on_left
+            self._epoll.register(descriptor, EPOLLRDHUP)
+
+    def ignore_end(self, sock: socket.socket) -> None:
+        """The reverse of `heed_end`."""
+        descriptor = sock.fileno()
+        if descriptor not in self._muted and self._ends.pop(descriptor, None) is not None and not self._epoll.closed:
+            self._epoll.unregister(descriptor)
+
+    async def next_slice(self, client: Hashable) -> None:
+        """Sleep until the calling task, which has work of this client to do, may have another time slice."""
+        task = trio.lowlevel.current_task()
+        self._slices.put(client, task)
+
+        def abort(_: object) -> trio.lowlevel.Abort:
+            self._slices.discard(client, task)
+            return trio.lowlevel.Abort.SUCCEEDED
+
+        await trio.lowlevel.wait_task_rescheduled(abort)
 
     def before_io_wait(self, timeout: float) -> None:
         """trio has run its tasks, and would now wait up to `timeout` seconds for something to do."""
         if self._failure is not None:
             return
         try:
+            if self._slices:
+                self._give_slices()
+                if timeout > 0:
+                    timeout = 0
+                    self._loop.wake()
             if timeout > 0:
                 self._serve_instead(timeout)
             else:
                 self._serve_between()
+            if self._slices:
+                self._tasks_begin = time.perf_counter()
         except BaseException as error:  # raised by `run`: trio would log it and go on without the poller
             self._failure = error
             self._failed.set()
             self._loop.wake()
 
+    def _give_slices(self) -> None:
+        """Wake some of the tasks that wait for one: as few as possible where the last ones took long."""
+        is_quick = time.perf_counter() - self._tasks_begin < SLICE_S
+        self._slices_given = min(2 * self._slices_given, SLICES_MAX) if is_quick else 1
+        for _ in range(self._slices_given):
+            if self._slices:
+                trio.lowlevel.reschedule(self._slices.take())
+
     def _serve_between(self) -> None:
         """trio's tasks can run: serve for one time slice before they do."""
-        end = time.perf_counter() + SLICE_S
+        self._slice_end = time.perf_counter() + SLICE_S
         has_served = False
-        while self._serve_all([] if self._poked else self._epoll.poll(0, EVENTS_A_POLL), end):
+        while self._serve_all(self._epoll.poll(0, EVENTS_A_POLL)):
             has_served = True
-            if time.perf_counter() > end:
+            if time.perf_counter() > self._slice_end:
                 break
         if has_served and not self._loop.has_runnable():
             self._loop.wake()  # for a clock that jumps when nothing happens: something did
@@ -182,10 +277,12 @@ class Poller(trio.abc.Instrument):
         deadline = loop.next_deadline()
         has_served = False
         while True:
-            ready: list[tuple[int, int]] = []
-            if not self._poked:
+            if self._turns:
+                ready = self._epoll.poll(0, EVENTS_A_POLL)
+            else:
                 ready = self._wait_a_moment() or self._epoll.poll(max(end - clock(), 0.0), EVENTS_A_POLL)
-            served = self._serve_all(ready, clock() + SLICE_S)
+            self._slice_end = clock() + SLICE_S
+            served = self._serve_all(ready)
             is_loop_ready = any(descriptor == loop.descriptor for descriptor, _ in ready)
             if is_loop_ready and not served:
                 return  # trio's own wait ends at once
@@ -196,37 +293,65 @@ class Poller(trio.abc.Instrument):
         if has_served or not loop.is_waiting_for_idleness():
             loop.wake()
 
-    def _serve_all(self, ready: list[tuple[int, int]], end: float) -> bool:
-        """Serve the ready sockets, then those that were poked, until `end`. Whether there were any."""
-        if not self._poked and (not ready or (len(ready) == 1 and ready[0][0] == self._loop.descriptor)):
+    def _serve_all(self, ready: list[tuple[int, int]]) -> bool:
+        """Serve the ready sockets, and those that are due, until the slice ends. Whether there were any."""
+        turns = self._turns
+        if not turns and (not ready or (len(ready) == 1 and ready[0][0] == self._loop.descriptor)):
             return False
         for gauge in self._gauges:
             gauge.after_io_wait(0)
-        for descriptor, _ in ready:
-            self._serve(descriptor)
-        poked = self._poked
-        while poked:
-            self._serve(poked.popleft())
-            if time.perf_counter() > end:
+        if len(ready) == EVENTS_A_POLL and len(self._clients) > 1:
+            self._line_up(self._epoll.poll(0, READY_MAX))
+        elif turns:
+            self._line_up(ready)
+        else:
+            for served, (descriptor, events) in enumerate(ready, 1):
+                if (watch := self._watched.get(descriptor)) is not None:
+                    self._serve(watch)
+                else:
+                    self._notice(descriptor, events)
+                if served < len(ready) and time.perf_counter() > self._slice_end:
+                    self._line_up(ready[served:])
+                    break
+        while turns:
+            watch = turns.take()
+            watch.is_due = False
+            if watch.task is not None:
+                self._serve(watch)
+            if time.perf_counter() > self._slice_end:
                 break
         for gauge in self._gauges:
             gauge.before_io_wait(0)
         return True
 
-    def _serve(self, descriptor: int) -> None:
-        watch = self._watched.get(descriptor)
-        if watch is None:
-            return  # its task was cancelled, or it is trio's
-        on_ready, task = watch
+    def _line_up(self, ready: list[tuple[int, int]]) -> None:
+        """Each has a turn when it is its client's."""
+        for descriptor, events in ready:
+            watch = self._watched.get(descriptor)
+            if watch is None:
+                self._notice(descriptor, events)
+            elif not watch.is_due:
+                watch.is_due = True
+                self._turns.put(watch.client, watch)
+
+    def _serve(self, watch: Watch) -> None:
         try:
-            if on_ready():
+            if watch.on_ready():
                 return
             result: outcome.Outcome[None] = outcome.Value(None)
         except Exception as error:  # the connection's task handles it
             result = outcome.Error(error)
-        if descriptor in self._watched:
-            self._forget(descriptor)
+        if (task := watch.task) is not None:
+            self._forget(watch)
             trio.lowlevel.reschedule(task, result)
+            self._slice_end -= WAKE_S
+
+    def _notice(self, descriptor: int, events: int) -> None:
+        """No task reads from this socket: its peer has left. Or its task was cancelled, or the socket is trio's."""
+        on_left = self._ends.pop(descriptor, None)
+        if on_left is not None:
+            self._epoll.unregister(descriptor)
+            on_left(bool(events & (EPOLLERR | EPOLLHUP)))
 
     def _wait_a_moment(self) -> list[tuple[int, int]]:
         """Try for a moment before sleeping: a client that sends one request after the other is sooner than a wake-up.
@@ -245,11 +370,19 @@ class Poller(trio.abc.Instrument):
         self._waits_without_try = 1 << self._vain
         return []
 
-    def _forget(self, descriptor: int) -> None:
-        del self._watched[descriptor]
-        if descriptor in self._muted:
-            self._muted.remove(descriptor)
-        elif not self._epoll.closed:
+    def _forget(self, watch: Watch) -> None:
+        watch.task = None
+        descriptor, client = watch.descriptor, watch.client
+        if self._clients[client] == 1:
+            del self._clients[client]
+        else:
+            self._clients[client] -= 1
+        is_reported = True
+        if self._muted.pop(descriptor, None) is None:
+            del self._watched[descriptor]
+        else:
+            is_reported = self._ends.pop(descriptor, None) is not None
+        if is_reported and not self._epoll.closed:
             self._epoll.unregister(descriptor)
 
 
@@ -270,47 +403,7 @@ def measure_no_more(gauge: trio.abc.Instrument) -> None:
         poller.remove_gauge(gauge)
 
 
-class Alone:
-    """The plain path without a poller: each task waits for its own socket."""
-
-    def __init__(self) -> None:
-        self._is_muted = False
-        self._is_poked = False
-        self._wants_room = False
-        self._wait = trio.CancelScope()
-
-    async def watch(self, sock: socket.socket, on_ready: OnReady, for_room: bool = False) -> None:
-        """Wait for the socket in the calling task, until `on_ready` returns False or raises."""
-        self._is_muted = False
-        self._wants_room = for_room
-        while True:
-            with trio.CancelScope() as self._wait:
-                if self._is_poked:
-                    await trio.lowlevel.checkpoint()
-                elif self._is_muted:
-                    await trio.sleep_forever()
-                elif self._wants_room:
-                    await trio.lowlevel.wait_writable(sock)
-                else:
-                    await trio.lowlevel.wait_readable(sock)
-            self._is_poked = False
-            if not on_ready():
-                return
-
-    def want_room(self, _: socket.socket) -> None:
-        """Wait until more can be sent."""
-        self._wants_room = True
-
-    def want_data(self, _: socket.socket) -> None:
-        """Wait until there is something to read."""
-        self._wants_room = False
-
-    def mute(self, _: socket.socket) -> None:
-        """Wait for the next `poke` only."""
-        self._is_muted = True
-
-    def poke(self, _: socket.socket) -> None:
-        """Call `on_ready` in the task that watches, or that will."""
-        self._is_muted = False
-        self._is_poked = True
-        self._wait.cancel()
+def running_poller() -> Poller | None:
+    """The poller of this `trio.run`, if it serves."""
+    poller = _POLLER.get()
+    return poller if poller is not None and poller.is_running else None

@@ -2,27 +2,55 @@
 
 A loop over what may be 10^5 elements makes one `YieldBudget` and spends from it once an element: `await budget.spend()`
 in a coroutine, `yield from budget.steps()` in steps. What a slice is, is defined in `kpybroker.wire.yield_budget`.
+While several requests need more than one, those of each client have their next slice in turn (`next_slice`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Hashable, Iterable
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, TypeVar
 
 import trio
 
+from kpybroker.broker.loop.poller import running_poller
 from kpybroker.broker.loop.steps import Steps
 from kpybroker.storage.disk.errors import failing_takes_offline
 from kpybroker.wire.errors import KafkaError
 from kpybroker.wire.yield_budget import ELEMENT, SLICE_UNITS, WorkBudget
 
 if TYPE_CHECKING:
+    from kpybroker.broker.loop.slow_work import ClientsWork
     from kpybroker.storage.disk.slice import FileSlice
     from kpybroker.storage.log.flush import FlushJob
 
-__all__ = ["ELEMENT", "SLICE_UNITS", "YieldBudget", "in_thread", "listed", "paced", "read_in_thread", "run_flush"]
+__all__ = [
+    "ELEMENT",
+    "SLICE_UNITS",
+    "YieldBudget",
+    "in_thread",
+    "listed",
+    "next_slice",
+    "paced",
+    "read_in_thread",
+    "run_flush",
+]
 
 T = TypeVar("T")
+
+
+TURNS_OF: ContextVar[Hashable] = ContextVar("kpybroker.turns_of", default=None)
+"""The client whose request the running task serves; None where it works for all."""
+
+
+async def next_slice() -> None:
+    """Let others run. Work for a client goes on when it is that client's turn, other work at once."""
+    client = TURNS_OF.get()
+    poller = None if client is None else running_poller()
+    if poller is None:
+        await trio.lowlevel.checkpoint()
+    else:
+        await poller.next_slice(client)
 
 
 class YieldBudget(WorkBudget):
@@ -33,12 +61,12 @@ class YieldBudget(WorkBudget):
     async def spend(self, cost: int = ELEMENT) -> None:
         """Count work; a checkpoint if the slice is spent, and nothing otherwise."""
         if self.is_spent(cost):
-            await trio.lowlevel.checkpoint()
+            await next_slice()
 
     def steps(self, cost: int = ELEMENT) -> Steps[None]:
         """`spend` for a generator of steps."""
         if self.is_spent(cost):
-            yield trio.lowlevel.checkpoint
+            yield next_slice
 
 
 async def listed(elements: Iterable[T], budget: YieldBudget) -> list[T]:
@@ -46,8 +74,7 @@ async def listed(elements: Iterable[T], budget: YieldBudget) -> list[T]:
     found: list[T] = []
     for element in elements:
         found.append(element)
-        if budget.is_spent():
-            await trio.lowlevel.checkpoint()
+        await budget.spend()
     return found
 
 
@@ -59,11 +86,11 @@ def paced(work: Generator[None, None, T]) -> Steps[T]:
         except StopIteration as finished:
             result: T = finished.value
             return result
-        yield trio.lowlevel.checkpoint
+        yield next_slice
 
 
-async def in_thread(function: Callable[[], T], limiter: trio.CapacityLimiter) -> T:
-    """`function` in a thread, its KafkaErrors without their tracebacks.
+async def in_thread(function: Callable[[], T], work: ClientsWork) -> T:
+    """`function` in a thread, as slow work of a client, its KafkaErrors without their tracebacks.
 
     A traceback keeps the frames it went through, here megabytes of a decompression bomb. An error that has passed from
     thread to thread is part of a reference cycle: it would live until the next full garbage collection.
@@ -79,7 +106,7 @@ async def in_thread(function: Callable[[], T], limiter: trio.CapacityLimiter) ->
             error.__context__ = error.__cause__ = None
             failures.append(error.with_traceback(None))
 
-    await trio.to_thread.run_sync(guarded, limiter=limiter)
+    await work.run(guarded)
     # Removed from the lists, so that neither this frame nor what trio remembers of the call keeps them alive.
     if failures:
         raise failures.pop()

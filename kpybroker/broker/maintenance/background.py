@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from kpybroker.broker.loop.yielding import ELEMENT, SLICE_UNITS, YieldBudget, run_flush
+from kpybroker.broker.loop.yielding import ELEMENT, SLICE_UNITS, TURNS_OF, YieldBudget, run_flush
 from kpybroker.broker.maintenance.time_retention import delete_by_read_timestamps
 from kpybroker.broker.requests.log_fields import CURRENT, write_counts
 from kpybroker.core.tree import TreeClosed
@@ -60,6 +60,7 @@ def start(host: Host, replicas: Replicas, log_cleaner: Callable[[], LogCleaner])
 
 async def supervised(host: Host, name: str, function: Callable[[], Awaitable[None]]) -> None:
     """Run a background task until it returns. A failing directory goes offline; after any failure it is restarted."""
+    TURNS_OF.set(None)
     CURRENT.set(None)  # a request may have started it, and what it logs is about others too
     while True:
         try:

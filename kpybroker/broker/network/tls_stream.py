@@ -14,13 +14,13 @@ Rules:
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from typing import Any, cast
 
 import trio
 
-from kpybroker.broker.loop.poller import OnReady
+from kpybroker.broker.loop.alone import OnLeft, OnReady
 from kpybroker.broker.network.handshakes import HandshakeFailed, reason_of
 from kpybroker.broker.network.other_protocols import OtherProtocolError, instead_of_tls
 from kpybroker.broker.network.sending import Buffer, Part
@@ -36,6 +36,8 @@ STEP_BYTES = 64 * 1024
 """Plaintext that is encrypted before the stream below is given the result."""
 HANDSHAKE_BYTES_MAX = 128 * 1024
 """What a peer may send before the handshake is complete; OpenSSL accepts certificate chains up to 100 KB."""
+CLOSE_NOTIFY_BYTES_MAX = 100
+"""Ciphertext that says that the peer sends nothing more is no longer than this, and any request is longer."""
 
 
 def new_scratch() -> memoryview:
@@ -231,15 +233,31 @@ class TlsStream:
         self._wants_room = False
         self._inner.want_data()
 
-    def mute(self) -> None:
+    def mute(self, on_left: OnLeft) -> None:
         """As `Stream.mute`."""
         self._is_muted = True
-        self._inner.mute()
+        self._inner.mute(on_left)
 
     def poke(self) -> None:
         """As `Stream.poke`."""
         self._is_muted = False
         self._inner.poke()
+
+    def heed_end(self, on_left: OnLeft) -> None:
+        """As `Stream.heed_end`; it is the end below that counts."""
+        self._inner.heed_end(on_left)
+
+    def ignore_end(self) -> None:
+        """As `Stream.ignore_end`."""
+        self._inner.ignore_end()
+
+    def has_unread(self, more_than: int = 0) -> bool:
+        """As `Stream.has_unread`."""
+        return self._has_more or self._inner.has_unread(CLOSE_NOTIFY_BYTES_MAX + more_than)
+
+    def belongs_to(self, client: Hashable) -> None:
+        """As `Stream.belongs_to`."""
+        self._inner.belongs_to(client)
 
     # --- sending
 

@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import errno
 import socket
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 import trio
 
-from kpybroker.broker.loop.poller import Alone, OnReady, Poller
+from kpybroker.broker.loop.alone import Alone, OnLeft, OnReady
+from kpybroker.broker.loop.poller import Poller
 from kpybroker.broker.network.sending import BUFFERS, SMALL_SLICE_BYTES, Buffer, Part, Progress, Sending, read_warm
 from kpybroker.config.keys.own import POLLER, SENDFILE, SHORTCUTS, chosen_shortcuts
 from kpybroker.system import claim_port, descriptors_max, reset_on_close
@@ -67,11 +68,23 @@ class Stream(Protocol):
     def want_data(self) -> None:
         """Call `on_ready` again whenever there may be something to read."""
 
-    def mute(self) -> None:
-        """Do not call `on_ready` before the next `poke`. Only `on_ready` calls this."""
+    def mute(self, on_left: OnLeft) -> None:
+        """Do not call `on_ready` before the next `poke`; call `on_left` if the peer leaves. For `on_ready` only."""
 
     def poke(self) -> None:
-        """Call `on_ready` soon, whether or not there is something to read. Does nothing if no task watches."""
+        """Call `on_ready` soon, or as soon as a task watches, whether or not there is something to read."""
+
+    def heed_end(self, on_left: OnLeft) -> None:
+        """Call `on_left` once if the peer leaves before `ignore_end`: for a task that does not wait for this stream."""
+
+    def ignore_end(self) -> None:
+        """The reverse of `heed_end`."""
+
+    def has_unread(self, more_than: int = 0) -> bool:
+        """Whether more than so many bytes of the peer have arrived that were not received yet."""
+
+    def belongs_to(self, client: Hashable) -> None:
+        """From the next `watch` on its turns are those of this client, and not of its address."""
 
     def receive_now(self, buffer: memoryview) -> int | None:
         """`receive_into` without waiting; None when there is nothing yet."""
@@ -235,10 +248,11 @@ class SocketStream:
         self._wants_room = False
         self.local_address = _host_and_port(sock.getsockname())
         self.remote_address = _host_and_port(sock.getpeername())
+        self._client: Hashable = self.remote_address[0]
 
     async def watch(self, on_ready: OnReady) -> None:
         """As `Stream.watch`."""
-        await self._watcher.watch(self._sock, on_ready, self._wants_room)
+        await self._watcher.watch(self._sock, on_ready, self._wants_room, self._client)
 
     def want_room(self) -> None:
         """As `Stream.want_room`."""
@@ -251,13 +265,32 @@ class SocketStream:
             self._wants_room = False
             self._watcher.want_data(self._sock)
 
-    def mute(self) -> None:
+    def mute(self, on_left: OnLeft) -> None:
         """As `Stream.mute`."""
-        self._watcher.mute(self._sock)
+        self._watcher.mute(self._sock, on_left)
 
     def poke(self) -> None:
         """As `Stream.poke`."""
         self._watcher.poke(self._sock)
+
+    def heed_end(self, on_left: OnLeft) -> None:
+        """As `Stream.heed_end`."""
+        self._watcher.heed_end(self._sock, on_left)
+
+    def ignore_end(self) -> None:
+        """As `Stream.ignore_end`."""
+        self._watcher.ignore_end(self._sock)
+
+    def has_unread(self, more_than: int = 0) -> bool:
+        """As `Stream.has_unread`."""
+        try:
+            return len(self._sock.recv(more_than + 1, socket.MSG_PEEK)) > more_than
+        except OSError:
+            return False
+
+    def belongs_to(self, client: Hashable) -> None:
+        """As `Stream.belongs_to`."""
+        self._client = client
 
     def receive_now(self, buffer: memoryview) -> int | None:
         """As `Stream.receive_now`."""

@@ -295,7 +295,9 @@ class FetchService:
                 if visit.traffic is not None:
                     records = sum(max(header.records_count, 1) for _, header in iter_batches(stored))
                     visit.traffic.rarely().fetch_conversions += records
-                stored = await in_thread(convert, self._host.validation_threads)
+                connection = params.client.connection
+                with connection.may_leave():
+                    stored = await in_thread(convert, self._host.slow_work.of(connection.turns_of))
         except KafkaError as error:
             self._refuse(visit, error, params)
             return

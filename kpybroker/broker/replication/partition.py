@@ -34,6 +34,7 @@ from kpybroker.wire.records.slow_validation import is_slow_to_validate
 from kpybroker.wire.records.validate import AppendContext, validate_and_assign
 
 if TYPE_CHECKING:
+    from kpybroker.broker.loop.slow_work import ClientsWork
     from kpybroker.core.replication.fetch_session import FetchKey, FetchSession
     from kpybroker.storage.log.append import AppendInfo
     from kpybroker.storage.log.log import Log
@@ -193,13 +194,7 @@ class Partition:
         return is_slow_to_validate(records, self.leader_log().rules)
 
     async def validate_in_thread(
-        self,
-        records: memoryview,
-        request_version: int,
-        now_ms: int,
-        limiter: trio.CapacityLimiter,
-        *,
-        strictly: bool = False,
+        self, records: memoryview, request_version: int, now_ms: int, work: ClientsWork, *, strictly: bool = False
     ) -> ValidatedRecords:
         """`records`, validated as if the log were empty; `append` moves them behind what was appended since.
 
@@ -208,7 +203,7 @@ class Partition:
         log = self.leader_log()
         rules = log.rules.strict() if strictly else log.rules
         call = AppendContext(0, now_ms, self.leader_epoch, partition=log.partition)
-        return await in_thread(partial(validate_and_assign, records, rules, call, request_version), limiter)
+        return await in_thread(partial(validate_and_assign, records, rules, call, request_version), work)
 
     def append(self, produced: ProducedBatches, required_acks: int = ALL_IN_SYNC) -> AppendInfo:
         """Append batches as leader. Raises KafkaError, LogDirError.

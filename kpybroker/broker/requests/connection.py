@@ -5,7 +5,10 @@ Never here: serving them (`server`).
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from math import inf
 from typing import Protocol
 
 import trio
@@ -21,6 +24,9 @@ from kpybroker.broker.requests.refused_batches import RefusedBatches
 from kpybroker.broker.requests.stage_times import Timing
 from kpybroker.core.authorizer import ANONYMOUS, Principal
 from kpybroker.core.log.header_trust import HeaderTrust
+
+LEFT_S = 1.0
+"""How long requests of a client that has closed its side still wait: it may have more to read than to say."""
 
 
 class Gate(Protocol):
@@ -55,6 +61,7 @@ class Connection:
 
     __slots__ = (
         "answer_now",
+        "can_leave",
         "client_host",
         "client_id",
         "client_port",
@@ -64,6 +71,7 @@ class Connection:
         "frame_bytes_max",
         "frames",
         "header_trust",
+        "is_leaving",
         "last_active",
         "listener_name",
         "local_host",
@@ -75,6 +83,7 @@ class Connection:
         "sending",
         "stream",
         "suspended",
+        "throttle",
         "timer",
         "timing",
         "unfinished",
@@ -112,6 +121,14 @@ class Connection:
         # The request in progress, if it is a suspended one; its deadline ends the sleep of the task.
         self.suspended: Suspended[Answer] | None = None
         self.timer = trio.CancelScope()
+        self.throttle: Wait | None = None  # of the last `mute`
+        self.can_leave = False  # what is awaited is for its client alone
+        self.is_leaving = False  # its client has closed its side, and a request of it waits
+
+    @property
+    def turns_of(self) -> Hashable:
+        """Whose turns it takes, on the loop and where records are read one by one: of its principal, or its address."""
+        return self.client_host if self.principal is ANONYMOUS else self.principal
 
     def end(self) -> None:
         """As `ConnectionInfo.end`."""
@@ -123,15 +140,52 @@ class Connection:
 
     def mute(self, deadline: float) -> None:
         """As `ConnectionInfo.mute`: until then a suspended request without a response is in progress."""
-        self.suspended = Suspended(_nothing(), Wait(deadline))
+        self.throttle = Wait(deadline)
+        self.suspended = Suspended(_nothing(), self.throttle)
         if deadline < self.timer.deadline:
             self.timer.deadline = deadline
 
     def admit(self, principal: Principal, answer_now: AnswerNow) -> None:
         """Its client has logged in: from now on `answer_now` answers its requests, up to their full size."""
         self.principal = principal
+        self.stream.belongs_to(self.turns_of)
         self.answer_now = answer_now
         self.frames.allow(self.frame_bytes_max)
+
+    # --- the client leaves
+
+    def left(self, was_reset: bool) -> None:
+        """The client has left while a request waits, or its connection is muted: nothing is kept for it.
+
+        A FIN may only say that it will send no more. So it has `LEFT_S` for its response; and what it has sent before
+        is served when a mute is over: a producer with acks=0 leaves without waiting for anything.
+        """
+        suspended = self.suspended
+        if was_reset:
+            self.scope.cancel()
+        elif suspended is None or suspended.wait is not self.throttle:
+            self.is_leaving = True
+            self.scope.deadline = trio.current_time() + LEFT_S
+        elif not self.frames.has_frame and not self.stream.has_unread():
+            self.scope.cancel()
+
+    def wait_is_over(self) -> None:
+        """What a leaving client has waited for is there in time: it goes on."""
+        self.is_leaving = False
+        self.scope.deadline = inf
+
+    @contextmanager
+    def may_leave(self) -> Iterator[None]:
+        """As `ConnectionInfo.may_leave`."""
+        self.can_leave = True
+        self.stream.heed_end(self.left)
+        try:
+            yield
+        finally:
+            self.can_leave = False
+            self.stream.ignore_end()
+            if self.is_leaving:
+                self.wait_is_over()
 
 
 def _nothing() -> Steps[Answer]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Protocol
 
 from kpybroker.broker.network.transport import Stream
 from kpybroker.broker.requests.clients import UNKNOWN_SOFTWARE
+from kpybroker.broker.requests.log_fields import CURRENT
 from kpybroker.broker.requests.refused_batches import RefusedBatches
 from kpybroker.core.authorizer import (
     ANONYMOUS,
@@ -61,8 +63,18 @@ class ConnectionInfo(Protocol):
     def stream(self) -> Stream | None:
         """What carries it; None where there is no socket. For faults of the network only."""
 
+    @property
+    def turns_of(self) -> Hashable:
+        """The client whose turns its requests take: its principal, or its address where it has none."""
+
     def end(self) -> None:
         """Close it soon; for other tasks than its own."""
+
+    def may_leave(self) -> AbstractContextManager[None]:
+        """Around what is awaited for its client alone: it is cancelled, and the connection ends, if the client leaves.
+
+        Only in the connection's own task, and where nothing is left half done.
+        """
 
     def mute(self, deadline: float) -> None:
         """Serve no further request before that time on trio's clock. For `on_sent` callbacks of its request only."""
@@ -113,8 +125,17 @@ class PlainConnectionInfo:
         self.stream: Stream | None = None
         self.timing: Timing | None = None
 
+    @property
+    def turns_of(self) -> Hashable:
+        """As for a client that has not logged in."""
+        return self.client_host
+
     def end(self) -> None:
         """Does nothing: there is no connection."""
+
+    def may_leave(self) -> AbstractContextManager[None]:
+        """Does nothing: no one can leave."""
+        return nullcontext()
 
     def mute(self, deadline: float) -> None:
         """Does nothing: there is no connection."""
@@ -246,3 +267,9 @@ class RequestContext:
         if not allowed or self.authorizer.audits_allowed:
             self.authorizer.audit(self, Action(operation, resource_type, None, references=0), allowed)
         return allowed
+
+
+def client_may_leave() -> AbstractContextManager[None]:
+    """`ConnectionInfo.may_leave` of the request that the running task serves, for code that does not know it."""
+    request = CURRENT.get()
+    return request.connection.may_leave() if isinstance(request, RequestContext) else nullcontext()

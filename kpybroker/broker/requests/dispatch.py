@@ -15,13 +15,13 @@ import struct
 from collections.abc import Awaitable, Callable, Generator
 from functools import partial
 from types import CoroutineType, GeneratorType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import trio
 
 from kpybroker.broker.loop.host import Host
 from kpybroker.broker.loop.steps import Steps, Unfinished, run_steps
-from kpybroker.broker.loop.yielding import paced
+from kpybroker.broker.loop.yielding import next_slice, paced
 from kpybroker.broker.network.sending import BUFFERS, Part
 from kpybroker.broker.requests.clients import client_name
 from kpybroker.broker.requests.context import ConnectionInfo, RequestContext
@@ -61,6 +61,8 @@ return); or None, and `Handle` is called.
 """
 ErrorResponse = Callable[[Any, RequestContext, KafkaError], Any]
 NONE = (0, -1)
+FOR_CLIENT_ALONE: Final = frozenset({ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.LIST_OFFSETS})
+"""What may take long, and has no effect that goes on after the handler has begun to wait: it ends with its client."""
 
 TREE_CODES: dict[type[Exception], ErrorCode] = {
     BadArguments: ErrorCode.INVALID_REQUEST,  # a name that no node of the tree can have
@@ -284,7 +286,7 @@ class Dispatcher:
         self, route: Route, context: RequestContext, decoding: Generator[None, None, Any]
     ) -> Steps[Answer]:
         """A request of so many elements that decoding alone takes more than one time slice."""
-        yield trio.lowlevel.checkpoint
+        yield next_slice
         return (yield from self._respond(route, context, (yield from paced(decoding)), is_large=True))
 
     def _respond(
@@ -391,10 +393,13 @@ def _failed(error: Exception) -> Steps[Any]:
     yield
 
 
-def _awaited(context: RequestContext, handling: Any) -> Any:
-    """Called by the task that awaits the result: lines that it logs carry the request (`log_fields`)."""
+async def _awaited(context: RequestContext, handling: Any) -> Any:
+    """In the task that awaits the result: lines that it logs carry the request (`log_fields`)."""
     CURRENT.set(context)
-    return handling
+    if context.api_key not in FOR_CLIENT_ALONE:
+        return await handling
+    with context.connection.may_leave():
+        return await handling
 
 
 def _frame(route: Route, context: RequestContext, parts: list[Part]) -> Answer:

@@ -17,10 +17,10 @@ import errno
 import logging
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import partial
 from math import inf
-from time import perf_counter_ns
+from time import perf_counter, perf_counter_ns
 from types import CoroutineType
 from typing import TYPE_CHECKING
 
@@ -28,6 +28,7 @@ import trio
 
 from kpybroker.broker.loop.clock import Clock
 from kpybroker.broker.loop.steps import Suspended, Unfinished
+from kpybroker.broker.loop.yielding import TURNS_OF, next_slice
 from kpybroker.broker.network.frames import FrameReader
 from kpybroker.broker.network.handshakes import HandshakeFailed, Tls
 from kpybroker.broker.network.other_protocols import OtherProtocolError
@@ -50,7 +51,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger("kafka.network.SocketServer")
 
 REQUESTS_AT_ONCE = 8
-"""Requests of one connection before others are served."""
+"""Requests of one connection before others are served: its turn."""
+TURN_S = 0.0005
+"""A turn ends earlier, after its second request or a later one, once it has taken so long."""
 ACCEPT_PAUSE_S = 0.1
 IDLE_SWEEPS_PER_LIMIT = 10
 _OUT_OF_RESOURCES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
@@ -239,7 +242,8 @@ class Server:
                 elif not frames.has_frame:
                     await self._sleep(connection, serve_now)
                 else:
-                    await trio.lowlevel.checkpoint()
+                    TURNS_OF.set(connection.turns_of)
+                    await next_slice()
                     if serve_now():
                         continue
                 if connection.sending is not None:
@@ -289,7 +293,9 @@ class Server:
         """Wait for a response and send it."""
         if not isinstance(answer, bytes | tuple):
             connection.waiting_on_broker = True
-            answer = await answer
+            TURNS_OF.set(connection.turns_of)
+            with connection.may_leave() if isinstance(answer, Suspended) else nullcontext():
+                answer = await answer
             connection.waiting_on_broker = False
         connection.was_active = True
         parts, context = ([answer], None) if isinstance(answer, bytes) else answer
@@ -307,7 +313,10 @@ class Server:
         if not self._answers_inline and connection.suspended is not None:
             muted, connection.suspended = connection.suspended, None
             connection.waiting_on_broker = True
-            await muted
+            with connection.may_leave():
+                connection.suspended = muted
+                await muted
+                connection.suspended = None
             connection.waiting_on_broker = False
 
     def _serve_now(self, connection: Connection) -> bool:
@@ -328,12 +337,18 @@ class Server:
                 connection.unsent = data[sent:]
             if timing is not None and not connection.unsent and connection.sending is None:
                 timing.sent()
-        can_receive = can_receive or connection.suspended is not None or connection.sending is not None
-        return goes_on and can_receive and not connection.unsent
+        if not goes_on or connection.unsent:
+            return False
+        if not can_receive and connection.suspended is None and connection.sending is None:
+            connection.stream.poke()  # what it has sent already has another turn
+        return True
 
     def _answer_now(self, connection: Connection, answers: list[bytes]) -> bool:
         frames, stream = connection.frames, connection.stream
+        end = inf
         for number in range(REQUESTS_AT_ONCE):
+            if number > 1 and perf_counter() > end:
+                return True
             answer: Answer | Unfinished[Answer]
             if connection.suspended is None:
                 if self._memory.is_full and not frames.may_go_on():
@@ -343,6 +358,8 @@ class Server:
                 frame = frames.frame_now()
                 if frame is None:
                     return True
+                if number == 1:
+                    end = perf_counter() + TURN_S
                 answer = connection.answer_now(frame, connection)
                 if isinstance(answer, bytes):
                     answers.append(answer)
@@ -350,10 +367,12 @@ class Server:
                 frames.hold(len(frame))
             elif connection.suspended.wait.is_over:
                 suspended, connection.suspended = connection.suspended, None
+                if connection.is_leaving:
+                    connection.wait_is_over()
                 answer = suspended.resume()
             else:
                 if number == 0:  # not if this very call has muted the connection: its task may have made it
-                    stream.mute()  # the next request is read after this one
+                    stream.mute(connection.left)  # the next request is read after this one
                 return True
             if isinstance(answer, Suspended):
                 self._suspend(connection, answer)
@@ -420,7 +439,10 @@ class Server:
         connection.waiting_on_broker = False
 
     async def _close_idle(self) -> None:
-        """End connections without traffic; a client that waits for the broker is not idle."""
+        """End connections without traffic, as Kafka does, also where a request waits or the connection is muted.
+
+        Not where a request is carried out: that is not left half done.
+        """
         while True:
             idle_s = self._config.get_int("connections.max.idle.ms") / 1000
             if idle_s < 0:
@@ -429,7 +451,7 @@ class Server:
             await self._clock.pause(max(idle_s / IDLE_SWEEPS_PER_LIMIT, 0.01))
             now = self._clock.monotonic()
             for connection in list(self._connections.values()):
-                if connection.was_active or connection.waiting_on_broker or connection.suspended is not None:
+                if connection.was_active or (connection.waiting_on_broker and not connection.can_leave):
                     connection.was_active = False
                     connection.last_active = now
                 elif connection.last_active <= now - idle_s:

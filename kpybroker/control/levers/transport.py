@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import trio
@@ -22,7 +22,7 @@ import trio
 from kpybroker.broker.network.sending import Progress
 
 if TYPE_CHECKING:
-    from kpybroker.broker.loop.poller import OnReady
+    from kpybroker.broker.loop.alone import OnLeft, OnReady
     from kpybroker.broker.network.sending import Part
     from kpybroker.broker.network.transport import AnswerOut, Listener, Stream, Transport
 
@@ -344,13 +344,29 @@ class HeldStream:
         """As `Stream.want_data`."""
         self._inner.want_data()
 
-    def mute(self) -> None:
+    def mute(self, on_left: OnLeft) -> None:
         """As `Stream.mute`."""
-        self._inner.mute()
+        self._inner.mute(on_left)
 
     def poke(self) -> None:
         """As `Stream.poke`."""
         self._inner.poke()
+
+    def heed_end(self, on_left: OnLeft) -> None:
+        """As `Stream.heed_end`."""
+        self._inner.heed_end(on_left)
+
+    def ignore_end(self) -> None:
+        """As `Stream.ignore_end`."""
+        self._inner.ignore_end()
+
+    def has_unread(self, more_than: int = 0) -> bool:
+        """As `Stream.has_unread`."""
+        return self._inner.has_unread(more_than)
+
+    def belongs_to(self, client: Hashable) -> None:
+        """As `Stream.belongs_to`."""
+        self._inner.belongs_to(client)
 
     def receive_now(self, buffer: memoryview) -> int | None:
         """As `Stream.receive_now`."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from kpybroker.wire.compression import UndecodableError
 from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.pauses import pausing
 from kpybroker.wire.primitives import Buffer
 from kpybroker.wire.records.append_rules import CHECKED_RECORDS_MIN
 from kpybroker.wire.records.batch import (
@@ -86,7 +87,7 @@ def _walk(section: Buffer, count: int) -> tuple[int, bool]:
     """
     largest = INT64_MIN
     end = position = 0
-    for _ in range(count):
+    for _ in pausing(count):
         position = end
         byte = section[position]
         if byte < 0x80:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from kpybroker.wire.compression import decompress
 from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.pauses import pausing
 from kpybroker.wire.primitives import Buffer
 from kpybroker.wire.records.batch import (
     NO_SEQUENCE,
@@ -131,7 +132,7 @@ def iter_spans(section: Buffer, header: BatchHeader, headers_max: int = INT64_MA
     stamped_by_broker = header.timestamp_type is TimestampType.LOG_APPEND_TIME
     base_timestamp, append_time = header.base_timestamp, header.max_timestamp if stamped_by_broker else None
     headers_left = headers_max
-    for _ in range(count):
+    for _ in pausing(count):
         try:
             span = _read_span(section, position, total, (base_timestamp, append_time), headers_left)
         except IndexError:

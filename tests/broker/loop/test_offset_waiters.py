@@ -14,6 +14,7 @@ from kpybroker.broker.app import Broker
 from kpybroker.broker.handlers.records.produce import Pending, _wait_for_replicas
 from kpybroker.broker.loop.offset_waiters import OffsetWaiters
 from kpybroker.broker.loop.steps import Suspended, Wait, run_steps, run_to_end
+from kpybroker.broker.loop.yielding import next_slice
 from kpybroker.broker.replication.partition import Partition
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.produce import ProduceResponse
@@ -80,6 +81,6 @@ async def test_many_that_time_out_at_once_let_others_run() -> None:
             wanted.is_over = True
         else:
             yielded.append(wanted)
-    assert yielded == [trio.lowlevel.checkpoint] * 5
+    assert yielded == [next_slice] * 5
     assert {answer.error_code for answer in answers} == {ErrorCode.REQUEST_TIMED_OUT}
     assert not waiters.waiting

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import socket
+import struct
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import pairwise
 
 import pytest
 import trio
+import trio.lowlevel
 import trio.testing
 
-from kpybroker.broker.loop.poller import EVENTS_A_POLL, SLICE_S, Alone, Poller, measure, measure_no_more
+from kpybroker.broker.loop.alone import Alone
+from kpybroker.broker.loop.poller import EVENTS_A_POLL, SLICE_S, SLICES_MAX, Poller, measure, measure_no_more
 from kpybroker.system import HAS_EPOLL
+from tests.support.hosted import until
 from tests.support.time_slices import counted_time_slices
 
 pytestmark = pytest.mark.skipif(not HAS_EPOLL, reason="needs epoll")
@@ -166,11 +170,11 @@ async def test_a_poked_socket_is_called_in_the_current_time_slice_or_in_one_of_i
         nursery.start_soon(poller.watch, suspended, on_poke)
         far.send(b"x")
         await trio.testing.wait_all_tasks_blocked(0.01)
-        assert called == ["near", "suspended", "suspended"]
+        assert called == ["near", "suspended"]  # once for both
         poller.poke(suspended)
-        assert len(called) == 3
+        assert len(called) == 2
         await trio.testing.wait_all_tasks_blocked(0.01)
-        assert called[3:] == ["suspended"]
+        assert called[2:] == ["suspended"]
         nursery.cancel_scope.cancel()
     poller.poke(suspended)  # no task watches it any more
 
@@ -183,13 +187,14 @@ async def test_a_muted_one_is_not_called_before_it_is_poked(
     watcher = make()
     near, far = pairs()
     calls = 0
+    left: list[bool] = []
 
     def on_readable() -> bool:
         nonlocal calls
         calls += 1
         if calls != 3:
-            watcher.mute(near)
-            watcher.mute(near)
+            watcher.mute(near, left.append)
+            watcher.mute(near, left.append)
         return True
 
     async with trio.open_nursery() as nursery:
@@ -203,9 +208,12 @@ async def test_a_muted_one_is_not_called_before_it_is_poked(
             watcher.poke(near)
         await trio.testing.wait_all_tasks_blocked(0.01)
         assert calls == 4  # the third call left it to the poller to find that there is something to read
+        assert not left
         far.close()
+        while not left:
+            await trio.lowlevel.checkpoint()
         await trio.testing.wait_all_tasks_blocked(0.01)
-        assert calls == 4
+        assert [calls, len(left)] == [4, 1]
         nursery.cancel_scope.cancel()
 
 
@@ -245,6 +253,138 @@ async def test_trios_tasks_run_however_many_sockets_are_poked_at_once(
         nursery.cancel_scope.cancel()
     assert called == list(range(100))
     assert max(later - earlier for earlier, later in pairwise(turns)) <= 2 * 11  # of two turns before the other's
+
+
+@pytest.mark.parametrize("others", [1, 3])
+async def test_a_client_has_its_turn_however_many_sockets_of_another_are_ready(
+    pairs: Callable[[], Pair], monkeypatch: pytest.MonkeyPatch, others: int
+) -> None:
+    """Each call takes a whole time slice here. Counted is who is called, not how long that takes."""
+    now = 0.0
+
+    def clock() -> float:
+        nonlocal now
+        now += 1e-6
+        return now
+
+    monkeypatch.setattr("kpybroker.broker.loop.poller.time.perf_counter", clock)
+    poller = new_poller()
+    called: list[str] = []
+
+    def serve(client: str) -> bool:  # reads nothing: there is always something
+        nonlocal now
+        now += 2 * SLICE_S
+        called.append(client)
+        return True
+
+    async with trio.open_nursery() as nursery:
+        for client in ["crowd"] * 5 * EVENTS_A_POLL + [f"other{number}" for number in range(others)]:
+            near, far = pairs()
+            far.send(b"x")
+            nursery.start_soon(poller.watch, near, partial(serve, client), False, client)
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.start_soon(poller.run)
+        while len(called) < 400:
+            await trio.lowlevel.checkpoint()
+        nursery.cancel_scope.cancel()
+    settled = called[20 * EVENTS_A_POLL :]
+    for client in {*called} - {"crowd"}:
+        assert settled.count(client) >= settled.count("crowd") - 1
+
+
+async def test_tasks_have_their_next_slices_in_turn(pairs: Callable[[], Pair]) -> None:
+    poller = new_poller()
+    order: list[str] = []
+
+    async def work(client: str, slices: int) -> None:
+        for _ in range(slices):
+            await poller.next_slice(client)
+            order.append(client)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(poller.run)
+        with trio.fail_after(60):
+            async with trio.open_nursery() as working:
+                for _ in range(100):
+                    working.start_soon(work, "crowd", 5)
+                working.start_soon(work, "other", 40)
+                cancelled = trio.CancelScope()
+                working.start_soon(_within, cancelled, poller)
+                await trio.lowlevel.checkpoint()
+                cancelled.cancel()
+        nursery.cancel_scope.cancel()
+    last = max(index for index, client in enumerate(order) if client == "other")
+    assert order[:last].count("crowd") <= 40 * SLICES_MAX  # at most one of so many that are woken at once is the other
+    assert len(order) == 540
+
+
+async def _within(scope: trio.CancelScope, poller: Poller) -> None:
+    with scope:
+        await poller.next_slice("crowd")
+        raise AssertionError("it was cancelled before")
+
+
+async def test_tasks_that_wait_for_a_slice_go_on_when_the_poller_ends() -> None:
+    poller = new_poller()
+    done = False
+
+    async def work() -> None:
+        nonlocal done
+        await poller.next_slice("client")
+        done = True
+
+    async with trio.open_nursery() as nursery:
+        running = trio.CancelScope()
+
+        async def run() -> None:
+            with running:
+                await poller.run()
+
+        nursery.start_soon(run)
+        nursery.start_soon(work)
+        await trio.lowlevel.checkpoint()
+        running.cancel()
+    assert done
+
+
+@pytest.mark.parametrize("make", [new_poller, Alone])
+@pytest.mark.parametrize("has_sent", [True, False])
+@pytest.mark.parametrize("how", ["close", "half", "reset"])
+async def test_a_task_that_waits_for_something_else_learns_that_its_peer_has_left(
+    make: Callable[[], Poller | Alone], has_sent: bool, how: str
+) -> None:
+    """Also behind bytes that were not read; once; and not after `ignore_end`."""
+    watcher = make()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        far = socket.create_connection(listener.getsockname())
+        near, _ = listener.accept()
+    near.setblocking(False)
+    left: list[bool] = []
+    async with trio.open_nursery() as nursery:
+        if isinstance(watcher, Poller):
+            nursery.start_soon(watcher.run)
+        with near, far:
+            watcher.heed_end(near, left.append)
+            watcher.ignore_end(near)
+            watcher.heed_end(near, left.append)
+            if has_sent:
+                far.send(b"a next request")
+            await trio.testing.wait_all_tasks_blocked(0.01)
+            assert not left
+            if how == "half":
+                far.shutdown(socket.SHUT_WR)
+            elif how == "reset":
+                far.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                far.close()
+            else:
+                far.close()
+            await until(lambda: bool(left))
+            await trio.testing.wait_all_tasks_blocked(0.01)
+            assert len(left) == 1
+            if isinstance(watcher, Poller):
+                assert left == [how == "reset"]
+            watcher.ignore_end(near)
+            nursery.cancel_scope.cancel()
 
 
 class Busy:

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Generator
 import pytest
 import trio
 
+from kpybroker.broker.loop.slow_work import SlowWork
 from kpybroker.broker.loop.steps import Steps, run_to_end
 from kpybroker.broker.loop.yielding import ELEMENT, SLICE_UNITS, YieldBudget, in_thread, paced
 from kpybroker.wire.errors import ErrorCode, KafkaError
@@ -32,7 +33,7 @@ async def test_an_error_from_a_thread_keeps_nothing_alive_that_its_caller_held()
                 raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE) from error
 
         try:
-            await in_thread(fail, trio.CapacityLimiter(1))
+            await in_thread(fail, SlowWork().of("client"))
         except KafkaError as error:
             caught.append(error.code)
         return weakref.ref(held)
@@ -47,10 +48,10 @@ async def test_an_error_from_a_thread_keeps_nothing_alive_that_its_caller_held()
 
 
 async def test_what_a_thread_returns_or_raises_otherwise_is_passed_on() -> None:
-    limiter = trio.CapacityLimiter(1)
-    assert await in_thread(lambda: 7, limiter) == 7
+    work = SlowWork().of("client")
+    assert await in_thread(lambda: 7, work) == 7
     with pytest.raises(ZeroDivisionError):
-        await in_thread(lambda: 1 // 0, limiter)
+        await in_thread(lambda: 1 // 0, work)
 
 
 class StepCounter(trio.abc.Instrument):

@@ -284,7 +284,7 @@ async def test_a_higher_limit_of_connections_applies_at_once(plain_transport: Tr
     await House(plain_transport, config).run(scenario)
 
 
-async def test_an_idle_connection_is_closed_and_a_waiting_one_is_not(
+async def test_an_idle_connection_is_closed_and_one_whose_request_is_carried_out_is_not(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     async def scenario(house: House) -> None:

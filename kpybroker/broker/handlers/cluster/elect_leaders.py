@@ -58,7 +58,9 @@ async def handle(broker: Broker, request: ElectLeadersRequest, context: RequestC
         states = ((p, snapshot.partition(*p)) for p in elected)
         return all(state is None or (state.leader, state.leader_epoch) != before[p] for p, state in states)
 
-    if not await broker.metadata.wait_until(shown, max(request.timeout_ms, 0) / 1000):
+    with context.connection.may_leave():
+        is_shown = await broker.metadata.wait_until(shown, max(request.timeout_ms, 0) / 1000)
+    if not is_shown:
         results |= dict.fromkeys(elected, ApiError(ErrorCode.REQUEST_TIMED_OUT))
     if request.topic_partitions is None:
         results = {p: e for p, e in results.items() if e.code is not ErrorCode.ELECTION_NOT_NEEDED}

@@ -49,8 +49,9 @@ async def handle(broker: Broker, request: DeleteRecordsRequest, context: Request
             await budget.spend()
         response.topics.append(result)
     deadline = trio.current_time() + max(request.timeout_ms, 0) / 1000
-    for partition, offset, answer in waits:
-        await _wait(partition, offset, answer, deadline)
+    with context.connection.may_leave():
+        for partition, offset, answer in waits:
+            await _wait(partition, offset, answer, deadline)
     return response
 
 

@@ -13,9 +13,7 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-import trio
-
-from kpybroker.broker.loop.yielding import YieldBudget, in_thread
+from kpybroker.broker.loop.yielding import YieldBudget, in_thread, next_slice
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
@@ -26,6 +24,7 @@ from kpybroker.wire.messages.list_offsets import ListOffsetsRequest, ListOffsets
 
 if TYPE_CHECKING:
     from kpybroker.broker.handlers.broker import Broker
+    from kpybroker.broker.loop.slow_work import ClientsWork
     from kpybroker.broker.replication.partition import Partition
     from kpybroker.storage.log.log import Log
     from kpybroker.storage.log.reader import Search, TimestampAndOffset
@@ -86,7 +85,7 @@ async def handle(broker: Broker, request: ListOffsetsRequest, context: RequestCo
                     raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
                 if seen[topic.name, wanted.partition_index] > 1 and context.api_version > 0:
                     raise KafkaError(ErrorCode.INVALID_REQUEST)
-                answer = await _answer(broker, request, context.api_version, topic.name, wanted)
+                answer = await _answer(broker, request, context, topic.name, wanted)
             except KafkaError as error:
                 answer = _refusal(wanted, error.code)
             except LogDirError as error:
@@ -98,8 +97,9 @@ async def handle(broker: Broker, request: ListOffsetsRequest, context: RequestCo
 
 
 async def _answer(
-    broker: Broker, request: ListOffsetsRequest, version: int, topic: str, wanted: WantedPartition
+    broker: Broker, request: ListOffsetsRequest, context: RequestContext, topic: str, wanted: WantedPartition
 ) -> PartitionResponse:
+    version = context.api_version
     partition = broker.replicas.hosted(topic, wanted.partition_index)
     only_leader = request.replica_id != DEBUGGING_REPLICA
     log = partition.readable_log(wanted.current_leader_epoch, only_leader=only_leader)
@@ -117,7 +117,9 @@ async def _answer(
     lags = request.replica_id == CONSUMER_REPLICA and partition.lags_behind_epoch_start
     if lags and wanted.timestamp == LATEST:
         raise _not_available(version)
-    answer.timestamp, answer.offset, leader_epoch = await _find(broker, partition, log, wanted.timestamp, end)
+    answer.timestamp, answer.offset, leader_epoch = await _find(
+        broker.slow_work.of(context.connection.turns_of), partition, log, wanted.timestamp, end
+    )
     if lags and answer.offset == UNKNOWN and wanted.timestamp not in (EARLIEST, EARLIEST_LOCAL):
         raise _not_available(version)
     if version >= 4:
@@ -137,7 +139,7 @@ def _visible_end(log: Log, request: ListOffsetsRequest) -> int:
     return log.last_stable_offset if request.isolation_level == READ_COMMITTED else log.high_watermark
 
 
-async def _find(broker: Broker, partition: Partition, log: Log, timestamp: int, end: int) -> tuple[int, int, int]:
+async def _find(work: ClientsWork, partition: Partition, log: Log, timestamp: int, end: int) -> tuple[int, int, int]:
     """(timestamp, offset, leader epoch), each -1 where there is none."""
     if timestamp == LATEST:
         return UNKNOWN, end, partition.leader_epoch
@@ -147,20 +149,20 @@ async def _find(broker: Broker, partition: Partition, log: Log, timestamp: int, 
         return UNKNOWN, UNKNOWN, UNKNOWN
     search = log.search_max_timestamp() if timestamp == MAX_TIMESTAMP else log.search_timestamp(timestamp)
     with failing_takes_offline(log.log_dir):
-        found = await _run(search, broker.validation_threads)
+        found = await _run(search, work)
     if found is None or found.offset >= end:
         return UNKNOWN, UNKNOWN, UNKNOWN
     return found.timestamp, found.offset, found.leader_epoch
 
 
-async def _run(search: Search, limiter: trio.CapacityLimiter) -> TimestampAndOffset | None:
+async def _run(search: Search, work: ClientsWork) -> TimestampAndOffset | None:
     with closing(search):
         for step in search:
             if step is not None:
-                found = await in_thread(step.run, limiter) if step.is_long else step.run()
+                found = await in_thread(step.run, work) if step.is_long else step.run()
                 if found is not None:
                     return found
-            await trio.lowlevel.checkpoint()
+            await next_slice()
     return None
 
 

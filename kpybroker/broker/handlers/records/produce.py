@@ -20,7 +20,7 @@ import trio
 
 from kpybroker.broker.coordinators.transaction_verification import Verification
 from kpybroker.broker.handlers.records.current_leaders import node_endpoints
-from kpybroker.broker.handlers.records.produce_claims import is_true_at_once, is_wrong
+from kpybroker.broker.handlers.records.produce_claims import is_true_at_once, is_wrong, slowly
 from kpybroker.broker.handlers.records.produce_refusals import (
     LEADER_FROM,
     MAGIC_AT,
@@ -222,11 +222,11 @@ def handle(broker: Broker, request: ProduceRequest, context: RequestContext) -> 
                     refused.check((topic.name, data.index), _producers(partition), records)
                 checked = None
                 strictly = not trust.believes(records, now_ms) and (
-                    yield from is_wrong(broker, context, partition, records)
+                    yield from is_wrong(broker, context, acks, partition, records)
                 )
                 if strictly or partition.is_slow_to_validate(records):
-                    walk = partial(partition.validate_in_thread, records, version, now_ms, broker.validation_threads)
-                    checked = yield partial(walk, strictly=strictly)
+                    validate = partial(partition.validate_in_thread, records, version, now_ms, strictly=strictly)
+                    checked = yield partial(slowly, broker, context, acks, validate)
                 info = partition.append(ProducedBatches(records, now_ms, version, CLIENT, guard, checked), acks)
             except (KafkaError, LogDirError) as error:
                 refuse(broker, context, topic.name, answer, data.records, error)

@@ -8,9 +8,10 @@ refuses it as Kafka does.
 from __future__ import annotations
 
 import logging
-from collections.abc import Hashable
+from collections.abc import Awaitable, Callable, Hashable
+from contextlib import nullcontext
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from kpybroker.broker.loop.steps import Steps
 from kpybroker.broker.loop.yielding import in_thread
@@ -20,10 +21,13 @@ from kpybroker.wire.records.claims import is_true
 
 if TYPE_CHECKING:
     from kpybroker.broker.handlers.broker import Broker
+    from kpybroker.broker.loop.slow_work import ClientsWork
     from kpybroker.broker.replication.partition import Partition
     from kpybroker.broker.requests.context import ConnectionInfo, RequestContext
 
 logger = logging.getLogger("kafka.server.ReplicaManager")
+
+T = TypeVar("T")
 
 IN_LOOP_RECORDS_MAX = 4000
 """Records that are walked in the loop: about 1 ms."""
@@ -39,7 +43,21 @@ def is_true_at_once(broker: Broker, connection: ConnectionInfo, records: memoryv
     return True
 
 
-def is_wrong(broker: Broker, context: RequestContext, partition: Partition, records: memoryview) -> Steps[bool]:
+async def slowly(
+    broker: Broker, context: RequestContext, acks: int, function: Callable[[ClientsWork], Awaitable[T]]
+) -> T:
+    """In a thread, when it is the client's turn; it ends with its client.
+
+    With acks=0 a client leaves without waiting for anything, and expects its records to be appended.
+    """
+    connection = context.connection
+    with nullcontext() if acks == 0 else connection.may_leave():
+        return await function(broker.slow_work.of(connection.turns_of))
+
+
+def is_wrong(
+    broker: Broker, context: RequestContext, acks: int, partition: Partition, records: memoryview
+) -> Steps[bool]:
     """Whether the batch's header is wrong, so that the records have to be validated one by one.
 
     False where the topic's rules do that in any case, and where there is too much to walk: that is stored as it was
@@ -51,7 +69,7 @@ def is_wrong(broker: Broker, context: RequestContext, partition: Partition, reco
     verdict = is_true(records, IN_LOOP_RECORDS_MAX, IN_LOOP_BYTES_MAX)
     if verdict is None:
         walk = partial(is_true, records, rules.max_checked_records, rules.max_uncompressed_bytes)
-        verdict = yield partial(in_thread, walk, broker.validation_threads)
+        verdict = yield partial(slowly, broker, context, acks, partial(in_thread, walk))
     connection = context.connection
     client = _client(connection)
     if verdict is not False:
