@@ -269,3 +269,13 @@ def test_a_crash_closes_what_is_open_and_releases_locks(files: FaultyFiles, log:
     again = files.lock(f"{tmp_path}/.lock")
     assert again is not None
     again.release()
+
+
+def test_with_a_fault_each_file_is_synced_by_itself(files: FaultyFiles, tmp_path: Path) -> None:
+    """A rule may be about any of them."""
+    assert files.lock(f"{tmp_path}/.lock") is not None
+    without = files.sync_all(str(tmp_path))
+    fault = files.add(DiskRule("eio", path="*.log", operations=frozenset({"sync"})))
+    assert files.sync_all(str(tmp_path)) is False
+    files.remove(fault)
+    assert files.sync_all(str(tmp_path)) is without
