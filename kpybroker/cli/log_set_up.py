@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kpybroker.broker.requests.log_fields import TRACE, ClientLines
+from kpybroker.broker.requests.log_fields import TRACE, ClientLines, all_client_lines
 from kpybroker.control.log_formats import JsonFormatter, KafkaFormatter
 
 if TYPE_CHECKING:
@@ -69,6 +69,8 @@ def apply_settings(config: BrokerConfig) -> None:
     directory = config.get("kpybroker.log.dir")
     if directory:
         _open_files(Path(str(directory)), config)
+    for lines in all_client_lines():
+        lines.allow(config.get_int("kpybroker.log.client.lines.max"))
     for given in config.get_list("kpybroker.log.levels"):
         name, equals, level = (part.strip() for part in given.partition("="))
         if not equals or not name or level not in LEVELS:

@@ -8,9 +8,8 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 LINES_MAX: Final = 100
-"""Of one client, in a window."""
-RESERVED: Final = 30
-"""Of these, for warnings and errors: a client that is chatty hides none of them."""
+"""Of one client, in a window, by default. A third is kept for warnings and errors: a chatty client hides none of them.
+"""
 WINDOW_S: Final = 60.0
 SUBJECTS_MAX: Final = 1_000
 
@@ -43,14 +42,18 @@ class _Window:
 class LineLimit:
     """The windows of all clients. A window begins with a line and lasts `WINDOW_S`."""
 
-    __slots__ = ("_counts", "_windows")
+    __slots__ = ("_counts", "_windows", "lines_max")
 
     def __init__(self) -> None:
+        self.lines_max = LINES_MAX
+        """0: no limit."""
         self._windows: dict[str, _Window] = {}  # by the time they began
         self._counts: list[Suppressed] = []
 
     def allows(self, subject: str, now: float, *, is_warning: bool) -> bool:
         """Whether a line about `subject` is written at `now`, in seconds; one that is not is counted."""
+        if not self.lines_max:
+            return True
         window = self._windows.get(subject)
         if window is not None and now - window.began >= WINDOW_S:
             self._end(subject)
@@ -59,7 +62,7 @@ class LineLimit:
             if len(self._windows) >= SUBJECTS_MAX:
                 self._end(next(iter(self._windows)))
             window = self._windows[subject] = _Window(now)
-        if window.written >= (LINES_MAX if is_warning else LINES_MAX - RESERVED):
+        if window.written >= (self.lines_max if is_warning else self.lines_max - self.lines_max // 3):
             window.suppressed += 1
             return False
         window.written += 1

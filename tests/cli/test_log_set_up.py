@@ -13,8 +13,10 @@ from typing import Any
 
 import pytest
 
+from kpybroker.broker.requests.log_fields import write_counts
 from kpybroker.cli.log_set_up import STREAMS, LogSettingError, apply_settings, set_up_logging
 from kpybroker.config.broker import BrokerConfig
+from kpybroker.core.line_limit import about_client
 
 FILES = {"server.log", *STREAMS.values()}
 LOGGERS = (None, "kafka.server.KafkaServer", "kazoo", "kafka.controller.KafkaController", *STREAMS)
@@ -158,3 +160,14 @@ def test_a_directory_that_cannot_be_is_two_lines_and_exit_code_2(tmp_path: Path,
     assert "kpybroker.log.dir: " in done.stderr
     assert "\nfix: name a directory" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_how_many_lines_a_client_may_cause_is_a_setting(capsys: pytest.CaptureFixture[str]) -> None:
+    set_up_logging("text", "INFO", quiet=False)
+    apply_settings(settings(client_lines_max=5))
+    for _ in range(20):
+        logging.getLogger("kafka.server.KafkaApis").warning("Refused", extra=about_client("10.0.0.1"))
+    write_counts(is_end=True)
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.count("Refused") for line in lines] == [1] * 5 + [0]
+    assert "15 more lines about the client at 10.0.0.1 were not written" in lines[-1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kpybroker.core.line_limit import LINES_MAX, RESERVED, SUBJECTS_MAX, WINDOW_S, LineLimit
+from kpybroker.core.line_limit import LINES_MAX, SUBJECTS_MAX, WINDOW_S, LineLimit
 
 
 def written(limit: LineLimit, subject: str, now: float, lines: int, *, is_warning: bool = True) -> int:
@@ -29,9 +29,18 @@ def test_a_window_that_is_over_is_counted_also_if_its_client_goes_on() -> None:
 
 def test_a_part_of_the_budget_is_for_warnings() -> None:
     limit = LineLimit()
-    assert written(limit, "a", 0, 1000, is_warning=False) == LINES_MAX - RESERVED
-    assert written(limit, "a", 0, 1000) == RESERVED
+    assert written(limit, "a", 0, 1000, is_warning=False) == 67
+    assert written(limit, "a", 0, 1000) == 33
     assert written(limit, "a", 0, 1, is_warning=False) == 0
+
+
+def test_there_may_be_another_limit_or_none() -> None:
+    limit = LineLimit()
+    limit.lines_max = 3
+    assert written(limit, "a", 0, 10, is_warning=False) == 2
+    assert written(limit, "a", 0, 10) == 1
+    limit.lines_max = 0
+    assert written(limit, "a", 0, 1000) == 1000
 
 
 def test_a_client_of_many_addresses_takes_no_more_than_a_table() -> None:

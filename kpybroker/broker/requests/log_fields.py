@@ -138,6 +138,10 @@ class ClientLines(logging.Filter):
             return True
         return self._limit.allows(_network(client), self._now(), is_warning=record.levelno >= logging.WARNING)
 
+    def allow(self, lines_max: int) -> None:
+        """So many lines of each client in a minute; 0: any number (`kpybroker.log.client.lines.max`)."""
+        self._limit.lines_max = lines_max
+
     def write_counts(self, *, is_end: bool = False) -> None:
         """Write a line for each client whose minute is over, or `is_end`, and about which lines were left out."""
         for subject, count in self._limit.take_counts(inf if is_end else self._now()):
@@ -148,11 +152,15 @@ class ClientLines(logging.Filter):
 
 def write_counts(*, is_end: bool = False) -> None:
     """`ClientLines.write_counts` of all handlers of the process."""
+    for found in all_client_lines():
+        found.write_counts(is_end=is_end)
+
+
+def all_client_lines() -> list[ClientLines]:
+    """Of all handlers of the process."""
     loggers = [found for found in logging.root.manager.loggerDict.values() if isinstance(found, logging.Logger)]
-    for handler in {handler for logger in (logging.root, *loggers) for handler in logger.handlers}:
-        for found in handler.filters:
-            if isinstance(found, ClientLines):
-                found.write_counts(is_end=is_end)
+    handlers = {handler for logger in (logging.root, *loggers) for handler in logger.handlers}
+    return [found for handler in handlers for found in handler.filters if isinstance(found, ClientLines)]
 
 
 def _network(address: str) -> str:

@@ -24,6 +24,8 @@ _DIMENSIONS: Final = {
 }
 
 DOCS: Final[dict[str, str]] = {
+    "kpybroker.log.client.lines.max": "How many log lines at INFO or above one client address may cause in a minute; a "
+    "third is kept for warnings and errors. Then one line has the number of the others. 0: no limit.",
     "kpybroker.log.dir": "Directory of the broker's own log files, not of its data: server.log, controller.log, "
     "state-change.log, kafka-request.log, kafka-authorizer.log, log-cleaner.log, as Kafka names them. If unset, "
     "everything is logged to standard error only. Each process needs a directory of its own.",

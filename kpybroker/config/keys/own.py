@@ -53,6 +53,7 @@ _GRAPHITE_DIMENSIONS: Final = (
 SHORTCUTS: Final = frozenset((POLLER, INLINE_REQUESTS, FAST_PRODUCE, SENDFILE, RECEIVE_BUFFERS))
 
 ROWS: Final[tuple[Row, ...]] = (
+    ("kpybroker.log.client.lines.max", INT, "100", at_least(0), LOW, READ_ONLY, HONOURED),
     ("kpybroker.log.dir", STRING, None, ANYTHING, LOW, READ_ONLY, HONOURED),
     ("kpybroker.log.levels", LIST, "", ANYTHING, LOW, READ_ONLY, HONOURED),
     ("kpybroker.log.max.bytes", LONG, "104857600", at_least(1), LOW, READ_ONLY, HONOURED),

@@ -30,6 +30,7 @@ REQUESTS_IN_A_ROW_MAX = 32
 CONTAINERS_SECONDS = 60.0
 STALL_SECONDS_MIN = 0.5
 RETRY_COMMIT_SECONDS = 1.0
+FILE_LOOK_SECONDS = 0.8
 
 
 class Clock(Protocol):
@@ -90,7 +91,7 @@ class TreeServer:
         self._store.observe(self.service)
         try:
             async with trio.open_nursery() as nursery:
-                for task in (self._commit, self._expire, self._remove_containers):
+                for task in (self._commit, self._expire, self._remove_containers, self._look_after_file):
                     nursery.start_soon(task)
                 listener = trio.SocketListener(trio.socket.from_stdlib_socket(self._sock))
                 await trio.serve_listeners(self._serve_connection, [listener])
@@ -132,6 +133,16 @@ class TreeServer:
         while True:
             await self._clock.pause(CONTAINERS_SECONDS)
             self.service.remove_containers()
+
+    async def _look_after_file(self) -> None:
+        """A file that is taken away is written again, also while no client writes."""
+        while True:
+            await trio.sleep(FILE_LOOK_SECONDS)
+            try:
+                self._store.check_file()
+            except SystemFailure as failure:
+                self.service.commit_failed(str(failure))
+                return
 
     # --- for one
 

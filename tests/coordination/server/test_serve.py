@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import struct
 from pathlib import Path
 
@@ -13,8 +14,9 @@ import trio.testing
 from kpybroker.broker.loop.clock import SystemClock
 from kpybroker.broker.loop.movable_clock import MovableClock
 from kpybroker.coordination.embedded import EmbeddedStore
-from kpybroker.coordination.server.serve import TreeServer
+from kpybroker.coordination.server.serve import FILE_LOOK_SECONDS, TreeServer
 from kpybroker.coordination.server.sessions import Limits
+from kpybroker.system import HAS_POSIX_FILES
 from tests.coordination.conftest import served, wall_clock_ms
 from tests.coordination.server.conversation import Session, connect, create
 
@@ -115,3 +117,27 @@ async def test_a_port_that_is_taken_is_an_error(tmp_path: Path) -> None:
         store = EmbeddedStore.in_memory(wall_clock_ms)
         with pytest.raises(OSError, match="in use"):
             TreeServer(store, SystemClock()).listen(*server.address)
+
+
+@pytest.mark.skipif(not HAS_POSIX_FILES, reason="an open file cannot be removed there")
+async def test_a_file_that_is_taken_away_is_written_again_while_no_client_writes(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    """The process that serves the tree of several brokers has no broker that looks after it."""
+    path = tmp_path / "c.sqlite"
+    store = EmbeddedStore.open(path, trio.to_thread.run_sync, wall_clock_ms)
+    tree = store.session()
+    await tree.start(0)
+    await tree.create("/a", b"1")
+    server = TreeServer(store, SystemClock())
+    server.listen("127.0.0.1", 0)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(server.serve)
+        os.unlink(path)
+        await trio.sleep(2 * FILE_LOOK_SECONDS)  # on the mock clock
+        assert os.access(path, os.R_OK)
+        nursery.cancel_scope.cancel()
+    await store.close()
+    again = EmbeddedStore.open(path, trio.to_thread.run_sync, wall_clock_ms)
+    assert again.image.nodes["/a"].data == b"1"
+    await again.close()
