@@ -315,10 +315,9 @@ class GroupCalls:
         return response
 
     async def _ask(self, key: ApiKey, version: int, request: Any, response_class: Any) -> Any:
-        parts = await self.broker.dispatcher.answer(_frame(key, version, request), self.connection)
-        if isinstance(parts, tuple):
-            parts = b"".join(part for part in parts[0] if isinstance(part, bytes | bytearray | memoryview))
-        response = decode(response_class, parts[8:], version)
+        answer: Any = await self.broker.dispatcher.answer(_frame(key, version, request), self.connection)
+        frame = answer if isinstance(answer, bytes) else b"".join(map(bytes, answer[0]))
+        response = decode(response_class, frame[8:], version)
         return response
 
 

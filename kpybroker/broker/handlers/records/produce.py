@@ -119,8 +119,7 @@ def handle_fast(
         return None
     acks, _, topic, index, records = plain
     partition = broker.replicas.partition(topic, index)
-    now_ms = broker.clock.time_ms()
-    is_believed = connection.header_trust.believes(records, now_ms, _NOT_PLAIN)
+    is_believed = connection.header_trust.believes(records, _NOT_PLAIN)
     if (
         partition is None
         or (log := partition.log) is None
@@ -137,7 +136,7 @@ def handle_fast(
     try:
         if refused.by_partition:
             refused.check((topic, index), _producers(partition), records)
-        info = partition.append(ProducedBatches(records, now_ms, version), acks)
+        info = partition.append(ProducedBatches(records, broker.clock.time_ms(), version), acks)
     except (KafkaError, LogDirError) as error:
         context = RequestContext.of(header, connection, broker.authorizer)
         return _answer_one(broker, context, plain, partition, error)
@@ -221,7 +220,7 @@ def handle(broker: Broker, request: ProduceRequest, context: RequestContext) -> 
                 if refused.by_partition:
                     refused.check((topic.name, data.index), _producers(partition), records)
                 checked = None
-                strictly = not trust.believes(records, now_ms) and (
+                strictly = not trust.believes(records) and (
                     yield from is_wrong(broker, context, acks, partition, records)
                 )
                 if strictly or partition.is_slow_to_validate(records):

@@ -39,7 +39,7 @@ def is_true_at_once(broker: Broker, connection: ConnectionInfo, records: memoryv
     """Whether a batch is small, and its header is right."""
     if not is_true(records, IN_LOOP_RECORDS_MAX, IN_LOOP_BYTES_MAX):
         return False
-    broker.caught_clients.walked(connection.header_trust, _client(connection))
+    broker.caught_clients.walked(connection.header_trust, _client(connection), broker.clock.time_ms())
     return True
 
 
@@ -71,11 +71,11 @@ def is_wrong(
         walk = partial(is_true, records, rules.max_checked_records, rules.max_uncompressed_bytes)
         verdict = yield partial(slowly, broker, context, acks, partial(in_thread, walk))
     connection = context.connection
-    client = _client(connection)
+    client, now_ms = _client(connection), broker.clock.time_ms()
     if verdict is not False:
-        broker.caught_clients.walked(connection.header_trust, client)
+        broker.caught_clients.walked(connection.header_trust, client, now_ms)
         return False
-    if broker.caught_clients.caught(connection.header_trust, client):
+    if broker.caught_clients.caught(connection.header_trust, client, now_ms):
         logger.warning(
             "Headers of batches are wrong: client=%s partition=%s-%d. Sizes, count or largest timestamp are not those "
             "of the records. From now on all batches of this client are read, and corrected or refused as Apache Kafka "
