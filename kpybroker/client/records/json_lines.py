@@ -38,7 +38,10 @@ def row(record: Record) -> dict[str, Any]:
         "timestamp_type": record.timestamp_type,
         "key": from_bytes(record.key),
         "value": from_bytes(record.value),
-        "headers": [{"key": from_bytes(key_bytes(key)), "value": from_bytes(value)} for key, value in record.headers],
+        "headers": [
+            {"key": key if key.isascii() else from_bytes(key_bytes(key)), "value": from_bytes(value)}
+            for key, value in record.headers
+        ],
     }
 
 

@@ -1,12 +1,13 @@
 """The process that evaluates JSONPath filters: a line of JSON in, `1` or `0` out, until its input ends.
 
-A line has a path and a value. Nothing of the console is imported. The parent ends a process that takes too long; where
-the system can, it is bounded as well in memory, and in the time that it has without a parent.
+A line has a path and a value. Nothing of the console is imported. The parent ends a process that takes too long. Where
+the system can, it is bounded as well in memory, and an alarm ends it if the parent is gone.
 """
 
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from functools import lru_cache
 from typing import Any, Final
@@ -16,7 +17,7 @@ from jsonpath import JSONPathEnvironment, JSONPathError
 UNBOUNDED: Final = ("match", "search")
 """Functions with regular expressions: they are left out, since no one misses them in a filter."""
 MEMORY_BYTES_MAX: Final = 1 << 30
-CPU_S_MAX: Final = 3600
+ALARM_S: Final = 10
 
 
 def compiled(text: str) -> Any:
@@ -40,20 +41,22 @@ def matches(path: str, value: Any) -> bool:
 
 def main() -> None:
     """Evaluate what arrives."""
-    _limit()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which closes the pipe
+    alarm = getattr(signal, "alarm", lambda _: None)  # not on Windows
+    _limit_memory()
     for line in sys.stdin.buffer:
         path, value = json.loads(line)
-        sys.stdout.write("1\n" if matches(path, value) else "0\n")
+        alarm(ALARM_S)
+        answer = matches(path, value)
+        alarm(0)
+        sys.stdout.write("1\n" if answer else "0\n")
         sys.stdout.flush()
 
 
-def _limit() -> None:
+def _limit_memory() -> None:
     try:
         import resource
-    except ImportError:  # not on Windows
+
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES_MAX, MEMORY_BYTES_MAX))
+    except (ImportError, ValueError, OSError):  # Windows; a system whose own limit is lower, or that has none
         return
-    for kind, most in ((resource.RLIMIT_AS, MEMORY_BYTES_MAX), (resource.RLIMIT_CPU, CPU_S_MAX)):
-        try:
-            resource.setrlimit(kind, (most, most))
-        except (ValueError, OSError):
-            continue  # the system's own limit is lower, or it has none of this kind

@@ -59,6 +59,11 @@ class _Worker:
             raise CommandError(cause, "write a path without .. in a filter, such as $.items[0].sku or @.total > 5", 2)
         return answer == b"1\n"
 
+    @property
+    def is_alive(self) -> bool:
+        """Whether it can be asked."""
+        return self._process.poll() is None
+
     def close(self) -> None:
         """End the process."""
         self._process.kill()
@@ -86,7 +91,12 @@ def matches(path: str, value: Any) -> bool:
 
 def _taken() -> _Worker | None:
     with _lock:
-        return _idle.pop() if _idle else None
+        while _idle:
+            worker = _idle.pop()
+            if worker.is_alive:
+                return worker
+            worker.close()
+        return None
 
 
 def _give_back(worker: _Worker) -> None:
