@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
 from compat_tests.conftest import MakeTopic
 from compat_tests.support import quick
 from compat_tests.support.services import Broker
-from compat_tests.support.tools import Result, Tools
+from compat_tests.support.tools import Result, Tools, run_process
 from compat_tests.support.waiting import eventually
 
 RECORDS = 5_000
@@ -75,3 +76,13 @@ def test_features(broker: Broker) -> None:
     """There are none to be raised or lowered without KRaft."""
     described = Tools("3.9.1", broker.bootstrap).run("features", "describe")
     assert described.lines == [], str(described)
+
+
+def test_a_tool_finds_its_classes_in_the_archive(tools: Tools, tmp_path: Path) -> None:
+    """Otherwise each start of a JVM loads them from the jars, which takes twice as long."""
+    command = tools.command("topics", "--list")
+    log = tmp_path / "classes.txt"
+    command.insert(command.index("-Xlog:all=off") + 1, f"-Xlog:class+load:file={log}")
+    run_process(command)
+    loaded = [line for line in log.read_text().splitlines() if ".admin.KafkaAdminClient source:" in line]
+    assert [line.partition("source: ")[2] for line in loaded] == ["shared objects file (top)"]

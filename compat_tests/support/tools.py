@@ -4,13 +4,14 @@ Two older versions are here for what speaks to ZooKeeper itself: `Tools("2.8.2",
 `Tools("0.10.2.2", zookeeper)` these and the old `console-consumer`; `Tools("3.9.1", zookeeper)` has ZooKeeper's shell.
 `compat_tests/field/era.py` has the other tools of 0.8.2.2 and 0.10.2.2, by `run_main`.
 
-A JVM that starts for one command spends most of its time loading classes, so the first run of a tool leaves an
-archive of its classes under `.cache/jvm/cds/` for the later ones (JEP 350). It changes speed only: a JVM that cannot
-use its archive starts without it.
+A JVM that starts for one command spends most of its time loading classes, so there is an archive of them under
+`.cache/jvm/cds/` (JEP 350), one for all tools of a version: they load mostly the same ones. It changes speed only: a
+JVM that cannot use its archive starts without it.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import shlex
@@ -18,9 +19,11 @@ import subprocess
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from compat_tests.deps import CACHE, ROOT, jars_dir
 from compat_tests.support.logins import login_at
+from kpybroker.testing import Broker as OwnBroker
 
 TOOL_DEADLINE_S = 180.0
 ARCHIVES = CACHE / "jvm" / "cds"
@@ -180,8 +183,32 @@ def _key(version: str) -> str:
     return hashlib.sha256((_class_path(version) + _java_version()).encode()).hexdigest()[:12]
 
 
-def _archive(version: str, main: str) -> Path:
-    return ARCHIVES / f"{version}-{main.rpartition('.')[2]}-{_key(version)}.jsa"
+@cache
+def _archive(version: str) -> Path:
+    """The tool that loads most makes it, before any other runs. Of the versions for ZooKeeper the first run does."""
+    archive = ARCHIVES / f"{version}-{_key(version)}.jsa"
+    ARCHIVES.mkdir(parents=True, exist_ok=True)
+    with archive.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # while another worker of pytest makes it
+        if version in VERSIONS and not archive.exists():
+            with OwnBroker() as broker:
+                words = ["--bootstrap-server", broker.bootstrap_servers, "--describe", "--entity-type", "brokers"]
+                command = ["java", *_java_options(version), MAIN_CLASSES["configs"], *words]
+                _run_and_archive(command, archive, check=False)
+    return archive
+
+
+def _run_and_archive(command: list[str], archive: Path, *options: Any, **named: Any) -> Result:
+    """`run_process`, and the classes that it loaded become the archive."""
+    fresh = archive.with_suffix(f".{os.getpid()}")
+    result = run_process([command[0], f"-XX:ArchiveClassesAtExit={fresh}", *command[1:]], *options, **named)
+    if fresh.exists():
+        fresh.rename(archive)
+    return result
+
+
+def _java_options(version: str) -> list[str]:
+    return [*JVM_OPTIONS, f"-Dlog4j.configuration=file:{LOG4J}", f"@{_argument_file(version)}"]
 
 
 @cache
@@ -226,7 +253,7 @@ class Tools:
         with_login = [LOGIN_OPTION.get(tool, "--command-config"), str(login.file)] if login else []
         renamed = RENAMED.get(tool, {}) if self.version == "4.x" else {}
         words = [renamed.get(word, word) for word in (*with_login, *arguments)]
-        return [*self._java(main), main, *where, *PATIENCE.get(tool, []), *words]
+        return [*self._java(), main, *where, *PATIENCE.get(tool, []), *words]
 
     def run(
         self,
@@ -236,11 +263,11 @@ class Tools:
         check: bool = True,
         deadline_s: float = TOOL_DEADLINE_S,
     ) -> Result:
-        return self._run(self._main_class(tool), self.command(tool, *arguments), stdin, check, deadline_s)
+        return self._run(self.command(tool, *arguments), stdin, check, deadline_s)
 
     def main_command(self, main: str, *arguments: str) -> list[str]:
         """The command line of a main class in these jars, with these arguments and no others."""
-        return [*self._java(main), main, *arguments]
+        return [*self._java(), main, *arguments]
 
     def run_main(
         self,
@@ -251,17 +278,13 @@ class Tools:
         deadline_s: float = TOOL_DEADLINE_S,
     ) -> Result:
         """Run a main class in these jars to its end."""
-        return self._run(main, self.main_command(main, *arguments), stdin, check, deadline_s)
+        return self._run(self.main_command(main, *arguments), stdin, check, deadline_s)
 
-    def _run(self, main: str, command: list[str], stdin: str | bytes | None, check: bool, deadline_s: float) -> Result:
-        archive = _archive(self.version, main)
-        fresh = archive.with_suffix(f".{os.getpid()}")
-        if not archive.exists():
-            command.insert(1, f"-XX:ArchiveClassesAtExit={fresh}")
-        result = run_process(command, stdin, check, deadline_s)
-        if fresh.exists():
-            fresh.rename(archive)
-        return result
+    def _run(self, command: list[str], stdin: str | bytes | None, check: bool, deadline_s: float) -> Result:
+        archive = _archive(self.version)
+        if archive.exists():
+            return run_process(command, stdin, check, deadline_s)
+        return _run_and_archive(command, archive, stdin, check, deadline_s)
 
     def _main_class(self, tool: str) -> str:
         if self.version in MAIN_CLASSES_ON_ZOOKEEPER:
@@ -269,8 +292,7 @@ class Tools:
         early = MAIN_CLASSES_3_9.get(tool) if self.version == "3.9.1" else None
         return early or MAIN_CLASSES[tool]
 
-    def _java(self, main: str) -> list[str]:
-        archive = _archive(self.version, main)
+    def _java(self) -> list[str]:
+        archive = _archive(self.version)
         shared = [f"-XX:SharedArchiveFile={archive}"] if archive.exists() else []
-        options = [*JVM_OPTIONS, *shared, f"-Dlog4j.configuration=file:{LOG4J}"]
-        return ["java", *options, f"@{_argument_file(self.version)}"]
+        return ["java", *shared, *_java_options(self.version)]
