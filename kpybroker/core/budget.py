@@ -5,7 +5,7 @@ offsets, transactional ids. Who adds to it asks `has_room` first, and refuses th
 reports every change with `add`. Sizes are estimates in bytes, never below what Python's objects take.
 
 An owner is a principal that has logged in, or an address where no one has. What was in a log before this broker read
-it has no owner (`NOBODY`): it is never refused, and does not count.
+it has no owner (`UNOWNED`): it is never refused, and does not count.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Owner(NamedTuple):
         return self.principal or self.address
 
 
-NOBODY: Final = Owner()
+UNOWNED: Final = Owner()
 
 
 class StateLimits(NamedTuple):
@@ -76,7 +76,7 @@ class StateBudget:
 
     def add(self, owner: Owner, size: int) -> None:
         """The owner's state has grown by `size` bytes, or shrunk if that is negative."""
-        if not size or owner == NOBODY:
+        if not size or owner == UNOWNED:
             return
         held = self._held.get(owner, 0) + size
         assert held >= 0, f"{owner} gave back more than it had"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kpybroker.core.budget import NOBODY, Owner, StateBudget, StateLimits
+from kpybroker.core.budget import UNOWNED, Owner, StateBudget, StateLimits
 
 ALICE, BOB = Owner("User:alice"), Owner("User:bob")
 HERE, THERE = Owner(address="10.0.0.1"), Owner(address="10.0.0.2")
@@ -35,8 +35,8 @@ def test_all_together_get_no_more_than_the_total() -> None:
 
 def test_what_was_in_a_log_has_no_owner_and_does_not_count() -> None:
     budget = StateBudget(LIMITS)
-    budget.add(NOBODY, 10**9)
-    assert (budget.total, budget.held(NOBODY)) == (0, 0)
+    budget.add(UNOWNED, 10**9)
+    assert (budget.total, budget.held(UNOWNED)) == (0, 0)
     assert budget.has_room(ALICE, 60)
 
 

@@ -7,7 +7,7 @@ clients survive: they look for the coordinator, and try again until there is roo
 
 from __future__ import annotations
 
-from kpybroker.core.budget import NOBODY, Owner
+from kpybroker.core.budget import UNOWNED, Owner
 from kpybroker.core.group.sizes import (
     GROUP_BYTES,
     PENDING_MEMBER_BYTES,
@@ -39,8 +39,8 @@ def refusal(request: Growing) -> object:
 
 
 def charged_owner(group: Group | None, request: Growing) -> Owner:
-    """Who will be charged: for a member whoever joins, for the rest the group's own owner."""
-    if isinstance(request, Join) or group is None or group.owner == NOBODY:
+    """Who will be charged: for a member the client that joins, for the rest the owner of the group."""
+    if isinstance(request, Join) or group is None or group.owner == UNOWNED:
         return request.owner
     return group.owner
 
@@ -69,7 +69,7 @@ def _join_bytes(group: Group | None, request: Join) -> int:
     known = None if group is None else _known(group, request)
     if known is None:
         return size
-    return size - (known.size if known.owner != NOBODY else FROM_LOG_FACTOR * known.size)
+    return size - (known.size if known.owner != UNOWNED else FROM_LOG_FACTOR * known.size)
 
 
 def _known(group: Group, request: Join) -> Member | None:

@@ -22,7 +22,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kpybroker.core.budget import NOBODY, Owner, StateBudget
+from kpybroker.core.budget import UNOWNED, Owner, StateBudget
 from kpybroker.core.group.records import StoredGroup, StoredMember
 from kpybroker.core.group.sizes import GROUP_BYTES, PENDING_MEMBER_BYTES, member_bytes, protocols_bytes, stored_bytes
 from kpybroker.core.group.subscription import subscribed_topics
@@ -63,7 +63,7 @@ class Member:
     is_new: bool = False
     heartbeat_at: float | None = None
     timer_at: float | None = None
-    owner: Owner = NOBODY
+    owner: Owner = UNOWNED
     size: int = 0  # bytes in memory, as last charged
     protocols_size: int = -1  # of them, those of `protocols`; -1 where no one has counted
 
@@ -140,7 +140,7 @@ class Group:
         self._budget = StateBudget() if budget is None else budget
         self._charged = 0
         self._free_bytes = 0  # what was here before there was an owner
-        self.owner = NOBODY
+        self.owner = UNOWNED
         self.stored: StoredGroup | None = None
         self.stored_bytes = 0
         self.offsets = GroupOffsets()
@@ -255,7 +255,7 @@ class Group:
         return member
 
     def set_protocols(
-        self, member: Member, protocols: Protocols, owner: Owner = NOBODY, protocols_size: int = -1
+        self, member: Member, protocols: Protocols, owner: Owner = UNOWNED, protocols_size: int = -1
     ) -> None:
         """Replace what a member supports, and recount the protocols.
 
@@ -265,7 +265,7 @@ class Group:
         member.protocols, member.protocols_size = protocols, protocols_size
         self.protocol_counts.update(name for name, _ in protocols)
         before, member.size = member.size, member.measure()
-        if member.owner == NOBODY and member.size > before:
+        if member.owner == UNOWNED and member.size > before:
             member.owner, before = owner, 0
         self._budget.add(member.owner, member.size - before)
 
@@ -273,7 +273,7 @@ class Group:
 
     def belongs_to(self, owner: Owner) -> None:
         """What the group itself grows by from now on is the owner's, if it has none yet."""
-        if self.owner == NOBODY and owner != NOBODY:
+        if self.owner == UNOWNED and owner != UNOWNED:
             self.owner = owner
             self._free_bytes = 0 if self.is_new else self._own_bytes()
             self.charge()
@@ -285,7 +285,7 @@ class Group:
 
     def charge(self) -> None:
         """Report what the group itself takes: its last generation in the log, and its offsets."""
-        if self.owner == NOBODY:
+        if self.owner == UNOWNED:
             return
         charged = max(self._own_bytes() - self._free_bytes, 0)
         self._budget.add(self.owner, charged - self._charged)
@@ -307,7 +307,7 @@ class Group:
         for member_id in list(self.pending_members):
             self._remove_pending(member_id)
         self._budget.add(self.owner, -self._charged)
-        self._charged, self.owner = 0, NOBODY
+        self._charged, self.owner = 0, UNOWNED
 
     def elect_joined_leader(self) -> bool:
         """If the leader has not rejoined, a member that has becomes leader. False where none has."""

@@ -12,7 +12,7 @@ import heapq
 from enum import Enum
 from typing import Final, NamedTuple
 
-from kpybroker.core.budget import NOBODY, Owner
+from kpybroker.core.budget import UNOWNED, Owner
 from kpybroker.core.group.state import Group, Member
 from kpybroker.core.group.values import GroupState
 
@@ -65,7 +65,7 @@ class Timers:
             member.timer_at = deadline
             self._push(deadline, TimerKind.HEARTBEAT, group, member)
 
-    def pending_member(self, group: Group, member_id: str, deadline: float, owner: Owner = NOBODY) -> None:
+    def pending_member(self, group: Group, member_id: str, deadline: float, owner: Owner = UNOWNED) -> None:
         """The member id given out by KIP-394 expires at `deadline` unless it joins."""
         group.add_pending(member_id, deadline, owner)
         self._push(deadline, TimerKind.PENDING_MEMBER, group, None, member_id)

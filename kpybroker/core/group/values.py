@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from kpybroker.core.budget import NOBODY, Owner
+from kpybroker.core.budget import UNOWNED, Owner
 from kpybroker.core.log.producer_state import NO_VERIFICATION, VerificationGuard
 from kpybroker.core.offsets.values import OffsetAndMetadata
 from kpybroker.core.topic_partition import PartitionKey
@@ -68,7 +68,7 @@ class Join:
     require_known_member_id: bool
     support_skipping_assignment: bool
     reason: str
-    owner: Owner = NOBODY
+    owner: Owner = UNOWNED
     protocols_size: int = -1  # bytes in memory; -1 where the caller has not counted them
 
 
@@ -106,7 +106,7 @@ class Sync:
     protocol_type: str | None
     protocol_name: str | None
     assignments: Mapping[str, bytes]
-    owner: Owner = NOBODY
+    owner: Owner = UNOWNED
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,7 @@ class CommitOffsets:
     producer_id: int = -1
     producer_epoch: int = -1
     verification_guard: VerificationGuard = NO_VERIFICATION
-    owner: Owner = NOBODY
+    owner: Owner = UNOWNED
 
     @property
     def is_transactional(self) -> bool:

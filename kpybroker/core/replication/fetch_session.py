@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from kpybroker.core.budget import NOBODY, StateBudget
+from kpybroker.core.budget import UNOWNED, StateBudget
 from kpybroker.wire.errors import ErrorCode, KafkaError
 
 INVALID_SESSION_ID = 0
@@ -138,7 +138,7 @@ class FetchSession:
         self.positions_used = 0
         self.on_dirty: Callable[[int], None] | None = None
         self.access_generation = 0
-        self.owner = NOBODY
+        self.owner = UNOWNED
         self.name_bytes = 0  # of the topics' names, as if none were shared
         self.charged = 0  # bytes in memory, as last charged to the owner
 

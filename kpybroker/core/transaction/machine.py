@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from kpybroker.core.budget import NOBODY, StateBudget
+from kpybroker.core.budget import UNOWNED, StateBudget
 from kpybroker.core.machine import Now, Ticket
 from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.core.transaction.records import TransactionRecord
@@ -212,14 +212,14 @@ class TransactionMachine:
         elif not self._has_room_for(transaction, request):
             step.reply(ticket, FULL)
         else:
-            if transaction.owner == NOBODY:
+            if transaction.owner == UNOWNED:
                 transaction.owner, transaction.size = request.owner, 0
             target = transaction.prepare_add(request.partitions, step.now.wall_ms)
             self._write(step, transaction, target, partial(_answer, ticket))
 
     def _has_room_for(self, transaction: Transaction, request: AddPartitions) -> bool:
         size = TRANSACTION_PARTITION_BYTES * len(request.partitions - transaction.current.partitions)
-        owner = request.owner if transaction.owner == NOBODY else transaction.owner
+        owner = request.owner if transaction.owner == UNOWNED else transaction.owner
         return self._budget.has_room(owner, size)
 
     def _end(self, step: TransactionStep, request: EndTransaction, ticket: Ticket) -> None:
@@ -444,7 +444,7 @@ class TransactionMachine:
 
     def _charge(self, transaction: Transaction) -> None:
         """Report what the id takes now. One that was in the log before has no owner until it adds partitions."""
-        if self.transactions.get(transaction.transactional_id) is transaction and transaction.owner != NOBODY:
+        if self.transactions.get(transaction.transactional_id) is transaction and transaction.owner != UNOWNED:
             before, transaction.size = transaction.size, transaction.measure()
             self._budget.add(transaction.owner, transaction.size - before)
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import dataclass, replace
 
-from kpybroker.core.budget import NOBODY, Owner
+from kpybroker.core.budget import UNOWNED, Owner
 from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.core.transaction.values import (
     PRODUCER_EPOCH_MAX,
@@ -89,7 +89,7 @@ class Transaction:
         "written_up_to",
     )
 
-    def __init__(self, transactional_id: str, current: TransactionMetadata, owner: Owner = NOBODY) -> None:
+    def __init__(self, transactional_id: str, current: TransactionMetadata, owner: Owner = UNOWNED) -> None:
         self.owner = owner
         self.size = 0  # bytes in memory, as last charged to the owner
         self.transactional_id = transactional_id

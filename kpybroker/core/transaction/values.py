@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple
 
-from kpybroker.core.budget import NOBODY, Owner
+from kpybroker.core.budget import UNOWNED, Owner
 from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
@@ -69,7 +69,7 @@ class InitProducerId:
     timeout_ms: int
     expected: ProducerIdAndEpoch | None = None
     new_producer_id: int = NO_PRODUCER_ID
-    owner: Owner = NOBODY
+    owner: Owner = UNOWNED
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class AddPartitions:
     producer_id: int
     producer_epoch: int
     partitions: frozenset[PartitionKey]
-    owner: Owner = NOBODY
+    owner: Owner = UNOWNED
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import trio
 
 from kpybroker.broker.loop.slow_work import SlowWork
 from kpybroker.broker.loop.steps import Steps, run_to_end
-from kpybroker.broker.loop.yielding import ELEMENT, SLICE_UNITS, YieldBudget, in_thread, paced
+from kpybroker.broker.loop.yielding import ELEMENT, SLICE_UNITS, YieldBudget, in_thread, listed, paced
 from kpybroker.wire.errors import ErrorCode, KafkaError
 
 
@@ -101,3 +101,13 @@ async def test_a_paced_generator_lets_others_run_at_each_of_its_yields() -> None
         results.append(await run_to_end(paced(work())))
 
     assert (await checkpoints_during(run), results) == (2, [7])
+
+
+async def test_a_long_list_is_made_in_slices() -> None:
+    found: list[int] = []
+
+    async def make() -> None:
+        found.extend(await listed(iter(range(1000)), YieldBudget()))
+
+    assert await checkpoints_during(make) >= 1000 * ELEMENT // SLICE_UNITS
+    assert found == list(range(1000))

@@ -60,6 +60,7 @@ async def handle(
             code = ErrorCode.UNKNOWN_SERVER_ERROR
         await budget.spend(ELEMENT * len(entity))
         parts = await listed((EntityData(entity_type=kind, entity_name=name) for kind, name in entity.items()), budget)
+        await budget.spend(ELEMENT * len(entity))
         answers[frozenset(entity.items())] = Entry(error_code=code, error_message=message, entity=parts)
     return AlterClientQuotasResponse(entries=list(answers.values()))
 
