@@ -144,8 +144,8 @@ def measured(attack: str | None, of: Side, options: argparse.Namespace, cores: C
     return Latency(cuts[49], cuts[98], max(found), sum(counts))
 
 
-CROWDS: Final = (("metadata", 1, 1_000_000), ("metadata", 1_000, 1_000), ("fetch", 1_500, 1), ("offsets", 1_000, 10))
-"""Kind, connections, requests on each."""
+CROWDS: Final = (("metadata", 1, 1_000_000), ("metadata", 1_000, 1_000), ("offsets", 1_000, 10), ("fetch", 1_500, 1))
+"""Kind, connections, requests on each. What the last one has sent is served for a while after it has left."""
 CROWDED_TOPIC: Final = "crowded"
 ONE_RATIO_MAX: Final = 5.0
 PAUSE_S: Final = 0.005
