@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-import trio
-
 from kpybroker.broker.cluster.metadata_cache import MetadataSnapshot
+from kpybroker.broker.loop.yielding import next_slice
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core import topic_names
@@ -112,7 +111,7 @@ async def _fill(
             response.next_cursor = DescribeTopicPartitionsResponse.Cursor(topic_name=name, partition_index=end)
             return
         remaining -= max(end - from_index, 0)
-        await trio.lowlevel.checkpoint()
+        await next_slice()
 
 
 def _topic(snapshot: MetadataSnapshot, context: RequestContext, name: str, indexes: range) -> Topic:
