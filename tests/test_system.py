@@ -160,3 +160,21 @@ def test_disk_usage_is_the_same_by_either_way(tmp_path: Path) -> None:
     total, usable = system.disk_usage(str(tmp_path))
     assert total == found.f_blocks * found.f_frsize
     assert 0 < usable <= total
+
+
+@pytest.mark.parametrize("is_linux", [True, False])
+def test_a_peer_that_has_left(monkeypatch: pytest.MonkeyPatch, is_linux: bool) -> None:
+    if not is_linux:
+        monkeypatch.setattr(system, "_POLLRDHUP", 0)
+    elif not system._POLLRDHUP:
+        pytest.skip("only Linux tells it from bytes that were not read")
+    near, far = socket.socketpair()
+    with near, far:
+        near.setblocking(False)
+        assert not system.peer_has_left(near)
+        far.send(b"x")
+        assert not system.peer_has_left(near)
+        far.close()
+        assert system.peer_has_left(near) == is_linux
+        assert near.recv(9) == b"x"
+        assert system.peer_has_left(near)

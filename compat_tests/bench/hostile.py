@@ -12,8 +12,8 @@ its usual one or more.
 
 With `--crowds` both brokers run at once, and the attackers are crowds (`compat_tests.overload.crowds`) on a plain
 listener, one broker's after the other's. The client, from an address of its own, asks for the metadata of a topic
-again and again. Exits with 1 when it waits longer for kpybroker than for Kafka (p99), or with one connection in the
-crowd five times as long as usual.
+again and again. Exits with 1 when it waits longer for kpybroker than for Kafka (p99); where the crowd is one
+connection, when it waits more than five times as long as usual.
 """
 
 from __future__ import annotations
@@ -144,8 +144,8 @@ def measured(attack: str | None, of: Side, options: argparse.Namespace, cores: C
     return Latency(cuts[49], cuts[98], max(found), sum(counts))
 
 
-CROWDS: Final = (("metadata", 1, 1_000_000), ("metadata", 1_000, 1_000), ("fetch", 1_500, 1), ("offsets", 1_000, 10))
-"""Kind, connections, requests on each."""
+CROWDS: Final = (("metadata", 1, 1_000_000), ("metadata", 1_000, 1_000), ("offsets", 1_000, 10), ("fetch", 1_500, 1))
+"""Kind, connections, requests on each. What the last one has sent is served for a while after it has left."""
 CROWDED_TOPIC: Final = "crowded"
 ONE_RATIO_MAX: Final = 5.0
 PAUSE_S: Final = 0.005
@@ -192,18 +192,16 @@ def under_crowds(options: argparse.Namespace, cores: Cores) -> int:
                     found = crowd_latencies(address, TOPIC, options.seconds, PAUSE_S)
                 name = f"{crowd[0]}, {crowd[1]} x {crowd[2]}"
                 p99[kind] = _crowd_row(name, kind, found, sum(counts), usual[kind])
-            is_missed |= p99["kpybroker"] > p99["kafka"]
-            is_missed |= crowd[1] == 1 and p99["kpybroker"] > ONE_RATIO_MAX * usual["kpybroker"]
+            is_one = crowd[1] == 1
+            is_missed |= p99["kpybroker"] > (ONE_RATIO_MAX * usual["kpybroker"] if is_one else p99["kafka"])
     return int(is_missed)
 
 
 def _crowd_row(name: str, kind: str, found: list[float], responses: int, usual: float | None) -> float:
     cuts = quantiles(found, n=100) if len(found) > 1 else found * 99
     ratio = 1.0 if usual is None else cuts[98] / usual
-    print(
-        f"| {name} | {KIND_NAMES[kind]} | {cuts[49]:.2f} | {cuts[98]:.2f} | {max(found):.1f} | {ratio:.1f} | {responses} |",
-        flush=True,
-    )
+    times = f"{cuts[49]:.2f} | {cuts[98]:.2f} | {max(found):.1f} | {ratio:.1f}"
+    print(f"| {name} | {KIND_NAMES[kind]} | {times} | {responses} |", flush=True)
     return cuts[98]
 
 

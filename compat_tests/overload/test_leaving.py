@@ -56,7 +56,7 @@ def never_enough(topic: str = "t") -> bytes:
 
 
 def join(group: str, member_id: str = "") -> JoinGroupRequest:
-    """With a rebalance that waits for the others for ever."""
+    """With a rebalance that waits for the others forever."""
     protocol = JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=b"")
     return JoinGroupRequest(
         group_id=group,

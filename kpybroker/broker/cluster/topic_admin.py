@@ -15,11 +15,9 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-import trio
-
 from kpybroker.broker.cluster import topic_refusals as refusals
 from kpybroker.broker.cluster.registration import random_uuid
-from kpybroker.broker.loop.yielding import ELEMENT, YieldBudget
+from kpybroker.broker.loop.yielding import ELEMENT, YieldBudget, next_slice
 from kpybroker.broker.requests.context import client_may_leave
 from kpybroker.config.topic import UnknownTopicConfig, validate_topic_props
 from kpybroker.config.values import ConfigError
@@ -114,7 +112,7 @@ class TopicAdmin:
             except KafkaError as error:
                 logger.info("Error processing create topic request %s: %s", topic, error)
                 results[topic.name] = CreatedTopic(refusals.api_error(error))
-            await trio.lowlevel.checkpoint()
+            await next_slice()
         if not validate_only:
             created = {n: r.num_partitions for n, r in results.items() if r.error == OK}
             for name in await self._still_leaderless({n: range(c) for n, c in created.items()}, timeout_ms):
@@ -128,13 +126,13 @@ class TopicAdmin:
             raise refusals.already_exists(topic.name)
         configs = refusals.present_configs(topic.configs)
         assignments = self._assign(topic)
-        await trio.lowlevel.checkpoint()  # between loops over what may be 10 000 partitions
+        await next_slice()  # between loops over what may be 10 000 partitions
         await self._validate(topic.name, assignments, configs)
         topic_id = ZERO_UUID
         if not validate_only:
             self._charge(mutations, len(assignments))
             topic_id = random_uuid(self._host.random)
-            await trio.lowlevel.checkpoint()
+            await next_slice()
             await self._write_new_topic(topic.name, topic_id, assignments, configs)
         return CreatedTopic(OK, topic_id, len(assignments), len(next(iter(assignments.values()))), configs)
 
@@ -192,7 +190,7 @@ class TopicAdmin:
     ) -> None:
         """Configuration and assignment in one multi (two writes in Kafka, which may leave an orphan)."""
         partitions = {p: znodes.PartitionAssignment(tuple(replicas)) for p, replicas in assignments.items()}
-        await trio.lowlevel.checkpoint()
+        await next_slice()
         topic = t.Create(znodes.topic_path(name), znodes.encode_topic(znodes.TopicAssignment(topic_id, partitions)))
         path, data = znodes.config_path(znodes.CONFIG_TOPICS, name), znodes.encode_config(configs)
         logger.info(
@@ -339,20 +337,20 @@ class TopicAdmin:
         if not isinstance(found, t.NodeData):
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{new.topic}' does not exist.")
         current = znodes.decode_topic(new.topic, found.data)
-        await trio.lowlevel.checkpoint()  # between loops over what may be 10 000 partitions
+        await next_slice()  # between loops over what may be 10 000 partitions
         added = self._assign_new_partitions(new, current)
-        await trio.lowlevel.checkpoint()
+        await next_slice()
         if validate_only:
             return True
         self._charge(mutations, len(added))
         partitions = dict(current.partitions)
         partitions.update({p: znodes.PartitionAssignment(tuple(r)) for p, r in added.items()})
-        await trio.lowlevel.checkpoint()
+        await next_slice()
         logger.info(
             "Creating %d partitions for '%s' with the following replica assignment: %s.", len(added), new.topic, added
         )
         data = znodes.encode_topic(znodes.TopicAssignment(current.topic_id, partitions))
-        await trio.lowlevel.checkpoint()
+        await next_slice()
         op = t.SetData(znodes.topic_path(new.topic), data, found.stat.version)
         (answer,) = await retry_until_connected(self._host.tree, [op])
         if isinstance(answer, t.TreeError) and not isinstance(answer, t.BadVersion):

@@ -295,12 +295,12 @@ class Poller(trio.abc.Instrument):
 
     def _serve_all(self, ready: list[tuple[int, int]]) -> bool:
         """Serve the ready sockets, and those that are due, until the slice ends. Whether there were any."""
-        turns = self._turns
+        turns, has_several = self._turns, len(self._clients) > 1
         if not turns and (not ready or (len(ready) == 1 and ready[0][0] == self._loop.descriptor)):
             return False
         for gauge in self._gauges:
             gauge.after_io_wait(0)
-        if len(ready) == EVENTS_A_POLL and len(self._clients) > 1:
+        if has_several and len(ready) == EVENTS_A_POLL:
             self._line_up(self._epoll.poll(0, READY_MAX))
         elif turns:
             self._line_up(ready)
@@ -310,7 +310,7 @@ class Poller(trio.abc.Instrument):
                     self._serve(watch)
                 else:
                     self._notice(descriptor, events)
-                if served < len(ready) and time.perf_counter() > self._slice_end:
+                if has_several and served < len(ready) and time.perf_counter() > self._slice_end:
                     self._line_up(ready[served:])
                     break
         while turns:

@@ -4,7 +4,7 @@ A thread takes the interpreter's lock from the loop every few milliseconds, so o
 ask for seconds of work. So that no client waits for another's:
 
 - Work begins in the order of turns (`Turns`), not of arrival.
-- It works for `SLICE_S`, and passes the turn on at its next pause (`wire.pauses`) if others wait.
+- It works for `SLICE_S`, and passes the turn on at its next pause (`wire.records.pauses`) if others wait.
 - Work that was not done after its first slice is *large*. There is one large work at a time, which keeps what it has
   decompressed between its slices. Another that turns out to be large gives up what it has, and starts again when
   that place is free: so memory is that of two at most, and what is small never waits for what is large.
@@ -23,7 +23,7 @@ from typing import Final, TypeVar
 import trio
 
 from kpybroker.broker.loop.turns import Turns
-from kpybroker.wire.pauses import PAUSE
+from kpybroker.wire.records.pauses import PAUSE
 
 T = TypeVar("T")
 

@@ -8,6 +8,7 @@ While several requests need more than one, those of each client have their next 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Hashable, Iterable
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, TypeVar
 
@@ -54,19 +55,33 @@ async def next_slice() -> None:
 
 
 class YieldBudget(WorkBudget):
-    """A `WorkBudget` of code that runs on the loop; costs are in its units."""
+    """A `WorkBudget` of code that runs on the loop; costs are in its units.
 
-    __slots__ = ()
+    `around` is entered while the next slice is waited for: `ConnectionInfo.may_leave` for work that has no effect.
+    """
+
+    __slots__ = ("_around",)
+
+    def __init__(self, around: Callable[[], AbstractContextManager[None]] | None = None) -> None:
+        super().__init__()
+        self._around = around
 
     async def spend(self, cost: int = ELEMENT) -> None:
         """Count work; a checkpoint if the slice is spent, and nothing otherwise."""
         if self.is_spent(cost):
-            await next_slice()
+            await self._next_slice()
 
     def steps(self, cost: int = ELEMENT) -> Steps[None]:
         """`spend` for a generator of steps."""
         if self.is_spent(cost):
-            yield next_slice
+            yield next_slice if self._around is None else self._next_slice
+
+    async def _next_slice(self) -> None:
+        if self._around is None:
+            await next_slice()
+        else:
+            with self._around():
+                await next_slice()
 
 
 async def listed(elements: Iterable[T], budget: YieldBudget) -> list[T]:

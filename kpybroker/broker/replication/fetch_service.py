@@ -103,7 +103,7 @@ class FetchService:
     def _visit_dirty(self, session: FetchSession, params: FetchParams, visits: dict[FetchKey, Visit]) -> Steps[None]:
         left = params.max_bytes
         has_records = False
-        budget = YieldBudget()
+        budget = YieldBudget(params.client.connection.may_leave)
         for key in session.take_dirty():
             if left <= 0 and session.session_id != 0 and not params.is_follower:
                 break  # the rest stays dirty and is next; but a follower's positions are always taken at once

@@ -184,6 +184,7 @@ class Server:
             with connection.scope:
                 if tls is not None:
                     await tls.shake_hands(connection)
+                    connection.stream.belongs_to(connection.turns_of)
                 await self._serve_requests(connection)
         except OtherProtocolError as error:
             self._dismiss(connection, error)

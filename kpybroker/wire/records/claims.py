@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from kpybroker.wire.compression import UndecodableError
 from kpybroker.wire.errors import ErrorCode, KafkaError
-from kpybroker.wire.pauses import pausing
 from kpybroker.wire.primitives import Buffer
 from kpybroker.wire.records.append_rules import CHECKED_RECORDS_MIN
 from kpybroker.wire.records.batch import (
@@ -30,6 +29,7 @@ from kpybroker.wire.records.default_record import (
     records_section,
 )
 from kpybroker.wire.records.legacy import read_wrapper
+from kpybroker.wire.records.pauses import pausing
 
 
 def is_true(records: Buffer, max_records: int, max_bytes: int) -> bool | None:

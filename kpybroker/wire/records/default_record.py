@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 from kpybroker.wire.compression import decompress
 from kpybroker.wire.errors import ErrorCode, KafkaError
-from kpybroker.wire.pauses import pausing
 from kpybroker.wire.primitives import Buffer
 from kpybroker.wire.records.batch import (
     NO_SEQUENCE,
@@ -27,6 +26,7 @@ from kpybroker.wire.records.batch import (
     corrupt,
     increment_sequence,
 )
+from kpybroker.wire.records.pauses import pausing
 
 DEFAULT_MAX_BYTES = 64 * 1024 * 1024
 """Uncompressed size above which a compressed batch is rejected if its records must be read."""

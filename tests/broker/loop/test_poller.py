@@ -525,17 +525,3 @@ async def test_whatever_breaks_the_poller_ends_its_run_and_not_in_silence(pairs:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(poller.watch, busy.near, busy)
             nursery.start_soon(poller.run)
-
-
-async def test_without_a_poller_it_is_the_same(pairs: Callable[[], Pair]) -> None:
-    near, far = pairs()
-    heard = b""
-
-    def on_readable() -> bool:
-        nonlocal heard
-        heard += near.recv(1)
-        return heard != b"abc"
-
-    far.send(b"abcd")
-    await Alone().watch(near, on_readable)
-    assert near.recv(9) == b"d"

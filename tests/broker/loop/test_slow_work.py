@@ -13,7 +13,7 @@ import trio
 import trio.testing
 
 from kpybroker.broker.loop.slow_work import SLICE_S, FairLock, SlowWork
-from kpybroker.wire.pauses import PAUSE
+from kpybroker.wire.records.pauses import PAUSE
 from tests.support.hosted import until
 
 
@@ -35,7 +35,7 @@ def pause() -> None:
 
 
 class Giant:
-    """Work that ends only when it is told to; it counts how often it began and how often it was ended from outside."""
+    """Work that ends only when it may; it counts how often it began and how often it was ended from outside."""
 
     def __init__(self) -> None:
         self.may_end = threading.Event()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gc
 import weakref
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Iterator
+from contextlib import contextmanager
 
 import pytest
 import trio
@@ -111,3 +112,33 @@ async def test_a_long_list_is_made_in_slices() -> None:
 
     assert await checkpoints_during(make) >= 1000 * ELEMENT // SLICE_UNITS
     assert found == list(range(1000))
+
+
+async def test_a_budget_may_end_work_while_it_waits_for_its_next_slice() -> None:
+    """What its client has left for, for example."""
+    scope = trio.CancelScope()
+    entered = 0
+
+    @contextmanager
+    def around() -> Iterator[None]:
+        nonlocal entered
+        entered += 1
+        if entered == 3:
+            scope.cancel()
+        yield
+
+    def in_steps() -> Steps[None]:
+        budget = YieldBudget(around)
+        while True:
+            yield from budget.steps(SLICE_UNITS)
+
+    async def in_a_coroutine() -> None:
+        budget = YieldBudget(around)
+        while True:
+            await budget.spend(SLICE_UNITS)
+
+    for work in (in_a_coroutine, lambda: run_to_end(in_steps())):
+        entered, scope = 0, trio.CancelScope()
+        with scope:
+            await work()
+        assert entered == 3

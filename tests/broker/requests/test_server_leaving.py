@@ -74,7 +74,7 @@ async def test_what_waits_for_a_client_ends_when_it_leaves(
 @SHORTCUTS
 @pytest.mark.parametrize("word", [b"park", b"alone"])
 async def test_a_reset_ends_it_at_once(shortcuts: str, word: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No peer reads after that. Without a poller it is not told from another end."""
+    """No peer reads after that. Without a poller it is like any other end."""
     has_poller = shortcuts in {"all", "poller"}
     monkeypatch.setattr(connection, "LEFT_S", NEVER_S if has_poller else 0.0)
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import trio
-
 from kpybroker.broker.handlers.configuration.describe import (
     Asked,
     ConfigResourceType,
@@ -19,7 +17,7 @@ from kpybroker.broker.handlers.configuration.describe import (
     logger_entries,
     topic_entries,
 )
-from kpybroker.broker.loop.yielding import YieldBudget
+from kpybroker.broker.loop.yielding import YieldBudget, next_slice
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core import topic_names
@@ -68,7 +66,7 @@ async def handle(broker: Broker, request: DescribeConfigsRequest, context: Reque
         )
         results.append(_describe(broker, resource, asked, overrides))
         # A resource takes well below a millisecond: others may run between any two.
-        await trio.lowlevel.checkpoint()
+        await next_slice()
     return DescribeConfigsResponse(results=results + refused)
 
 

@@ -11,10 +11,8 @@ import heapq
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-import trio
-
 from kpybroker.broker.cluster.metadata_cache import MetadataSnapshot
-from kpybroker.broker.loop.yielding import ELEMENT, YieldBudget, listed
+from kpybroker.broker.loop.yielding import ELEMENT, YieldBudget, listed, next_slice
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core import topic_names
@@ -78,7 +76,7 @@ async def _sorted(names: list[str], budget: YieldBudget) -> list[str]:
     parts = []
     for start in range(0, len(names), SORTED_AT_ONCE):
         parts.append(sorted(names[start : start + SORTED_AT_ONCE]))
-        await trio.lowlevel.checkpoint()
+        await next_slice()
     return await listed(heapq.merge(*parts), budget)
 
 
@@ -134,7 +132,7 @@ async def _fill(
             response.next_cursor = DescribeTopicPartitionsResponse.Cursor(topic_name=name, partition_index=end)
             return
         remaining -= max(end - from_index, 0)
-        await trio.lowlevel.checkpoint()
+        await next_slice()
 
 
 def _topic(snapshot: MetadataSnapshot, context: RequestContext, name: str, indexes: range) -> Topic:

@@ -12,10 +12,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
-import trio
-
 from kpybroker.broker.cluster.metadata_cache import MetadataSnapshot, PartitionState
-from kpybroker.broker.loop.yielding import ELEMENT, YieldBudget
+from kpybroker.broker.loop.yielding import ELEMENT, YieldBudget, next_slice
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core import topic_names
@@ -209,7 +207,7 @@ async def _existing(broker: Broker, context: RequestContext, names: list[str]) -
         for index, state in states.items():
             partitions.append(view.partition(index, state))
             if budget.is_spent(PARTITION_COST):
-                await trio.lowlevel.checkpoint()
+                await next_slice()
         topics.append(
             Topic(
                 name=name,

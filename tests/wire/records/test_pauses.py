@@ -7,10 +7,10 @@ from contextvars import copy_context
 import pytest
 
 from kpybroker.wire.compression import Codec
-from kpybroker.wire.pauses import PAUSE, RECORDS_A_PAUSE, pausing
 from kpybroker.wire.records.batch import parse_header
 from kpybroker.wire.records.builder import BatchFields, build_batch
 from kpybroker.wire.records.lookup import find_in_batch
+from kpybroker.wire.records.pauses import PAUSE, RECORDS_A_PAUSE, pausing
 
 
 def pauses_of(count: int) -> list[int]:
@@ -39,7 +39,7 @@ def test_on_the_loop_it_is_a_plain_range() -> None:
 
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP, Codec.ZSTD])
 def test_a_search_in_a_batch_can_be_ended(codec: Codec) -> None:
-    """Whoever searches a million records ends when its client has left."""
+    """A search of a million records ends when its client has left."""
     batch = build_batch([(None, b"", number) for number in range(3 * RECORDS_A_PAUSE)], BatchFields(codec=codec))
     pauses = 0
 

@@ -1,4 +1,4 @@
-"""Where work that goes through a batch record by record may pause: the hook of whoever runs it in a thread.
+"""Where work that goes through a batch record by record may pause: the hook of the code that runs it in a thread.
 
 Such work is a plain function, and its loop over records is the only place where it can stop. The loop counts with
 `pausing`, which calls what `PAUSE` has every `RECORDS_A_PAUSE` records. What that does, to wait for its turn or to
