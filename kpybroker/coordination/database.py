@@ -5,6 +5,7 @@ Rules:
 * one transaction is one group of writes, with the zxid of the last of them; `synchronous=FULL` and a
   write-ahead log make it one fsync for each transaction;
 * every method but `open_database` may be called in any thread, one at a time (`embedded` holds a lock);
+* the file is private from its creation: it holds SCRAM keys and tokens;
 * the file is locked exclusively while it is open, so a second process gets a clear error.
 
 It does not interpret what it stores.
@@ -12,15 +13,17 @@ It does not interpret what it stores.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 from kpybroker.coordination.image import Image, Node
 from kpybroker.coordination.tree import CoordinationUnavailable
 from kpybroker.core.tree import Acl
+from kpybroker.system import OPEN_FLAGS, PRIVATE_FILE
 
 FORMAT_VERSION = 3
 APPLICATION_ID = 0x6B70790A  # "kpy\n": marks this file among SQLite files
@@ -150,9 +153,11 @@ def is_disk_full(error: Exception) -> bool:
 def open_database(path: Path) -> tuple[Database, Image, int]:
     """Open or create the file and load it. Raises `CoordinationUnavailable` with the cause in one line."""
     try:
+        _create(path)
         connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
-    except sqlite3.Error as error:
-        raise CoordinationUnavailable(str(path), f"cannot be opened ({error})") from error
+    except (OSError, sqlite3.Error) as error:
+        cause = error.strerror if isinstance(error, OSError) else error
+        raise CoordinationUnavailable(str(path), f"cannot be opened ({cause})") from error
     try:
         _prepare(connection, path)
         database = Database(connection)
@@ -165,6 +170,15 @@ def open_database(path: Path) -> tuple[Database, Image, int]:
         connection.close()
         raise
     return database, image, zxid
+
+
+def _create(path: Path) -> None:
+    """SQLite would create it with the umask's mode; its other files get the mode of this one.
+
+    A file that exists is not opened here: closing it would drop the lock that this process may hold on it.
+    """
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | OPEN_FLAGS, PRIVATE_FILE))
 
 
 def write_database(path: Path, rows: Mapping[str, Row | None], zxid: int) -> None:

@@ -78,6 +78,7 @@ def registry(
     It is a client like any other, for kpybroker and any other Kafka. Once ready it prints `kpybroker registry ready at
     URL` on standard output. It needs the extras: pip install 'kpybroker[registry]'.
     """
+    from kpybroker.cli.health import exposure
     from kpybroker.cli.log_set_up import set_up_logging
     from kpybroker.client.connect.errors import usage
     from kpybroker.client.connect.settings import load
@@ -101,6 +102,7 @@ def registry(
     settings = load(connection)
     known = None if users_file is None else users.load_users(users_file)
     set_up_logging("text", log_level, quiet=False)
+    exposure.warn(exposure.of_files((users_file, key_file)))
     return serve(
         RegistryOptions(
             settings,

@@ -7,15 +7,15 @@ import stat
 
 from kpybroker import system
 from kpybroker.storage.disk.files import Buffer, DirEntry, DiskUsage, FileStat
-from kpybroker.system import OPEN_FLAGS, pread, pwrite, sync_data
+from kpybroker.system import OPEN_FLAGS, PRIVATE_DIRECTORY, PRIVATE_FILE, pread, pwrite, sync_data
 
 
 def open_descriptor(path: str, *, create: bool = False, writable: bool = True) -> int:
-    """A descriptor of a file, with mode 0644 if it is created, close-on-exec."""
+    """A descriptor of a file, close-on-exec. One that is created is private: it may hold keys, groups or records."""
     flags = (os.O_RDWR if writable else os.O_RDONLY) | OPEN_FLAGS
     if create:
         flags |= os.O_CREAT
-    return os.open(path, flags, 0o644)
+    return os.open(path, flags, PRIVATE_FILE)
 
 
 class OsFile:
@@ -85,7 +85,7 @@ class OsFiles:
         self._locked: dict[tuple[int, int], OsFileLock] = {}
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> OsFile:
-        """Open a file as mode 0644, close-on-exec."""
+        """As `open_descriptor`."""
         return OsFile(open_descriptor(path, create=create, writable=writable))
 
     def rename(self, source: str, target: str) -> None:
@@ -102,8 +102,8 @@ class OsFiles:
             return [DirEntry(entry.name, entry.is_dir()) for entry in entries]
 
     def mkdir(self, path: str) -> None:
-        """`mkdir(2)` with mode 0755."""
-        os.mkdir(path, 0o755)
+        """`mkdir(2)`, private as files are."""
+        os.mkdir(path, PRIVATE_DIRECTORY)
 
     def rmdir(self, path: str) -> None:
         """`rmdir(2)`."""
