@@ -34,6 +34,7 @@ DRAIN_S: Final = 2.0
 """For the client to receive the response and close."""
 CLOSE: Final = ("Connection", "close")
 
+
 class Served(NamedTuple):
     """What a server serves: `door` decides which requests `respond` sees, which may raise HttpError. `refuse` makes
     the response to that, to what the door refuses, and to what is no HTTP."""
@@ -107,7 +108,7 @@ class HttpServer:
     def _log_refusal(self) -> None:
         unsaid = self._refusals.may_say(trio.current_time())
         if unsaid is not None:
-            text = "%s has %d connections, all with a request in progress: one more is closed (others since the last line: %d)"
+            text = "%s has %d connections, all with a request in progress: one more is closed (others: %d)"
             self._logger.warning(text, self._name, self._limits.connections, unsaid)
 
 

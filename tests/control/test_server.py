@@ -262,7 +262,9 @@ async def test_a_method_whose_client_goes_away_is_cancelled_and_others_go_on() -
                     await trio.lowlevel.checkpoint()
 
 
-async def test_one_connection_too_many_ends_the_one_that_was_quiet_for_longest_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_one_connection_too_many_ends_the_one_that_was_quiet_for_longest_and_the_others_go_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(control_server, "LIMITS", control_server.LIMITS._replace(connections=3))
     with trio.fail_after(20):
         async with serving() as (host, port):

@@ -68,7 +68,9 @@ def doors() -> Iterator[dict[str, Place]]:
     """All of them, of one development broker."""
     command = [sys.executable, "-m", "kpybroker", "dev", "--port", "0", "--ephemeral", "--log-format", "json"]
     options = ["--control", "0", "--console", "0", "--registry", "0", "--override", "kpybroker.metrics.port=0"]
-    with subprocess.Popen([*command, *options], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+    with subprocess.Popen(
+        [*command, *options], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
         try:
             assert process.stdout is not None
             ready = json.loads(process.stdout.readline())
@@ -189,7 +191,10 @@ def test_what_may_be_read_by_any_name_is_only_read() -> None:
 
 
 def test_a_refusal_quotes_little_and_escapes_it() -> None:
-    for headers in ({"host": "\x1b[31m\n" + "x" * 10_000}, {"content-type": "\xff\n" + "x" * 10_000, "content-length": "1"}):
+    for headers in (
+        {"host": "\x1b[31m\n" + "x" * 10_000},
+        {"content-type": "\xff\n" + "x" * 10_000, "content-length": "1"},
+    ):
         found = refusal(Door(frozenset()), "POST", "/", headers)
         assert found is not None
         assert len(found.cause) < 200

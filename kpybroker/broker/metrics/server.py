@@ -42,9 +42,9 @@ PLAIN: Final = "text/plain; charset=utf-8"
 def door_of(config: BrokerConfig) -> Door:
     """What the port lets in.
 
-    At another address than loopback monitoring comes by names that the broker cannot know, such as a container's, and
-    whoever reaches the port can read it without a browser: so the page for Prometheus is served by any name, unless
-    the names are set. Jolokia, whose requests cost more, is not.
+    At another address than loopback, monitoring uses names that the broker cannot know, such as a container's, and a
+    program that reaches the port can read it without a browser: so the page for Prometheus is served by any name,
+    unless the names are set. Jolokia, whose requests cost more, is not.
     """
     host, allowed = config.get_str("kpybroker.metrics.host"), config.get_list("kpybroker.metrics.allowed.hosts")
     own = [endpoint.host for endpoint in (*config.listeners, *config.advertised_listeners)]

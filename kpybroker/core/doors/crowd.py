@@ -2,8 +2,8 @@
 
 A connection *waits* while its client has to send or to take something, and is *busy* while a request of it is answered.
 If all seats are taken, a new connection gets that of one that waits: of the address that has most seats, the one that
-has waited longest. So whoever opens connections and says nothing pushes out its own, and the one that was opened last,
-and speaks at once, is served.
+has waited longest. So a client that opens connections and says nothing pushes out its own, and a connection whose
+client speaks at once is served.
 """
 
 from __future__ import annotations

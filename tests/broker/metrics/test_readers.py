@@ -112,7 +112,9 @@ async def test_only_readers_with_an_mbean_that_can_match_run(
 async def test_a_request_without_mbeans_runs_none_and_the_page_of_prometheus_all(tmp_path: Path) -> None:
     async with measured(tmp_path) as metrics:
         ran: list[str] = []
-        server = MetricsServer([Counted(one, ran) for one in metrics.readers], Spelling.JMX_EXPORTER, metrics.ticker, DOOR)
+        server = MetricsServer(
+            [Counted(one, ran) for one in metrics.readers], Spelling.JMX_EXPORTER, metrics.ticker, DOOR
+        )
         jolokia = Jolokia(server.read, lambda: metrics.ticker.rates, metrics.ticker.clock)
         await text_of(await jolokia.respond(Request("GET", "/jolokia/version", {}, b"")))
         assert ran == []

@@ -40,7 +40,9 @@ def _config(directory: Path, **more: str) -> BrokerConfig:
     return BrokerConfig({"log.dirs": str(directory)} | {key.replace("_", "."): value for key, value in more.items()})
 
 
-@pytest.mark.parametrize("name", ["coordination.sqlite", "coordination.sqlite-wal", "meta.properties", "__consumer_offsets-3"])
+@pytest.mark.parametrize(
+    "name", ["coordination.sqlite", "coordination.sqlite-wal", "meta.properties", "__consumer_offsets-3"]
+)
 @pytest.mark.parametrize("mode", [0o604, 0o640, 0o602])
 def test_a_log_directory_with_something_that_others_can_read_or_change(place: Path, name: str, mode: int) -> None:
     assert list(exposure.of_broker(_config(place))) == []
@@ -63,9 +65,7 @@ def test_a_key_store_of_any_listener_and_the_tree_of_a_cluster(place: Path) -> N
     for file in (store, tree):
         file.touch()
         file.chmod(0o644)
-    config = BrokerConfig(
-        {"log.dirs": str(place), "listener.name.plaintext.ssl.keystore.location": str(store)}
-    )
+    config = BrokerConfig({"log.dirs": str(place), "listener.name.plaintext.ssl.keystore.location": str(store)})
     assert list(exposure.of_broker(config, [tree, place / "missing"])) == [str(store), str(tree)]
     for file in (store, tree):
         file.chmod(0o600)

@@ -145,9 +145,7 @@ class ScramLogin:
         self._offered = _Offered(credential, login, match["bare"], server_first, nonce)
         return server_first.encode()
 
-    def _known(
-        self, name: str, now_ms: int, *, is_token: bool
-    ) -> tuple[ScramCredential | None, LoggedIn | None]:
+    def _known(self, name: str, now_ms: int, *, is_token: bool) -> tuple[ScramCredential | None, LoggedIn | None]:
         """The credential, and what the login will be if the proof fits; None for unknown names."""
         if not is_token:
             credential = self._server.credential_of(name)

@@ -110,10 +110,10 @@ def test_an_unknown_user_always_gets_the_same_salt_and_others_another_one() -> N
 
 def forms(used: ScramServer, names: Iterable[str], extensions: str = "") -> set[SaltForm]:
     """What a stranger sees of those names."""
-    firsts = (re.fullmatch("r=.*,s=(.*),i=(.*)", Client(used, one, "x", extensions=extensions).first()) for one in names)
-    return {
-        form_of(ScramCredential(base64.b64decode(first[1]), b"", b"", int(first[2]))) for first in firsts if first
-    }
+    firsts = (
+        re.fullmatch("r=.*,s=(.*),i=(.*)", Client(used, one, "x", extensions=extensions).first()) for one in names
+    )
+    return {form_of(ScramCredential(base64.b64decode(first[1]), b"", b"", int(first[2]))) for first in firsts if first}
 
 
 @pytest.mark.parametrize(
