@@ -13,6 +13,7 @@ import os
 import re
 import select
 import socket
+import stat
 import struct
 import sys
 import time
@@ -389,6 +390,54 @@ def give_back_memory() -> None:
 
 
 # --- secrets
+
+PRIVATE_FILE: Final = 0o600
+PRIVATE_DIRECTORY: Final = 0o700
+"""Modes of what only this user may read. Windows has no modes: there the directory above decides."""
+_OTHERS, _OTHERS_ENTER, _OTHERS_WRITE = 0o077, 0o011, 0o022
+
+
+def make_private_directory(path: str) -> None:
+    """Create a directory that only this user may enter, and its parents as usual, unless it exists. Raises OSError."""
+    os.makedirs(path, PRIVATE_DIRECTORY, exist_ok=True)
+
+
+def take_directory(path: str) -> None:
+    """As `make_private_directory`; one that exists must be this user's, with what is in it, and for it alone to write.
+
+    For names that are made up and not given: another user may have made it first. Raises OSError.
+    """
+    make_private_directory(path)
+    if sys.platform == "win32":
+        return
+    with os.scandir(path) as entries:
+        inside = [(entry.path, entry.stat(follow_symlinks=False)) for entry in entries]
+    for name, found in ((path, os.lstat(path)), (path, os.stat(path)), *inside):
+        if not belongs_to_this_user(found):
+            raise PermissionError(errno.EPERM, "it belongs to another user", name)
+        if found.st_mode & _OTHERS_WRITE and not stat.S_ISLNK(found.st_mode):
+            raise PermissionError(errno.EPERM, "other users may write to it", name)
+
+
+def shown_to_others(path: str) -> int:
+    """The mode of a file or directory that other users of the machine may read or change.
+
+    0 where they cannot, since a directory above is closed to them too, and for what cannot be examined.
+    """
+    if sys.platform == "win32":
+        return 0
+    try:
+        mode = stat.S_IMODE(os.stat(path).st_mode)
+        above = os.path.dirname(os.path.realpath(path)) if mode & _OTHERS else ""
+        while above:
+            if not os.stat(above).st_mode & _OTHERS_ENTER:
+                return 0
+            if os.path.dirname(above) == above:
+                return mode
+            above = os.path.dirname(above)
+    except OSError:
+        return 0
+    return 0
 
 
 @contextmanager

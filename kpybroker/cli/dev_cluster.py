@@ -17,6 +17,7 @@ from kpybroker.cli import run
 from kpybroker.cli.exit_codes import EXIT_CONFIG, fail
 from kpybroker.cli.options import DevOptions, listener, python_level
 from kpybroker.cli.processes.derive import own_log_directory
+from kpybroker.system import make_private_directory
 
 if TYPE_CHECKING:
     from kpybroker.cli.processes.supervisor import Family
@@ -73,7 +74,7 @@ def plans(props: Mapping[str, str], options: DevOptions, data_dir: str, temporar
 
     The ports of metrics count up from the given one as well.
     """
-    Path(data_dir).mkdir(parents=True, exist_ok=True)
+    make_private_directory(data_dir)
     wanted = []
     protocol = options.security.protocol
     for broker_id in range(options.brokers):

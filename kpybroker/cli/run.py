@@ -22,6 +22,7 @@ from kpybroker import __version__
 from kpybroker.cli import garbage
 from kpybroker.cli.banner import Address, Facts, Node, banner, bootstrap_servers, reachable, ready_json, ready_line
 from kpybroker.cli.exit_codes import EXIT_CONFIG, EXIT_FAILED, EXIT_OK, fail
+from kpybroker.cli.health import exposure
 from kpybroker.cli.health.notify import STOPPING, notify, ready
 from kpybroker.cli.log_set_up import LogSettingError, apply_settings
 from kpybroker.config.broker import BrokerConfig
@@ -108,6 +109,7 @@ def run(plans: Sequence[Plan], extras: Extras = NO_EXTRAS) -> int:
     except LogSettingError as error:
         fail(str(error), error.fix, EXIT_CONFIG)
     log_notes(plans[0])
+    _warn_of_exposure(plans, extras)
     try:
         trio.run(_serve, plans, extras)
     except StartupError as error:
@@ -123,6 +125,14 @@ def run(plans: Sequence[Plan], extras: Extras = NO_EXTRAS) -> int:
             EXIT_FAILED,
         )
     return EXIT_OK
+
+
+def _warn_of_exposure(plans: Sequence[Plan], extras: Extras) -> None:
+    from kpybroker.broker.lifecycle.open_tree import EMBEDDED_TREE_FILE
+
+    tree = [Path(extras.directory) / EMBEDDED_TREE_FILE]
+    shown = dict.fromkeys(path for one in plans for path in exposure.of_broker(one.config, tree))
+    exposure.warn(shown)
 
 
 def log_notes(wanted: Plan) -> None:

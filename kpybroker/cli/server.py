@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from kpybroker.cli import run
 from kpybroker.cli.exit_codes import EXIT_CONFIG, fail
+from kpybroker.cli.health import exposure
 from kpybroker.cli.log_set_up import set_up_logging
 from kpybroker.cli.options import parse_overrides, python_level
 from kpybroker.config.interpret import Note
@@ -49,6 +50,8 @@ def run_server(
     props |= from_environment | given
     source = _source(file, bool(from_environment), bool(given))
     wanted = run.plan(props, source)
+    if file is not None:
+        exposure.warn(exposure.of_properties(file, props))
     notes = [Note(v, f"{v} has no effect: it is for a JVM or the image's scripts", False) for v in without_effect]
     wanted = wanted._replace(notes=[*wanted.notes, *notes])
     if processes > 1:

@@ -18,8 +18,9 @@ from kpybroker.console.options import ConsoleOptions
 from kpybroker.console.pages.routes import ROUTES
 from kpybroker.console.web.context import Console, render
 from kpybroker.console.web.forms import status_of
-from kpybroker.console.web.guard import Guard
+from kpybroker.console.web.guard import Guard, door_of, not_let_in
 from kpybroker.console.web.live import Live
+from kpybroker.http.asgi import AtTheDoor
 
 TITLES: Final = {
     400: "This cannot be used",
@@ -35,7 +36,10 @@ def make_app(options: ConsoleOptions, live: Live | None = None) -> Starlette:
     console = Console(options, live)
     app = Starlette(
         routes=[*ROUTES, Mount("/static", StaticFiles(directory=STATIC), name="static")],
-        middleware=[Middleware(Guard, options=options, sessions=console.sessions)],
+        middleware=[
+            Middleware(AtTheDoor, door=door_of(options), refused=not_let_in),
+            Middleware(Guard, options=options, sessions=console.sessions),
+        ],
         exception_handlers={CommandError: _failed, HTTPException: _refused},
     )
     app.state.console = console

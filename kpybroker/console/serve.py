@@ -19,8 +19,13 @@ from kpybroker.client.connect.admin import Cluster
 from kpybroker.client.connect.errors import CommandError, usage
 from kpybroker.console.app import make_app
 from kpybroker.console.options import LOOPBACK, ConsoleOptions
+from kpybroker.http.server import Limits
+from kpybroker.http.slow_clients import HEAD_BYTES_MAX, protocol
+
+logger = logging.getLogger("kpybroker.console")
 
 EXIT_BIND: Final = 5
+LIMITS: Final = Limits(connections=512)
 START_S_MAX: Final = 5.0
 STOP_S_MAX: Final = 2
 
@@ -37,13 +42,14 @@ def serve(options: ConsoleOptions, descriptor: int | None = None) -> int:
         host, port = listener.getsockname()[:2]
         config = uvicorn.Config(
             make_app(options),
+            http=protocol(LIMITS, "The console's port", logger),
             log_config=None,
             access_log=False,
             lifespan="off",
             server_header=False,
             proxy_headers=False,  # `Guard` decides whose count
             timeout_graceful_shutdown=STOP_S_MAX,
-            h11_max_incomplete_event_size=64 * 1024,
+            h11_max_incomplete_event_size=HEAD_BYTES_MAX,
         )
         logging.getLogger("uvicorn").setLevel(logging.WARNING)
         name = f"[{host}]" if ":" in host else host

@@ -34,6 +34,7 @@ from kpybroker.broker.loop.clock import Clock, SystemClock
 from kpybroker.control.errors import ControlError
 from kpybroker.control.plan import BrokerPlan, Processes
 from kpybroker.core.tree import SystemFailure
+from kpybroker.system import make_private_directory, take_directory
 from kpybroker.wire.znodes import broker_path
 
 if TYPE_CHECKING:
@@ -183,13 +184,22 @@ class Hosted:
         if broker_id < 0:
             raise ControlError(f"{broker_id} is no id of a broker", "give one of 0 or more")
         first = next(iter(self._plans.values()))
-        self.directory.mkdir(parents=True, exist_ok=True)
+        try:
+            self._take_directory()
+        except OSError as error:
+            fix = "remove it, or make it this user's alone"
+            raise ControlError(f"{error.filename} cannot be used: {error.strerror}", fix, status=409) from error
         self._plans[broker_id] = first.copied(broker_id, self.directory / f"broker-{broker_id}", rack)
         try:
             return await self.start_broker(broker_id)
         except BaseException:
             del self._plans[broker_id]
             raise
+
+    def _take_directory(self) -> None:
+        """That of a cluster was named by its user, any other has a name that was made up here. Raises OSError."""
+        take = take_directory if self._store_file is None else make_private_directory
+        take(str(self.directory))
 
     async def remove_broker(self, broker_id: int) -> None:
         """Stop one, if it is up, and forget it. Its files stay until the end of the process."""
@@ -266,7 +276,7 @@ class Hosted:
             return self.wrap_tree(broker_id, make_tree(host, self._processes.credentials)[0])
         if self._store is None:
             path = self._store_file or embedded_file(host)
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_private_directory(str(path.parent))
             self._store = open_store(path, self.clock)
             logger.info("Coordination is embedded, in %s", path)
             limit_factors(host.config, self._brokers_of_the_cluster)

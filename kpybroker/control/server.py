@@ -3,8 +3,7 @@
 The response is the JSON of the result, or `{"error": {"cause": ..., "fix": ...}}`. `GET /v1` lists the methods.
 
 Rules
-- Only loopback: a program that reaches the channel may do anything to the broker. A request with an `Origin` is from a
-  web page and is refused; so is one whose `Host` is not this address, which a page could have had resolved to it.
+- Only loopback: a program that reaches the channel may do anything to the broker. `DOOR` keeps out web pages.
 - Bodies, headers and the number of connections are bounded.
 - A method whose client goes away is cancelled.
 - A failure is a JSON error and a log line, never a traceback in a response.
@@ -14,14 +13,16 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from math import inf
+from typing import TYPE_CHECKING, Any, Final
 
 from kpybroker.broker.lifecycle.errors import StartupError
 from kpybroker.control.errors import ControlError
 from kpybroker.control.registry import Registry
-from kpybroker.http.messages import HttpError, Request, Response, host_name
-from kpybroker.http.server import HttpServer, Limits
+from kpybroker.http.doors import FORM, Door
+from kpybroker.http.doors import JSON as JSON_TYPES
+from kpybroker.http.messages import HttpError, Request, Response
+from kpybroker.http.server import HttpServer, Limits, Served
 
 if TYPE_CHECKING:
     from kpybroker.control.hosted import Hosted
@@ -32,6 +33,9 @@ HOST = "127.0.0.1"
 PREFIX = "/v1"
 BODY_BYTES_MAX = 64 << 20
 CONNECTIONS_MAX = 256
+LIMITS: Final = Limits(CONNECTIONS_MAX, idle_s=inf)
+DOOR: Final = Door(frozenset(("localhost",)), JSON_TYPES | {FORM}, BODY_BYTES_MAX)
+"""`FORM` for curl."""
 
 
 def answered(status: int, value: Any) -> Response:
@@ -50,8 +54,7 @@ class ControlServer:
     def __init__(self, hosted: Hosted, registry: Registry) -> None:
         self._hosted = hosted
         self._registry = registry
-        limits = Limits(CONNECTIONS_MAX, BODY_BYTES_MAX)
-        self._http = HttpServer(self._respond, refused, limits, "The control channel", logger)
+        self._http = HttpServer(Served(DOOR, self._respond, refused), LIMITS, "The control channel", logger)
         self.serve = self._http.serve
         self.close = self._http.close
 
@@ -61,7 +64,6 @@ class ControlServer:
 
     async def _respond(self, request: Request) -> Response:
         try:
-            self._check_origin(request.headers)
             if request.path.rstrip("/") == PREFIX:
                 return self._listed(request)
             name = _method_name(request.path)
@@ -82,13 +84,6 @@ class ControlServer:
         if request.verb != "GET":
             return _wrong_verb("GET", f"{PREFIX} lists the methods by GET")
         return answered(200, self._registry.described())
-
-    def _check_origin(self, headers: Mapping[str, str]) -> None:
-        if "origin" in headers:
-            raise ControlError("the request is from a web page", "call the channel from a program", status=403)
-        host = host_name(headers)
-        if host not in ("127.0.0.1", "localhost"):
-            raise ControlError(f"`Host` is {host!r}", "call the channel at 127.0.0.1", status=403)
 
 
 def _wrong_verb(allowed: str, cause: str) -> Response:

@@ -5,6 +5,7 @@ Rules:
 * one transaction is one group of writes, with the zxid of the last of them; `synchronous=FULL` and a
   write-ahead log make it one fsync for each transaction;
 * every method but `open_database` may be called in any thread, one at a time (`embedded` holds a lock);
+* the file is private from its creation: it holds SCRAM keys and tokens;
 * the file is locked exclusively while it is open, so a second process gets a clear error;
 * no symbolic link is followed to it. If it is taken away while it is open, `keep` writes it again, from what the open
   file still holds; a file that was put in its place is left alone, and that is an error.
@@ -18,13 +19,13 @@ import os
 import sqlite3
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 from kpybroker.coordination.image import Image, Node
 from kpybroker.coordination.tree import CoordinationUnavailable
 from kpybroker.core.tree import Acl
-from kpybroker.system import sync_directory
+from kpybroker.system import OPEN_FLAGS, PRIVATE_FILE, sync_directory
 
 FORMAT_VERSION = 3
 WAL = "-wal"
@@ -167,6 +168,7 @@ class Database:
             raise OSError(f"{self._path} was replaced by another file while it was in use")
         again = _with_suffix(self._path, ".again")
         again.unlink(missing_ok=True)
+        _create(again)
         self._connection.execute("VACUUM INTO ?", (str(again),))
         with again.open("r+b") as copy:
             os.fsync(copy.fileno())
@@ -195,9 +197,11 @@ def open_database(path: Path) -> tuple[Database, Image, int]:
         if name.is_symlink():
             raise CoordinationUnavailable(str(path), f"{name.name} is a symbolic link, which is not followed")
     try:
+        _create(path)
         connection = _connect(path)
-    except sqlite3.Error as error:
-        raise CoordinationUnavailable(str(path), f"cannot be opened ({error})") from error
+    except (OSError, sqlite3.Error) as error:
+        cause = error.strerror if isinstance(error, OSError) else error
+        raise CoordinationUnavailable(str(path), f"cannot be opened ({cause})") from error
     try:
         _prepare(connection, path)
         database = Database(connection, path)
@@ -210,6 +214,15 @@ def open_database(path: Path) -> tuple[Database, Image, int]:
         connection.close()
         raise
     return database, image, zxid
+
+
+def _create(path: Path) -> None:
+    """SQLite would create it with the umask's mode; its other files get the mode of this one.
+
+    A file that exists is not opened here: closing it would drop the lock that this process may hold on it.
+    """
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | OPEN_FLAGS, PRIVATE_FILE))
 
 
 def write_database(path: Path, rows: Mapping[str, Row | None], zxid: int) -> None:

@@ -34,9 +34,3 @@ class Response(NamedTuple):
     headers: tuple[tuple[str, str], ...] = ()
     content_type: str = "application/json"
     stream: AsyncGenerator[bytes, None] | None = None
-
-
-def host_name(headers: Mapping[str, str]) -> str:
-    """The name in `Host`, without its port."""
-    host = headers.get("host", "")
-    return host.rpartition(":")[0] or host

@@ -1,5 +1,8 @@
 """Sockets and connections: requests one after the other on each, as long as the client likes.
 
+What is let in at all is decided by `doors`, before a request's body is read. Heads and bodies have deadlines, and while
+all connections are taken, a new one gets the seat of one that waits (`core.doors.crowd`).
+
 A handler whose client goes away is cancelled. A failure of a connection is a log line and ends that connection.
 A request that is refused before it was read ends its connection. What the client still sends is received and dropped
 first, within bounds: closing a socket with unread bytes resets the connection, and the client may lose the response.
@@ -16,7 +19,10 @@ from typing import Any, Final, NamedTuple
 import h11
 import trio
 
-from kpybroker.core.line_limit import about_client
+from kpybroker.core.doors.crowd import Crowd, Seat
+from kpybroker.core.doors.seldom import Seldom
+from kpybroker.http import doors
+from kpybroker.http.doors import Door
 from kpybroker.http.messages import HttpError, Request, Response
 from kpybroker.system import listening
 
@@ -28,32 +34,41 @@ DRAIN_S: Final = 2.0
 """For the client to receive the response and close."""
 CLOSE: Final = ("Connection", "close")
 
-Respond = Callable[[Request], Awaitable[Response]]
-Refuse = Callable[[HttpError], Response]
+
+class Served(NamedTuple):
+    """What a server serves: `door` decides which requests `respond` sees, which may raise HttpError. `refuse` makes
+    the response to that, to what the door refuses, and to what is no HTTP."""
+
+    door: Door
+    respond: Callable[[Request], Awaitable[Response]]
+    refuse: Callable[[HttpError], Response]
 
 
 class Limits(NamedTuple):
-    """`idle_s`: how long a client may take for its next request, or for a piece of the response."""
+    """What a client may take.
+
+    `idle_s`: from one request to the next. `head_s`: for a request's head, from its first byte, and for the first one
+    from the connection. `body_s`: for its body. `send_s`: until it has received a piece of the response.
+    """
 
     connections: int
-    body_bytes: int
-    idle_s: float = float("inf")
+    idle_s: float = 120.0
+    head_s: float = 10.0
+    body_s: float = 60.0
+    send_s: float = 60.0
 
 
 class HttpServer:
-    """Bind with `listen`, then run `serve` until it is cancelled.
+    """Bind with `listen`, then run `serve` until it is cancelled. `name` is for the log."""
 
-    `respond` may raise HttpError. `refuse` makes the response to that, and to what is no HTTP. `name` is for the log.
-    """
-
-    def __init__(self, respond: Respond, refuse: Refuse, limits: Limits, name: str, logger: logging.Logger) -> None:
-        self._respond = respond
-        self._refuse = refuse
+    def __init__(self, served: Served, limits: Limits, name: str, logger: logging.Logger) -> None:
+        self._served = served
         self._limits = limits
         self._name = name
         self._logger = logger
         self._sock: socket.socket | None = None
-        self._connections = trio.CapacityLimiter(limits.connections)
+        self._crowd = Crowd(limits.connections)
+        self._refusals = Seldom()
 
     def listen(self, host: str, port: int) -> tuple[str, int]:
         """Bind; the address. Port 0 takes a free one. Raises OSError."""
@@ -73,39 +88,46 @@ class HttpServer:
             self._sock.close()
 
     async def _serve_connection(self, stream: trio.SocketStream) -> None:
-        extra = about_client(_address(stream))
+        scope = trio.CancelScope()
         try:
             async with stream:
-                self._connections.acquire_nowait()
+                seat = self._crowd.enter(_address(stream), scope.cancel, trio.current_time())
+                if seat is None:
+                    self._log_refusal()
+                    return
                 try:
-                    await _Connection(stream, self._respond, self._refuse, self._limits).serve()
+                    with scope:
+                        await _Connection(stream, self._served, self._limits, seat).serve()
                 finally:
-                    self._connections.release()
-        except trio.WouldBlock:
-            text = "%s has %d connections: one more is closed"
-            self._logger.warning(text, self._name, self._limits.connections, extra=extra)
+                    self._crowd.leave(seat)
         except (trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
-            pass  # the client went away, or does not read
+            pass  # the client went away, or is too slow
         except Exception:
-            self._logger.exception("A connection of %s failed", self._name, extra=extra)
+            self._logger.exception("A connection of %s failed", self._name)
+
+    def _log_refusal(self) -> None:
+        unsaid = self._refusals.may_say(trio.current_time())
+        if unsaid is not None:
+            text = "%s has %d connections, all with a request in progress: one more is closed (others: %d)"
+            self._logger.warning(text, self._name, self._limits.connections, unsaid)
 
 
 def _address(stream: trio.SocketStream) -> str:
-    """Of a client, whose connection may have ended."""
     try:
         return str(stream.socket.getpeername()[0])
-    except OSError:
-        return "unknown"
+    except OSError:  # it has gone
+        return ""
 
 
 class _Connection:
     """One client."""
 
-    def __init__(self, stream: trio.SocketStream, respond: Respond, refuse: Refuse, limits: Limits) -> None:
+    def __init__(self, stream: trio.SocketStream, served: Served, limits: Limits, seat: Seat) -> None:
         self._stream = stream
-        self._respond = respond
-        self._refuse = refuse
+        self._served = served
         self._limits = limits
+        self._seat = seat
+        self._is_first = True
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=HEADER_BYTES_MAX)
 
     async def serve(self) -> None:
@@ -113,8 +135,7 @@ class _Connection:
         http = self._http
         while True:
             try:
-                with trio.fail_after(self._limits.idle_s):
-                    request = await self._next_request()
+                request = await self._next_request()
             except h11.RemoteProtocolError as error:
                 cause = f"not a request of HTTP/1.1: {error}"
                 await self._refuse_and_close(HttpError(cause, "send HTTP/1.1", error.error_status_hint))
@@ -124,6 +145,7 @@ class _Connection:
                 return
             if request is None:
                 return
+            self._seat.be_busy()
             response = await self._while_connected(request)
             if response is None:
                 return
@@ -134,35 +156,47 @@ class _Connection:
 
     async def _refuse_and_close(self, error: HttpError) -> None:
         """The response to a request that is not read to its end; then wait, within bounds, for the client to close."""
-        refused = self._refuse(error)
+        refused = self._served.refuse(error)
         await self._send(refused._replace(headers=(*refused.headers, CLOSE)))
         dropped = 0
+        self._seat.wait(trio.current_time())
         with trio.move_on_after(DRAIN_S):
             await self._stream.send_eof()
             while dropped < DRAIN_BYTES_MAX and (data := await self._stream.receive_some(CHUNK_BYTES)):
                 dropped += len(data)
 
     async def _next_request(self) -> Request | None:
-        head = await self._next_event()
+        """None at the end of the stream. Raises HttpError, h11.RemoteProtocolError, and TooSlowError."""
+        self._seat.wait(trio.current_time())
+        if not self._is_first and not self._http.trailing_data[0]:
+            with trio.fail_after(self._limits.idle_s):
+                self._http.receive_data(await self._stream.receive_some(CHUNK_BYTES))
+        self._is_first = False
+        with trio.fail_after(self._limits.head_s):
+            head = await self._next_event()
         if not isinstance(head, h11.Request):
             return None
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in head.headers}
-        self._check_size(int(headers.get("content-length", 0)))
+        verb, door = head.method.decode("latin-1"), self._served.door
+        path, _, query = head.target.decode("latin-1").partition("?")
+        refused = doors.refusal(door, verb, path, headers)
+        if refused is not None:
+            raise refused
+        with trio.fail_after(self._limits.body_s):
+            body = await self._body(door)
+        return None if body is None else Request(verb, path, headers, body, query)
+
+    async def _body(self, door: Door) -> bytes | None:
+        """None at the end of the stream."""
         if self._http.they_are_waiting_for_100_continue:
             go_on = h11.InformationalResponse(status_code=100, headers=[])
             await self._stream.send_all(self._http.send(go_on) or b"")
         body = bytearray()
         while isinstance(event := await self._next_event(), h11.Data):
             body += event.data
-            self._check_size(len(body))
-        if not isinstance(event, h11.EndOfMessage):
-            return None
-        path, _, query = head.target.decode("latin-1").partition("?")
-        return Request(head.method.decode("latin-1"), path, headers, bytes(body), query)
-
-    def _check_size(self, size: int) -> None:
-        if size > self._limits.body_bytes:
-            raise HttpError(f"the body is larger than {self._limits.body_bytes} bytes", "send less at once", status=413)
+            if len(body) > door.body_bytes:
+                raise doors.too_large(door)
+        return bytes(body) if isinstance(event, h11.EndOfMessage) else None
 
     async def _next_event(self) -> Any:
         while True:
@@ -177,9 +211,9 @@ class _Connection:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._cancel_at_the_end, nursery.cancel_scope)
             try:
-                response = await self._respond(request)
+                response = await self._served.respond(request)
             except HttpError as error:
-                response = self._refuse(error)
+                response = self._served.refuse(error)
             nursery.cancel_scope.cancel()
         return response
 
@@ -211,5 +245,7 @@ class _Connection:
         await self._send_all(head + body + (http.send(h11.EndOfMessage()) or b""))
 
     async def _send_all(self, data: bytes) -> None:
-        with trio.fail_after(self._limits.idle_s):
+        self._seat.wait(trio.current_time())  # for the client to receive it
+        with trio.fail_after(self._limits.send_s):
             await self._stream.send_all(data)
+        self._seat.be_busy()

@@ -53,7 +53,12 @@ def _place(run_id: str) -> Path:
 
 def _address(place: Path, keys: Mapping[str, str], wanted: Mapping[str, Any]) -> tuple[str, int, str]:
     """Host and port of the control channel, and where its files are; starts the broker if no other worker does."""
-    place.mkdir(exist_ok=True)
+    from kpybroker.system import take_directory
+
+    try:
+        take_directory(str(place))
+    except OSError as error:
+        raise pytest.UsageError(f"the workers' directory {error.filename} cannot be used: {error.strerror}") from error
     found = place / "broker.json"
     try:
         os.close(os.open(place / "starting", os.O_CREAT | os.O_EXCL))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from kpybroker.client.connect.settings import Settings
@@ -15,7 +15,8 @@ class RegistryOptions(NamedTuple):
 
     `users` are names with their hashed passwords; None lets everybody in, which other hosts than loopback need
     `is_open` for. `advertised_url` is where other instances reach this one. `cert_file` and `key_file` are PEM, for
-    TLS; `ca_file` has the authorities with which the leader's certificate is checked.
+    TLS; `ca_file` has the authorities with which the leader's certificate is checked. `hosts` are names by which
+    clients reach it, besides those of this machine. `proxies` are addresses whose word counts on whom they forward.
     """
 
     settings: Settings
@@ -30,3 +31,5 @@ class RegistryOptions(NamedTuple):
     cert_file: str | None = None
     key_file: str | None = None
     ca_file: str | None = None
+    hosts: Sequence[str] = ()
+    proxies: Sequence[str] = ()

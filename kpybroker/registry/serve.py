@@ -17,9 +17,12 @@ from starlette.middleware import Middleware
 from kpybroker import system
 from kpybroker.client.connect.admin import Cluster
 from kpybroker.client.connect.errors import CommandError, usage
-from kpybroker.registry.api.app import make_app
+from kpybroker.http.doors import ANY_NAME, ANYWHERE, Door, names_of
+from kpybroker.http.server import Limits
+from kpybroker.http.slow_clients import HEAD_BYTES_MAX, protocol
+from kpybroker.registry.api.app import LOOPBACK_DOOR, make_app
 from kpybroker.registry.api.forward import Forwarder
-from kpybroker.registry.api.users import Login
+from kpybroker.registry.api.logins import Login
 from kpybroker.registry.election.member import Member
 from kpybroker.registry.election.protocol import Identity
 from kpybroker.registry.options import LOOPBACK, RegistryOptions
@@ -29,7 +32,7 @@ from kpybroker.registry.store.log import TopicLog
 EXIT_BIND: Final = 5
 STOP_S_MAX: Final = 2
 """Of requests in progress; uvicorn waits as long for idle connections with TLS."""
-ANYWHERE: Final = ("0.0.0.0", "::", "")
+LIMITS: Final = Limits(connections=512)
 
 
 def serve(options: RegistryOptions, descriptor: int | None = None) -> int:
@@ -58,21 +61,24 @@ def serve(options: RegistryOptions, descriptor: int | None = None) -> int:
 
 def _run(options: RegistryOptions, service: Service, listener: socket.socket) -> None:
     middleware = [] if options.users is None else [Middleware(Login, users=options.users)]
+    host, port = listener.getsockname()[:2]
     config = uvicorn.Config(
-        make_app(service, Forwarder(options.ca_file), middleware),
+        make_app(service, Forwarder(options.ca_file), door_of(options, port), middleware),
+        http=protocol(LIMITS, "The registry's port", logging.getLogger("kpybroker.registry")),
         log_config=None,
         access_log=False,
         lifespan="off",
         server_header=False,
+        proxy_headers=bool(options.proxies),
+        forwarded_allow_ips=list(options.proxies),
         timeout_graceful_shutdown=STOP_S_MAX,
-        h11_max_incomplete_event_size=64 * 1024,
+        h11_max_incomplete_event_size=HEAD_BYTES_MAX,
         ssl_certfile=options.cert_file,
         ssl_keyfile=options.key_file,
     )
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     logging.getLogger("uvicorn.error").addFilter(_is_no_upgrade)
     logging.getLogger("httpx").setLevel(logging.WARNING)
-    host, port = listener.getsockname()[:2]
     name = f"[{host}]" if ":" in host else host
     server = uvicorn.Server(config)
 
@@ -90,6 +96,13 @@ def _run(options: RegistryOptions, service: Service, listener: socket.socket) ->
 def _is_no_upgrade(record: logging.LogRecord) -> bool:
     """Java's HTTP client offers HTTP/2 with each request; it is served HTTP/1.1, and that is no warning."""
     return not record.getMessage().startswith(("Unsupported upgrade request", "No supported WebSocket library"))
+
+
+def door_of(options: RegistryOptions, port: int) -> Door:
+    """What is let in. Where all clients log in, a page that has its name resolved to ours has no login to misuse."""
+    is_any = options.users is not None and options.host in ANYWHERE and not options.hosts
+    names = (identity(options, port).host, *options.hosts, *((ANY_NAME,) if is_any else ()))
+    return LOOPBACK_DOOR._replace(names=names_of(options.host, socket.gethostname(), names))
 
 
 def scheme(options: RegistryOptions) -> str:

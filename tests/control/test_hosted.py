@@ -353,3 +353,18 @@ def leaves(error: BaseException) -> list[BaseException]:
     if isinstance(error, BaseExceptionGroup):
         return [leaf for inner in error.exceptions for leaf in leaves(inner)]
     return [error]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="owners and modes of POSIX")
+async def test_a_directory_that_another_user_may_have_made_gets_no_data(tmp_path: Path) -> None:
+    """With one broker, the directory of those that are added has a name that was made up here."""
+    place = tmp_path / "more"
+    place.mkdir()
+    place.chmod(0o777)
+    async with running(Hosted(plans(tmp_path / "data"), place)) as hosted:
+        with pytest.raises(ControlError, match="more cannot be used: other users may write to it"):
+            await hosted.add_broker()
+        assert list(place.iterdir()) == []
+        place.chmod(0o755)
+        await hosted.add_broker()
+        assert len(hosted.brokers) == 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import pytest
@@ -11,14 +11,46 @@ import trio
 import trio.testing
 
 from kpybroker.http import server as http_server
-from kpybroker.http.messages import HttpError, Request, Response, host_name
-from kpybroker.http.server import DRAIN_S, HEADER_BYTES_MAX, HttpServer, Limits
+from kpybroker.http.doors import Door
+from kpybroker.http.messages import HttpError, Request, Response
+from kpybroker.http.server import DRAIN_S, HEADER_BYTES_MAX, HttpServer, Limits, Served
 
 BODY_BYTES_MAX = 10
 CONNECTIONS_MAX = 2
 
 
+MUCH = 64 << 20
+WAITING = 0
+SENDING: list[int] = []
+
+
+async def much() -> AsyncGenerator[bytes, None]:
+    SENDING.append(1)
+    try:
+        for _ in range(MUCH >> 20):
+            yield bytes(1 << 20)
+    finally:
+        SENDING.clear()
+
+
+async def wait_until(condition: Callable[[], bool]) -> None:
+    for _ in range(100_000):
+        if condition():
+            return
+        await trio.sleep(0.01)
+    raise AssertionError("it has not become true")
+
+
 async def echo(request: Request) -> Response:
+    global WAITING
+    if request.path == "/wait":
+        WAITING += 1
+        try:
+            await trio.sleep_forever()
+        finally:
+            WAITING -= 1
+    if request.path == "/much":
+        return Response(200, stream=much())
     if request.path != "/":
         raise HttpError("there is nothing here", "GET /", 404)
     return Response(200, f"{request.verb} {request.query} ".encode() + request.body)
@@ -30,8 +62,8 @@ def refused(error: HttpError) -> Response:
 
 @asynccontextmanager
 async def serving() -> AsyncIterator[tuple[str, int]]:
-    limits = Limits(CONNECTIONS_MAX, BODY_BYTES_MAX)
-    server = HttpServer(echo, refused, limits, "The test's port", logging.getLogger("test"))
+    served = Served(Door(frozenset(("h",)), body_bytes=BODY_BYTES_MAX), echo, refused)
+    server = HttpServer(served, Limits(CONNECTIONS_MAX), "The test's port", logging.getLogger("test"))
     address = server.listen("127.0.0.1", 0)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(server.serve)
@@ -57,6 +89,12 @@ async def sent(address: tuple[str, int], data: bytes) -> tuple[int, bytes]:
 async def send_without_end(stream: trio.SocketStream) -> None:
     while True:
         await stream.send_all(bytes(65536))
+
+
+async def send_slowly(stream: trio.SocketStream) -> None:
+    while True:
+        await trio.sleep(1)
+        await stream.send_all(b"x")
 
 
 def request(line: str, *headers: str, body: bytes = b"") -> bytes:
@@ -149,19 +187,75 @@ async def test_a_body_is_asked_for_where_the_client_waits() -> None:
         assert (await read_to_end(stream)).endswith(b"POST  ab")
 
 
-async def test_one_connection_too_many_is_closed(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_quiet_connection_gives_its_seat_to_a_new_one() -> None:
     async with serving() as address:
         streams = [await trio.open_tcp_stream(*address) for _ in range(CONNECTIONS_MAX)]
         for stream in streams:
             await stream.send_all(request("GET /"))
             assert b" 200 " in await stream.receive_some(1000)
-        async with await trio.open_tcp_stream(*address) as one_more:
-            assert await read_to_end(one_more) == b""
-        assert "has 2 connections: one more is closed" in caplog.text
+        assert (await sent(address, request("GET /", CLOSE)))[0] == 200
+        assert await read_to_end(streams[0]) == b""
         for stream in streams:
             await stream.aclose()
 
 
-@pytest.mark.parametrize(("host", "name"), [("a:1", "a"), ("a", "a"), ("[::1]:80", "[::1]"), ("", "")])
-def test_the_name_of_a_host_has_no_port(host: str, name: str) -> None:
-    assert host_name({"host": host}) == name
+async def test_one_connection_too_many_is_closed_while_all_others_are_answered(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A line says so, not one for each."""
+    async with serving() as address:
+        streams = [await trio.open_tcp_stream(*address) for _ in range(CONNECTIONS_MAX)]
+        for stream in streams:
+            await stream.send_all(request("GET /wait"))
+        await wait_until(lambda: WAITING == CONNECTIONS_MAX)
+        for _ in range(5):
+            async with await trio.open_tcp_stream(*address) as one_more:
+                assert await read_to_end(one_more) == b""
+        assert len(caplog.messages) == 1
+        assert "has 2 connections, all with a request in progress" in caplog.text
+        for stream in streams:
+            await stream.aclose()
+        await wait_until(lambda: WAITING == 0)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"G",
+        b"GET / HTTP/1.1\r\nHost: h\r\nX: y",
+        b"\r\n",
+        request("POST /", "Content-Length: 10"),
+        request("POST /", "Transfer-Encoding: chunked", body=b"5\r\n012"),
+        request("GET /") + b"GET /?half",
+    ],
+)
+async def test_what_is_not_sent_to_its_end_has_a_deadline(data: bytes, autojump_clock: object) -> None:
+    async with serving() as address, await trio.open_tcp_stream(*address) as stream:
+        await stream.send_all(data)
+        with trio.fail_after(100):
+            await read_to_end(stream)
+
+
+async def test_a_head_that_comes_a_byte_at_a_time_has_the_same_deadline(autojump_clock: object) -> None:
+    async with serving() as address, await trio.open_tcp_stream(*address) as stream:
+        await stream.send_all(b"GET / HTTP/1.1\r\nHost: h\r\nX: ")
+        with pytest.raises(trio.BrokenResourceError), trio.fail_after(100):
+            await send_slowly(stream)
+
+
+async def test_a_client_that_does_not_read_its_response_is_closed(autojump_clock: object) -> None:
+    async with serving() as address, await trio.open_tcp_stream(*address) as stream:
+        await stream.send_all(request("GET /much"))
+        await wait_until(lambda: bool(SENDING))
+        await wait_until(lambda: not SENDING)
+        assert len(await read_to_end(stream)) < MUCH
+
+
+async def test_pages_of_other_sites_are_refused_before_their_body_is_read() -> None:
+    async with serving() as address:
+        for header in ("Origin: http://evil.example", "Sec-Fetch-Site: cross-site"):
+            head = request("POST /", header, "Content-Length: 5")
+            assert (await sent(address, head))[0] == 403
+        assert (await sent(address, b"GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n"))[0] == 421
+        assert (await sent(address, request("POST /", "Content-Type: text/plain", "Content-Length: 5")))[0] == 415

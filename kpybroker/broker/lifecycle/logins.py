@@ -14,6 +14,7 @@ from kpybroker.broker.security.client_logins import PeerLogin, peer_login
 from kpybroker.broker.security.gate import SaslGate
 from kpybroker.broker.security.logins import ListenerLogins, LoginConfigError, Sources, TokenOf
 from kpybroker.broker.security.scram_users import ScramUsers, create_initial_users, parse_initial_users
+from kpybroker.core.security.scram import SALT_BITS, salt_of
 from kpybroker.wire import znodes
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from kpybroker.config.broker import BrokerConfig
 
 INITIAL_USERS: Final = "kpybroker.scram.initial.users"
-SALT_BYTES: Final = 16
 
 
 def is_sasl(config: BrokerConfig, listener: str) -> bool:
@@ -72,4 +72,4 @@ async def create_users(host: Host, configs: ConfigRepository) -> None:
             f"write {INITIAL_USERS}=SCRAM-SHA-256=[name=alice,password=...],SCRAM-SHA-512=[name=bob,password=...]",
             EXIT_CONFIG,
         ) from error
-    await create_initial_users(configs, users, lambda: secrets.token_urlsafe(SALT_BYTES).encode())
+    await create_initial_users(configs, users, lambda: salt_of(secrets.randbits(SALT_BITS)))

@@ -19,7 +19,7 @@ from kpybroker.broker.metrics.readers.server_state import PurgatoryReader, Serve
 from kpybroker.broker.metrics.readers.topics import TopicsReader
 from kpybroker.broker.metrics.reporters.configured import reporters
 from kpybroker.broker.metrics.reporters.periodic import Periodic
-from kpybroker.broker.metrics.server import MetricsServer
+from kpybroker.broker.metrics.server import MetricsServer, door_of
 from kpybroker.broker.metrics.ticker import Ticker
 from kpybroker.broker.requests.stage_times import StageTimes
 from kpybroker.metrics.spelling import Spelling
@@ -62,7 +62,10 @@ class Metrics:
             (times.rotate,),
         )
         self.server = MetricsServer(
-            self._served, Spelling(broker.config.get_str("kpybroker.metrics.spelling")), self.ticker
+            self._served,
+            Spelling(broker.config.get_str("kpybroker.metrics.spelling")),
+            self.ticker,
+            door_of(broker.config),
         )
         self.address: tuple[str, int] | None = None
         self._reporters: list[Periodic] = []

@@ -1,13 +1,13 @@
 """`GET /metrics`, as Prometheus asks for it; `?spelling=` asks for another spelling than the configured one. And
 `/jolokia`.
 
-A page is read and written in slices, and sent as it is written, so that requests of clients pass in between. A client
-that does not read its page for `IDLE_S` is closed.
+A page is read and written in slices, and sent as it is written, so that requests of clients pass in between.
 """
 
 from __future__ import annotations
 
 import logging
+import socket
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qs
@@ -17,22 +17,23 @@ import trio
 from kpybroker.broker.lifecycle.errors import EXIT_PORT, StartupError
 from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.broker.metrics.jolokia import endpoint
+from kpybroker.http.doors import FORM, JSON, Door, is_loopback, names_of
 from kpybroker.http.messages import HttpError, Request, Response
-from kpybroker.http.server import HttpServer, Limits
+from kpybroker.http.server import HttpServer, Limits, Served
 from kpybroker.metrics.spelling import Spelling
 from kpybroker.metrics.text import CONTENT_TYPE, exposition
 
 if TYPE_CHECKING:
     from kpybroker.broker.metrics.measured import Reader
     from kpybroker.broker.metrics.ticker import Ticker
+    from kpybroker.config.broker import BrokerConfig
     from kpybroker.metrics.mbeans import Family
     from kpybroker.metrics.reading import Reading
 
 logger = logging.getLogger("kafka.server.KafkaServer")
 
-CONNECTIONS_MAX: Final = 16
+LIMITS: Final = Limits(connections=64)
 BODY_BYTES_MAX: Final = 64 << 10
-IDLE_S: Final = 120.0
 PIECE_CHARS: Final = 64 << 10
 WANTED_COST: Final = 50
 """Units of a `YieldBudget` that one family costs: it may be held against the patterns of a hundred requests."""
@@ -40,15 +41,32 @@ PATH: Final = "/metrics"
 PLAIN: Final = "text/plain; charset=utf-8"
 
 
+def door_of(config: BrokerConfig) -> Door:
+    """What the port lets in.
+
+    At another address than loopback, monitoring uses names that the broker cannot know, such as a container's, and a
+    program that reaches the port can read it without a browser: so the page for Prometheus is served by any name,
+    unless the names are set. Jolokia, whose requests cost more, is not.
+    """
+    host, allowed = config.get_str("kpybroker.metrics.host"), config.get_list("kpybroker.metrics.allowed.hosts")
+    own = [endpoint.host for endpoint in (*config.listeners, *config.advertised_listeners)]
+    is_open = not allowed and not is_loopback(host)
+    return Door(
+        names_of(host, socket.gethostname(), [*own, *allowed]),
+        JSON | {FORM},  # the form is what curl says of -d
+        BODY_BYTES_MAX,
+        reads_by_any_name=frozenset((PATH, "/")) if is_open else frozenset(),
+    )
+
+
 class MetricsServer:
     """Bind with `listen`, then run `serve` until it is cancelled."""
 
-    def __init__(self, readers: Sequence[Reader], spelling: Spelling, ticker: Ticker) -> None:
+    def __init__(self, readers: Sequence[Reader], spelling: Spelling, ticker: Ticker, door: Door) -> None:
         self._readers = readers
         self._jolokia = endpoint.Jolokia(self.read, lambda: ticker.rates, ticker.clock)
         self._spelling = spelling
-        limits = Limits(CONNECTIONS_MAX, BODY_BYTES_MAX, IDLE_S)
-        self._http = HttpServer(self._respond, _refused, limits, "The metrics' port", logger)
+        self._http = HttpServer(Served(door, self._respond, _refused), LIMITS, "The metrics' port", logger)
         self.serve = self._http.serve
         self.close = self._http.close
 

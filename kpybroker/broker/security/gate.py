@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import trio
 
+from kpybroker.broker.network.login_threads import LoginThreads
 from kpybroker.broker.requests.clients import client_name
 from kpybroker.broker.requests.context import ConnectionInfo, RequestContext
 from kpybroker.broker.requests.log_fields import of_connection
@@ -43,8 +44,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kafka.network.SocketServer")
 
-LOGIN_THREADS_MAX = 8
-"""Threads in which mechanisms of one listener that block check credentials."""
 REAUTHENTICATION_INTERVAL_MIN_S = 1.0
 """`KafkaChannel.MIN_REAUTH_INTERVAL_ONE_SECOND_NANOS`."""
 _HANDSHAKE_KEY = int(ApiKey.SASL_HANDSHAKE).to_bytes(2, "big")
@@ -95,7 +94,7 @@ class SaslGate:
         self.logins = logins
         self.dispatcher = dispatcher
         self.clock = clock
-        self.threads = trio.CapacityLimiter(LOGIN_THREADS_MAX)
+        self.threads = LoginThreads()
 
     @property
     def frame_bytes_max(self) -> int:
@@ -204,10 +203,10 @@ class _Guard:
         return self._step(header, token)
 
     async def _step_in_thread(self, header: RequestHeader | None, token: bytes) -> Answer:
-        step = self._login.step
+        step, limiter = self._login.step, self._gate.threads.limiter(self._connection.client_host)
         try:
             result = await trio.to_thread.run_sync(
-                step, token, self._gate.clock.time_ms(), limiter=self._gate.threads, abandon_on_cancel=True
+                step, token, self._gate.clock.time_ms(), limiter=limiter, abandon_on_cancel=True
             )
         except Exception as error:
             return await self._failed(header, error)

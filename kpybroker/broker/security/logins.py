@@ -150,6 +150,7 @@ def _scram(settings: MechanismSettings) -> Mechanism:
         lambda: secrets.token_urlsafe(NONCE_BYTES),
         sources.decoy_key,
         None if token_of is None else lambda token_id: token_of(settings.mechanism, token_id),
+        lambda: sources.scram_users.usual_form(mechanism),
     )
 
 

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import logging
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
 
 from kpybroker.core.security.scram import (
     BY_NAME,
     MIN_ITERATIONS,
+    SaltForm,
     ScramCredential,
     ScramMechanism,
+    form_of,
     format_credential,
     make_credential,
     parse_credential,
@@ -53,16 +56,25 @@ class ScramUsers:
 
     def __init__(self) -> None:
         self._credentials: dict[ScramMechanism, dict[str, ScramCredential]] = {one: {} for one in ScramMechanism}
+        self._usual: dict[ScramMechanism, SaltForm] = {}
 
     def credential(self, mechanism: ScramMechanism, name: str) -> ScramCredential | None:
         """The credential of a user; None if it has none for this mechanism."""
         return self._credentials[mechanism].get(name)
+
+    def usual_form(self, mechanism: ScramMechanism) -> SaltForm:
+        """The form that most credentials of the mechanism have; Kafka's where there is none. Of equals, the first."""
+        if mechanism not in self._usual:
+            found = Counter(map(form_of, self._credentials[mechanism].values())).most_common(1)
+            self._usual[mechanism] = found[0][0] if found else SaltForm()
+        return self._usual[mechanism]
 
     def update(self, entity: str, props: Mapping[str, str]) -> None:
         """`/config/users/<entity>` holds `props` now. Values that are no credentials are logged and not used."""
         if "/" in entity:
             return  # quotas of a user and client id
         name = znodes.desanitize(entity)
+        self._usual.clear()
         for mechanism, credentials in self._credentials.items():
             credential = None
             if (text := props.get(mechanism.mechanism_name)) is not None:

@@ -24,7 +24,14 @@ from kpybroker.coordination.tree import create_recursive
 from kpybroker.core import tree as t
 from kpybroker.core.security import tokens as rules
 from kpybroker.core.security.sasl.scram_login import TokenLogin
-from kpybroker.core.security.scram import BY_NAME, MIN_ITERATIONS, ScramCredential, make_credential
+from kpybroker.core.security.scram import (
+    BY_NAME,
+    MIN_ITERATIONS,
+    SALT_BITS,
+    ScramCredential,
+    make_credential,
+    salt_of,
+)
 from kpybroker.core.security.secret import Secret
 from kpybroker.core.security.tokens import Lifetimes, Token
 from kpybroker.wire import znodes
@@ -42,7 +49,6 @@ SECRET_KEY: Final = "delegation.token.secret.key"
 MASTER_KEY: Final = "delegation.token.master.key"
 NextTerm = Callable[[int | None], Awaitable[int | None]]
 READS_PER_BATCH: Final = 500
-SALT_BYTES: Final = 16
 
 
 def secret_key(config: ConfigLookup) -> Secret | None:
@@ -93,7 +99,7 @@ class DelegationTokens:
             return None
         credential = known.credentials.get(mechanism)
         if credential is None:
-            salt = secrets.token_urlsafe(SALT_BYTES).encode()
+            salt = salt_of(secrets.randbits(SALT_BITS))
             password = rules.password_of(known.hmac)
             credential = make_credential(BY_NAME[mechanism], password, salt, MIN_ITERATIONS)
             known.credentials[mechanism] = credential

@@ -105,6 +105,7 @@ def console(
     It is a client like any other, for kpybroker and any other Kafka. Once ready it prints `kpybroker console ready at
     URL` on standard output. It needs the extras: pip install 'kpybroker[console]'.
     """
+    from kpybroker.cli.health import exposure
     from kpybroker.client.connect.settings import load
     from kpybroker.console.options import ConsoleOptions, parse_proxies
     from kpybroker.console.serve import serve
@@ -112,6 +113,7 @@ def console(
     if exit_with is not None:
         _end_with(exit_with)
     password = read_password(password_file)
+    exposure.warn(exposure.of_files((password_file,)))
     if options_from_stdin:
         connection = connection._replace(options=(*connection.options, *sys.stdin.read().splitlines()))
     settings = load(connection)

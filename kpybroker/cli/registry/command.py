@@ -48,6 +48,20 @@ Exit codes:
 @click.option("--key-file", type=click.Path(), metavar="FILE", help="The certificate's key, in PEM.")
 @click.option("--ca-file", type=click.Path(), metavar="FILE", help="What checks the leader's certificate, in PEM.")
 @click.option(
+    "--allowed-host",
+    "hosts",
+    multiple=True,
+    metavar="NAME",
+    help="A host name by which clients reach it, besides --host and this machine's; * is any. May be repeated.",
+)
+@click.option(
+    "--trusted-proxy",
+    "proxies",
+    multiple=True,
+    metavar="ADDRESS",
+    help="A proxy whose X-Forwarded-For says who a client is, for the limit on wrong passwords. May be repeated.",
+)
+@click.option(
     "--log-level", type=click.Choice(("DEBUG", "INFO", "WARNING", "ERROR")), default="INFO", help="[default: INFO]"
 )
 @click.option("--exit-with", type=Number(1), hidden=True, help="Stop when this process ends.")
@@ -68,6 +82,8 @@ def registry(
     cert_file: str | None,
     key_file: str | None,
     ca_file: str | None,
+    hosts: tuple[str, ...],
+    proxies: tuple[str, ...],
     log_level: str,
     exit_with: int | None,
     options_from_stdin: bool,
@@ -78,6 +94,7 @@ def registry(
     It is a client like any other, for kpybroker and any other Kafka. Once ready it prints `kpybroker registry ready at
     URL` on standard output. It needs the extras: pip install 'kpybroker[registry]'.
     """
+    from kpybroker.cli.health import exposure
     from kpybroker.cli.log_set_up import set_up_logging
     from kpybroker.client.connect.errors import usage
     from kpybroker.client.connect.settings import load
@@ -101,6 +118,7 @@ def registry(
     settings = load(connection)
     known = None if users_file is None else users.load_users(users_file)
     set_up_logging("text", log_level, quiet=False)
+    exposure.warn(exposure.of_files((users_file, key_file)))
     return serve(
         RegistryOptions(
             settings,
@@ -115,6 +133,8 @@ def registry(
             cert_file,
             key_file,
             ca_file,
+            hosts,
+            proxies,
         ),
         socket,
     )

@@ -49,6 +49,9 @@ DOCS: Final[dict[str, str]] = {
     "kpybroker.metrics.port": "Port on which /metrics is served to Prometheus; 0 takes a free one. "
     "Without it nothing is served.",
     "kpybroker.metrics.host": "Address on which /metrics is served; 0.0.0.0 for all of IPv4, :: for all.",
+    "kpybroker.metrics.allowed.hosts": "Names by which /metrics and /jolokia are asked for, besides addresses, the "
+    "machine's name and those in listeners and advertised.listeners; * is any. Where kpybroker.metrics.host is not "
+    "loopback and this is empty, /metrics is served by any name.",
     "kpybroker.metrics.spelling": "Names of the metrics: as the JMX exporter with Strimzi's rules writes them, as "
     "Strimzi's Metrics Reporter does, or as the dashboard Kafka Overview asks for them.",
     "kafka.graphite.metrics.reporter.enabled": "Whether the Graphite reporter that "

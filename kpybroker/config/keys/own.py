@@ -67,6 +67,7 @@ ROWS: Final[tuple[Row, ...]] = (
     ("kpybroker.scram.initial.users", PASSWORD, None, ANYTHING, LOW, READ_ONLY, HONOURED),
     ("kpybroker.metrics.port", INT, None, between(0, 65535), LOW, READ_ONLY, HONOURED),
     ("kpybroker.metrics.host", STRING, "127.0.0.1", ANYTHING, LOW, READ_ONLY, HONOURED),
+    ("kpybroker.metrics.allowed.hosts", LIST, "", ANYTHING, LOW, READ_ONLY, HONOURED),
     ("kpybroker.metrics.spelling", STRING, "jmx-exporter", one_of(*SPELLINGS), LOW, READ_ONLY, HONOURED),
     ("kafka.graphite.metrics.reporter.enabled", BOOLEAN, "false", ANYTHING, LOW, READ_ONLY, HONOURED),
     ("kafka.graphite.metrics.host", STRING, "localhost", NON_EMPTY, LOW, READ_ONLY, HONOURED),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from kpybroker.console.web.context import console_of, render
-from kpybroker.console.web.forms import read_form
+from kpybroker.console.web.forms import LOGIN_BYTES_MAX, read_form
 from kpybroker.console.web.guard import cookie
 
 
@@ -17,12 +19,14 @@ async def form(request: Request) -> Response:
 
 async def log_in(request: Request) -> Response:
     """`POST /login`: a new session, and on to the page that was asked for."""
-    fields = await read_form(request)
-    sessions = console_of(request).sessions
+    fields = await read_form(request, LOGIN_BYTES_MAX)
+    sessions, address = console_of(request).sessions, request.state.address
     target = fields.get("next", "/")
-    if sessions.is_throttled():
-        return _form(request, target, "too many wrong passwords: wait for a minute", 429)
-    session = sessions.log_in(fields.get("password", ""))
+    wait_s = sessions.wait_s(address)
+    if wait_s > 0:
+        problem = f"too many wrong passwords from {address}: wait for {math.ceil(wait_s)} seconds"
+        return _form(request, target, problem, 429)
+    session = sessions.log_in(fields.get("password", ""), address)
     if session is None:
         return _form(request, target, "this is not the password", 403)
     response = RedirectResponse(_own_path(target), 303)
@@ -32,7 +36,7 @@ async def log_in(request: Request) -> Response:
 
 async def log_out(request: Request) -> Response:
     """`POST /logout`"""
-    await read_form(request)
+    await read_form(request, LOGIN_BYTES_MAX)
     console_of(request).sessions.log_out(request.state.session)
     return RedirectResponse("/login", 303)
 

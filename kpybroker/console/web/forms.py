@@ -15,16 +15,18 @@ from kpybroker.console.web.context import console_of
 from kpybroker.console.web.permissions import REFUSED
 
 FORM_BYTES_MAX: Final = 16 * 1024 * 1024
+LOGIN_BYTES_MAX: Final = 16 * 1024
+"""Of a form that a browser without a login may send."""
 FIELDS_MAX: Final = 2000
 
 
-async def read_form(request: Request) -> dict[str, str]:
+async def read_form(request: Request, bytes_max: int = FORM_BYTES_MAX) -> dict[str, str]:
     """The fields by name; of a repeated one the last. Raises HTTPException for a form that is not this session's."""
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
-        if len(body) > FORM_BYTES_MAX:
-            raise HTTPException(413, f"a form of more than {FORM_BYTES_MAX} bytes")
+        if len(body) > bytes_max:
+            raise HTTPException(413, f"a form of more than {bytes_max} bytes")
     try:
         pairs = parse_qsl(body.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=FIELDS_MAX)
     except ValueError:

@@ -1,25 +1,31 @@
-"""`Guard`: what holds for every request, before a page sees it, and the headers of every response.
+"""`Guard`: what holds for every request that the door lets in, before a page sees it, and the headers of responses.
 
-- A request for an unknown host name is refused, so that no other site reaches the console by DNS rebinding.
+- `door_of` says what is let in: by which names, and from which sites (`kpybroker.http.doors`).
 - Without a session, where there is a login, every path but the login's and the static files leads to the login.
 - What a proxy says, its user and whether browsers use TLS, counts from the addresses of trusted proxies only.
-- A request that changes something must come from a page of the console (`Sec-Fetch-Site`, `Origin`); its form's token
-  is checked by `forms.read_form`.
+- Whose address it is that wrong passwords are counted for: a proxy's, unless that was named with `--trusted-proxy`.
+
+The token of a form is checked by `forms.read_form`.
 """
 
 from __future__ import annotations
 
+import socket
 from ipaddress import ip_address
 from typing import Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import MutableHeaders
 from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from kpybroker.console.options import LOOPBACK, ConsoleOptions
+from kpybroker.console.options import OWN_MACHINE, ConsoleOptions
+from kpybroker.console.web.forms import FORM_BYTES_MAX
 from kpybroker.console.web.sessions import COOKIE, SESSION_S_MAX, Sessions
+from kpybroker.http.asgi import App
+from kpybroker.http.doors import ANY_NAME, ANYWHERE, FORM, Door, names_of
+from kpybroker.http.messages import HttpError
 
 HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -31,7 +37,22 @@ HEADERS: Final = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 OPEN: Final = ("/login", "/static/")
-ANYWHERE: Final = ("0.0.0.0", "::", "")
+TYPES: Final = frozenset(("", FORM))
+
+
+def door_of(options: ConsoleOptions) -> Door:
+    """What is let in. Behind the login with a password, a page that has its name resolved to ours has no session to
+    misuse; a proxy's header it could send itself, where it is on the proxy's machine."""
+    is_any = options.host in ANYWHERE and not options.hosts and options.password is not None
+    is_any = is_any and options.user_header is None
+    names = (*options.hosts, *((ANY_NAME,) if is_any else ()))
+    return Door(names_of(options.host, socket.gethostname(), names), TYPES, FORM_BYTES_MAX)
+
+
+def not_let_in(refusal: HttpError) -> App:
+    """The response to what the door refuses."""
+    fix = "start the console with --allowed-host NAME" if refusal.status == 421 else refusal.fix
+    return PlainTextResponse(f"{refusal.cause}\nfix: {fix}\n", refusal.status, HEADERS)
 
 
 class Guard:
@@ -41,9 +62,6 @@ class Guard:
         self._app = app
         self._options = options
         self._sessions = sessions
-        bound = () if options.host in ANYWHERE else (options.host,)
-        self._hosts = {name.lower() for name in (*LOOPBACK, *bound, *options.hosts)}
-        self._any_host = options.host in ANYWHERE and not options.hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -55,6 +73,7 @@ class Guard:
         state = scope.setdefault("state", {})
         state["session"] = session or self._sessions.new_id()
         state["user"] = None
+        state["address"] = self._address(scope, request)
         if self._is_proxy(scope):
             state["user"] = request.headers.get(self._options.user_header or "") or None
             if request.headers.get("x-forwarded-proto", "").lower() == "https":
@@ -75,11 +94,6 @@ class Guard:
         await (refusal or self._app)(scope, receive, secured)
 
     def _refusal(self, scope: Scope, request: HTTPConnection, session: str | None) -> Response | None:
-        if not self._any_host and _host_name(request.headers) not in self._hosts:
-            text = "this console does not serve this host name\nfix: start it with --allowed-host NAME\n"
-            return PlainTextResponse(text, 421)
-        if scope["method"] not in ("GET", "HEAD") and not _is_same_origin(request.headers):
-            return PlainTextResponse("this request is from another site\nfix: use the console's own pages\n", 403)
         if scope["path"].startswith(OPEN) or self._may_pass(scope, session):
             return None
         if self._options.password is None:
@@ -94,12 +108,27 @@ class Guard:
         return f"the proxy did not send {header}\nfix: open the console through the proxy\n"
 
     def _is_proxy(self, scope: Scope) -> bool:
+        return self._is_of_proxies(_peer(scope))
+
+    def _is_of_proxies(self, text: str) -> bool:
         try:
-            peer = ip_address((scope.get("client") or ("",))[0])
+            address = ip_address(text)
         except ValueError:
             return False
-        peer = getattr(peer, "ipv4_mapped", None) or peer
-        return any(peer in network for network in self._options.proxies)
+        address = getattr(address, "ipv4_mapped", None) or address
+        return any(address in network for network in self._options.proxies)
+
+    def _address(self, scope: Scope, request: HTTPConnection) -> str:
+        """Where a request comes from: what proxies say counts only if they were named, since this machine is one by
+        default, and any user of it could say so."""
+        found = _peer(scope)
+        if self._options.proxies is OWN_MACHINE:
+            return found
+        for text in reversed(request.headers.get("x-forwarded-for", "").split(",")):
+            if not self._is_of_proxies(found):
+                break
+            found = text.strip() or found
+        return found
 
     def _may_pass(self, scope: Scope, session: str | None) -> bool:
         if scope["state"]["user"] is not None:
@@ -113,17 +142,6 @@ def cookie(scope: Scope, session: str) -> str:
     return f"{COOKIE}={session}; Path=/; HttpOnly; SameSite=Strict; Max-Age={int(SESSION_S_MAX)}{secure}"
 
 
-def _host_name(headers: Headers) -> str:
-    try:
-        return (urlsplit(f"//{headers.get('host', '')}").hostname or "").lower()
-    except ValueError:
-        return ""
-
-
-def _is_same_origin(headers: Headers) -> bool:
-    """As the browser says; a client that is no browser sends neither header, and has no cookie to misuse."""
-    site = headers.get("sec-fetch-site")
-    if site is not None:
-        return site in ("same-origin", "none")
-    origin = headers.get("origin")
-    return origin is None or urlsplit(origin).netloc == headers.get("host")
+def _peer(scope: Scope) -> str:
+    found: str = (scope.get("client") or ("",))[0]
+    return found

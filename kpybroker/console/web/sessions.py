@@ -15,12 +15,13 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
+from kpybroker.core.doors.attempts import Attempts, Rules
+
 COOKIE: Final = "kpybroker_console"
 SESSION_S_MAX: Final = 12 * 3600.0
 SESSIONS_MAX: Final = 1000
-FAILURES_MAX: Final = 10
-FAILURE_S: Final = 60.0
-"""So many wrong passwords are accepted in so many seconds; then logins are refused until some have aged."""
+RULES: Final = Rules(of_address=10, of_name=None, per_s=60.0)
+"""There is one password for all, so wrong ones count for their address alone."""
 
 
 class Sessions:
@@ -32,17 +33,17 @@ class Sessions:
         self._key = secrets.token_bytes(32)
         self._lock = threading.Lock()
         self._ends: OrderedDict[str, float] = OrderedDict()
-        self._failures: list[float] = []
+        self._attempts = Attempts(RULES)
 
     def new_id(self) -> str:
         """An identifier for a browser that has none."""
         return secrets.token_urlsafe(32)
 
-    def log_in(self, password: str) -> str | None:
+    def log_in(self, password: str, address: str) -> str | None:
         """The id of a new session; None for a wrong password."""
         if self._password is None or not hmac.compare_digest(password.encode(), self._password):
             with self._lock:
-                self._failures.append(self._now())
+                self._attempts.failed(address, "", self._now())
             return None
         session = self.new_id()
         with self._lock:
@@ -51,12 +52,10 @@ class Sessions:
                 self._ends.popitem(last=False)
         return session
 
-    def is_throttled(self) -> bool:
-        """Whether too many passwords were wrong lately."""
+    def wait_s(self, address: str) -> float:
+        """How long a browser at this address has to wait before its password is looked at."""
         with self._lock:
-            since = self._now() - FAILURE_S
-            self._failures = [at for at in self._failures if at > since][-FAILURES_MAX:]
-            return len(self._failures) >= FAILURES_MAX
+            return self._attempts.wait_s(address, "", self._now())
 
     def is_logged_in(self, session: str | None) -> bool:
         """Whether the session exists and has not ended."""

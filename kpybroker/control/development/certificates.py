@@ -14,6 +14,8 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from kpybroker.system import take_directory
+
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate, GeneralName, KeyUsage
 
@@ -31,11 +33,14 @@ class TlsFiles(NamedTuple):
 
 
 def certificates(directory: Path, host: str) -> TlsFiles:
-    """The files in the directory, made if need be. `host`: what `--host` says. Raises OSError."""
+    """The files in the directory, made if need be. `host`: what `--host` says. Raises OSError.
+
+    A directory that others made or may write to is refused: they would have the keys, or choose them.
+    """
+    take_directory(str(directory))
     files = files_in(directory)
     names = _names(host)
     if not _are_usable(files, names):
-        directory.mkdir(parents=True, exist_ok=True)
         _make(files, names)
     return files
 

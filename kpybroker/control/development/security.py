@@ -86,7 +86,9 @@ def tls_files(directory: Path, host: str) -> TlsFiles:
         ) from None
     except OSError as error:
         raise NoCertificates(
-            f"the certificates of TLS cannot be written: {error}", "choose another data directory", is_missing=False
+            f"the directory of the certificates of TLS, {directory}, cannot be used: {error}",
+            "remove it or make it yours alone (chown, chmod -R go-w), or choose another data directory",
+            is_missing=False,
         ) from error
 
 

@@ -21,6 +21,7 @@ from kpybroker.broker.lifecycle.open_tree import EMBEDDED_TREE_FILE
 from kpybroker.control.errors import ControlError
 from kpybroker.control.registry import JSON, methods
 from kpybroker.coordination.database import write_database
+from kpybroker.system import PRIVATE_DIRECTORY
 
 if TYPE_CHECKING:
     from kpybroker.control.hosted import Hosted
@@ -60,11 +61,17 @@ class _Snapshots:
     directory: Path | None = None
 
     def place(self, hosted: Hosted) -> Path:
-        """A directory for the next one."""
+        """A directory for the next one. Raises ControlError."""
         if self.directory is None:
-            self.directory = hosted.directory.with_name(f"{hosted.directory.name}-snapshots")
-            shutil.rmtree(self.directory, ignore_errors=True)
-            hosted.spawn(_remove_at_the_end, self.directory)
+            directory = hosted.directory.with_name(f"{hosted.directory.name}-snapshots")
+            shutil.rmtree(directory, ignore_errors=True)
+            try:
+                directory.parent.mkdir(parents=True, exist_ok=True)
+                directory.mkdir(PRIVATE_DIRECTORY)  # not one that could not be removed: it may be another user's
+            except OSError as error:
+                raise ControlError(f"{directory} cannot be made: {error.strerror}", "remove it", status=409) from error
+            self.directory = directory
+            hosted.spawn(_remove_at_the_end, directory)
         self.latest += 1
         return self.directory / str(self.latest)
 

@@ -39,6 +39,8 @@ class Client:
         self.address = address
         self.access = ClientAccess(address[0])
         self.session: Session | None = None
+        self.is_stranger = True
+        """Until it has a session and has proven who it is (`places`)."""
         self.received = self.sent = 0
         self.unsent_bytes = 0
         """Queued, or taken and not yet sent."""

@@ -51,6 +51,8 @@ class Connection:
             shown = f" ({first.decode()!r} as text)" if first.isascii() and first.decode().isprintable() else ""
             most = self._service.limits.frame_bytes_max
             raise ClientError(f"a message of {size} bytes{shown}, where jute.maxbuffer is {most}")
+        if self.client.is_stranger and size > self._service.limits.strangers_frame_bytes_max:
+            raise ClientError(f"a message of {size} bytes from a client that is not known yet")
         if len(self._input) < 4 + size:
             return False
         frame = bytes(self._input[4 : 4 + size])
@@ -63,6 +65,8 @@ class Connection:
                 self._perform(self.client.session, decode_request(frame))
         except JuteError as error:
             raise ClientError(f"no message of ZooKeeper's protocol: {error}") from error
+        if self.client.is_stranger and not self._service.settle(self.client):
+            self.client.abort()
         return True
 
     def _four_letters(self) -> bool:

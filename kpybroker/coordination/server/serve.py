@@ -169,8 +169,7 @@ class _Served:
 
     async def run(self) -> None:
         client = self._client
-        if not self._service.add(client):
-            return
+        self._service.add(client)
         try:
             with self._scope:
                 async with trio.open_nursery() as nursery:
@@ -179,9 +178,7 @@ class _Served:
                     if not client.is_ending:  # the client has closed its side, and reads no more
                         nursery.cancel_scope.cancel()
         except* ClientError as errors:
-            host, port = client.address
-            text = "Connection of %s:%d is closed: %s"
-            logger.warning(text, host, port, errors.exceptions[0], extra=about_client(host))
+            self._service.places.log_failure(client, errors.exceptions[0])
         except* (trio.BrokenResourceError, trio.ClosedResourceError):
             pass  # the client went away
         except* Exception:
@@ -196,11 +193,11 @@ class _Served:
         client = self._client
         first = trio.CancelScope(deadline=trio.current_time() + self._service.limits.first_request_seconds_max)
         with first:
-            while client.session is None and not client.is_ending:
+            while client.is_stranger and not client.is_ending:
                 if not await self._read_chunk():
                     return
         if first.cancelled_caught:
-            raise ClientError("no first message in time")
+            raise ClientError("it was not known in time")
         while not client.is_ending and await self._read_chunk():
             pass
 

@@ -17,11 +17,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kpybroker.coordination.server import responses
+from kpybroker.coordination.server.places import Places
 from kpybroker.coordination.server.sessions import Limits, Session, Sessions
 from kpybroker.coordination.server.statistics import Statistics
 from kpybroker.coordination.server.watches import Watches
 from kpybroker.core import tree as t
-from kpybroker.core.line_limit import about_client
 
 if TYPE_CHECKING:
     from kpybroker.coordination.embedded import EmbeddedStore
@@ -49,6 +49,7 @@ class Service:
         self.sessions = Sessions(limits, store.next_session_id, new_password)
         self.watches: Watches[Client] = Watches()
         self.clients: dict[Client, None] = {}
+        self.places = Places(limits, now)
         self.statistics = Statistics()
         self.committed_zxid = -1
         """Responses that show nothing later may be sent; at first, after the first commit."""
@@ -85,27 +86,29 @@ class Service:
         """Whether it may do what ACLs allow it."""
         return self.required is None or self.required in client.access.identities
 
-    def add(self, client: Client) -> bool:
-        """Note a new connection; False if there are too many."""
-        of_address = sum(other.address[0] == client.address[0] for other in self.clients)
-        if of_address >= self.limits.connections_per_address_max:
-            text = "%s has %d connections: one more is closed"
-            logger.warning(text, client.address[0], of_address, extra=about_client(client.address[0]))
-            return False
-        if len(self.clients) >= self.limits.connections_max:
-            text = "There are %d connections: one more is closed"
-            logger.warning(text, len(self.clients), extra=about_client(client.address[0]))
-            return False
+    def add(self, client: Client) -> None:
+        """Note a new connection, of a stranger."""
+        self.places.enter(client)
         self.clients[client] = None
-        return True
+
+    def settle(self, client: Client) -> bool:
+        """Note a stranger that is known by now, if it is; False if there is no place for it."""
+        session = client.session
+        if not client.is_stranger or session is None or not self.admits(client):
+            return True
+        session.is_known = True
+        return self.places.settle(client)
 
     def remove(self, client: Client) -> None:
-        """Forget a connection that has ended, and its watches. Its session goes on."""
+        """Forget a connection that has ended, and its watches. Its session goes on, unless it was a stranger's."""
         self.watches.forget(client)
         self.clients.pop(client, None)
+        self.places.leave(client)
         session = client.session
         if session is not None and self._client_of.get(session.id) is client:
             del self._client_of[session.id]
+            if not session.is_known:
+                self.end(session)
 
     def attach(self, client: Client, session: Session) -> None:
         """Make this the session's connection; an earlier one ends."""

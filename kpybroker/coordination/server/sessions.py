@@ -18,6 +18,7 @@ class Limits:
     tick_ms: int = 2_000
     frame_bytes_max: int = 0xFFFFF
     """jute.maxbuffer."""
+    strangers_frame_bytes_max: int = 64 << 10
     connections_max: int = 1_000
     connections_per_address_max: int = 60
     """maxClientCnxns."""
@@ -47,6 +48,8 @@ class Session:
     password: bytes = field(repr=False)
     timeout_ms: int
     deadline: float
+    is_known: bool = False
+    """Whether a client that is no stranger has had it: else it ends with its connection."""
 
     def touch(self, now: float) -> None:
         """Note that the client was heard."""

@@ -13,11 +13,17 @@ import base64
 import binascii
 import hashlib
 import hmac
+import re
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 MIN_ITERATIONS = 4096
 MAX_ITERATIONS = 16384
+SALT_BITS = 130
+"""Of a salt that is made here."""
+_DIGITS = b"0123456789abcdefghijklmnopqrstuvwxyz"
+_OWN_SALT = re.compile(rb"[0-9a-z]{25,26}")
 
 
 class ScramMechanism(Enum):
@@ -62,6 +68,36 @@ class ScramCredential:
 
     def __repr__(self) -> str:
         return f"ScramCredential(iterations={self.iterations})"
+
+
+class SaltForm(NamedTuple):
+    """What anyone sees of a credential who asks for it: its iterations, and the form of its salt.
+
+    `size` None: as `salt_of` makes it, which is in two sizes. Else so many bytes, of text or not.
+    """
+
+    size: int | None = None
+    is_text: bool = True
+    iterations: int = MIN_ITERATIONS
+
+
+def form_of(credential: ScramCredential) -> SaltForm:
+    """That of a credential."""
+    salt = credential.salt
+    size = None if _OWN_SALT.fullmatch(salt) else len(salt)
+    return SaltForm(size, salt.isascii(), credential.iterations)
+
+
+def salt_of(number: int) -> bytes:
+    """A salt in the form of Kafka's tools (`ScramFormatter.secureRandomBytes`): `SALT_BITS` random bits in base 36.
+
+    It has 26 digits, or 25.
+    """
+    digits = bytearray()
+    for _ in range(26):
+        number, digit = divmod(number, len(_DIGITS))
+        digits.append(_DIGITS[digit])
+    return bytes(reversed(digits)).lstrip(b"0").rjust(25, b"0")
 
 
 def salted_password(mechanism: ScramMechanism, password: str, salt: bytes, iterations: int) -> bytes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -21,6 +21,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from kpybroker.http.asgi import App, AtTheDoor
+from kpybroker.http.doors import LOOPBACK_NAMES, Door
+from kpybroker.http.messages import HttpError
 from kpybroker.registry.api.call import Answer, Call, Empty, Text
 from kpybroker.registry.api.context_paths import rewritten
 from kpybroker.registry.api.forward import Forwarder
@@ -38,11 +41,16 @@ WRITES_MAX: Final = 16
 """At the same time; further ones wait."""
 BODY_BYTES_MAX: Final = 4 << 20
 
+LOOPBACK_DOOR: Final = Door(LOOPBACK_NAMES, TAKEN, BODY_BYTES_MAX)
+"""Of an instance that only this machine reaches."""
+
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
-def make_app(service: Service, forwarder: Forwarder, middleware: list[Middleware] | None = None) -> Starlette:
-    """The application of one instance. `middleware` sees a request before its path is touched."""
+def make_app(
+    service: Service, forwarder: Forwarder, door: Door = LOOPBACK_DOOR, middleware: Sequence[Middleware] = ()
+) -> Starlette:
+    """The application of one instance. `middleware` sees what the door lets in, before its path is touched."""
     writers: list[CapacityLimiter] = []
     by_path: dict[str, dict[str, Entry]] = {}
     for entry in ENTRIES:
@@ -52,7 +60,7 @@ def make_app(service: Service, forwarder: Forwarder, middleware: list[Middleware
             Route(path, _endpoint(service, forwarder, entries, writers), methods=list(entries))
             for path, entries in by_path.items()
         ],
-        middleware=[*(middleware or ()), Middleware(RawPath)],
+        middleware=[Middleware(AtTheDoor, door=door, refused=_not_let_in), *middleware, Middleware(RawPath)],
         exception_handlers={RegistryError: _refused, HTTPException: _no_such},
     )
 
@@ -122,8 +130,6 @@ async def _content(request: Request) -> bytes:
     content = bytearray()
     async for chunk in request.stream():
         content += chunk
-        if len(content) > BODY_BYTES_MAX:
-            raise RegistryError(413, f"a request has {BODY_BYTES_MAX} bytes at most")
     return bytes(content)
 
 
@@ -161,6 +167,11 @@ def respond(request: Request, answer: Answer, status: int = 200) -> Response:
 async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, RegistryError)
     return respond(request, {"error_code": error.code, "message": error.message}, error.status)
+
+
+def _not_let_in(refusal: HttpError) -> App:
+    body = {"error_code": refusal.status, "message": f"{refusal.cause}: {refusal.fix}"}
+    return Response(json.dumps(body), refusal.status, {"content-type": CONTENT_TYPE})
 
 
 async def _no_such(request: Request, error: Exception) -> Response:

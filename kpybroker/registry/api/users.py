@@ -1,31 +1,18 @@
-"""Users with hashed passwords, one `NAME:scrypt$...` a line of a file, and middleware that asks for a login (Basic).
-
-Hashing is slow on purpose, so a login that was right is remembered, as a keyed hash, for as long as the process runs.
-"""
+"""Users with hashed passwords, one `NAME:scrypt$...` a line of a file."""
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import hmac
-import json
 import secrets
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
-
-from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import Headers
-from starlette.responses import Response
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from kpybroker.client.connect.errors import usage
 
 COST: Final = 2**14
 BLOCK: Final = 8
 SALT_BYTES: Final = 16
-KNOWN_MAX: Final = 10_000
-CONTENT_TYPE: Final = "application/vnd.schemaregistry.v1+json"
 
 
 def hashed(password: str, salt: bytes | None = None) -> str:
@@ -81,49 +68,3 @@ def add_user(file: str, name: str, password: str) -> None:
         path.write_text("".join(f"{line}\n" for line in [*kept, f"{name}:{hashed(password)}"]), encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise usage(f"{file} cannot be written: {error}", "name a file that this user may write") from None
-
-
-class Login:
-    """Middleware: a request without the right name and password is refused with 401."""
-
-    def __init__(self, app: ASGIApp, users: Mapping[str, str]) -> None:
-        self._app = app
-        self._users = users
-        self._key = secrets.token_bytes(32)
-        self._known: set[bytes] = set()
-        self._unknown = hashed(secrets.token_hex())
-        """Hashed for unknown names, so that they take as long as known ones."""
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or await self._may_pass(Headers(scope=scope).get("authorization", "")):
-            await self._app(scope, receive, send)
-            return
-        body = json.dumps({"error_code": 401, "message": "Unauthorized"})
-        headers = {"content-type": CONTENT_TYPE, "www-authenticate": 'Basic realm="schema registry"'}
-        await Response(body, 401, headers)(scope, receive, send)
-
-    async def _may_pass(self, header: str) -> bool:
-        mark = hmac.digest(self._key, header.encode(), "sha256")
-        if mark in self._known:
-            return True
-        login = _credentials(header)
-        if login is None:
-            return False
-        name, password = login
-        is_known = await run_in_threadpool(is_right, password, self._users.get(name, self._unknown))
-        if is_known and name in self._users:
-            if len(self._known) < KNOWN_MAX:
-                self._known.add(mark)
-            return True
-        return False
-
-
-def _credentials(header: str) -> tuple[str, str] | None:
-    scheme, _, value = header.partition(" ")
-    if scheme.lower() != "basic":
-        return None
-    try:
-        name, colon, password = base64.b64decode(value.strip(), validate=True).decode().partition(":")
-    except ValueError:
-        return None
-    return (name, password) if colon else None

@@ -9,16 +9,19 @@ import stat
 from kpybroker import system
 from kpybroker.storage.disk.files import Buffer, DirEntry, DiskUsage, FileStat
 from kpybroker.storage.disk.names import IS_LINK
-from kpybroker.system import NO_FOLLOW, OPEN_FLAGS, pread, pwrite, sync_data
+from kpybroker.system import NO_FOLLOW, OPEN_FLAGS, PRIVATE_DIRECTORY, PRIVATE_FILE, pread, pwrite, sync_data
 
 
 def open_descriptor(path: str, *, create: bool = False, writable: bool = True) -> int:
-    """A descriptor of a file, with mode 0644 if it is created, close-on-exec. Raises OSError(ELOOP) for a link."""
+    """A descriptor of a file, close-on-exec. One that is created is private: it may hold keys, groups or records.
+
+    Raises OSError(ELOOP) for a link.
+    """
     flags = (os.O_RDWR if writable else os.O_RDONLY) | OPEN_FLAGS | NO_FOLLOW
     if create:
         flags |= os.O_CREAT
     try:
-        return os.open(path, flags, 0o644)
+        return os.open(path, flags, PRIVATE_FILE)
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise OSError(errno.ELOOP, IS_LINK, path) from None
@@ -92,7 +95,7 @@ class OsFiles:
         self._locked: dict[tuple[int, int], OsFileLock] = {}
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> OsFile:
-        """Open a file as mode 0644, close-on-exec."""
+        """As `open_descriptor`."""
         return OsFile(open_descriptor(path, create=create, writable=writable))
 
     def rename(self, source: str, target: str) -> None:
@@ -109,8 +112,8 @@ class OsFiles:
             return [DirEntry(entry.name, entry.is_dir(follow_symlinks=False), entry.is_symlink()) for entry in entries]
 
     def mkdir(self, path: str) -> None:
-        """`mkdir(2)` with mode 0755."""
-        os.mkdir(path, 0o755)
+        """`mkdir(2)`, private as files are."""
+        os.mkdir(path, PRIVATE_DIRECTORY)
 
     def rmdir(self, path: str) -> None:
         """`rmdir(2)`."""

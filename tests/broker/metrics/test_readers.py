@@ -15,6 +15,7 @@ from kpybroker.broker.metrics.jolokia.endpoint import Jolokia
 from kpybroker.broker.metrics.measured import Reader
 from kpybroker.broker.metrics.metrics import Metrics
 from kpybroker.broker.metrics.server import MetricsServer
+from kpybroker.http.doors import Door
 from kpybroker.http.messages import Request, Response
 from kpybroker.metrics.mbeans import Family
 from kpybroker.metrics.reading import Reading
@@ -29,6 +30,9 @@ OF_MBEANS = {
     *("ControllerReader", "LeadershipReader", "GroupsReader", "StateReader", "ServerReader"),
     "PurgatoryReader",
 }
+
+
+DOOR = Door(frozenset())
 
 
 class Counted:
@@ -98,7 +102,7 @@ async def test_only_readers_with_an_mbean_that_can_match_run(
         ran: list[str] = []
         counted = [Counted(reader, ran) for reader in metrics.readers]
         ticker = metrics.ticker
-        read = MetricsServer(counted, Spelling.JMX_EXPORTER, ticker).read
+        read = MetricsServer(counted, Spelling.JMX_EXPORTER, ticker, DOOR).read
         body = json.dumps([{"type": "read", "mbean": pattern} for pattern in patterns]).encode()
         await text_of(await Jolokia(read, lambda: ticker.rates, ticker.clock).respond(Request("POST", "", {}, body)))
         assert set(ran) == readers
@@ -108,7 +112,9 @@ async def test_only_readers_with_an_mbean_that_can_match_run(
 async def test_a_request_without_mbeans_runs_none_and_the_page_of_prometheus_all(tmp_path: Path) -> None:
     async with measured(tmp_path) as metrics:
         ran: list[str] = []
-        server = MetricsServer([Counted(one, ran) for one in metrics.readers], Spelling.JMX_EXPORTER, metrics.ticker)
+        server = MetricsServer(
+            [Counted(one, ran) for one in metrics.readers], Spelling.JMX_EXPORTER, metrics.ticker, DOOR
+        )
         jolokia = Jolokia(server.read, lambda: metrics.ticker.rates, metrics.ticker.clock)
         await text_of(await jolokia.respond(Request("GET", "/jolokia/version", {}, b"")))
         assert ran == []

@@ -8,7 +8,15 @@ import pytest
 import trio
 
 from kpybroker.broker.security.scram_users import ScramUsers, parse_initial_users
-from kpybroker.core.security.scram import ScramMechanism, format_credential, make_credential
+from kpybroker.core.security.scram import (
+    SaltForm,
+    ScramMechanism,
+    form_of,
+    format_credential,
+    make_credential,
+    parse_credential,
+    salt_of,
+)
 from kpybroker.wire import znodes
 from tests.support.memory_transport import MemoryTransport
 from tests.support.raw_client import RawClient
@@ -116,3 +124,27 @@ async def test_initial_users_are_created_once(tmp_path: Path) -> None:
 
         await create_users(broker, broker.configs)
         assert await broker.configs.read(znodes.CONFIG_USERS, "alice") == first
+
+
+def test_the_form_of_most_credentials_is_known_and_follows_changes() -> None:
+    users, mechanism = ScramUsers(), ScramMechanism.SHA_256
+    assert users.usual_form(mechanism) == SaltForm()
+
+    def put(name: str, salt: bytes, iterations: int) -> None:
+        credential = make_credential(mechanism, "x", salt, iterations)
+        users.update(name, {mechanism.mechanism_name: format_credential(credential)})
+
+    put("alice", bytes(range(64)), 8192)
+    assert users.usual_form(mechanism) == SaltForm(64, True, 8192)
+    for name in ("bob", "carol"):
+        put(name, salt_of(1 << 129), 4096)
+    assert users.usual_form(mechanism) == SaltForm()
+    assert users.usual_form(ScramMechanism.SHA_512) == SaltForm()
+
+
+async def test_a_stranger_cannot_tell_initial_users_from_others(tmp_path: Path) -> None:
+    """Those of a development broker are such."""
+    async with sasl_broker(tmp_path, MemoryTransport()) as broker:
+        stored = await broker.configs.read(znodes.CONFIG_USERS, "alice")
+        for mechanism in ScramMechanism:
+            assert form_of(parse_credential(stored[mechanism.mechanism_name])) == SaltForm()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from tests.control.methods.test_look import join
@@ -45,3 +46,18 @@ async def test_a_cluster_goes_back(tmp_path: Path) -> None:
         assert "the snapshot is of brokers [0, 1, 2], now there are [0, 1, 2, 3]" in await refusal(
             call("restore", id=taken["id"])
         )
+
+
+async def test_copies_are_private_and_never_in_a_directory_that_was_there(tmp_path: Path) -> None:
+    """Its name is made up here: another user may have made it, and what cannot be removed is not used."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    copies = tmp_path / "data-snapshots"
+    copies.symlink_to(elsewhere)
+    async with hosted_brokers(tmp_path) as (_, call):
+        assert "data-snapshots cannot be made" in await refusal(call("snapshot"))
+        assert list(elsewhere.iterdir()) == []
+        copies.unlink()
+        await call("snapshot")
+        if os.name != "nt":
+            assert copies.stat().st_mode & 0o777 == 0o700

@@ -57,7 +57,7 @@ class Client:
         self.is_aborted = False
         self.connection = Connection(bench.service, (address, 40_000), lambda: None, self._abort)
         self.peer = self.connection.client
-        self.is_accepted = bench.service.add(self.peer)
+        bench.service.add(self.peer)
         self._received = b""
 
     def _abort(self) -> None:

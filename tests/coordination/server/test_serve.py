@@ -60,6 +60,25 @@ async def test_a_wrong_client_is_closed_with_one_log_line(tmp_path: Path, caplog
         assert await end_of(other) == b"imok"
 
 
+async def test_strangers_cause_one_line_and_not_one_each(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with served(tmp_path) as server:
+        for _ in range(50):
+            stream = await trio.open_tcp_stream(*server.address)
+            await stream.send_all(b"nonsense")
+            assert await end_of(stream) == b""
+        assert len(caplog.messages) == 1
+
+
+async def test_a_stranger_has_a_deadline_even_with_a_session(tmp_path: Path) -> None:
+    async with served(tmp_path, Limits(first_request_seconds_max=0.01)) as server:
+        server.require("kpybroker:password")
+        stream = await trio.open_tcp_stream(*server.address)
+        await stream.send_all(struct.pack(">i", len(connect())) + connect())
+        await end_of(stream)
+        assert len(server.service.clients) == 0
+        assert len(server.service.sessions) == 0
+
+
 async def test_a_client_that_says_nothing_is_closed(tmp_path: Path) -> None:
     async with served(tmp_path, Limits(first_request_seconds_max=0.01)) as server:
         stream = await trio.open_tcp_stream(*server.address)

@@ -8,6 +8,7 @@ import pytest
 
 from kpybroker.coordination.server.access import digest
 from kpybroker.coordination.server.connection import ClientError
+from kpybroker.coordination.server.places import STRANGERS_MAX
 from kpybroker.coordination.server.sessions import Limits
 from tests.coordination.server.conversation import connect, create, multi, read, set_data, text
 from tests.coordination.server.harness import Bench, Client
@@ -66,8 +67,71 @@ def test_the_largest_message_is_served() -> None:
 
 def test_connections_are_limited_for_each_address_and_in_all() -> None:
     bench = Bench(Limits(connections_per_address_max=2, connections_max=3))
-    accepted = [bench.client(address).is_accepted for address in ("a", "a", "a", "b", "c")]
-    assert accepted == [True, True, False, True, False]
+    clients = [bench.client(address) for address in ("a", "a", "a", "b", "c")]
+    for client in clients:
+        client.send(connect())
+    assert [client.is_aborted for client in clients] == [False, False, True, False, True]
+    bench.service.remove(clients[0].peer)
+    clients.append(bench.client("a"))
+    clients[-1].connect()
+    assert not clients[-1].is_aborted
+
+
+def known(bench: Bench, credentials: bytes = b"kpybroker:password") -> Client:
+    """One that proves who it is."""
+    client = bench.client()
+    client.connect()
+    client.ask(100, struct.pack(">i", 0) + text("digest") + struct.pack(">i", len(credentials)) + credentials, xid=-4)
+    return client
+
+
+STRANGERS = {
+    "nothing": b"",
+    "half a message": struct.pack(">i", 44) + b"\0\0",
+    "a session": framed(connect()),
+    "a wrong password": framed(connect())
+    + framed(struct.pack(">iii", -4, 100, 0) + text("digest") + struct.pack(">i", 3) + b"a:b"),
+    "pings": framed(connect()) + framed(struct.pack(">ii", -2, 11)) * 3,
+}
+
+
+@pytest.mark.parametrize("sent", STRANGERS.values(), ids=STRANGERS)
+def test_strangers_take_no_place_of_those_who_know_the_password(sent: bytes) -> None:
+    """However many connections they open and whatever they send: a broker that starts again is served."""
+    bench = Bench(Limits(connections_per_address_max=3, connections_max=3, sessions_max=STRANGERS_MAX + 3))
+    bench.service.required = ("digest", digest(b"kpybroker:password"))
+    before = known(bench)
+    for _ in range(500):
+        bench.client().send_bytes(sent)
+    again = known(bench)
+    assert not before.is_aborted
+    assert not again.is_aborted
+    for client in (before, again):
+        assert client.ask(3, read("/"))[0] == 0
+    assert len(bench.service.clients) <= STRANGERS_MAX + 2
+    assert len(bench.service.sessions) <= STRANGERS_MAX + 2
+
+
+def test_the_session_of_a_known_client_survives_a_stranger_that_resumes_it_and_leaves() -> None:
+    bench = Bench()
+    bench.service.required = ("digest", digest(b"kpybroker:password"))
+    first = known(bench)
+    session = first.peer.session
+    assert session is not None
+    second = bench.client()
+    second.connect(session.id, session.password)
+    bench.service.remove(second.peer)
+    assert bench.service.sessions.get(session.id) is session
+
+
+def test_a_stranger_may_send_little_at_once() -> None:
+    bench = Bench()
+    client = bench.client()
+    with pytest.raises(ClientError, match="not known yet"):
+        client.send_bytes(struct.pack(">i", 70_000))
+    other = bench.client()
+    other.connect()
+    other.send_bytes(struct.pack(">i", 70_000))
 
 
 def test_sessions_and_watches_are_limited() -> None:

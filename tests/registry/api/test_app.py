@@ -81,7 +81,7 @@ def test_a_follower_answers_what_it_knows_and_forwards_the_rest(
 
     from kpybroker.registry.api.app import make_app
 
-    http = TestClient(make_app(registry.service, forwarder))
+    http = TestClient(make_app(registry.service, forwarder), base_url="http://127.0.0.1")
     body = {"schema": '["string"]'}
     response = http.post("/subjects/a%2Fb/versions?normalize=true", json=body, headers={"authorization": "Basic eDp5"})
     assert (response.status_code, response.json()["error_code"]) == (409, 409)

@@ -13,13 +13,14 @@ from kpybroker.client.connect.errors import CommandError
 from kpybroker.registry.api import users
 from kpybroker.registry.api.app import make_app
 from kpybroker.registry.api.forward import Forwarder
+from kpybroker.registry.api.logins import Login
 from tests.registry.conftest import Registry
 from tests.support.command_line import invoke
 
 
 def test_only_the_right_password_comes_in(registry: Registry) -> None:
-    middleware = [Middleware(users.Login, users={"alice": users.hashed("se:cret")})]
-    http = TestClient(make_app(registry.service, Forwarder(), middleware))
+    middleware = [Middleware(Login, users={"alice": users.hashed("se:cret")})]
+    http = TestClient(make_app(registry.service, Forwarder(), middleware=middleware), base_url="http://127.0.0.1")
     for _ in range(2):
         assert http.get("/subjects", auth=("alice", "se:cret")).status_code == 200
     for login in (None, ("alice", "secret"), ("bob", "se:cret"), ("", "")):

@@ -23,9 +23,12 @@ from kpybroker.core.security.sasl.mechanism import LoggedIn, LoginFailed
 from kpybroker.core.security.sasl.plain import OTHER_AUTHORIZATION_ID
 from kpybroker.core.security.scram import (
     MIN_ITERATIONS,
+    SALT_BITS,
+    SaltForm,
     ScramCredential,
     ScramMechanism,
     is_proof_of,
+    salt_of,
     server_signature,
     unescape_name,
 )
@@ -57,7 +60,8 @@ class ScramServer:
     """SCRAM of one listener. All callbacks return at once.
 
     `credential_of(name)` and `token_of(token id)` return None for unknown ones. `new_nonce()` returns printable ASCII
-    without commas, of at least 128 random bits. `decoy_key` is a secret of this process.
+    without commas, of at least 128 random bits. `decoy_key` is a secret of this process. `usual()` is the form of most
+    users' credentials, which those of unknown users have too.
     """
 
     mechanism: ScramMechanism
@@ -65,6 +69,7 @@ class ScramServer:
     new_nonce: Callable[[], str]
     decoy_key: bytes
     token_of: Callable[[str], TokenLogin | None] | None = None
+    usual: Callable[[], SaltForm] = SaltForm
 
     @property
     def name(self) -> str:
@@ -80,11 +85,18 @@ class ScramServer:
         """A new login."""
         return ScramLogin(self)
 
-    def decoy(self, name: str) -> ScramCredential:
+    def decoy(self, name: str, form: SaltForm) -> ScramCredential:
         """A credential that no proof fits, in the form of a real one."""
-        salt = base64.b32encode(hmac.digest(self.decoy_key, name.encode(), "sha256"))[:26].lower()
         key = hmac.digest(self.decoy_key, b"key of " + name.encode(), self.mechanism.hash_name)
-        return ScramCredential(salt, key, key, MIN_ITERATIONS)
+        return ScramCredential(self._decoy_salt(name, form), key, key, form.iterations)
+
+    def _decoy_salt(self, name: str, form: SaltForm) -> bytes:
+        size = SALT_BITS if form.size is None else form.size
+        parts = range(size // 64 + 1)
+        random = b"".join(hmac.digest(self.decoy_key, b"%d %s" % (part, name.encode()), "sha512") for part in parts)
+        if form.size is None:
+            return salt_of(int.from_bytes(random) % (1 << SALT_BITS))
+        return (base64.urlsafe_b64encode(random) if form.is_text else random)[: form.size]
 
 
 class _Offered(NamedTuple):
@@ -118,23 +130,23 @@ class ScramLogin:
         name = unescape_name(match["name"])
         if name is None:
             raise LoginFailed(log_reason="a SCRAM user name has an = that escapes nothing")
-        credential, login = self._known(name, match["extensions"], now_ms)
+        is_token = _is_token(match["extensions"])
+        credential, login = self._known(name, now_ms, is_token=is_token)
         authorization_id = match["authzid"]
         if authorization_id is not None and authorization_id != name:
             raise LoginFailed(OTHER_AUTHORIZATION_ID)
         if credential is not None and credential.iterations < MIN_ITERATIONS:
             raise LoginFailed(log_reason=f"a credential of {credential.iterations} iterations, {MIN_ITERATIONS} needed")
         if credential is None:
-            credential = self._server.decoy(name)
+            credential = self._server.decoy(name, SaltForm() if is_token else self._server.usual())
         nonce = match["nonce"] + self._server.new_nonce()
         salt = base64.b64encode(credential.salt).decode()
         server_first = f"r={nonce},s={salt},i={credential.iterations}"
         self._offered = _Offered(credential, login, match["bare"], server_first, nonce)
         return server_first.encode()
 
-    def _known(self, name: str, extensions: str, now_ms: int) -> tuple[ScramCredential | None, LoggedIn | None]:
+    def _known(self, name: str, now_ms: int, *, is_token: bool) -> tuple[ScramCredential | None, LoggedIn | None]:
         """The credential, and what the login will be if the proof fits; None for unknown names."""
-        is_token = "true" in [item.partition("=")[2].lower() for item in extensions.split(",") if _is_token_auth(item)]
         if not is_token:
             credential = self._server.credential_of(name)
             return credential, None if credential is None else LoggedIn(Principal("User", name))
@@ -162,8 +174,10 @@ class ScramLogin:
         return LoggedIn(login.principal, reply, login.expires_ms, login.token_authenticated)
 
 
-def _is_token_auth(extension: str) -> bool:
-    return extension.partition("=")[0] == TOKEN_AUTH
+def _is_token(extensions: str) -> bool:
+    """Whether the name is that of a delegation token."""
+    given = (extension.partition("=") for extension in extensions.split(","))
+    return any(name == TOKEN_AUTH and value.lower() == "true" for name, _, value in given)
 
 
 def _matched(pattern: re.Pattern[str], message: bytes, what: str) -> re.Match[str]:

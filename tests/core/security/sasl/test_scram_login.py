@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 
@@ -11,10 +13,14 @@ from kpybroker.core.authorizer import Principal
 from kpybroker.core.security.sasl.mechanism import LoggedIn, LoginFailed
 from kpybroker.core.security.sasl.scram_login import ScramServer, TokenLogin
 from kpybroker.core.security.scram import (
+    SaltForm,
+    ScramCredential,
     ScramMechanism,
     client_proof,
     escape_name,
+    form_of,
     make_credential,
+    salt_of,
     salted_password,
     server_signature,
 )
@@ -100,6 +106,46 @@ def test_an_unknown_user_always_gets_the_same_salt_and_others_another_one() -> N
     assert Client(used, "mallory", "y").first() == first
     assert Client(used, "trudy", "x").first() != first
     assert re.fullmatch("r=client-nonceserver-nonce,s=[A-Za-z0-9+/]{35}=,i=4096", first)
+
+
+def forms(used: ScramServer, names: Iterable[str], extensions: str = "") -> set[SaltForm]:
+    """What a stranger sees of those names."""
+    firsts = (
+        re.fullmatch("r=.*,s=(.*),i=(.*)", Client(used, one, "x", extensions=extensions).first()) for one in names
+    )
+    return {form_of(ScramCredential(base64.b64decode(first[1]), b"", b"", int(first[2]))) for first in firsts if first}
+
+
+@pytest.mark.parametrize(
+    ("salt", "iterations"),
+    [
+        (b"", 4096),
+        (b"k3ps2v", 8192),
+        (b"0q3oz8bb3gqjmg9lpd9cs4fzsv", 4096),
+        (b"Zq3oz8bb3gqjmg9lpd9cs", 16384),
+        (bytes(range(64)), 4096),
+        (bytes(255 - number % 100 for number in range(300)), 5000),
+    ],
+)
+@pytest.mark.parametrize("mechanism", ScramMechanism)
+def test_what_a_stranger_sees_of_unknown_users_is_what_is_seen_of_others(
+    mechanism: ScramMechanism, salt: bytes, iterations: int
+) -> None:
+    real = make_credential(mechanism, "secret", salt, iterations)
+    used = replace(server(mechanism), credential_of={"alice": real}.get, usual=lambda: form_of(real))
+    assert forms(used, ("alice",)) == forms(used, (f"no-{number}" for number in range(50))) == {form_of(real)}
+
+
+def test_unknown_tokens_look_like_tokens_whatever_users_look_like() -> None:
+    used = replace(server(), usual=lambda: SaltForm(64, False, 16384))
+    assert forms(used, (f"no-{number}" for number in range(50)), ",tokenauth=true") == {SaltForm()}
+
+
+def test_salts_of_unknown_users_have_both_lengths_that_true_ones_have() -> None:
+    used = server()
+    assert {len(used.decoy(f"no-{number}", SaltForm()).salt) for number in range(200)} == {25, 26}
+    assert {len(salt_of(number)) for number in (0, 1, 36**25 - 1, 36**25, 2**130 - 1)} == {25, 26}
+    assert int(salt_of(2**130 - 1), 36) == 2**130 - 1
 
 
 def test_a_foreign_authorization_id_is_refused_with_kafkas_text_for_known_and_unknown_users() -> None:
