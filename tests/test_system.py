@@ -167,7 +167,7 @@ def test_a_peer_that_has_left(monkeypatch: pytest.MonkeyPatch, is_linux: bool) -
     if not is_linux:
         monkeypatch.setattr(system, "_POLLRDHUP", 0)
     elif not system._POLLRDHUP:
-        pytest.skip("only Linux tells it from bytes that were not read")
+        pytest.skip("only Linux distinguishes it from bytes that were not read")
     near, far = socket.socketpair()
     with near, far:
         near.setblocking(False)
