@@ -144,6 +144,16 @@ def descriptors_max() -> int:
     return sys.maxsize if limit == resource.RLIM_INFINITY else limit
 
 
+def limit_memory(size: int) -> None:
+    """Let this process have so many bytes at most, where the system can do that."""
+    if sys.platform == "win32" or IS_PORTABLE:
+        return
+    import resource
+
+    with suppress(ValueError, OSError):  # its own limit is lower, or it has none
+        resource.setrlimit(resource.RLIMIT_AS, (size, size))
+
+
 # --- files
 
 HAS_POSIX_FILES: Final = sys.platform != "win32" and not IS_PORTABLE

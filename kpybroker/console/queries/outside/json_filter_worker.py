@@ -14,6 +14,8 @@ from typing import Any, Final
 
 from jsonpath import JSONPathEnvironment, JSONPathError
 
+from kpybroker.system import limit_memory
+
 UNBOUNDED: Final = ("match", "search")
 """Functions with regular expressions: they are left out, since no one misses them in a filter."""
 MEMORY_BYTES_MAX: Final = 1 << 30
@@ -43,7 +45,7 @@ def main() -> None:
     """Evaluate what arrives."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which closes the pipe
     alarm = getattr(signal, "alarm", lambda _: None)  # not on Windows
-    _limit_memory()
+    limit_memory(MEMORY_BYTES_MAX)
     for line in sys.stdin.buffer:
         path, value = json.loads(line)
         alarm(ALARM_S)
@@ -51,12 +53,3 @@ def main() -> None:
         alarm(0)
         sys.stdout.write("1\n" if answer else "0\n")
         sys.stdout.flush()
-
-
-def _limit_memory() -> None:
-    try:
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES_MAX, MEMORY_BYTES_MAX))
-    except (ImportError, ValueError, OSError):  # Windows; a system whose own limit is lower, or that has none
-        return
