@@ -344,7 +344,8 @@ class Poller(trio.abc.Instrument):
         if (task := watch.task) is not None:
             self._forget(watch)
             trio.lowlevel.reschedule(task, result)
-            self._slice_end -= WAKE_S
+            if len(self._clients) > 1:
+                self._slice_end -= WAKE_S
 
     def _notice(self, descriptor: int, events: int) -> None:
         """No task reads from this socket: its peer has left. Or its task was cancelled, or the socket is trio's."""
