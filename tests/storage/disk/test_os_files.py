@@ -11,11 +11,15 @@ import pytest
 from kpybroker.storage.disk.files import make_dirs, replace_file
 from kpybroker.storage.disk.os_files import OsFiles
 from kpybroker.storage.disk.portable_files import PortableFiles
+from kpybroker.system import HAS_POSIX_FILES
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="modes of POSIX")
 
 
-@pytest.mark.parametrize("files", [OsFiles(), PortableFiles()], ids=["POSIX", "portable"])
+FILES = [PortableFiles(), *([OsFiles()] if HAS_POSIX_FILES else [])]
+
+
+@pytest.mark.parametrize("files", FILES, ids=lambda files: type(files).__name__)
 def test_everything_is_private_from_its_creation_and_what_exists_keeps_its_mode(
     tmp_path: Path, files: OsFiles | PortableFiles
 ) -> None:
