@@ -27,7 +27,7 @@ import pytest
 from compat_tests.support.clients import Client
 from compat_tests.support.members import Member, start_member
 from compat_tests.support.quick import create_topic
-from compat_tests.support.services import JVM_VARIABLE, Broker, ZooKeeper
+from compat_tests.support.services import QUICK_JVMS, Broker, ZooKeeper
 from compat_tests.support.tools import VERSIONS, Tools
 
 TEST_SECONDS_MAX = 600
@@ -63,7 +63,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure() -> None:
-    os.environ.setdefault(JVM_VARIABLE, "-XX:TieredStopAtLevel=1")
+    os.environ[QUICK_JVMS] = "yes"
 
 
 def pytest_report_header(config: pytest.Config) -> str:

@@ -70,7 +70,8 @@ def add_reporter(broker: Broker, classes: Path) -> None:
     source = Path(__file__).with_name("YammerGraphite.java")
     subprocess.run(["javac", "-cp", jars, "-d", str(classes), str(source)], check=True)
     command = broker.service.command
-    command[command.index("-cp") + 1] = f"{jars}:{classes}"
+    at = command.index("kafka.Kafka")
+    command[at:at] = ["-cp", f"{jars}:{classes}"]  # of two the later one counts
 
 
 def by_mbean(report: dict[str, str]) -> dict[str, set[str]]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
 from compat_tests.deps import jars_dir
-from compat_tests.support.services import LOG4J, Service, jvm_options, write_properties
+from compat_tests.support.services import LOG4J, QUICK_JVMS, Service, write_properties
+from compat_tests.support.tools import JVM_OPTIONS
 from tests.support.ports import free_port
 
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
@@ -41,7 +43,7 @@ class KraftBroker:
         self.service = Service("kafka-4.3.1", self._command("kafka.Kafka", str(self._config)), directory)
 
     def _command(self, main: str, *arguments: str) -> list[str]:
-        sizes = ["-Xmx1G", "-Xms256m", "-XX:+UseSerialGC", *jvm_options()]
+        sizes = ["-Xmx1G", "-Xms256m", "-XX:+UseSerialGC", *(JVM_OPTIONS if QUICK_JVMS in os.environ else ())]
         classes = f"{jars_dir('kafka-4.3.1')}/*"
         return ["java", *sizes, f"-Dlog4j.configuration=file:{LOG4J}", "-cp", classes, main, *arguments]
 

@@ -20,9 +20,10 @@ from typing import Protocol, TypeVar
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from compat_tests.deps import ROOT, jars_dir
+from compat_tests.deps import ROOT
 from compat_tests.support.quick import admin_client
 from compat_tests.support.sessions import end_session
+from compat_tests.support.tools import argument_file, quick_options
 from compat_tests.support.waiting import eventually
 from tests.support.ports import free_port
 
@@ -34,8 +35,8 @@ PR_SET_PDEATHSIG = 1
 S = TypeVar("S", bound="Startable")
 
 LOG4J = ROOT / "compat_tests" / "jvm" / "log4j-broker.properties"
-JVM_VARIABLE = "COMPAT_JVM_OPTIONS"
-"""Further options of Kafka and ZooKeeper. In tests, which need them for seconds: compile once, and cheaply."""
+QUICK_JVMS = "COMPAT_QUICK_JVMS"
+"""Set where Kafka and ZooKeeper are needed for seconds, as in tests: they start as tools do."""
 
 
 class Startable(Protocol):
@@ -155,12 +156,12 @@ class Service:
 
 
 def jvm_options() -> list[str]:
-    return os.environ.get(JVM_VARIABLE, "").split()
+    return quick_options("3.9.1") if QUICK_JVMS in os.environ else []
 
 
 def jvm(main_class: str, *arguments: str, options: list[str]) -> list[str]:
-    class_path = f"{jars_dir('kafka-3.9.1')}/*"
-    return ["java", *options, f"-Dlog4j.configuration=file:{LOG4J}", "-cp", class_path, main_class, *arguments]
+    class_path = f"@{argument_file('3.9.1')}"
+    return ["java", *options, f"-Dlog4j.configuration=file:{LOG4J}", class_path, main_class, *arguments]
 
 
 def write_properties(path: Path, values: dict[str, str]) -> None:

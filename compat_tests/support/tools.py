@@ -193,7 +193,7 @@ def _archive(version: str) -> Path:
         if version in VERSIONS and not archive.exists():
             with OwnBroker() as broker:
                 words = ["--bootstrap-server", broker.bootstrap_servers, "--describe", "--entity-type", "brokers"]
-                command = ["java", *_java_options(version), MAIN_CLASSES["configs"], *words]
+                command = ["java", *JVM_OPTIONS, *_java_options(version), MAIN_CLASSES["configs"], *words]
                 _run_and_archive(command, archive, check=False)
     return archive
 
@@ -207,12 +207,18 @@ def _run_and_archive(command: list[str], archive: Path, *options: Any, **named: 
     return result
 
 
+def quick_options(version: str) -> list[str]:
+    """Of a JVM that lives for seconds, with `argument_file` as its class path."""
+    archive = _archive(version)
+    return [*JVM_OPTIONS, *([f"-XX:SharedArchiveFile={archive}"] if archive.exists() else [])]
+
+
 def _java_options(version: str) -> list[str]:
-    return [*JVM_OPTIONS, f"-Dlog4j.configuration=file:{LOG4J}", f"@{_argument_file(version)}"]
+    return [f"-Dlog4j.configuration=file:{LOG4J}", f"@{argument_file(version)}"]
 
 
 @cache
-def _argument_file(version: str) -> Path:
+def argument_file(version: str) -> Path:
     """The class path in a file that java reads, so that a failure shows the command and not a hundred jars."""
     path = ARCHIVES / f"{version}-{_key(version)}.args"
     if not path.exists():
@@ -293,6 +299,4 @@ class Tools:
         return early or MAIN_CLASSES[tool]
 
     def _java(self) -> list[str]:
-        archive = _archive(self.version)
-        shared = [f"-XX:SharedArchiveFile={archive}"] if archive.exists() else []
-        return ["java", *shared, *_java_options(self.version)]
+        return ["java", *quick_options(self.version), *_java_options(self.version)]
