@@ -19,7 +19,7 @@ from compat_tests.deps import jars_dir
 from compat_tests.support import quick
 from compat_tests.support.command_line import CommandLine
 from compat_tests.support.jmx import jmx_options, jmx_url, jolokia_agent
-from compat_tests.support.services import Broker, jvm
+from compat_tests.support.services import Broker, jvm, jvm_options
 from compat_tests.support.tools import run_process
 from tests.support.ports import free_port
 
@@ -51,7 +51,7 @@ class Kafka(NamedTuple):
 
     def jmx_tool(self, *arguments: str) -> str:
         where = ("--jmx-url", jmx_url(self.jmx_port))
-        command = jvm("org.apache.kafka.tools.JmxTool", *where, *arguments, options=["-Xmx128m"])
+        command = jvm("org.apache.kafka.tools.JmxTool", *where, *arguments, options=["-Xmx128m", *jvm_options()])
         return run_process(command).out
 
     def watch(self, *arguments: str) -> str:
