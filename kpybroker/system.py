@@ -73,7 +73,7 @@ def new_epoll() -> Epoll:
 
 def peer_has_left(sock: socket.socket) -> bool:
     """Whether the peer has closed its side. Only Linux says so while there are bytes to read, which may hide it."""
-    if _POLLRDHUP:
+    if sys.platform == "linux" and _POLLRDHUP:
         asked = select.poll()
         asked.register(sock, _POLLRDHUP)
         return bool(asked.poll(0))
@@ -202,7 +202,9 @@ def sync_file_system(fd: int) -> bool:
     where that is not known to hold: before Linux 5.8 errors were not reported, and other file systems than these may do
     less than for the fsync of each file (overlayfs, FUSE).
     """
-    if sys.platform != "linux" or IS_PORTABLE or _kernel_version() < (5, 8):
+    if sys.platform != "linux" or IS_PORTABLE:
+        return False
+    if tuple(int(number) for number in re.findall(r"\d+", os.uname().release)[:2]) < (5, 8):
         return False
     import ctypes  # trio has it too
 
@@ -215,10 +217,6 @@ def sync_file_system(fd: int) -> bool:
     if libc.syncfs(fd):
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
     return True
-
-
-def _kernel_version() -> tuple[int, ...]:
-    return tuple(int(number) for number in re.findall(r"\d+", os.uname().release)[:2])
 
 
 def try_lock(fd: int) -> bool:

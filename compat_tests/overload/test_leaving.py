@@ -24,8 +24,9 @@ from compat_tests.support.quick import create_topic
 from compat_tests.support.waiting import eventually
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.compression import Codec, compress
+from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.fetch import FetchRequest
-from kpybroker.wire.messages.join_group import JoinGroupRequest
+from kpybroker.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from kpybroker.wire.messages.list_offsets import ListOffsetsRequest
 from kpybroker.wire.messages.metadata import MetadataRequest
 from kpybroker.wire.messages.produce import ProduceRequest
@@ -80,6 +81,18 @@ def produce(topic: str, batch: bytes) -> bytes:
     return frame_of(ProduceRequest(acks=1, timeout_ms=30_000, topic_data=topics), 9)
 
 
+def _joined(raw: Raw, group: str) -> JoinGroupResponse:
+    """A new member, as soon as the group's coordinator is there."""
+    found: list[JoinGroupResponse] = []
+
+    def joins() -> bool:
+        found.append(raw.ask(join(group), 3))
+        return found[-1].error_code == ErrorCode.NONE
+
+    eventually(joins, "a member of the group")
+    return found[-1]
+
+
 def _fetch(_: tuple[str, int]) -> bytes:
     return never_enough()
 
@@ -96,7 +109,7 @@ def _join(address: tuple[str, int]) -> bytes:
 def _sync(address: tuple[str, int]) -> bytes:
     """A leader that never syncs: its members wait for its assignment."""
     with Raw(address) as raw:
-        joined = raw.ask(join("syncing"), 3)
+        joined = _joined(raw, "syncing")
     generation, member = joined.generation_id, joined.member_id
     return frame_of(SyncGroupRequest(group_id="syncing", generation_id=generation, member_id=member), 3)
 
@@ -111,7 +124,7 @@ def test_thousands_that_wait_and_leave_keep_no_descriptors(
     victim = Victim(own_broker(kpybroker_shortcuts=shortcuts))
     create_topic(victim.broker.bootstrap, "t")
     with Raw(victim.address) as first:
-        assert first.ask(join("waiting"), 3).error_code == 0
+        _joined(first, "waiting")
         frame = asks(victim.address)
         before = victim.open_sockets
         for _ in range(4):

@@ -27,6 +27,7 @@ from kpybroker.broker.handlers.records.list_offsets import MAX_TIMESTAMP
 from kpybroker.broker.loop.stall import LoopStallGauge
 from kpybroker.broker.requests.served import SERVED
 from kpybroker.cli import garbage
+from kpybroker.storage.log.append import ProducedBatches
 from kpybroker.system import IS_PORTABLE
 from kpybroker.wire.api import API_INFO, ApiKey
 from kpybroker.wire.compression import Codec, compress
@@ -248,7 +249,9 @@ def test_many_records(tmp_path: Path, held_s_max: float) -> None:
 
 
 def test_lookups_by_time_among_false_timestamps(tmp_path: Path, held_s_max: float) -> None:
-    """Nothing has the time that the batches claim, so all of them must be walked."""
+    """Nothing has the time that the batches claim, so all of them must be walked. A Produce would be caught at it, so
+    they are stored as a leader of an earlier version did.
+    """
     many = batch_around(compress(Codec.ZSTD, tiny_records(500_000)), Codec.ZSTD, 500_000)
     few = batch_around(tiny_records(4_000), Codec.NONE, 4_000)
     stored = {"long": [many], "short": [few] * 20}
@@ -258,8 +261,10 @@ def test_lookups_by_time_among_false_timestamps(tmp_path: Path, held_s_max: floa
         async with running_broker(tmp_path) as broker:
             for topic, batches in stored.items():
                 await create_topic(broker, topic)
+                partition = broker.replicas.partition(topic, 0)
+                assert partition is not None
                 for batch in batches:
-                    await produce_input(topic, batch, 9)(broker)
+                    partition.append(ProducedBatches(bytearray(batch), broker.clock.time_ms(), 9), 1)
                 for timestamp in (FALSE_TIMESTAMP, MAX_TIMESTAMP):
                     answers: list[int] = []
                     found[f"{topic} {timestamp}"] = await held_s(broker, lookup_input(topic, timestamp, answers))

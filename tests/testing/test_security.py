@@ -170,5 +170,5 @@ def test_a_way_to_log_in_that_does_not_exist_is_refused() -> None:
 @in_both
 def test_certificates_that_cannot_be_written_end_the_start(tmp_path: Path, in_thread: bool) -> None:
     (tmp_path / "data-tls").write_text("a file")
-    with pytest.raises(StartError, match=r"certificates of TLS cannot be written.*\nfix: choose another"):
+    with pytest.raises(StartError, match=r"certificates of TLS, .*, cannot be used: .*\nfix: .*choose another"):
         Broker(data_dir=tmp_path / "data", tls=True, in_thread=in_thread).start()

@@ -86,7 +86,7 @@ def tls_files(directory: Path, host: str) -> TlsFiles:
         ) from None
     except OSError as error:
         raise NoCertificates(
-            f"the directory of the certificates of TLS, {directory}, cannot be used: {error}",
+            f"the directory of the certificates of TLS, {directory}, cannot be used: {error.strerror or error}",
             "remove it or make it yours alone (chown, chmod -R go-w), or choose another data directory",
             is_missing=False,
         ) from error
