@@ -24,6 +24,7 @@ from kpybroker.broker.app import Broker
 from kpybroker.broker.lifecycle.errors import StartupError
 from kpybroker.broker.lifecycle.open_tree import (
     EMBEDDED_TREE_FILE,
+    coordination_failed,
     embedded_file,
     limit_factors,
     make_tree,
@@ -31,6 +32,7 @@ from kpybroker.broker.lifecycle.open_tree import (
     tree_server,
 )
 from kpybroker.broker.loop.clock import Clock, SystemClock
+from kpybroker.broker.maintenance.background import PRESENCE_LOOK_S
 from kpybroker.control.errors import ControlError
 from kpybroker.control.plan import BrokerPlan, Processes
 from kpybroker.core.tree import SystemFailure
@@ -39,6 +41,7 @@ from kpybroker.wire.znodes import broker_path
 
 if TYPE_CHECKING:
     from kpybroker.broker.loop.host import Host
+    from kpybroker.config.broker import BrokerConfig
     from kpybroker.coordination.embedded import EmbeddedStore, TreeRows
     from kpybroker.coordination.server.serve import TreeServer
     from kpybroker.coordination.tree import Tree
@@ -281,10 +284,25 @@ class Hosted:
             logger.info("Coordination is embedded, in %s", path)
             limit_factors(host.config, self._brokers_of_the_cluster)
             self._serve_tree(self._make_server(self._store, host))
+            assert self._nursery is not None
+            self._nursery.start_soon(self._watch_file, self._store, host.config)
         else:
             host.config.limit_factors(self._brokers_of_the_cluster)  # the first one has the same to report
         session = self._store.session(host.config.get_int("zookeeper.session.timeout.ms"))
         return self.wrap_tree(broker_id, session)
+
+    async def _watch_file(self, store: EmbeddedStore, config: BrokerConfig) -> None:
+        """Stop all when the file of the embedded tree was taken away, and cannot be written again."""
+        while True:
+            await trio.sleep(PRESENCE_LOOK_S)
+            if self._store is not store:
+                return  # its file was replaced, in order
+            try:
+                store.check_file()
+            except SystemFailure as failure:
+                self.fatal = coordination_failed(config, failure)
+                logger.error("%s", self.fatal)
+                return self.stop()
 
     def _make_server(self, store: EmbeddedStore, host: Host) -> TreeServer | None:
         port = None if self.tree_address is None else self.tree_address[1]

@@ -12,10 +12,11 @@ import trio
 
 from kpybroker.broker.app import Broker
 from kpybroker.broker.cluster.topic_admin import NewTopic
-from kpybroker.broker.lifecycle.errors import EXIT_PORT, StartupError
+from kpybroker.broker.lifecycle.errors import EXIT_COORDINATION, EXIT_PORT, StartupError
 from kpybroker.control.errors import ControlError
 from kpybroker.control.hosted import BROKERS_MAX, Hosted
 from kpybroker.storage.disk.errors import LogDirError
+from kpybroker.system import HAS_POSIX_FILES
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.produce import ProduceRequest, ProduceResponse
 from tests.support.batches import batch
@@ -264,6 +265,32 @@ async def test_with_a_channel_a_broker_that_fails_is_down_until_it_is_started(tm
         assert 0 in hosted.brokers
         await hosted.start_broker(1)
         assert set(hosted.brokers) == {0, 1}
+
+
+@pytest.mark.skipif(not HAS_POSIX_FILES, reason="an open file cannot be removed there")
+async def test_a_file_of_the_tree_that_is_taken_away_from_idle_brokers_is_written_again(tmp_path: Path) -> None:
+    hosted = Hosted(plans(tmp_path, 1), tmp_path)
+    async with running(hosted):
+        copy = hosted.tree_copy()
+        assert copy is not None
+        copy[0].unlink()
+        with trio.fail_after(30):
+            await until(copy[0].exists)
+    assert hosted.fatal is None
+
+
+@pytest.mark.skipif(not HAS_POSIX_FILES, reason="an open file cannot be replaced there")
+async def test_another_file_in_the_place_of_the_tree_is_the_end_of_idle_brokers(tmp_path: Path) -> None:
+    hosted = Hosted(plans(tmp_path, 1), tmp_path)
+    async with running(hosted):
+        copy = hosted.tree_copy()
+        assert copy is not None
+        copy[0].unlink()
+        copy[0].write_bytes(b"of someone else")
+        with trio.fail_after(30):
+            await until(lambda: not hosted.brokers)
+    assert hosted.fatal is not None
+    assert (hosted.fatal.exit_code, copy[0].read_bytes()) == (EXIT_COORDINATION, b"of someone else")
 
 
 def test_a_port_error_has_its_exit_code() -> None:

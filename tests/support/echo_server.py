@@ -132,8 +132,8 @@ class Echo:
         try:
             if body.startswith(b"hold"):
                 await self.hold.wait()
-            if body.startswith(b"alone"):
-                with connection.may_leave():
+            if body.startswith((b"alone", b"rest")):
+                with connection.may_leave(serves_rest=body.startswith(b"rest")):
                     await self.hold.wait()
             if body.startswith(b"big"):
                 body = bytes(int(body[3:]))

@@ -46,6 +46,9 @@ async def delete_by_read_timestamps(host: Host, logs: Iterable[Log]) -> None:
     try:
         for log in logs:
             await budget.spend()
+            if not process.is_idle:  # it has ended in the middle of a job: what ended it must not stop the others
+                await process.close()
+                process = CleanerProcess()
             try:
                 await _read_log(host, process, log, end)
             except LogDirError as error:

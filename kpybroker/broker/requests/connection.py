@@ -81,6 +81,7 @@ class Connection:
         "scope",
         "security_protocol",
         "sending",
+        "serves_rest",
         "stream",
         "suspended",
         "throttle",
@@ -123,6 +124,7 @@ class Connection:
         self.timer = trio.CancelScope()
         self.throttle: Wait | None = None  # of the last `mute`
         self.can_leave = False  # what is awaited is for its client alone
+        self.serves_rest = False  # nor is what has arrived after it left undone
         self.is_leaving = False  # its client has closed its side, and a request of it waits
 
     @property
@@ -163,11 +165,16 @@ class Connection:
         suspended = self.suspended
         if was_reset:
             self.scope.cancel()
-        elif suspended is None or suspended.wait is not self.throttle:
+        elif suspended is not None and suspended.wait is self.throttle:
+            if not self._has_more():
+                self.scope.cancel()
+        elif not self.serves_rest or not self._has_more():
             self.is_leaving = True
             self.scope.deadline = trio.current_time() + LEFT_S
-        elif not self.frames.has_frame and not self.stream.has_unread():
-            self.scope.cancel()
+
+    def _has_more(self) -> bool:
+        """Whether the client has sent another request."""
+        return self.frames.has_frame or self.stream.has_unread()
 
     def wait_is_over(self) -> None:
         """What a leaving client has waited for is there in time: it goes on."""
@@ -175,14 +182,14 @@ class Connection:
         self.scope.deadline = inf
 
     @contextmanager
-    def may_leave(self) -> Iterator[None]:
+    def may_leave(self, *, serves_rest: bool = False) -> Iterator[None]:
         """As `ConnectionInfo.may_leave`."""
-        self.can_leave = True
+        self.can_leave, self.serves_rest = True, serves_rest
         self.stream.heed_end(self.left)
         try:
             yield
         finally:
-            self.can_leave = False
+            self.can_leave = self.serves_rest = False
             self.stream.ignore_end()
             if self.is_leaving:
                 self.wait_is_over()

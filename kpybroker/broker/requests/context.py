@@ -70,9 +70,10 @@ class ConnectionInfo(Protocol):
     def end(self) -> None:
         """Close it soon; for other tasks than its own."""
 
-    def may_leave(self) -> AbstractContextManager[None]:
+    def may_leave(self, *, serves_rest: bool = False) -> AbstractContextManager[None]:
         """Around what is awaited for its client alone: it is cancelled, and the connection ends, if the client leaves.
 
+        With `serves_rest` not if the client has sent more before it closed its side: that is served in its turn.
         Only in the connection's own task, and where nothing is left half done.
         """
 
@@ -133,7 +134,7 @@ class PlainConnectionInfo:
     def end(self) -> None:
         """Does nothing: there is no connection."""
 
-    def may_leave(self) -> AbstractContextManager[None]:
+    def may_leave(self, *, serves_rest: bool = False) -> AbstractContextManager[None]:
         """Does nothing: no one can leave."""
         return nullcontext()
 

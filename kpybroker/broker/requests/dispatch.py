@@ -63,6 +63,8 @@ ErrorResponse = Callable[[Any, RequestContext, KafkaError], Any]
 NONE = (0, -1)
 FOR_CLIENT_ALONE: Final = frozenset({ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.LIST_OFFSETS})
 """What may take long, and has no effect that goes on after the handler has begun to wait: it ends with its client."""
+BEFORE_LEAVING: Final = frozenset({ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP})
+"""A client that closes in a rebalance has sent LeaveGroup after these; else its member would stay for a session."""
 
 TREE_CODES: dict[type[Exception], ErrorCode] = {
     BadArguments: ErrorCode.INVALID_REQUEST,  # a name that no node of the tree can have
@@ -398,7 +400,7 @@ async def _awaited(context: RequestContext, handling: Any) -> Any:
     CURRENT.set(context)
     if context.api_key not in FOR_CLIENT_ALONE:
         return await handling
-    with context.connection.may_leave():
+    with context.connection.may_leave(serves_rest=context.api_key in BEFORE_LEAVING):
         return await handling
 
 

@@ -326,6 +326,7 @@ class FetchSessionCache:
         if session is not None:
             self._budget.add(session.owner, -session.charged)
             session.charged = 0
+            session.session_id = INVALID_SESSION_ID  # a fetch of it that is in progress keeps nothing
             self._on_removed(session)
 
     def _evict(self, candidate: FetchSession, now_ms: int) -> bool:

@@ -5,8 +5,8 @@ the broker stops.
 
 What is looked at, on the loop and in steps: in each pass the files at the top of a log directory, the partitions that
 have grown since, and `IDLE_PER_PASS` of the others in turn. A log directory that has changed is listed, and so is a
-partition's directory: it must have every segment's `.log`. A change within a millisecond of the last look is seen in
-the next pass, which lists once more.
+partition's directory: it must have every segment's `.log`. A change within a few milliseconds of the last look, which
+is one tick of the clock of a file system, is seen in the next pass, which lists once more.
 """
 
 from __future__ import annotations

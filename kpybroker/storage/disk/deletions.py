@@ -6,6 +6,7 @@ is left.
 
 from __future__ import annotations
 
+import errno
 import logging
 from collections.abc import Callable, Iterable
 
@@ -13,6 +14,9 @@ from kpybroker.storage.disk.errors import LogDirError, failing_takes_offline, is
 from kpybroker.storage.disk.files import Files, remove_tree, unlink_if_exists
 
 logger = logging.getLogger("kafka.log.LogManager")
+
+REMOVALS_MAX = 10
+"""How often what is added to a directory meanwhile is removed too."""
 
 Job = Callable[[], None]
 
@@ -63,10 +67,20 @@ def remove_log_job(files: Files, path: str) -> Job:
 
     def remove() -> None:
         if files.stat(path) is not None:
-            remove_tree(files, path)
+            _remove_directory(files, path)
             logger.info("Deleted log directory %s.", path)
 
     return _guarded(parent(path), remove)
+
+
+def _remove_directory(files: Files, path: str) -> None:
+    """Remove it with all it holds. A flush that began before the deletion may write leader epochs into it meanwhile."""
+    for left in reversed(range(REMOVALS_MAX)):
+        try:
+            return remove_tree(files, path)
+        except OSError as error:
+            if error.errno != errno.ENOTEMPTY or not left:
+                raise
 
 
 def _guarded(log_dir: str, action: Job) -> Job:

@@ -54,6 +54,7 @@ class FakeProcess:
         self.events = list(events)
         self.jobs = 0
         self.is_closed = False
+        self.is_idle = True
         self._meanwhile = meanwhile or []
 
     async def start(self) -> None:
@@ -66,7 +67,9 @@ class FakeProcess:
         await trio.lowlevel.checkpoint()
         for log in self._meanwhile:
             log.truncate_to(3, now_ms=now_ms())
-        return self.events.pop(0) if self.events else None
+        event = self.events.pop(0) if self.events else None
+        self.is_idle = event is not None
+        return event
 
     async def close(self) -> None:
         self.is_closed = True
@@ -117,6 +120,19 @@ async def test_a_failed_reading_removes_nothing_and_is_tried_again(
         monkeypatch.undo()
         await delete_by_read_timestamps(broker, [log])
         assert log.log_start_offset == 4
+
+
+async def test_a_segment_that_ends_the_process_does_not_stop_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running_broker(tmp_path) as broker:
+        logs = [await misled(broker, topic, now_ms() - DAY_MS, -1) for topic in ("deadly", "harmless")]
+        processes = [FakeProcess([None]), FakeProcess([Timestamps(now_ms(), 0, True)])]
+        left = iter(processes)
+        monkeypatch.setattr(time_retention, "CleanerProcess", lambda: next(left))
+        await delete_by_read_timestamps(broker, logs)
+        assert [(process.jobs, process.is_closed) for process in processes] == [(1, True), (1, True)]
+        assert [log.segments()[0].walked_bytes > 0 for log in logs] == [False, True]
 
 
 async def test_a_disk_that_fails_takes_the_directory_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,10 @@ from kpybroker.wire.codec import decode, encode
 from kpybroker.wire.errors import ErrorCode, KafkaError, ProtocolError
 from kpybroker.wire.headers import RequestHeader, encode_request_header
 from kpybroker.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from kpybroker.wire.messages.join_group import JoinGroupRequest
 from kpybroker.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from kpybroker.wire.messages.list_offsets import ListOffsetsRequest
+from kpybroker.wire.messages.sync_group import SyncGroupRequest
 from tests.support.running_broker import CLIENT, ask, running_broker
 
 
@@ -245,6 +249,36 @@ async def test_a_failure_of_the_tree_has_a_code_and_no_traceback(
     (line,) = [record for record in caplog.records if record.levelno >= logging.ERROR]
     assert line.exc_info is None
     assert str(error) in line.getMessage()
+
+
+class Noting(PlainConnectionInfo):
+    """Notes how its client may leave."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.serves_rest: list[bool] = []
+
+    def may_leave(self, *, serves_rest: bool = False) -> AbstractContextManager[None]:
+        self.serves_rest.append(serves_rest)
+        return nullcontext()
+
+
+@pytest.mark.parametrize(
+    ("request_", "serves_rest"),
+    [
+        (JoinGroupRequest(group_id="g", protocol_type="consumer", session_timeout_ms=10_000), [True]),
+        (SyncGroupRequest(group_id="g"), [True]),
+        (ListOffsetsRequest(), [False]),
+        (ListGroupsRequest(), []),
+    ],
+)
+async def test_a_client_that_leaves_a_rebalance_has_what_it_sent_after_it_served(
+    tmp_path: Path, request_: Any, serves_rest: list[bool]
+) -> None:
+    connection = Noting()
+    async with running_broker(tmp_path) as broker:
+        await ask(broker, request_, 3, connection=connection)
+    assert connection.serves_rest == serves_rest
 
 
 async def test_a_log_directory_that_fails_in_any_handler_goes_offline(tmp_path: Path) -> None:

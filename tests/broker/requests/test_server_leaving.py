@@ -108,6 +108,32 @@ async def test_a_client_that_only_stops_sending_is_answered(shortcuts: str, monk
 
 
 @SHORTCUTS
+@pytest.mark.parametrize("has_more", [True, False])
+async def test_what_a_client_has_sent_after_joining_a_group_is_served(
+    shortcuts: str, has_more: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It closes in a rebalance: its JoinGroup waits, and LeaveGroup comes after it."""
+    monkeypatch.setattr(connection, "LEFT_S", 0.001)
+    monkeypatch.setattr(alone, "LOOK_S", 0.001)
+
+    async def scenario(house: House) -> None:
+        leaving = await house.connect()
+        await leaving.send(b"rest")
+        await until(lambda: house.echo.in_progress == 1)
+        if has_more:
+            await leaving.send(b"x" + bytes(200))
+        leaving.stream.close()
+        if has_more:
+            await trio.testing.wait_all_tasks_blocked(0.1)
+            assert house.echo.in_progress == 1
+            house.echo.hold.set()
+        await until(lambda: house.server.connection_count == 0)
+        assert house.echo.sent == (2 if has_more else 0)
+
+    await House(sockets(shortcuts), config(shortcuts)).run(scenario)
+
+
+@SHORTCUTS
 async def test_what_a_request_has_begun_is_carried_out(transport: Transport, shortcuts: str) -> None:
     async def scenario(house: House) -> None:
         leaving, other = await house.connect(), await house.connect()

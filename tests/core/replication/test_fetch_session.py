@@ -208,3 +208,12 @@ def test_a_session_that_shrinks_gives_back_what_it_has_no_more() -> None:
         kept.forget(key(index))
     sessions.grown(kept, 0)
     assert budget.held(HERE) == kept.size == of(HERE, 50).size
+
+
+def test_a_session_that_ends_during_one_of_its_fetches_is_known_to_be_gone() -> None:
+    sessions, budget = limited(100_000)
+    kept = of(HERE, 100)
+    assert sessions.keep(kept, itertools.count(1), 0)
+    in_progress = look_up(sessions, kept.session_id, 1)
+    sessions.remove(kept.session_id)
+    assert (in_progress.session_id, budget.total) == (0, 0)

@@ -40,6 +40,20 @@ def test_a_file_that_is_already_gone_is_no_failure() -> None:
         assert files.stat("/a/t-0") is None
 
 
+def test_what_a_flush_writes_into_a_directory_while_it_is_removed_goes_with_it() -> None:
+    files = with_files()
+    flushes = iter(range(2))
+
+    def flush(_: int, operation: str, path: str) -> None:
+        if operation == "unlink" and next(flushes, None) is not None:
+            write_file(files, "/a/t-0/leader-epoch-checkpoint", b"data", sync=False)
+
+    files.before_operation = flush
+    remove_log_job(files, "/a/t-0")()
+    assert files.stat("/a/t-0") is None
+    assert next(flushes, None) is None
+
+
 def test_a_failure_other_than_a_full_disk_is_of_the_log_directory() -> None:
     files = with_files()
     files.before_operation = failing("/a")
