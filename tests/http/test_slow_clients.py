@@ -20,12 +20,12 @@ UPGRADE = b"GET / HTTP/1.1\r\nHost: here\r\nConnection: Upgrade, close\r\nUpgrad
 
 async def answers(requests: list[bytes]) -> list[bytes]:
     """The first line of each response."""
-    config = uvicorn.Config(PlainTextResponse("read"), http=protocol(Limits(8), "A port", LOGGER), log_config=None)
+    guarded = protocol(Limits(8), "A port", LOGGER)
+    config = uvicorn.Config(PlainTextResponse("read"), http=guarded, log_config=None)
     config.load()
 
     def make() -> asyncio.Protocol:
-        made: asyncio.Protocol = config.http_protocol_class(config=config, server_state=ServerState(), app_state={})
-        return made
+        return guarded(config=config, server_state=ServerState(), app_state={})
 
     server = await asyncio.get_running_loop().create_server(make, "127.0.0.1", 0)
     found = []
