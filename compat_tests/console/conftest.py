@@ -21,6 +21,8 @@ from compat_tests.deps import axe
 from kpybroker.testing import Broker
 
 CHROMIUM = "/usr/bin/chromium"
+NAME = "console.example"
+"""Of 127.0.0.1, in Chromium. It is no secure context there, unlike loopback: no header says which site a form is of."""
 KEEP_PRIORITY = ("setpriv", "--bounding-set=-sys_nice", "--inh-caps=-sys_nice")
 """Chromium gives itself a higher priority where it may, as root may: then the console waits for the browser, and a page
 takes seconds in place of tenths."""
@@ -83,7 +85,8 @@ def chromium(browser_command: str) -> Iterator[Browser]:
     """Ends with the tests of a file: while it is open, an event loop runs in this thread."""
     expect.set_options(timeout=WAIT_MS)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=browser_command, args=["--no-sandbox"])
+        arguments = ["--no-sandbox", f"--host-resolver-rules=MAP {NAME} 127.0.0.1"]
+        browser = playwright.chromium.launch(executable_path=browser_command, args=arguments)
         yield browser
         browser.close()
 
@@ -114,7 +117,7 @@ def open_page(chromium: Browser) -> Iterator[OpenPage]:
 
 
 def _is_local(url: str) -> bool:
-    return url.startswith("http://127.0.0.1:")
+    return url.startswith(("http://127.0.0.1:", f"http://{NAME}:"))
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import uuid
 import pytest
 from playwright.sync_api import expect
 
-from compat_tests.console.conftest import OpenPage, barriers, console
+from compat_tests.console.conftest import NAME, OpenPage, barriers, console
 from kpybroker.testing import Broker
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\x00\x1b[31m\u202e"
@@ -133,6 +133,19 @@ def test_a_password_opens_the_console(
         page.get_by_role("button", name="Log out").click()
         page.goto(f"{address}/topics")
         expect(page.get_by_label("Password")).to_be_visible()
+
+
+def test_forms_work_under_another_name_than_that_of_loopback(
+    kafka: Broker, topic: str, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KPYBROKER_CONSOLE_PASSWORD", "open sesame")
+    with console("-b", kafka.bootstrap_servers, "--allow-changes", "--allowed-host", NAME) as address:
+        page = open_page(f"{address.replace('127.0.0.1', NAME)}/topics/{topic}/produce", allows_failures=True)
+        page.get_by_label("Password").fill("open sesame")
+        page.get_by_role("button", name="Log in").click()
+        page.locator("[name=value]").fill("sent")
+        page.get_by_role("button", name="Produce", exact=True).click()
+        expect(page.locator("h1")).to_have_text(f"{topic}-0 at 0")
 
 
 def test_a_download_is_produced_from_its_file(address: str, kafka: Broker, topic: str, open_page: OpenPage) -> None:

@@ -1,13 +1,16 @@
 """The rules of `doors` for an ASGI application: middleware in front of everything else.
 
 What is refused is refused before its body is read. A body above the limit of the door, which no header announced, ends
-its request; so does one for which there is no room, since bodies of all requests together have a limit too.
+its request; so does one for which there is no room, since bodies of all requests together have a limit too. A client
+that leaves within its body is no error.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Final
+
+from starlette.requests import ClientDisconnect
 
 from kpybroker.http import doors
 from kpybroker.http.doors import Door
@@ -48,6 +51,8 @@ class AtTheDoor:
         except _Refused as error:
             if not body.has_response:
                 await self._refused(error.refusal)(scope, receive, send)
+        except ClientDisconnect:
+            pass
         finally:
             self._held_bytes -= body.size
 

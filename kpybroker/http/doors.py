@@ -28,6 +28,8 @@ FORM: Final = "application/x-www-form-urlencoded"
 """What curl says of `-d`, and what HTML's forms send."""
 ANY_NAME: Final = "*"
 LOOPBACK_NAMES: Final = frozenset(("localhost", "ip6-localhost"))
+PORTS: Final = {"http": ":80", "https": ":443"}
+"""What a browser leaves out of `Origin` and `Host`; some proxies add it to `Host`."""
 ANYWHERE: Final = frozenset(("", "0.0.0.0", "::"))
 
 _HOST: Final = re.compile(r"(?P<name>\[[0-9A-Fa-f:.]+(?:%[0-9A-Za-z.~-]+)?\]|[^\s:\[\]/@?#\\]+)(?::[0-9]{0,5})?")
@@ -109,7 +111,10 @@ def _is_own_origin(verb: str, headers: Mapping[str, str]) -> bool:
 
 def _is_of(origin: str, host: str | None) -> bool:
     scheme, separator, place = origin.partition("://")
-    return bool(separator) and scheme in ("http", "https") and host is not None and place.lower() == host.lower()
+    port = PORTS.get(scheme)
+    if not separator or port is None or host is None:
+        return False
+    return place.lower().removesuffix(port) == host.lower().removesuffix(port)
 
 
 def _plain(name: str) -> str:

@@ -3,6 +3,8 @@
 `protocol` makes uvicorn's own protocol with the limits of our server (`http.server.Limits`): a head, a body and a
 client that takes its response have deadlines, and while all connections are taken a new one gets the seat of one that
 waits (`core.doors.crowd`). Between two requests uvicorn's own, shorter `timeout_keep_alive` ends a connection.
+
+What uvicorn warns of is what strangers send: one line a minute of each kind, with the number of the others.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import enum
 import logging
+import time
 from typing import Any, Final
 
 import h11
@@ -32,11 +35,15 @@ class _Phase(enum.Enum):
 
 def protocol(limits: Limits, name: str, logger: logging.Logger) -> type[H11Protocol]:
     """The class for uvicorn's `http`. `name` is for the log."""
-    crowd, refusals = Crowd(limits.connections), Seldom()
+    crowd, refusals, warnings = Crowd(limits.connections), Seldom(), _warnings()
     deadlines = {_Phase.HEAD: limits.head_s, _Phase.BODY: limits.body_s, _Phase.IDLE: limits.idle_s}
 
     class Guarded(H11Protocol):
         """One connection."""
+
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            self.logger = warnings
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
@@ -98,6 +105,29 @@ def protocol(limits: Limits, name: str, logger: logging.Logger) -> type[H11Proto
                 self._seat.be_busy() if is_busy else self._seat.wait(self.loop.time())
 
     return Guarded
+
+
+def _warnings() -> logging.Logger:
+    found = logging.getLogger("uvicorn.error.strangers")
+    found.setLevel(logging.WARNING)
+    found.filters[:] = [_OnceAMinute()]
+    return found
+
+
+class _OnceAMinute(logging.Filter):
+    """Of warnings; errors are defects of ours, and are all written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._kinds: dict[object, Seldom] = {}  # uvicorn's texts are constants: there are few
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.levelno > logging.WARNING:
+            return True
+        unsaid = self._kinds.setdefault(record.msg, Seldom()).may_say(time.monotonic())
+        if unsaid:
+            record.msg = f"{record.msg} (others: {unsaid})"
+        return unsaid is not None
 
 
 def _phase(connection: H11Protocol) -> _Phase:

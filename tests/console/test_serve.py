@@ -8,6 +8,7 @@ import subprocess
 import sys
 import urllib.request
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psutil
 import pytest
@@ -32,6 +33,22 @@ def test_it_serves_until_it_is_stopped(broker: Broker) -> None:
             assert b"/topics/orders" in page.read()
         process.send_signal(signal.SIGTERM)
     assert process.returncode in (0, -signal.SIGTERM)
+
+
+def test_what_strangers_send_is_one_line_of_the_log(broker: Broker) -> None:
+    command = [*COMMAND, "-b", broker.bootstrap_servers]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        address = urlsplit(process.stdout.readline().split()[-1])
+        for _ in range(5):
+            with socket.create_connection((address.hostname, address.port)) as client:
+                client.sendall(b"\x16\x03\x01 no request\r\n\r\n")
+                assert client.recv(100).startswith(b"HTTP/1.1 400")
+        process.terminate()
+        _, errors = process.communicate()
+    (line,) = errors.splitlines()
+    assert line.startswith("[")
+    assert "WARN Invalid HTTP request received" in line
 
 
 def test_a_taken_port_is_two_lines(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -96,3 +96,25 @@ def test_bodies_of_all_requests_have_a_limit_and_give_back_their_room(monkeypatc
         assert statuses == [503, 200, 200]
 
     anyio.run(test)
+
+
+def test_a_client_that_leaves_within_its_body_is_no_error() -> None:
+    async def test() -> None:
+        page, sent = Page(), list[Any]()
+        messages = [
+            {"type": "http.disconnect"},
+            {"type": "http.request", "body": bytes(500), "more_body": True},
+        ]
+
+        async def receive() -> Any:
+            return messages.pop()
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        headers = [(b"host", b"here"), (b"content-length", b"900")]
+        scope = {"type": "http", "method": "POST", "path": "/", "headers": headers}
+        await AtTheDoor(page, DOOR, refused)(scope, receive, send)
+        assert (messages, page.seen, sent) == ([], [], [])
+
+    anyio.run(test)

@@ -179,6 +179,27 @@ def test_the_names_of_a_server(host: str, allowed: tuple[str, ...], asked: str, 
     assert (None if found is None else found.status) == status
 
 
+@pytest.mark.parametrize(
+    ("origin", "host", "is_own"),
+    [
+        ("http://here", "here", True),
+        ("http://here", "HERE:80", True),
+        ("http://here:80", "here", True),
+        ("https://here", "here:443", True),
+        ("http://here", "here:443", False),
+        ("https://here", "here:80", False),
+        ("http://here", "here:8080", False),
+        ("http://here:8080", "here:80", False),
+        ("http://here:80:80", "here", False),
+        ("http://", ":80", False),
+        ("null", "null", False),
+    ],
+)
+def test_a_page_of_the_same_origin(origin: str, host: str, is_own: bool) -> None:
+    door = Door(frozenset((ANY_NAME,)))
+    assert (refusal(door, "POST", "/", {"host": host, "origin": origin}) is None) is is_own
+
+
 def test_what_may_be_read_by_any_name_is_only_read() -> None:
     door = Door(frozenset(), reads_by_any_name=frozenset(("/metrics",)))
     asked = {"host": "kafka.namespace.svc:9404"}

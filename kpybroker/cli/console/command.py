@@ -106,6 +106,7 @@ def console(
     URL` on standard output. It needs the extras: pip install 'kpybroker[console]'.
     """
     from kpybroker.cli.health import exposure
+    from kpybroker.cli.log_set_up import set_up_logging
     from kpybroker.client.connect.settings import load
     from kpybroker.console.options import ConsoleOptions, parse_proxies
     from kpybroker.console.serve import serve
@@ -113,6 +114,7 @@ def console(
     if exit_with is not None:
         _end_with(exit_with)
     password = read_password(password_file)
+    set_up_logging("text", "WARNING", quiet=False)
     exposure.warn(exposure.of_files((password_file,)))
     if options_from_stdin:
         connection = connection._replace(options=(*connection.options, *sys.stdin.read().splitlines()))

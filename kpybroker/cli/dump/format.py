@@ -1,7 +1,7 @@
 """How `kpybroker log` prints: rows and findings as columns for people, or one JSON object a line.
 
 JSON has every field as it is (docs/internals/disk-format.md lists them). Columns leave out rarely used fields, show
-times in UTC, and cut long keys and values.
+times in UTC, and cut long keys and values. Neither has a character that a terminal obeys.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from kpybroker.client.connect.visible import visible, visible_json
 from kpybroker.storage.inspection.dump_segment import Row
 from kpybroker.storage.inspection.verify import ERROR, Finding, Totals
 
@@ -26,7 +27,7 @@ Column = tuple[str, int, Cell]
 
 def as_json(row: Row) -> str:
     """A row as one JSON object on one line."""
-    return json.dumps(row, ensure_ascii=False, separators=(",", ":"))
+    return visible_json(json.dumps(row, ensure_ascii=False, separators=(",", ":")))
 
 
 def moment(timestamp_ms: int | None) -> str:
@@ -106,6 +107,10 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
 
 def table(rows: Iterator[Row]) -> Iterator[str]:
     """The rows as lines, with a heading where the type of row changes."""
+    return map(visible, _rows(rows))
+
+
+def _rows(rows: Iterator[Row]) -> Iterator[str]:
     file, kind = None, None
     for row in rows:
         if row["file"] != file:
@@ -189,9 +194,8 @@ def finding_line(finding: Finding) -> str:
         for name, value in (("position", finding.position), ("offset", finding.offset))
         if value is not None
     )
-    return (
-        f"{'ERROR' if finding.severity == ERROR else 'note '} {finding.file}{at}: [{finding.check}] {finding.message}"
-    )
+    severity = "ERROR" if finding.severity == ERROR else "note "
+    return visible(f"{severity} {finding.file}{at}: [{finding.check}] {finding.message}")
 
 
 def finding_row(finding: Finding) -> Row:
@@ -219,7 +223,7 @@ def summary_line(row: Row) -> str:
         _count(row[name], name) for name in ("partitions", "segments", "batches", "records", "bytes") if row[name]
     )
     verdict = f"{_count(row['errors'], 'errors')}, {_count(row['notes'], 'notes')}"
-    return f"{row['path']}: {counts or 'nothing to count'}; {verdict}"
+    return visible(f"{row['path']}: {counts or 'nothing to count'}; {verdict}")
 
 
 def _count(number: int, plural: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -29,9 +30,9 @@ def warn(paths: Iterable[str]) -> None:
     """One line for each."""
     for path in paths:
         logger.warning(
-            "Other users of this machine can read or change %s: run `chmod -R go-rwx '%s'` (mode=%04o)",
+            "Other users of this machine can read or change %s: run `chmod -R go-rwx -- %s` (mode=%04o)",
             path,
-            path,
+            shlex.quote(path),
             shown_to_others(path),
         )
 

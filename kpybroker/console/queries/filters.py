@@ -71,7 +71,7 @@ def _json(text: str, parse: Callable[[bytes | None], Any]) -> Accepts:
     path = text if is_path else f"$[?{text}]"
     try:
         compiled_path(path)
-    except (JSONPathError, RecursionError) as error:
+    except (JSONPathError, RecursionError, ValueError, ArithmeticError) as error:
         fix = "write a path like $.items[0].sku, or a condition like @.total > 5"
         raise usage(f"{text[:100]!r} is no JSONPath: {str(error).splitlines()[0]}", fix) from None
 

@@ -8,12 +8,14 @@ client speaks at once is served.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from ipaddress import IPv6Address, ip_address
 from math import inf
 from typing import Final
 
 _BITS_OF_A_NETWORK: Final = 64
+_WITH_PORT: Final = re.compile(r"(?P<v4>[0-9.]{7,15}):[0-9]{1,5}|\[(?P<v6>[^\]]{2,60})\](?::[0-9]{1,5})?")
 
 
 class Seat:
@@ -84,9 +86,11 @@ class Crowd:
 
 
 def network_of(address: str) -> str:
-    """What counts as one address: an IPv4 address, or the /64 that one machine has in IPv6."""
+    """What counts as one address: an IPv4 address, or the /64 that one machine has in IPv6. Without a port, which some
+    proxies write behind it."""
+    with_port = _WITH_PORT.fullmatch(address)
     try:
-        found = ip_address(address.partition("%")[0])
+        found = ip_address((with_port["v4"] or with_port["v6"] if with_port else address).partition("%")[0])
     except ValueError:
         return address
     if isinstance(found, IPv6Address):

@@ -75,7 +75,9 @@ class Login:
         if mark in self._known:
             self._known.move_to_end(mark)
             return None
-        wait_s = self._attempts.wait_s(address, login.name, self._now())
+        # Not the name itself: a stranger's may be long, and is kept.
+        name = hmac.digest(self._key, login.name.encode(), "sha256").hex()
+        wait_s = self._attempts.wait_s(address, name, self._now())
         if wait_s > 0:
             return wait_s
         stored = self._users.get(login.name, self._unknown)
@@ -84,9 +86,9 @@ class Login:
             return BUSY_S
         if is_known and login.name in self._users:
             self._remember(mark)
-            self._attempts.succeeded(address, login.name, self._now())
+            self._attempts.succeeded(address, name, self._now())
             return None
-        self._attempts.failed(address, login.name, self._now())
+        self._attempts.failed(address, name, self._now())
         return 0
 
     def _remember(self, mark: bytes) -> None:

@@ -6,7 +6,8 @@ the broker stops.
 What is looked at, on the loop and in steps: in each pass the files at the top of a log directory, the partitions that
 have grown since, and `IDLE_PER_PASS` of the others in turn. A log directory that has changed is listed, and so is a
 partition's directory: it must have every segment's `.log`. A change within a few milliseconds of the last look, which
-is one tick of the clock of a file system, is seen in the next pass, which lists once more.
+is one tick of the clock of a file system, is seen in the next pass, which lists once more. The file that is appended to
+must be as long as what was appended: a copy in its place is too short once the log goes on; one that was cut, until then.
 """
 
 from __future__ import annotations
@@ -133,6 +134,10 @@ class Presence:
                 for base in log.segments_map.base_offsets:
                     if f"{base:020d}{names.LOG_SUFFIX}" not in present:
                         return f"{names.segment_file(log.directory, base, names.LOG_SUFFIX)} was taken away"
+            active = log.segments_map.active.records
+            there = self._files.stat(active.path)
+            if there is None or there.size < active.size:
+                return f"{active.path} was cut or replaced"
         self._logs[log] = Seen(found, log.log_end_offset, is_same)
         if is_same:
             self._settled_at[log] = log.log_end_offset

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from kpybroker.cli.dump.format import TEXT_MAX, as_json, finding_line, moment, summary_line, summary_row, table
@@ -71,3 +73,23 @@ def test_findings_and_sums() -> None:
     row = summary_row("/data", Totals(1, 2, 3, 0, 5), 1, 0)
     assert summary_line(row) == "/data: 1 partition, 2 segments, 3 batches, 5 bytes; 1 error, 0 notes"
     assert as_json(row).startswith('{"type":"summary","path":"/data","partitions":1')
+
+
+ODD = "\x1b[2J\x9b31m\u202e\u2028"
+SEEN = "\\x1b[2J\\x9b31m\\u202e\\u2028"
+
+
+def test_nothing_reprograms_a_terminal_or_breaks_a_line() -> None:
+    decoded = {"type": "GroupMetadataKey", "version": 2, "data": {"group": ODD}}
+    rows: list[Row] = [
+        record(key=None, value=None, headers=[{"key": ODD, **shown("value", b"v")}]),
+        record(key=decoded, value=None),
+        {"type": "metaProperties", "cluster.id": ODD, "file": f"/{ODD}/meta.properties"},
+        {"type": "error", "position": 7, "message": ODD, "file": "/b"},
+    ]
+    lines = [*table(iter(rows)), *map(as_json, rows)]
+    lines.append(finding_line(Finding(NOTE, "tail", f"/{ODD}", ODD, 70, 4)))
+    lines.append(summary_line(summary_row(f"/{ODD}", Totals(), 0, 0)))
+    assert all(line.isprintable() for line in lines)
+    assert f"[{SEEN}=v]" in lines[1]
+    assert [json.loads(as_json(row)) for row in rows] == rows

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shlex
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -88,8 +89,16 @@ def test_the_line_names_the_path_and_the_command(place: Path, caplog: pytest.Log
         exposure.warn([str(place)])
     (line,) = caplog.messages
     assert str(place) in line
-    assert f"chmod -R go-rwx '{place}'" in line
+    assert f"`chmod -R go-rwx -- {place}`" in line
     assert "0755" in line
+
+
+@pytest.mark.parametrize("name", ["it's", "two words", "$(id); #", "-R"])
+def test_the_command_is_right_for_any_name(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        exposure.warn([name])
+    command = caplog.messages[0].split("`")[1]
+    assert shlex.split(command) == ["chmod", "-R", "go-rwx", "--", name]
 
 
 async def test_what_a_broker_creates_is_private_whatever_the_umask(place: Path) -> None:

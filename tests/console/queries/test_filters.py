@@ -43,7 +43,13 @@ def test_a_value_that_is_no_object_matches_no_path(value: bytes | None) -> None:
     assert not compiled(Filters(path="@.total > 5"))(RECORD._replace(value=value))
 
 
-@pytest.mark.parametrize("path", ["$[", "@.total >", "$..[?", "match(@.a, '(a+)+b')", "(" * 1900, "x" * 3000])
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("$[", "@.total >", "$..[?", "match(@.a, '(a+)+b')", "(" * 1900, "x" * 3000),
+        *("@.total > 1e999", "$[1e9]", f"$[{'9' * 1900}]", "$[?length(@) == -1E400]"),
+    ],
+)
 def test_a_path_that_is_none_says_what_one_is(path: str) -> None:
     with pytest.raises(CommandError) as caught:
         compiled(Filters(path=path))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import tracemalloc
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
@@ -171,5 +172,24 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         for login in (RIGHT, ("bob", "other"), RIGHT):
             assert (await door.get(login)).status_code == 200
         assert len(door.app._known) == 1
+
+    run(test)
+
+
+def test_long_names_of_strangers_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logins, "is_right", lambda password, stored: False)
+
+    async def test() -> None:
+        door = Door()
+        await door.get(("x", "wrong"))
+        tracemalloc.start()
+        try:
+            for number in range(100):
+                name = f"{number:03}" + "x" * 40_000
+                assert (await door.get((name, "wrong"), f"10.1.0.{number}")).status_code == 401
+            held_bytes, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert held_bytes < 2_000_000
 
     run(test)

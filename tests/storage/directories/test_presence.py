@@ -75,6 +75,11 @@ def move_active_segment(log: Log) -> None:
     os.rename(log.segments_map.active.records.path, log.log_dir + "-segment")
 
 
+def cut_active_segment(log: Log) -> None:
+    path = log.segments_map.active.records.path
+    os.truncate(path, os.stat(path).st_size - 1)
+
+
 def remove_lock(log: Log) -> None:
     os.unlink(f"{log.log_dir}/.lock")
 
@@ -98,6 +103,7 @@ LOSSES = [
     link_partition,
     remove_first_segment,
     move_active_segment,
+    cut_active_segment,
     remove_lock,
     remove_meta,
     remove_checkpoint,
@@ -145,6 +151,18 @@ def test_the_log_names_the_offsets_that_were_acknowledged_in_between(
     assert f"{log.directory} was taken away while it was in use" in caplog.text
     assert "of the records of t-0 below offset 11 some are lost. Those from offset 10 on were ack" in caplog.text
     assert not any(str(other.partition) in caplog.text for other in others)
+
+
+def test_a_file_that_was_replaced_by_a_copy_is_noticed_once_the_log_goes_on(logs: LogManager) -> None:
+    log = filled(logs, records=1)
+    settle(logs)
+    path = log.segments_map.active.records.path
+    shutil.copy(path, log.log_dir + "-segment")
+    os.rename(log.log_dir + "-segment", path)
+    append(log, b"x")
+    assert log.segments_map.active.records.path == path
+    with pytest.raises(LogDirError, match="was cut or replaced while it was in use"):
+        look(logs)
 
 
 def test_it_is_noticed_between_two_looks_of_one_millisecond(logs: LogManager) -> None:

@@ -23,7 +23,8 @@ ALARM_S: Final = 10
 
 
 def compiled(text: str) -> Any:
-    """The path of a filter. Raises JSONPathError and RecursionError for a text that is none."""
+    """The path of a filter. For a text that is none, raises JSONPathError, RecursionError, and for numbers that are out
+    of range ValueError and ArithmeticError."""
     made = JSONPathEnvironment()
     for name in UNBOUNDED:
         made.function_extensions.pop(name, None)
@@ -37,7 +38,7 @@ def matches(path: str, value: Any) -> bool:
     """Whether the path finds anything in the value."""
     try:
         return any(True for _ in _compiled(path).finditer(value))
-    except (ValueError, JSONPathError, RecursionError, TypeError):
+    except (ValueError, ArithmeticError, JSONPathError, RecursionError, TypeError):
         return False
 
 
