@@ -134,7 +134,7 @@ def test_thousands_that_wait_and_leave_keep_no_descriptors(
             eventually(lambda: victim.open_sockets >= before + LEAVING // 8, "their connections")
             for raw in leaving:
                 raw.socket.close()
-        eventually(lambda: victim.open_sockets <= before + 2, "the end of their connections")
+        eventually(lambda: victim.open_sockets <= before + 4, "the end of their connections")
     assert "Traceback" not in victim.broker.service.output()
 
 
@@ -167,7 +167,8 @@ def test_lookups_of_clients_that_left_or_stay_keep_no_one_waiting(
         assert answered.responses[0].partition_responses[0].error_code == 0
     assert sum(map(_has_answer, staying)) <= 1
     connections.close()
-    eventually(lambda: victim.open_sockets <= before, "the end of all lookups")
+    late = 4  # connections of the clients that made the topics, which may come after `before` was counted
+    eventually(lambda: victim.open_sockets <= before + late, "the end of all lookups")
     assert "Traceback" not in victim.broker.service.output()
 
 

@@ -7,7 +7,8 @@ What is looked at, on the loop and in steps: in each pass the files at the top o
 have grown since, and `IDLE_PER_PASS` of the others in turn. A log directory that has changed is listed, and so is a
 partition's directory: it must have every segment's `.log`. A change within a few milliseconds of the last look, which
 is one tick of the clock of a file system, is seen in the next pass, which lists once more. The file that is appended to
-must be as long as what was appended: a copy in its place is too short once the log goes on; one that was cut, until then.
+must be as long as what was appended: a copy in its place is too short once the log goes on; one that was cut, until
+then.
 """
 
 from __future__ import annotations
