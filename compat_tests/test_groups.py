@@ -237,7 +237,12 @@ def test_members_live_through_a_restart(own_broker: Callable[..., Broker], name:
     member.commit()
     broker.restart()
     expected += Counter(load(broker, name, 2, 10, start=10))
-    eventually(lambda: set(seen(member)) == set(expected), "the records after", 120)
+
+    def goes_on() -> bool:
+        assert set(seen(member)) == set(expected), member.said() + broker.service.output()[-4000:]
+        return True
+
+    eventually(goes_on, "the records after", 120)
     assert all(count == 1 for (_, value), count in seen(member).items() if int(value or 0) < 10)
     member.commit()
     member.close()
