@@ -44,6 +44,9 @@ TAKES_LONG = (
 )
 """A third of what remains: many cases or examples, or seconds of waiting, in few files."""
 
+ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+"""How a run ends that came to its end."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
@@ -63,10 +66,13 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Measuring(Path(file)))
 
 
-def pytest_sessionfinish(session: pytest.Session) -> None:
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Write nothing for a run that did not come to its end: what it has not run may fail too."""
     file = session.config.getoption("--failed-to")
     terminal = session.config.pluginmanager.getplugin("terminalreporter")
-    if file is None or terminal is None or hasattr(session.config, "workerinput"):
+    if file is None or terminal is None or exitstatus not in ENDED:
+        return
+    if hasattr(session.config, "workerinput"):
         return
     failed = [report.nodeid for outcome in ("failed", "error") for report in terminal.stats.get(outcome, ())]
     Path(file).write_text("".join(f"{test_id}\n" for test_id in dict.fromkeys(failed)))

@@ -34,14 +34,28 @@ def test_has_no_fixture(broken):
 """
 
 
+INTERRUPTED = """
+def test_fails():
+    assert False
+
+def test_is_interrupted():
+    raise KeyboardInterrupt
+"""
+
+
 def failed_of(directory: Path, *options: str) -> list[str]:
     """The ids that a run of `TESTS` writes down."""
-    (directory / "test_it.py").write_text(TESTS)
-    (directory / "pytest.ini").write_text("[pytest]\n")
-    command = pytest_command("-p", "conftest", "--failed-to=failed.txt", *options, "test_it.py")
-    done = subprocess.run(command, cwd=directory, env=pytest_environment(), capture_output=True, text=True, check=False)
+    done = run(directory, TESTS, *options)
     assert done.returncode == 1, done.stdout + done.stderr
     return (directory / "failed.txt").read_text().splitlines()
+
+
+def run(directory: Path, tests: str, *options: str) -> subprocess.CompletedProcess[str]:
+    """A run that writes `failed.txt`."""
+    (directory / "test_it.py").write_text(tests)
+    (directory / "pytest.ini").write_text("[pytest]\n")
+    command = pytest_command("-p", "conftest", "--failed-to=failed.txt", *options, "test_it.py")
+    return subprocess.run(command, cwd=directory, env=pytest_environment(), capture_output=True, text=True, check=False)
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])
@@ -52,6 +66,11 @@ def test_a_run_writes_down_what_failed(tmp_path: Path, workers: str) -> None:
         "test_it.py::test_fails[once]",
         "test_it.py::test_has_no_fixture",
     ]
+
+
+def test_a_run_that_was_interrupted_is_not_run_again(tmp_path: Path) -> None:
+    assert run(tmp_path, INTERRUPTED).returncode == 2
+    assert rerun.main([str(tmp_path / "failed.txt")]) == 1
 
 
 def test_what_fails_again_fails_the_run(
