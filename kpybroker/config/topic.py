@@ -82,6 +82,12 @@ class LogConfig:
     remote_log_copy_disable: bool = False
     remote_log_delete_on_disable: bool = False
     overridden: frozenset[str] = frozenset()
+    max_segment_ms: int = dataclasses.field(init=False, repr=False)
+    """Age at which a segment is rolled. In a compacted topic it must become cleanable within its maximum lag."""
+
+    def __post_init__(self) -> None:
+        lag_ms = self.max_compaction_lag_ms if self.compact else LONG_MAX
+        object.__setattr__(self, "max_segment_ms", min(self.segment_ms, lag_ms))  # asked for by each append
 
     @property
     def compact(self) -> bool:
@@ -92,11 +98,6 @@ class LogConfig:
     def delete(self) -> bool:
         """Whether `cleanup.policy` includes removal by age or size."""
         return DELETE in self.cleanup_policy
-
-    @property
-    def max_segment_ms(self) -> int:
-        """Age at which a segment is rolled. In a compacted topic it must become cleanable within its maximum lag."""
-        return min(self.segment_ms, self.max_compaction_lag_ms) if self.compact else self.segment_ms
 
     @classmethod
     def from_props(cls, overrides: Mapping[str, str], defaults: LogConfig | None = None) -> LogConfig:

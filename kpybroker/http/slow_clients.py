@@ -110,8 +110,13 @@ def protocol(limits: Limits, name: str, logger: logging.Logger) -> type[H11Proto
 def _warnings() -> logging.Logger:
     found = logging.getLogger("uvicorn.error.strangers")
     found.setLevel(logging.WARNING)
-    found.filters[:] = [_OnceAMinute()]
+    found.filters[:] = [_is_no_upgrade, _OnceAMinute()]
     return found
+
+
+def _is_no_upgrade(record: logging.LogRecord) -> bool:
+    """Java's HTTP client offers HTTP/2 with each request; it is served HTTP/1.1, and that is no warning."""
+    return not str(record.msg).startswith(("Unsupported upgrade request", "No supported WebSocket library"))
 
 
 class _OnceAMinute(logging.Filter):

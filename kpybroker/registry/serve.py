@@ -77,7 +77,6 @@ def _run(options: RegistryOptions, service: Service, listener: socket.socket) ->
         ssl_keyfile=options.key_file,
     )
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
-    logging.getLogger("uvicorn.error").addFilter(_is_no_upgrade)
     logging.getLogger("httpx").setLevel(logging.WARNING)
     name = f"[{host}]" if ":" in host else host
     server = uvicorn.Server(config)
@@ -91,11 +90,6 @@ def _run(options: RegistryOptions, service: Service, listener: socket.socket) ->
     sys.stdout.write(f"kpybroker registry ready at {scheme(options)}://{name}:{port}/\n")
     sys.stdout.flush()
     server.run(sockets=[listener])
-
-
-def _is_no_upgrade(record: logging.LogRecord) -> bool:
-    """Java's HTTP client offers HTTP/2 with each request; it is served HTTP/1.1, and that is no warning."""
-    return not record.getMessage().startswith(("Unsupported upgrade request", "No supported WebSocket library"))
 
 
 def door_of(options: RegistryOptions, port: int) -> Door:

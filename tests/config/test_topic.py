@@ -19,7 +19,7 @@ from kpybroker.config.values import LONG_MAX, ConfigConflict, ConfigError, Confi
 
 
 def test_every_key_is_a_field_with_kafkas_default() -> None:
-    fields = {field.name for field in dataclasses.fields(LogConfig)}
+    fields = {field.name for field in dataclasses.fields(LogConfig) if field.init}
     assert fields == {field_name(key) for key in TOPIC_KEYS} | {"overridden"}
     for key, row in TOPIC_KEYS.items():
         value = parse_topic_value(key, row[2])

@@ -63,20 +63,21 @@ class YieldBudget(WorkBudget):
     __slots__ = ("_around",)
 
     def __init__(self, around: Callable[[], AbstractContextManager[None]] | None = None) -> None:
-        super().__init__()
+        self._left = SLICE_UNITS
         self._around = around
 
     async def spend(self, cost: int = ELEMENT) -> None:
         """Count work; a checkpoint if the slice is spent, and nothing otherwise."""
         if self.is_spent(cost):
-            await self._next_slice()
+            await self.next_slice()
 
     def steps(self, cost: int = ELEMENT) -> Steps[None]:
         """`spend` for a generator of steps."""
         if self.is_spent(cost):
-            yield next_slice if self._around is None else self._next_slice
+            yield next_slice if self._around is None else self.next_slice
 
-    async def _next_slice(self) -> None:
+    async def next_slice(self) -> None:
+        """Let others run, as is due once `is_spent` says so."""
         if self._around is None:
             await next_slice()
         else:

@@ -127,7 +127,8 @@ class FetchService:
                 session.stays_dirty(key)
             left -= visit.size
             has_records = has_records or visit.size > 0
-            yield from budget.steps()
+            if budget.is_spent():
+                yield budget.next_slice
 
     def _visit(self, session: FetchSession, visit: Visit, params: FetchParams) -> None:
         """Read, or refuse."""

@@ -34,22 +34,13 @@ class FetchParams(NamedTuple):
     readable: Callable[[str], bool]
     """Whether the client may read a topic, by name."""
     client: RequestContext
-    rack_id: str = ""
-
-    @property
-    def is_follower(self) -> bool:
-        """Whether another broker asks, to replicate."""
-        return self.replica_id >= 0
-
-    @property
-    def only_leader(self) -> bool:
-        """Consumers that support KIP-392 may read from followers too."""
-        return self.is_follower or self.version < FOLLOWER_FETCHING_SINCE
-
-    @property
-    def cuts_hard(self) -> bool:
-        """Versions 0-2 are without the whole-batch rule (KIP-74): limits are hard and a batch may be truncated."""
-        return self.version <= 2
+    rack_id: str
+    is_follower: bool
+    """Whether another broker asks, to replicate."""
+    only_leader: bool
+    """Consumers that support KIP-392 may read from followers too."""
+    cuts_hard: bool
+    """Versions 0-2 are without the whole-batch rule (KIP-74): limits are hard and a batch may be truncated."""
 
 
 class Visit:

@@ -194,8 +194,11 @@ class RequestContext:
     @property
     def owner(self) -> Owner:
         """Who is charged for state that the request builds: who has logged in, else the client's address."""
-        principal = self.connection.principal
-        return Owner(address=self.connection.client_host) if principal == ANONYMOUS else Owner(str(principal))
+        connection = self.connection
+        principal = connection.principal
+        if principal is ANONYMOUS or principal == ANONYMOUS:
+            return Owner(address=connection.client_host)
+        return Owner(str(principal))
 
     @property
     def client_host(self) -> str:

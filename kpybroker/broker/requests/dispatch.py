@@ -395,11 +395,13 @@ def _failed(error: Exception) -> Steps[Any]:
     yield
 
 
-async def _awaited(context: RequestContext, handling: Any) -> Any:
-    """In the task that awaits the result: lines that it logs carry the request (`log_fields`)."""
+def _awaited(context: RequestContext, handling: Awaitable[Any]) -> Awaitable[Any]:
+    """Called by the task that awaits the result: lines that it logs carry the request (`log_fields`)."""
     CURRENT.set(context)
-    if context.api_key not in FOR_CLIENT_ALONE:
-        return await handling
+    return handling if context.api_key not in FOR_CLIENT_ALONE else _for_client_alone(context, handling)
+
+
+async def _for_client_alone(context: RequestContext, handling: Awaitable[Any]) -> Any:
     with context.connection.may_leave(serves_rest=context.api_key in BEFORE_LEAVING):
         return await handling
 

@@ -40,7 +40,7 @@ from kpybroker.core.group.rebalance import (
     restart_session,
 )
 from kpybroker.core.group.records import OffsetRecord, Record
-from kpybroker.core.group.room import Growing, charged_owner, needed_bytes, refusal
+from kpybroker.core.group.room import GROWING, Growing, charged_owner, needed_bytes, refusal
 from kpybroker.core.group.state import Group
 from kpybroker.core.group.step import GroupOutcome, GroupStep
 from kpybroker.core.group.timers import TimerKind, Timers
@@ -97,13 +97,14 @@ class GroupMachine:
             step.reply(ticket, JoinResult(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id))
             return step.outcome
         group = self.groups.get(request.group_id)
-        if isinstance(request, Growing) and not self._has_room(group, request):
-            step.reply(ticket, refusal(request))
-            return step.outcome
-        if group is None and _creates_group(request):
-            group = self.groups[request.group_id] = Group(request.group_id, self._budget)
-        if group is not None and isinstance(request, Growing):
-            group.belongs_to(request.owner)
+        if isinstance(request, GROWING):
+            if not self._has_room(group, request):
+                step.reply(ticket, refusal(request))
+                return step.outcome
+            if group is None and _creates_group(request):
+                group = self.groups[request.group_id] = Group(request.group_id, self._budget)
+            if group is not None:
+                group.belongs_to(request.owner)
         if group is None:
             step.reply(ticket, _ANSWER_WITHOUT_GROUP[type(request)](request))
         else:
@@ -222,7 +223,8 @@ class GroupMachine:
     # --- inside
 
     def _has_room(self, group: Group | None, request: Growing) -> bool:
-        return self._budget.has_room(charged_owner(group, request), needed_bytes(group, request))
+        needed = needed_bytes(group, request)
+        return needed <= 0 or self._budget.has_room(charged_owner(group, request), needed)
 
     def _is_session_timeout_allowed(self, session_timeout_ms: int) -> bool:
         config = self._config
@@ -262,7 +264,7 @@ def _ignore(step: GroupStep, error: ErrorCode) -> None:
 # --- requests for groups that do not exist
 
 
-def _creates_group(request: Request) -> bool:
+def _creates_group(request: Growing) -> bool:
     """A join without a member id creates the group; so does a commit by a client that assigns partitions itself."""
     if isinstance(request, Join):
         return not request.member_id

@@ -7,6 +7,8 @@ clients survive: they look for the coordinator, and try again until there is roo
 
 from __future__ import annotations
 
+from typing import Final
+
 from kpybroker.core.budget import UNOWNED, Owner
 from kpybroker.core.group.sizes import (
     GROUP_BYTES,
@@ -22,6 +24,7 @@ from kpybroker.wire.errors import ErrorCode
 
 Growing = Join | Sync | CommitOffsets
 """Requests that may add to a group."""
+GROWING: Final = (Join, Sync, CommitOffsets)
 
 FROM_LOG_FACTOR = 4
 """The log has one of the protocols that a member supports: it may have as many again, and is still the same member."""
@@ -62,14 +65,25 @@ def needed_bytes(group: Group | None, request: Growing) -> int:
 def _join_bytes(group: Group | None, request: Join) -> int:
     if not request.member_id and request.require_known_member_id:
         return PENDING_MEMBER_BYTES + 2 * len(request.new_member_id)
+    known = None if group is None else _known(group, request)
+    if known is not None and _asks_for_the_same(known, request):
+        return 0
     member_id = request.member_id or request.new_member_id
     names = (member_id, request.group_instance_id, request.client_id, request.client_host)
     counted = request.protocols_size
     size = member_bytes(names, protocols_bytes(request.protocols) if counted < 0 else counted)
-    known = None if group is None else _known(group, request)
     if known is None:
         return size
     return size - (known.size if known.owner != UNOWNED else FROM_LOG_FACTOR * known.size)
+
+
+def _asks_for_the_same(known: Member, request: Join) -> bool:
+    """As most members in most rebalances."""
+    return (
+        known.protocols == request.protocols
+        and known.client_id == request.client_id
+        and known.client_host == request.client_host
+    )
 
 
 def _known(group: Group, request: Join) -> Member | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Final
 
 from kpybroker.core.budget import UNOWNED, Owner
 from kpybroker.core.log.producer_state import NO_VERIFICATION, VerificationGuard
@@ -49,11 +50,13 @@ class GroupConfig:
 
 
 Protocols = tuple[tuple[str, bytes], ...]
+NOT_COUNTED: Final = -1
+"""In place of a size in bytes that no one has computed yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """JoinGroup; `new_member_id` is the id for a member that has none, drawn by the caller."""
+    """JoinGroup; `new_member_id` is the id for a member that has none, drawn by the caller; "" for one that has."""
 
     group_id: str
     member_id: str
@@ -69,7 +72,7 @@ class Join:
     support_skipping_assignment: bool
     reason: str
     owner: Owner = UNOWNED
-    protocols_size: int = -1  # bytes in memory; -1 where the caller has not counted them
+    protocols_size: int = NOT_COUNTED  # bytes in memory
 
 
 @dataclass(frozen=True, slots=True)

@@ -203,18 +203,17 @@ class LogSegment:
         held = self.records.size
         if held > segment_bytes - size or last_offset - self.base_offset > INT32_MAX:
             return True
-        if held > 0 and self.time_waited_for_roll(now_ms, max_timestamp) > segment_ms - self.roll_jitter_ms:
-            return True
+        if held > 0:
+            first = self._rolling_timestamp
+            if first is None:
+                first = self._load_first_timestamp()
+            # Message time since the first batch, or wall time since creation where messages have no time.
+            waited_ms = max_timestamp - first if first >= 0 else now_ms - self.created_ms
+            if waited_ms > segment_ms - self.roll_jitter_ms:
+                return True
         if self._is_index_full is None:
             self._is_index_full = self.offset_index.is_full or self.time_index.is_full
         return self._is_index_full
-
-    def time_waited_for_roll(self, now_ms: int, max_timestamp: int) -> int:
-        """Message time since the first batch, or wall time since creation where messages have no time."""
-        first = self._rolling_timestamp
-        if first is None:
-            first = self._load_first_timestamp()
-        return max_timestamp - first if first >= 0 else now_ms - self.created_ms
 
     def _load_first_timestamp(self) -> int:
         for _, header in self.records.headers():
@@ -237,7 +236,8 @@ class LogSegment:
         records.append(data)
         if position == 0:
             self._rolling_timestamp = max_timestamp
-        if max_timestamp > self.max_timestamp:
+        known = self._max_timestamp
+        if max_timestamp > (self.max_timestamp if known is None else known):
             self._max_timestamp = max_timestamp
             self._offset_of_max_timestamp = offset_of_max_timestamp
         if self._bytes_since_index_entry > self.index_interval_bytes:

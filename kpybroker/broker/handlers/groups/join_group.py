@@ -7,6 +7,7 @@ A member without an id receives one: from version 4 on with MEMBER_ID_REQUIRED, 
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import trio
@@ -17,7 +18,7 @@ from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.group.sizes import protocols_bytes
-from kpybroker.core.group.values import Join, JoinResult, Protocols
+from kpybroker.core.group.values import NOT_COUNTED, Join, JoinResult, Protocols
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import KafkaError
 from kpybroker.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -57,50 +58,49 @@ async def handle(broker: Broker, request: JoinGroupRequest, context: RequestCont
     context.require(Operation.READ, ResourceType.GROUP, request.group_id)
     try:
         require_group_id(request.group_id)
-        supported = await _protocols(request)
+        asked = ((protocol.name, protocol.metadata) for protocol in request.protocols)
+        is_small = len(request.protocols) < MANY_PROTOCOLS
+        supported = (tuple(asked), NOT_COUNTED) if is_small else await _counted(asked)
         result: JoinResult = await broker.groups.ask(_join(broker, request, context, supported))
     except KafkaError as error:
         result = JoinResult(error.code, request.member_id)
     return _response(result, context.api_version)
 
 
-async def _protocols(request: JoinGroupRequest) -> tuple[Protocols, int]:
-    """What the member supports, and how many bytes of memory that takes; in slices, where it is a lot."""
-    asked = ((protocol.name, protocol.metadata) for protocol in request.protocols)
-    if len(request.protocols) < MANY_PROTOCOLS:
-        protocols = tuple(asked)
-    else:
-        protocols = tuple(await listed(asked, YieldBudget()))
-        await trio.lowlevel.checkpoint()
+async def _counted(asked: Iterable[tuple[str, bytes]]) -> tuple[Protocols, int]:
+    """What the member supports, and how many bytes of memory that takes; in slices."""
+    protocols = tuple(await listed(asked, YieldBudget()))
+    await trio.lowlevel.checkpoint()
     size = protocols_bytes(protocols)
-    if len(protocols) >= MANY_PROTOCOLS:
-        await trio.lowlevel.checkpoint()
+    await trio.lowlevel.checkpoint()
     return protocols, size
 
 
 def _join(broker: Broker, request: JoinGroupRequest, context: RequestContext, supported: tuple[Protocols, int]) -> Join:
     protocols, size = supported
     version, client_id = context.api_version, context.client_id or ""
-    owner = client_id if request.group_instance_id is None else request.group_instance_id
-    is_dynamic = request.group_instance_id is None
-    unique = uuid.UUID(int=broker.random.getrandbits(128), version=4)
     return Join(
         group_id=request.group_id,
         member_id=request.member_id,
         group_instance_id=request.group_instance_id,
-        new_member_id=f"{cut_text(owner, MEMBER_OWNER_BYTES_MAX)}-{unique}",
+        new_member_id="" if request.member_id else _new_member_id(broker, request.group_instance_id or client_id),
         client_id=client_id,
         client_host=f"/{context.client_host}",
         rebalance_timeout_ms=request.session_timeout_ms if version == 0 else request.rebalance_timeout_ms,
         session_timeout_ms=request.session_timeout_ms,
         protocol_type=request.protocol_type,
         protocols=protocols,
-        require_known_member_id=version >= MEMBER_ID_REQUIRED_FROM and is_dynamic,
+        require_known_member_id=version >= MEMBER_ID_REQUIRED_FROM and request.group_instance_id is None,
         support_skipping_assignment=version >= SKIP_ASSIGNMENT_FROM,
         reason=request.reason or "not provided",
         owner=context.owner,
         protocols_size=size,
     )
+
+
+def _new_member_id(broker: Broker, owner: str) -> str:
+    unique = uuid.UUID(int=broker.random.getrandbits(128), version=4)
+    return f"{cut_text(owner, MEMBER_OWNER_BYTES_MAX)}-{unique}"
 
 
 def _response(result: JoinResult, version: int) -> JoinGroupResponse:

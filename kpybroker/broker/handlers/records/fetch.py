@@ -17,7 +17,7 @@ import trio
 from kpybroker.broker.handlers.records.current_leaders import node_endpoints
 from kpybroker.broker.loop.steps import Steps
 from kpybroker.broker.network.sending import BUFFERS
-from kpybroker.broker.replication.fetch_visit import FetchParams, Visit, release
+from kpybroker.broker.replication.fetch_visit import FOLLOWER_FETCHING_SINCE, FetchParams, Visit, release
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Action, Operation, ResourceType
@@ -87,8 +87,12 @@ def handle(broker: Broker, request: FetchRequest, context: RequestContext) -> St
             uses_topic_ids=params.version >= 13,
             now_ms=now_ms,
         )
-        if request.topics or request.forgotten_topics_data:
-            yield from _update_session(broker, session, request, params.version)
+        topics = request.topics
+        if topics or request.forgotten_topics_data:
+            if len(topics) == 1 and len(topics[0].partitions) == 1 and not request.forgotten_topics_data:
+                _put(session, topics[0], topics[0].partitions, params.version)
+            else:
+                yield from _update_session(broker, session, request, params.version)
             if session.session_id:
                 fetches.sessions.grown(session, now_ms)
     except KafkaError as error:
@@ -183,6 +187,9 @@ def _params(broker: Broker, request: FetchRequest, context: RequestContext, read
         client=context,
         rack_id=request.rack_id if version >= 11 else "",
         readable=readable,
+        is_follower=replica_id >= 0,
+        only_leader=replica_id >= 0 or version < FOLLOWER_FETCHING_SINCE,
+        cuts_hard=version <= 2,
     )
 
 
@@ -190,10 +197,9 @@ def _update_session(broker: Broker, session: FetchSession, request: FetchRequest
     kept = session.session_id != 0
     left = MANY_VISITS
     for topic in request.topics:
-        name, topic_id = ("", topic.topic_id) if version >= 13 else (topic.topic, ZERO_UUID)
         partitions = topic.partitions
         for start in range(0, len(partitions), MANY_VISITS):
-            _put(session, topic_id, name, islice(partitions, start, start + MANY_VISITS))
+            _put(session, topic, islice(partitions, start, start + MANY_VISITS), version)
             left -= len(partitions)
             if left < 0:
                 left = MANY_VISITS
@@ -210,7 +216,13 @@ def _update_session(broker: Broker, session: FetchSession, request: FetchRequest
                 yield trio.lowlevel.checkpoint
 
 
-def _put(session: FetchSession, topic_id: bytes, name: str, partitions: Iterable[FetchRequest.FetchPartition]) -> None:
+def _put(
+    session: FetchSession,
+    topic: FetchRequest.FetchTopic,
+    partitions: Iterable[FetchRequest.FetchPartition],
+    version: int,
+) -> None:
+    name, topic_id = ("", topic.topic_id) if version >= 13 else (topic.topic, ZERO_UUID)
     for wanted in partitions:
         session.put(
             CachedPartition(
