@@ -42,17 +42,18 @@ class Closable(Protocol):
         """End the connection."""
 
 
-class Activity(Protocol):
-    """How long a connection has been idle, and whether it is about to end."""
+class Open(Protocol):
+    """An open connection: how long it has been idle, and whether it is about to end."""
 
     listener_name: str
-    last_active: float
     scope: trio.CancelScope
-    was_active: bool
-    waiting_on_broker: bool
+
+    @property
+    def idle_rank(self) -> tuple[bool, float]:
+        """Lower for one that has been idle longer."""
 
 
-A = TypeVar("A", bound=Activity)
+A = TypeVar("A", bound=Open)
 
 
 async def resolve(name: str) -> str:
@@ -129,7 +130,7 @@ class ConnectionLimits:
         candidates = [one for one in connections if not self.is_protected(one.listener_name)]
         ending = sum(one.scope.cancel_called for one in candidates)
         candidates = [one for one in candidates if not one.scope.cancel_called]
-        candidates.sort(key=lambda one: (one.was_active or one.waiting_on_broker, one.last_active))
+        candidates.sort(key=lambda one: one.idle_rank)
         return candidates[: max(excess - ending, 0)]
 
     def is_protected(self, listener: str) -> bool:

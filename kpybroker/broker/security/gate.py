@@ -318,7 +318,7 @@ class _Guard:
         self._state = State.ENDED
         extra = of_connection(connection)
         logger.info("Failed authentication with %s (%s)", client_name(connection), reason, extra=extra)
-        connection.frames.done()
+        connection.serving.frames.done()
         await self._gate.clock.pause(self._gate.logins.failure_delay_s)
         if response is None:
             raise SessionOver

@@ -25,8 +25,8 @@ class Recorded:
 def test_turns_are_of_an_address_until_the_login_and_of_the_principal_after_it() -> None:
     stream = Recorded()
     bound = BoundListener("SASL", "SASL_PLAINTEXT", cast(Listener, None))
-    connection = Connection(cast(Stream, stream), bound, 0, 0.0)
-    connection.frames = cast(Any, SimpleNamespace(allow=lambda _: None))
+    connection = Connection(cast(Stream, stream), bound, 0)
+    connection.serving = cast(Any, SimpleNamespace(frames=SimpleNamespace(allow=lambda _: None)))
     assert (connection.principal, connection.turns_of, stream.clients) == (ANONYMOUS, "10.0.0.7", [])
     alice = Principal("User", "alice")
     connection.admit(alice, cast(Any, None))
