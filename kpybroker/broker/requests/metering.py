@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from kpybroker.broker.loop.loop_time import LoopTime
 from kpybroker.broker.loop.steps import Steps
-from kpybroker.broker.requests.loop_time import LoopTime
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
 

@@ -15,8 +15,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from time import perf_counter_ns
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
+from kpybroker.broker.loop.loop_time import LoopTime
 from kpybroker.broker.loop.steps import Steps
-from kpybroker.broker.requests.loop_time import LoopTime
 from kpybroker.metrics.histogram import Histogram
 from kpybroker.wire.api import ApiKey
 

@@ -15,8 +15,8 @@ import trio
 import trio.testing
 
 from kpybroker.broker.app import Broker
+from kpybroker.broker.loop import loop_time
 from kpybroker.broker.loop.clock import SystemClock
-from kpybroker.broker.requests import loop_time
 from kpybroker.broker.requests.context import PlainConnectionInfo
 from kpybroker.core.authorizer import Principal
 from kpybroker.wire import znodes

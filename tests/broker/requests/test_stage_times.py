@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 import trio
 
+from kpybroker.broker.loop import loop_time
 from kpybroker.broker.loop.steps import Steps, run_steps
-from kpybroker.broker.requests import loop_time, stage_times
+from kpybroker.broker.requests import stage_times
 from kpybroker.broker.requests.stage_times import EVERY, FIRST, NEVER, StageTimes, Timing
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ProtocolError
