@@ -7,7 +7,10 @@ sends is shortened, and escaped where it is not plain, so that it cannot write l
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from kpybroker.core.authorizer import Principal
 
 UNKNOWN_SOFTWARE = "unknown"
 """Name and version of a client that has not sent ApiVersions 3 or later (KIP-511)."""
@@ -16,10 +19,13 @@ REMEMBERED_MAX = 1000
 
 
 class Client(Protocol):
-    """What a connection knows about its client."""
+    """What a connection knows about its client. Handlers see more of a connection (`context.ConnectionInfo`), and what
+    serves it still more (`serving.Served`).
+    """
 
     connection_id: str
     client_host: str
+    principal: Principal
     client_id: str | None
     client_software_name: str
     client_software_version: str

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final
 
 import trio
 
@@ -24,6 +24,8 @@ from kpybroker.core.rate import Rate
 
 if TYPE_CHECKING:
     from kpybroker.broker.loop.clock import Clock
+    from kpybroker.broker.network.transport import Stream
+    from kpybroker.broker.requests.connection import Connection
     from kpybroker.config.broker import BrokerConfig
 
 logger = logging.getLogger("kafka.network.SocketServer")
@@ -33,27 +35,6 @@ RATES_MAX: Final = 10_000
 """Addresses whose rate is remembered; the one that connected longest ago is forgotten first."""
 
 DELAYED_MAX: Final = 1_000
-
-
-class Closable(Protocol):
-    """The part of a stream that is used here."""
-
-    def close(self) -> None:
-        """End the connection."""
-
-
-class Open(Protocol):
-    """An open connection: how long it has been idle, and whether it is about to end."""
-
-    listener_name: str
-    scope: trio.CancelScope
-
-    @property
-    def idle_rank(self) -> tuple[bool, float]:
-        """Lower for one that has been idle longer."""
-
-
-A = TypeVar("A", bound=Open)
 
 
 async def resolve(name: str) -> str:
@@ -122,7 +103,7 @@ class ConnectionLimits:
                 del counts[key]
         self._look_for_slots()
 
-    def to_give_up(self, connections: Iterable[A]) -> list[A]:
+    def to_give_up(self, connections: Iterable[Connection]) -> list[Connection]:
         """The connections above `max.connections`: those idle longest, of listeners that are not protected."""
         excess = self._total - self._config.get_int("max.connections")
         if excess <= 0:
@@ -170,7 +151,7 @@ class ConnectionLimits:
 
     # --- rates
 
-    async def admit(self, listener: str, address: str, stream: Closable) -> float | None:
+    async def admit(self, listener: str, address: str, stream: Stream) -> float | None:
         """Wait as long as the rates want. None: it is accepted; otherwise it must be closed, after so many seconds.
 
         A connection whose wait is cancelled is closed.
@@ -239,7 +220,7 @@ class ConnectionLimits:
 
     # --- connections that are not accepted
 
-    async def close_later(self, stream: Closable, delay_s: float) -> None:
+    async def close_later(self, stream: Stream, delay_s: float) -> None:
         """Close it after the delay, so that its client does not try again at once."""
         if self._delayed >= DELAYED_MAX:
             stream.close()

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Protocol
 
 from kpybroker.broker.network.transport import Stream
-from kpybroker.broker.requests.clients import UNKNOWN_SOFTWARE
+from kpybroker.broker.requests.clients import UNKNOWN_SOFTWARE, Client
 from kpybroker.broker.requests.log_fields import CURRENT
 from kpybroker.broker.requests.refused_batches import RefusedBatches
 from kpybroker.core.authorizer import (
@@ -40,20 +40,14 @@ REFUSALS = {
 """The error of a request that its principal may not make."""
 
 
-class ConnectionInfo(Protocol):
+class ConnectionInfo(Client, Protocol):
     """The part of a connection that handlers may see."""
 
-    connection_id: str
-    client_host: str
     client_port: int
     local_host: str
     local_port: int
     listener_name: str
     security_protocol: str
-    principal: Principal
-    client_id: str | None
-    client_software_name: str
-    client_software_version: str
     refused_batches: RefusedBatches
     header_trust: HeaderTrust
     timing: Timing | None

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from kpybroker.core.line_limit import CLIENT, LineLimit
 
 if TYPE_CHECKING:
-    from kpybroker.core.authorizer import Principal
+    from kpybroker.broker.requests.clients import Client
 
 TRACE: Final = 5
 """Kafka's level below Python's DEBUG."""
@@ -42,15 +42,6 @@ SUPPRESSED: Final = (
 )
 
 
-class Connected(Protocol):
-    """A connection."""
-
-    connection_id: str
-    client_host: str
-    client_id: str | None
-    principal: Principal
-
-
 class Request(Protocol):
     """A request; `requests.context.RequestContext` is one."""
 
@@ -59,7 +50,7 @@ class Request(Protocol):
     client_id: str | None
 
     @property
-    def connection(self) -> Connected:
+    def connection(self) -> Client:
         """Where it arrived."""
 
 
@@ -84,7 +75,7 @@ def client_of(record: logging.LogRecord) -> str | None:
     return found
 
 
-def of_connection(connection: Connected) -> Extra:
+def of_connection(connection: Client) -> Extra:
     """For a line about a connection, or about a request that could not be read."""
     fields: Fields = {"connection": connection.connection_id}
     if connection.client_id is not None:
