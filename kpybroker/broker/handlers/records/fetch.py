@@ -71,12 +71,7 @@ def handle(broker: Broker, request: FetchRequest, context: RequestContext) -> St
     readable = _Readable(context)
     params = _params(broker, request, context, readable)
     if params.is_follower:
-        readable.replicates = context.authorized(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
-        if context.metering is not None:
-            context.metering.is_exempt = True
-        broker.fetch_service.follower_requests[params.version] += 1
-        if context.timing is not None:
-            context.timing.is_of_follower()
+        _is_of_follower(broker, params, context, readable)
     now_ms = broker.clock.time_ms()
     fetches = broker.fetch_service
     try:
@@ -112,11 +107,11 @@ def handle(broker: Broker, request: FetchRequest, context: RequestContext) -> St
         yield trio.lowlevel.checkpoint
     if params.is_follower:
         fetches.record_throttled(visits)
-    elif context.metering is not None:
-        size = _size(session, visits, is_full=is_full, version=params.version)
-        if context.metering.throttle_fetch(size):
-            fetches.put_back(session, visits)
-            return _throttled(session, request)
+    elif context.metering is not None and context.metering.throttle_fetch(
+        _size(session, visits, is_full=is_full, version=params.version)
+    ):
+        fetches.put_back(session, visits)
+        return _throttled(session, request)
     fetches.count_sent(visits, params)
     if request.session_epoch == INITIAL_EPOCH and params.version >= 7:
         session.owner = context.owner
@@ -132,6 +127,16 @@ def handle(broker: Broker, request: FetchRequest, context: RequestContext) -> St
             broker, context, (visit.data for visit in visits), FetchResponse.NodeEndpoint
         )
     return response
+
+
+def _is_of_follower(broker: Broker, params: FetchParams, context: RequestContext, readable: _Readable) -> None:
+    """Another broker asks, for all topics or for none of them."""
+    readable.replicates = context.authorized(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
+    if context.metering is not None:
+        context.metering.is_exempt = True
+    broker.fetch_service.follower_requests[params.version] += 1
+    if context.timing is not None:
+        context.timing.is_of_follower()
 
 
 class _Readable:
