@@ -13,6 +13,7 @@ import logging
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -81,10 +82,23 @@ request_log = logging.getLogger("kafka.request.logger")
 STOP_SECONDS_MAX = 30.0
 
 
-class Broker:
-    """Use `Broker.open`. `clock`, `transport`, `files` and `tree` are replaced by tests; by default they are the real
-    ones. `intercept` makes what answers requests in place of the dispatcher alone (`interception`).
+@dataclass(frozen=True, slots=True)
+class Seams:
+    """What tests replace; by default everything is the real one. `intercept` makes what answers requests in place of
+    the dispatcher alone.
     """
+
+    clock: Clock | None = None
+    transport: Transport | None = None
+    files: Files | None = None
+    tree: Tree | Callable[[Host], Tree] | None = None
+    seed: int | None = None
+    holds: Holds | None = None
+    intercept: Callable[[Broker], AnswerNow] | None = None
+
+
+class Broker:
+    """Use `Broker.open`."""
 
     tree: Tree
     logs: LogManager
@@ -93,24 +107,13 @@ class Broker:
     controller: ClusterController
     coordinators: Coordinators
 
-    def __init__(
-        self,
-        config: BrokerConfig,
-        *,
-        clock: Clock | None = None,
-        transport: Transport | None = None,
-        files: Files | None = None,
-        tree: Tree | Callable[[Host], Tree] | None = None,
-        seed: int | None = None,
-        holds: Holds | None = None,
-        intercept: Callable[[Broker], AnswerNow] | None = None,
-    ) -> None:
+    def __init__(self, config: BrokerConfig, seams: Seams) -> None:
         self.config = config
-        self.holds = holds or Holds()
-        self.clock: Clock = clock or SystemClock()
-        self.transport: Transport = transport or socket_transport(config)
-        self.files: Files = files or local_files()
-        self.random = random.Random(seed)
+        self.holds = seams.holds or Holds()
+        self.clock: Clock = seams.clock or SystemClock()
+        self.transport: Transport = seams.transport or socket_transport(config)
+        self.files: Files = seams.files or local_files()
+        self.random = random.Random(seams.seed)
         self.authorizer: Authorizer = AllowAll()
         self.acls: Acls | None = None
         self.quotas: ClientQuotas | None = None
@@ -123,7 +126,7 @@ class Broker:
         self.tokens: DelegationTokens | None = None
         self.fatal: StartupError | None = None
         self.state = BrokerState.NOT_RUNNING
-        self._given_tree = tree
+        self._given_tree = seams.tree
         self._stop_requested = trio.Event()
         self._tree_listeners: list[Callable[[TreeEvent], None]] = []
         self._nursery: trio.Nursery | None = None
@@ -150,28 +153,24 @@ class Broker:
         )
         self._roll_flusher = RollFlusher(self)
         self.flush_soon = self._roll_flusher.flush_soon
-        events = ReplicaEvents(
-            elected=lambda partition: self.coordinators.on_elected(partition),
-            resigned=lambda partition: self.coordinators.on_resigned(partition),
-            log_deleted=self._log_deleted,
-            segment_rolled=self.flush_soon,
-        )
-        self.replicas = Replicas(self, self.metadata, self.configs, self.peers, events)
+        self.replicas = Replicas(self, self.metadata, self.configs, self.peers, self._replica_events())
         self.fetch_service = FetchService(self, self.metadata, self.replicas)
         self.coordinators = Coordinators(self, self.metadata, self.producer_ids, self.peers, self.replicas)
         self.controller = ClusterController(self, self.registration, self.metadata, self.configs, self.peers)
         self.topics = TopicAdmin(self, self.metadata, self.controller.wait_until_deleted)
         self.metrics = self._make_metrics()
-        if intercept is not None:
-            self.dispatcher.answer_now = intercept(self)
+        if seams.intercept is not None:
+            self.dispatcher.answer_now = seams.intercept(self)
 
     # --- life
 
     @classmethod
     @asynccontextmanager
     async def open(cls, config: BrokerConfig, **seams: Any) -> AsyncIterator[Broker]:
-        """A broker that serves for the length of the block. Raises StartupError if it cannot start."""
-        broker = cls(config, **seams)
+        """A broker that serves for the length of the block; `seams` as of `Seams`. Raises StartupError if it cannot
+        start.
+        """
+        broker = cls(config, Seams(**seams))
         failure: StartupError | None = None
         async with trio.open_nursery() as nursery:
             broker._nursery = nursery
@@ -268,6 +267,14 @@ class Broker:
         self.peers.login_on = partial(login_on, self.config)
         token_of = None if self.tokens is None else self.tokens.token_login
         return make_gates(self, self.dispatcher, self.configs, token_of)
+
+    def _replica_events(self) -> ReplicaEvents:
+        return ReplicaEvents(
+            elected=lambda partition: self.coordinators.on_elected(partition),
+            resigned=lambda partition: self.coordinators.on_resigned(partition),
+            log_deleted=self._log_deleted,
+            segment_rolled=self.flush_soon,
+        )
 
     def _make_metrics(self) -> Metrics | None:
         """None where no one asks for them; only other brokers need what is imported here."""
