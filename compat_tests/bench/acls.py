@@ -28,6 +28,7 @@ from compat_tests.bench.budget import (
 )
 from compat_tests.bench.raw_producer import request_frame
 from kpybroker.broker.app import Broker
+from kpybroker.broker.network.response import Response
 from kpybroker.broker.requests.context import PlainConnectionInfo
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.core.authorizer import AllowAll, Operation, ResourceType
@@ -58,9 +59,8 @@ def fetching(broker: Broker) -> Callable[[], None]:
 
     def answer() -> None:
         answered = broker.dispatcher.answer_now(frame, connection)
-        assert isinstance(answered, tuple)
-        for callback in answered[1].on_sent or ():
-            callback()
+        assert isinstance(answered, Response)
+        answered.sent()
 
     return answer
 

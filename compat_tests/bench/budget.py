@@ -26,6 +26,7 @@ from compat_tests.bench.raw_producer import request_frame
 from kpybroker.broker.app import Broker
 from kpybroker.broker.handlers.records import fetch, produce
 from kpybroker.broker.loop.steps import run_steps
+from kpybroker.broker.network.response import Response
 from kpybroker.broker.network.transport import SocketStream
 from kpybroker.broker.requests.context import PlainConnectionInfo, RequestContext
 from kpybroker.config.broker import BrokerConfig
@@ -135,7 +136,7 @@ class ProduceCalls:
     def answer(self) -> None:
         self.reset()
         answer = self.broker.dispatcher.answer_now(self.frame, self.connection)
-        assert isinstance(answer, bytes)
+        assert isinstance(answer, Response)
 
     def handle(self) -> None:
         self.reset()
@@ -200,8 +201,8 @@ async def fetch_stages(broker: Broker) -> list[Stage]:
 
     def answer() -> None:
         answered = broker.dispatcher.answer_now(memoryview(frame), connection)
-        assert isinstance(answered, tuple)
-        sent(answered[1])
+        assert isinstance(answered, Response)
+        answered.sent()
 
     def handle() -> None:
         spoken = context()
@@ -315,9 +316,8 @@ class GroupCalls:
         return response
 
     async def _ask(self, key: ApiKey, version: int, request: Any, response_class: Any) -> Any:
-        answer: Any = await self.broker.dispatcher.answer(_frame(key, version, request), self.connection)
-        frame = answer if isinstance(answer, bytes) else b"".join(map(bytes, answer[0]))
-        response = decode(response_class, frame[8:], version)
+        answer = await self.broker.dispatcher.answer(_frame(key, version, request), self.connection)
+        response = decode(response_class, answer.read()[8:], version)
         return response
 
 
@@ -349,9 +349,7 @@ async def profile(broker: Broker, name: str) -> None:
             profiler.enable()
         for _ in range(CALLS * 5):
             answer = await broker.dispatcher.answer(bytearray(frame), connection)
-            if isinstance(answer, tuple):
-                for callback in answer[1].on_sent or ():
-                    callback()
+            answer.sent()
     profiler.disable()
     pstats.Stats(profiler).sort_stats("tottime").print_stats(35)
 

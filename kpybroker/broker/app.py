@@ -455,6 +455,7 @@ class Broker:
         from kpybroker.broker.security import quotas
 
         quotas.apply(self, self.server.limits, quotas.Change(entity_type, entity, props))
+        self.dispatcher.meter_requests(self.quotas)
 
     def _log_deleted(self) -> None:
         """Have its cleaner checkpoint removed soon: it must not apply to another log of the same name."""

@@ -9,13 +9,12 @@ from typing import Any
 import trio
 
 from kpybroker.broker.loop.clock import SystemClock
-from kpybroker.broker.loop.steps import Steps, Wait, run_steps
+from kpybroker.broker.loop.steps import Steps, Wait, pending, run_steps
+from kpybroker.broker.network.response import NO_RESPONSE, Response
 from kpybroker.broker.network.transport import Stream, Transport
 from kpybroker.broker.requests.connection import BoundListener
-from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.server import Server
 from kpybroker.config.keys.synonyms import base_key
-from kpybroker.core.authorizer import AllowAll
 from kpybroker.storage.disk.slice import FileSlice, SharedFile
 from kpybroker.wire.errors import ProtocolError
 
@@ -76,14 +75,14 @@ class Echo:
         if body.startswith((b"park", b"late")):
             return run_steps(self._answer_in_steps(body, connection))
         if body.startswith(b"now"):
-            return framed(body)
+            return Response(framed(body))
         if body.startswith(b"mute"):
             return self._answer_and_mute(body, connection)
         if body.startswith(b"file"):
-            return self._answer_from_file(int(body[4:]), connection)
-        return self._answer(body, connection)
+            return self._answer_from_file(int(body[4:]))
+        return pending(self._answer(body, connection))
 
-    def _answer_in_steps(self, body: bytes, connection: Any) -> Steps[tuple[list[bytes], RequestContext]]:
+    def _answer_in_steps(self, body: bytes, connection: Any) -> Steps[Response]:
         """ "park" until its wait is ended, or until its time, in seconds, is over; "late" is over at once."""
         _, _, seconds = body.partition(b"/")
         deadline = trio.current_time() + float(seconds) if seconds else inf
@@ -94,40 +93,33 @@ class Echo:
         finally:
             self.in_progress -= 1
             del self.waits[body]
-        context = RequestContext(connection, AllowAll(), 0, 0)
-        context.on_sent = [self._count_sent]
-        return [len(body).to_bytes(4, "big"), body], context
+        return Response(None, (len(body).to_bytes(4, "big"), body), (self._count_sent,))
 
     def _answer_and_mute(self, body: bytes, connection: Any) -> Any:
         """ "mute", "mute-late" (the response waits for a task), "mute-silent" (none); 100 s, unless "/seconds"."""
         word, _, seconds = body.partition(b"/")
-        context = RequestContext(connection, AllowAll(), 0, 0)
         until = trio.current_time() + float(seconds.split()[0] if seconds else 100)
-        context.on_sent = [lambda: connection.mute(until), self._count_sent]
-        answer = [b"" if word == b"mute-silent" else framed(body)], context
-        return self._answer_late(answer) if word == b"mute-late" else answer
+        frame = b"" if word == b"mute-silent" else framed(body)
+        answer = Response(None, (frame,), (lambda: connection.mute(until), self._count_sent))
+        return pending(self._answer_late(answer)) if word == b"mute-late" else answer
 
     @staticmethod
     async def _answer_late(answer: Any) -> Any:
         await trio.lowlevel.checkpoint()
         return answer
 
-    def _answer_from_file(self, size: int, connection: Any) -> tuple[list[Any], RequestContext]:
+    def _answer_from_file(self, size: int) -> Response:
         assert self.file is not None
         part = FileSlice(self.file, 0, size)
-        context = RequestContext(connection, AllowAll(), 0, 0)
-        context.on_sent = [part.release, self._count_sent]
-        return [size.to_bytes(4, "big"), part], context
+        return Response(None, (size.to_bytes(4, "big"), part), (part.release, self._count_sent))
 
-    async def _answer(self, body: bytes, connection: Any) -> bytes | tuple[list[bytes], RequestContext]:
-        context = RequestContext(connection, AllowAll(), 0, 0)
-        context.on_sent = [self._count_sent]
+    async def _answer(self, body: bytes, connection: Any) -> Response:
         if body == b"raise":
             raise RuntimeError("a handler's mistake")
         if body == b"malformed":
             raise ProtocolError("not a request")
         if body == b"silent":
-            return b""
+            return NO_RESPONSE
         self.in_progress += 1
         try:
             if body.startswith(b"hold"):
@@ -139,7 +131,7 @@ class Echo:
                 body = bytes(int(body[3:]))
         finally:
             self.in_progress -= 1
-        return [len(body).to_bytes(4, "big"), body], context
+        return Response(None, (len(body).to_bytes(4, "big"), body), (self._count_sent,))
 
     def _count_sent(self) -> None:
         self.sent += 1

@@ -10,7 +10,7 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from types import SimpleNamespace
+from types import GeneratorType, SimpleNamespace
 from typing import Any
 
 import trio
@@ -19,6 +19,7 @@ from kpybroker.broker.cluster.metadata_cache import Node
 from kpybroker.broker.coordinators.groups import GroupCoordinators
 from kpybroker.broker.loop.clock import Clock
 from kpybroker.broker.loop.holds import Holds
+from kpybroker.broker.loop.steps import run_to_end
 from kpybroker.broker.requests.context import PlainConnectionInfo, RequestContext
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.coordination.embedded import EmbeddedStore
@@ -286,7 +287,8 @@ async def call(broker: FakeBroker, module: Any, request: Any, version: int, clie
     assert module.LEDGER.min_version <= version <= module.LEDGER.max_version
     sent = decode(type(request), encode(request, version), version)
     try:
-        response = await module.handle(broker, sent, context)
+        handling = module.handle(broker, sent, context)
+        response = await (run_to_end(handling) if isinstance(handling, GeneratorType) else handling)
     except KafkaError as error:
         response = module.error_response(sent, context, error)
     return decode(type(response), encode(response, version), version)

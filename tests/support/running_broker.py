@@ -70,12 +70,9 @@ async def ask(
     """The decoded answer; None when there is none (acks=0). Without a `connection`, on one of its own."""
     key = next(key for key in ApiKey if key.name.replace("_", "").lower() + "request" == type(request).__name__.lower())
     frame = encode_request_header(RequestHeader(key, version, 7, client_id)) + encode(request, version)
-    answer = await broker.dispatcher.answer(bytearray(frame), connection or PlainConnectionInfo(connection_id="test"))
-    if not isinstance(answer, bytes):
-        parts, context = answer
-        answer = b"".join(part if isinstance(part, bytes | bytearray | memoryview) else part.read() for part in parts)
-        for callback in context.on_sent or ():
-            callback()
+    response = await broker.dispatcher.answer(bytearray(frame), connection or PlainConnectionInfo(connection_id="test"))
+    answer = response.read()
+    response.sent()
     if not answer:
         return None
     assert int.from_bytes(answer[:4], "big") == len(answer) - 4

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from kpybroker.broker.coordinators.kind import CoordinatorKind
 from kpybroker.broker.coordinators.partitions import CoordinatorPartitions
 from kpybroker.broker.coordinators.shard import Shard
+from kpybroker.broker.requests.log_fields import CURRENT
 from kpybroker.config.metadata_versions import at_least
 from kpybroker.core.group.machine import GroupMachine
 from kpybroker.core.group.records import RecordVersions, decode_record, encode_record
@@ -29,7 +30,9 @@ from kpybroker.wire.records.default_record import Record
 if TYPE_CHECKING:
     from kpybroker.broker.cluster.metadata_cache import MetadataCache
     from kpybroker.broker.loop.host import Host
+    from kpybroker.broker.loop.steps import Steps
     from kpybroker.broker.replication.replicas import Replicas
+    from kpybroker.broker.requests.context import RequestContext
     from kpybroker.config.broker import BrokerConfig
 
 
@@ -78,6 +81,20 @@ class GroupCoordinators:
     async def ask(self, request: Any) -> Any:
         """The response of the group's machine. Raises as `shard_for` does."""
         return await self.shard_for(request.group_id).ask(request)
+
+    def reply(self, request: Any, context: RequestContext, *, serves_rest: bool = False) -> Steps[Any]:
+        """The same as steps, for what members wait for often and long. `context` is of lines that the machine logs.
+
+        `serves_rest`: a client that closes in a rebalance has sent LeaveGroup after these; else its member would stay
+        for a session.
+        """
+        shard = self.shard_for(request.group_id)
+        outer = CURRENT.set(context)
+        try:
+            reply = shard.begin(request)
+        finally:
+            CURRENT.reset(outer)
+        return (yield from reply.wait(serves_rest=serves_rest))
 
     def list_groups(self, states: Collection[str], types: Collection[str]) -> tuple[ErrorCode, list[GroupOverview]]:
         """The groups of this broker with one of these states and types, in any case; an empty filter matches all."""

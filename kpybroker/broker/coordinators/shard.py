@@ -13,11 +13,13 @@ from __future__ import annotations
 import struct
 from collections import deque
 from collections.abc import Callable, Iterable
+from math import inf
 from typing import TYPE_CHECKING, Any, Generic
 
 import trio
 
 from kpybroker.broker.coordinators.kind import AnyOutcome, CoordinatorKind, Done, M
+from kpybroker.broker.loop.steps import Steps, Wait, run_to_end
 from kpybroker.core.machine import LogLine, Now, Write
 from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.storage.log.append import COORDINATOR, ProducedBatches
@@ -32,24 +34,24 @@ if TYPE_CHECKING:
 class PendingReply:
     """The ticket of one request: where the machine's result arrives."""
 
-    __slots__ = ("_event", "result")
+    __slots__ = ("_wait", "result")
 
     def __init__(self) -> None:
         self.result: object = None
-        self._event: trio.Event | None = None
+        self._wait: Wait | None = None
 
     def give(self, result: object) -> None:
-        """Set the result, once, and wake `wait`."""
+        """Set the result, once, and end `wait`."""
         assert self.result is None, "a request got two replies"
         self.result = result
-        if self._event is not None:
-            self._event.set()
+        if self._wait is not None:
+            self._wait.end()
 
-    async def wait(self) -> object:
-        """The result, which may be there already."""
+    def wait(self, *, serves_rest: bool = False) -> Steps[Any]:
+        """The result, which may be there already. `serves_rest` as of `Wait`."""
         if self.result is None:
-            self._event = trio.Event()
-            await self._event.wait()
+            self._wait = Wait(inf, serves_rest=serves_rest)
+            yield self._wait
         return self.result
 
 
@@ -96,11 +98,15 @@ class Shard(Generic[M]):
         """The time, as machines take it."""
         return Now(self._host.clock.time_ms(), self._host.clock.monotonic())
 
-    async def ask(self, request: object) -> Any:
-        """The machine's result for one request, once all that it depends on is committed."""
+    def begin(self, request: object) -> PendingReply:
+        """Where the machine's result for one request arrives, once all that it depends on is committed."""
         reply = PendingReply()
         self.run(self.machine.handle(request, reply, self.now()))
-        return await reply.wait()
+        return reply
+
+    async def ask(self, request: object) -> Any:
+        """The machine's result for one request."""
+        return await run_to_end(self.begin(request).wait())
 
     def expire(self) -> None:
         """Run the machine's timers that are due."""

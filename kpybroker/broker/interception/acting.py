@@ -11,9 +11,9 @@ from kpybroker.broker.interception import replies
 from kpybroker.broker.interception.calls import Call
 from kpybroker.broker.interception.faults import Fault
 from kpybroker.broker.loop.steps import Steps
+from kpybroker.broker.network.response import NO_RESPONSE, Response
 from kpybroker.broker.network.transport import Stream
 from kpybroker.broker.requests.context import ConnectionInfo
-from kpybroker.broker.requests.dispatch import Answer
 from kpybroker.core.faults import acts
 
 
@@ -21,12 +21,12 @@ class NoResponseError(Exception):
     """A fault wants the request to stay without a response."""
 
 
-def ignored(fault: Fault, connection: ConnectionInfo) -> bytes:
+def ignored(fault: Fault, connection: ConnectionInfo) -> Response:
     """The answer to what arrives after a fault has silenced the client or the connection. A black hole counts it."""
     if isinstance(fault.rule.act, acts.Blackhole):
         fault.hits.add()
         fault.silence(connection)
-    return b""
+    return NO_RESPONSE
 
 
 def before_work(call: Call, fault: Fault) -> Steps[None]:
@@ -48,7 +48,7 @@ def before_work(call: Call, fault: Fault) -> Steps[None]:
             raise NoResponseError
 
 
-def after_work(call: Call, answer: Answer) -> Steps[Answer]:
+def after_work(call: Call, answer: Response) -> Steps[Response]:
     """Change the response, wait, and let it leave as the first fault that has a say in it wants. Raises OSError."""
     answer = yield from _changed(call, answer)
     last: Fault | None = None
@@ -73,10 +73,10 @@ def after_work(call: Call, answer: Answer) -> Steps[Answer]:
             _end(stream, last)
         case acts.Slice(size, every_ms) if stream is not None:
             yield partial(_in_pieces, stream, frame, size, every_ms / 1000)
-            return b""
+            return NO_RESPONSE
         case acts.NeverAnswer(is_reading):
             yield from _never_answer(call, last, is_reading=is_reading)
-    return frame
+    return Response(frame)
 
 
 def _never_answer(call: Call, fault: Fault, *, is_reading: bool) -> Steps[NoReturn]:
@@ -88,12 +88,12 @@ def _never_answer(call: Call, fault: Fault, *, is_reading: bool) -> Steps[NoRetu
     raise NoResponseError
 
 
-def _changed(call: Call, answer: Answer) -> Steps[Answer]:
+def _changed(call: Call, answer: Response) -> Steps[Response]:
     """Damage and throttle time, by the faults that have something to act on."""
     late = [
         (fault, selected) for fault, selected in call.late if isinstance(fault.rule.act, acts.Corrupt | acts.Throttle)
     ]
-    if not late or not answer:
+    if not late or answer.frame == b"":
         return answer
     frame = yield from replies.read(answer)
     response = replies.decoded(call, frame)
@@ -108,7 +108,7 @@ def _changed(call: Call, answer: Answer) -> Steps[Answer]:
             case acts.Throttle(throttle_ms):
                 if replies.has_throttle_time(call, response) and _fires(call, fault):
                     response.throttle_time_ms = throttle_ms  # type: ignore[attr-defined]
-    return replies.encoded(call, response) if len(call.faults) > before else frame
+    return Response(replies.encoded(call, response) if len(call.faults) > before else frame)
 
 
 def _fires(call: Call, fault: Fault) -> bool:

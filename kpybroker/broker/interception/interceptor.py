@@ -24,9 +24,9 @@ from kpybroker.broker.interception.predicates import Predicates
 from kpybroker.broker.interception.request_json import head_json, message_json
 from kpybroker.broker.interception.request_log import Entry, RequestLog
 from kpybroker.broker.interception.seams import Intercepted
-from kpybroker.broker.loop.steps import Steps, Unfinished, run_steps
+from kpybroker.broker.loop.steps import Pending, Steps, run_steps
+from kpybroker.broker.network.response import NO_RESPONSE, Response
 from kpybroker.broker.requests.context import ConnectionInfo
-from kpybroker.broker.requests.dispatch import Answer
 from kpybroker.broker.requests.served import SERVED
 from kpybroker.core.faults import acts
 from kpybroker.core.faults.matching import select
@@ -44,7 +44,7 @@ class Interceptor:
         self._predicates = predicates
         self._log = log
 
-    def answer_now(self, frame: bytearray | memoryview, connection: ConnectionInfo) -> Answer | Unfinished[Answer]:
+    def answer_now(self, frame: bytearray | memoryview, connection: ConnectionInfo) -> Response | Pending[Response]:
         """As `Dispatcher.answer_now`."""
         header = parse_request_header(frame)
         broker = self._broker
@@ -54,12 +54,12 @@ class Interceptor:
         except BaseException as error:
             self._log.fail(entry, error)
             raise
-        if isinstance(answer, bytes | tuple):
-            self._log.end(entry, answer)
-            return answer
-        return run_steps(self._watched(entry, answer))
+        if isinstance(answer, Pending):
+            return run_steps(self._watched(entry, answer))
+        self._log.end(entry, answer)
+        return answer
 
-    def _watched(self, entry: Entry, unfinished: Unfinished[Answer]) -> Steps[Answer]:
+    def _watched(self, entry: Entry, unfinished: Pending[Response]) -> Steps[Response]:
         try:
             answer = yield from replies.finished(unfinished)
         except BaseException as error:
@@ -70,7 +70,7 @@ class Interceptor:
 
     def _answer(
         self, frame: bytearray | memoryview, header: RequestHeader, connection: ConnectionInfo, entry: Entry
-    ) -> Answer | Unfinished[Answer]:
+    ) -> Response | Pending[Response]:
         if self._rules:
             ignoring = self._rules.ignoring(header, connection)
             if ignoring is not None:
@@ -88,7 +88,7 @@ class Interceptor:
         connection: ConnectionInfo,
         faults: Sequence[Fault],
         entry: Entry,
-    ) -> Steps[Answer]:
+    ) -> Steps[Response]:
         broker = self._broker
         call = yield from call_of(frame, header, connection, broker.metadata, broker.fetch_service.sessions)
         entry.faults = call.faults
@@ -98,7 +98,7 @@ class Interceptor:
             answer = yield from working.work(broker, call)
             return (yield from acting.after_work(call, answer))
         except acting.NoResponseError:
-            return b""
+            return NO_RESPONSE
 
     def _consider(self, call: Call, fault: Fault) -> Steps[None]:
         """Let one fault act on the request, or note that it will."""

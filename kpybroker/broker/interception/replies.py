@@ -9,9 +9,8 @@ from typing import Any
 import trio
 
 from kpybroker.broker.interception.calls import Call
-from kpybroker.broker.loop.steps import Steps, Suspended, Unfinished
-from kpybroker.broker.network.sending import BUFFERS, Part
-from kpybroker.broker.requests.dispatch import Answer
+from kpybroker.broker.loop.steps import Pending, Steps
+from kpybroker.broker.network.response import Response
 from kpybroker.core.faults.acts import Damage
 from kpybroker.core.faults.corruption import corrupted
 from kpybroker.core.faults.entities import Entity, fields_in
@@ -28,40 +27,20 @@ PARTITIONS = 1
 """The depth of partitions in a Fetch response."""
 
 
-def finished(answer: Answer | Unfinished[Answer]) -> Steps[Answer]:
-    """Wait for an answer that may be unfinished. Closing these steps closes it."""
-    try:
-        while isinstance(answer, Suspended):
-            yield answer.wait
-            answer = answer.resume()
-        if isinstance(answer, bytes | tuple):
-            return answer
-        result: Answer = yield partial(_same, answer)
-        return result
-    finally:
-        if not isinstance(answer, bytes | tuple):
-            answer.close()
+def finished(outcome: Response | Pending[Response]) -> Steps[Response]:
+    """Wait for a response that may be pending. Closing these steps closes it."""
+    return (yield from outcome.as_steps()) if isinstance(outcome, Pending) else outcome
 
 
-def _same(awaitable: Any) -> Any:
-    return awaitable
-
-
-def read(answer: Answer) -> Steps[bytes]:
+def read(response: Response) -> Steps[bytes]:
     """The whole frame. Slices of files are read in a thread, and released."""
-    if isinstance(answer, bytes):
-        return answer
-    parts, context = answer
+    if response.frame is not None:
+        return response.frame
     try:
-        frame: bytes = yield partial(trio.to_thread.run_sync, _joined, parts)
+        frame: bytes = yield partial(trio.to_thread.run_sync, response.read)
     finally:
-        for callback in context.on_sent or ():
-            callback()
+        response.sent()
     return frame
-
-
-def _joined(parts: list[Part]) -> bytes:
-    return b"".join(part if isinstance(part, BUFFERS) else part.read() for part in parts)
 
 
 def decoded(call: Call, frame: bytes) -> Message:

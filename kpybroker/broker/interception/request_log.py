@@ -14,9 +14,9 @@ import trio
 
 from kpybroker.broker.interception.message_walk import JSON
 from kpybroker.broker.interception.request_json import error_names, head_json, message_json
+from kpybroker.broker.network.response import Response
 from kpybroker.broker.network.sending import BUFFERS, Part
 from kpybroker.broker.requests.context import ConnectionInfo
-from kpybroker.broker.requests.dispatch import Answer
 from kpybroker.broker.requests.served import SERVED
 from kpybroker.wire.api import API_INFO, ApiKey
 from kpybroker.wire.codec import decode_from
@@ -192,17 +192,17 @@ class RequestLog:
             self._changed = None
         return entry
 
-    def end(self, entry: Entry, answer: Answer) -> None:
+    def end(self, entry: Entry, answer: Response) -> None:
         """It was answered; with an empty answer it has no response."""
         entry.duration_s = time.perf_counter() - entry.started_s
-        if isinstance(answer, bytes):
-            size = entry.response_size = len(answer)
+        if (frame := answer.frame) is not None:
+            size = entry.response_size = len(frame)
             entry.outcome = ANSWERED if size else NO_RESPONSE
-            entry.response = (answer,) if size <= FRAME_BYTES_MAX else (answer[:HEAD_BYTES],)
+            entry.response = (frame,) if size <= FRAME_BYTES_MAX else (frame[:HEAD_BYTES],)
         else:
             entry.outcome = ANSWERED
-            entry.response_size = sum(map(_size, answer[0]))
-            entry.response = _kept(answer[0])
+            entry.response_size = sum(map(_size, answer.parts))
+            entry.response = _kept(answer.parts)
         if entry.is_kept:
             self._bytes += entry.response_bytes
 
@@ -235,7 +235,7 @@ def _size(part: Part) -> int:
     return len(part) if isinstance(part, BUFFERS) else part.size
 
 
-def _kept(parts: list[Part]) -> Frame:
+def _kept(parts: Sequence[Part]) -> Frame:
     """All bytes of a response, and the sizes of its slices, if they are few; otherwise its first bytes."""
     buffers = [part for part in parts if isinstance(part, BUFFERS)]
     size = sum(map(len, buffers))

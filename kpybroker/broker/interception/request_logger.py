@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from time import perf_counter_ns
 from types import coroutine
@@ -25,10 +25,11 @@ from typing import Any, Final, Protocol, TypeVar
 from kpybroker.broker.interception.kafka_json import connection_json, header_json, message_json
 from kpybroker.broker.interception.message_walk import JSON
 from kpybroker.broker.interception.replies import ELEMENTS_MAX
-from kpybroker.broker.loop.steps import Steps, Suspended, Unfinished, run_steps
+from kpybroker.broker.loop.steps import Pending, Steps, run_steps
+from kpybroker.broker.network.response import Response
 from kpybroker.broker.network.sending import BUFFERS, Part
-from kpybroker.broker.requests.context import ConnectionInfo, RequestContext
-from kpybroker.broker.requests.dispatch import Answer, AnswerNow
+from kpybroker.broker.requests.context import ConnectionInfo
+from kpybroker.broker.requests.dispatch import AnswerNow
 from kpybroker.broker.requests.log_fields import TRACE
 from kpybroker.broker.requests.served import SERVED
 from kpybroker.core.authorizer import Authorizer
@@ -61,42 +62,35 @@ class RequestLogger:
         self._broker = broker
         self._inner = inner
 
-    def answer_now(self, frame: bytearray | memoryview, connection: ConnectionInfo) -> Answer | Unfinished[Answer]:
+    def answer_now(self, frame: bytearray | memoryview, connection: ConnectionInfo) -> Response | Pending[Response]:
         """As `Dispatcher.answer_now`."""
         call = _Call(frame, parse_request_header(frame), connection)
-        answer = call.timed_now(partial(self._inner, frame, connection))
-        if isinstance(answer, bytes | tuple):
-            return self._responded(call, answer)
-        return run_steps(self._watched(call, answer))
+        outcome = call.timed_now(partial(self._inner, frame, connection))
+        if isinstance(outcome, Pending):
+            return run_steps(self._watched(call, outcome))
+        return self._responded(call, outcome)
 
-    def _watched(self, call: _Call, answer: Answer | Unfinished[Answer]) -> Steps[Answer]:
+    def _watched(self, call: _Call, outcome: Response | Pending[Response]) -> Steps[Response]:
         try:
-            while isinstance(answer, Suspended):
-                yield answer.wait
-                answer = call.timed_now(answer.resume)
-            finished: Answer = (
-                answer if isinstance(answer, bytes | tuple) else (yield partial(_awaitable, call.timed(answer)))
-            )
-            answer = finished
-            return self._responded(call, finished)
+            while isinstance(outcome, Pending):
+                if outcome.wait is not None:
+                    yield outcome.wait
+                    outcome = call.timed_now(outcome.resume)
+                else:
+                    outcome = yield partial(_advanced, call, outcome)
+            return self._responded(call, outcome)
         finally:
-            if not isinstance(answer, bytes | tuple):
-                answer.close()
+            if isinstance(outcome, Pending):
+                outcome.close()
 
-    def _responded(self, call: _Call, answer: Answer) -> Answer:
+    def _responded(self, call: _Call, response: Response) -> Response:
         """There is a response: its line is written when it has been sent."""
         call.responded_ns = perf_counter_ns()
-        if not answer:
+        if response.frame == b"":
             call.complete([])
-            return answer
-        if isinstance(answer, bytes):
-            parts: list[Part] = [answer]
-            context = RequestContext.of(call.header, call.connection, self._broker.authorizer)
-        else:
-            parts, context = answer
-        kept = _kept(parts)
-        context.on_sent = [*(context.on_sent or ()), partial(call.complete, kept)]
-        return parts, context
+            return response
+        kept = _kept(response.all_parts)
+        return Response(None, response.all_parts, (*response.on_sent, partial(call.complete, kept)))
 
 
 class _Call:
@@ -165,8 +159,8 @@ class _Call:
         logger.debug("Completed request:%s", _text(line))
 
 
-def _awaitable(value: Any) -> Any:
-    return value
+def _advanced(call: _Call, pending: Pending[Response]) -> Any:
+    return call.timed(pending.advance())
 
 
 def _ms(nanoseconds: int) -> float:
@@ -219,6 +213,6 @@ def _decoded(kind: str, frame: memoryview, position: int, header: RequestHeader)
     return {"sizeInBytes": len(frame)} if found is None else message_json(found, header.api_version)
 
 
-def _kept(parts: list[Part]) -> list[bytes | int]:
+def _kept(parts: Sequence[Part]) -> list[bytes | int]:
     """The bytes of a response, and the sizes of its slices of files. Kept as they are: none of them is changed."""
     return [bytes(part) if isinstance(part, BUFFERS) else part.size for part in parts]

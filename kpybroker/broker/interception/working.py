@@ -6,7 +6,7 @@ from kpybroker.broker.interception import replies
 from kpybroker.broker.interception.calls import TOPIC_IDS_FROM, Call
 from kpybroker.broker.interception.seams import Intercepted
 from kpybroker.broker.loop.steps import Steps
-from kpybroker.broker.requests.dispatch import Answer
+from kpybroker.broker.network.response import Response
 from kpybroker.core.faults import merging
 from kpybroker.core.faults.entities import TOP
 from kpybroker.core.faults.merging import Failure
@@ -19,7 +19,7 @@ from kpybroker.wire.messages.produce import ProduceRequest
 from kpybroker.wire.schema import Message
 
 
-def work(broker: Intercepted, call: Call) -> Steps[Answer]:
+def work(broker: Intercepted, call: Call) -> Steps[Response]:
     """Do it, as far as no fault forbids."""
     if not call.failures:
         return (yield from replies.finished(broker.dispatcher.answer_directly(call.frame, call.connection)))
@@ -51,16 +51,17 @@ def _remember_refused(call: Call, request: ProduceRequest, failures: list[Failur
                 call.connection.refused_batches.note(topic.name, data.index, data.records, KafkaError(code))
 
 
-def _refused(broker: Intercepted, call: Call, failure: Failure) -> Steps[Answer]:
+def _refused(broker: Intercepted, call: Call, failure: Failure) -> Steps[Response]:
     """The error for the request as a whole, as its API reports it."""
     if failure.is_after_work:
         answer = yield from replies.finished(broker.dispatcher.answer_directly(call.frame, call.connection))
         yield from replies.read(answer)
     error = KafkaError(failure.code, failure.text)
-    return replies.encoded(call, broker.dispatcher.error_response(call.header, call.connection, call.request, error))
+    message = broker.dispatcher.error_response(call.header, call.connection, call.request, error)
+    return Response(replies.encoded(call, message))
 
 
-def _partly(broker: Intercepted, call: Call, failures: list[Failure]) -> Steps[Answer]:
+def _partly(broker: Intercepted, call: Call, failures: list[Failure]) -> Steps[Response]:
     """Errors for some of what the request names; the broker handles the rest."""
     rest = _rest(call, failures)
     response: Message | None = API_INFO[call.key].response_class()()
@@ -76,7 +77,7 @@ def _partly(broker: Intercepted, call: Call, failures: list[Failure]) -> Steps[A
         merging.in_order_of(answered, call.found)
     if isinstance(response, FetchResponse):
         _mention_again(broker, call, response)
-    return replies.encoded(call, response)
+    return Response(replies.encoded(call, response))
 
 
 def _rest(call: Call, failures: list[Failure]) -> bytearray | None:

@@ -5,12 +5,13 @@ Such a handler is a generator that yields what is to be awaited, `yield partial(
 task than the one that began the generator may resume it.
 
 Some wait only for a call of `Wait.end`. They yield a `Wait`, and are *suspended*: no task is needed to resume them, so
-the code that ends the wait, or finds that it has ended, may do it.
+the code that ends the wait, or finds that it has ended, may do it. Steps that have yielded are `Pending`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Generator
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 import trio
@@ -22,12 +23,16 @@ Steps = Generator[Wanted, Any, T]
 
 
 class Wait:
-    """A wait for `end`, or for `deadline` on trio's clock, which the waiting side watches itself."""
+    """A wait for `end`, or for `deadline` on trio's clock, which the waiting side watches itself.
 
-    __slots__ = ("deadline", "is_over", "on_end")
+    `serves_rest`: as of `ConnectionInfo.may_leave`, within which a suspended request always is.
+    """
 
-    def __init__(self, deadline: float) -> None:
+    __slots__ = ("deadline", "is_over", "on_end", "serves_rest")
+
+    def __init__(self, deadline: float, *, serves_rest: bool = False) -> None:
         self.deadline = deadline
+        self.serves_rest = serves_rest
         self.is_over = False
         self.on_end: Callable[[], None] | None = None
 
@@ -49,39 +54,91 @@ class Wait:
         self.is_over = True
 
 
-class Suspended(Generic[T]):
-    """Steps that have yielded a `Wait`. Once that is over they `resume`; or they are awaited, or closed."""
+class Pending(Generic[T]):
+    """Steps that have yielded: they are resumed, advanced or awaited, or closed.
 
-    __slots__ = ("_steps", "wait")
+    `wait`: what they wait for, where that is a `Wait`. They are suspended then, and `resume` goes on once it is over.
+    """
 
-    def __init__(self, steps: Steps[T], wait: Wait) -> None:
+    __slots__ = ("_steps", "_wanted", "wait")
+
+    def __init__(self, steps: Steps[T], wanted: Wanted) -> None:
         self._steps = steps
-        self.wait = wait
+        self._wanted = wanted
+        self.wait = wanted if isinstance(wanted, Wait) else None
 
-    def resume(self) -> T | Unfinished[T]:
-        """The result, or what to await or resume next. Its wait must be over."""
+    def resume(self) -> T | Pending[T]:
+        """The result, or what goes on from there. Its wait must be over."""
         return run_steps(self._steps)
 
+    async def advance(self) -> T | Pending[T]:
+        """Await what they have yielded, and go on to their next yield, or their end."""
+        try:
+            result = await self._wanted()
+        except BaseException as error:
+            return _next(self._steps, partial(self._steps.throw, error))
+        return _next(self._steps, partial(self._steps.send, result))
+
     def __await__(self) -> Generator[Any, Any, T]:
-        return _resume(self._steps, self.wait).__await__()
+        return _resume(self._steps, self._wanted).__await__()
+
+    def as_steps(self) -> Steps[T]:
+        """The same as a part of other steps; closing those closes it."""
+        wanted = self._wanted
+        try:
+            while True:
+                try:
+                    result = yield wanted
+                except GeneratorExit:
+                    raise
+                except BaseException as error:
+                    wanted = self._steps.throw(error)
+                else:
+                    wanted = self._steps.send(result)
+        except StopIteration as finished:
+            value: T = finished.value
+            return value
+        finally:
+            self.close()
 
     def close(self) -> None:
-        """Close the steps; they will never be resumed."""
+        """Close the steps; they will never be resumed, and the end of their wait is of no interest."""
         self._steps.close()
+        if self.wait is not None:
+            self.wait.on_end = None
 
 
-Unfinished = Coroutine[Any, Any, T] | Suspended[T]
-"""Must be awaited or closed."""
-
-
-def run_steps(steps: Steps[T]) -> T | Unfinished[T]:
+def run_steps(steps: Steps[T]) -> T | Pending[T]:
     """The result; or, if something must be awaited first, what goes on from there."""
     try:
         wanted = next(steps)
     except StopIteration as finished:
         result: T = finished.value
         return result
-    return Suspended(steps, wanted) if isinstance(wanted, Wait) else _resume(steps, wanted)
+    return Pending(steps, wanted)
+
+
+def _next(steps: Steps[T], step: Callable[[], Wanted]) -> T | Pending[T]:
+    try:
+        wanted = step()
+    except StopIteration as finished:
+        result: T = finished.value
+        return result
+    return Pending(steps, wanted)
+
+
+def pending(coroutine: Coroutine[Any, Any, T]) -> Pending[T]:
+    """A coroutine that a task awaits."""
+    steps = _of_coroutine(coroutine)
+    return Pending(steps, next(steps))
+
+
+def _of_coroutine(coroutine: Coroutine[Any, Any, T]) -> Steps[T]:
+    try:
+        result: T = yield lambda: coroutine
+        return result
+    finally:
+        coroutine.close()
 
 
 async def run_to_end(steps: Steps[T]) -> T:

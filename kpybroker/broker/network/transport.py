@@ -63,7 +63,7 @@ class Stream(Protocol):
         """Call `on_ready` whenever there may be something to read, until it returns False or raises."""
 
     def want_room(self) -> None:
-        """Call `on_ready` whenever more can be sent instead, until `want_data`. Only `on_ready` calls this."""
+        """Call `on_ready` whenever more can be sent instead, until `want_data`."""
 
     def want_data(self) -> None:
         """Call `on_ready` again whenever there may be something to read."""

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import trio
 
-from kpybroker.broker.loop.steps import Steps, Unfinished, run_steps
+from kpybroker.broker.loop.steps import Pending, Steps, run_steps
 from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.broker.peers.connection import PEER_FAILURES, Request
 from kpybroker.core.replication.follower import FetchState, out_of_range, truncation
@@ -109,7 +109,7 @@ class FollowerFetcher:
         self._grown: list[TopicPartition] = []  # by the last response
         self._is_settled = False
         self._next_look_at = 0.0
-        self._unfinished: Unfinished[None] | None = None
+        self._unfinished: Pending[None] | None = None
         self.has_ended = False
         self.partitions: dict[TopicPartition, FetchState] = {}
 

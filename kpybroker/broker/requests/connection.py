@@ -117,7 +117,7 @@ class Connection:
 
     def release(self) -> None:
         """It has ended, and is in no cycle any more: what it holds, keys of TLS included, is freed at once."""
-        del self.answer_now, self.serving
+        del self.answer_now, self.serving.frames, self.serving
 
     def mute(self, deadline: float) -> None:
         """As `ConnectionInfo.mute`."""

@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import trio
 
 from kpybroker.broker.loop.host import Host
-from kpybroker.broker.loop.steps import Steps, Unfinished, run_steps
+from kpybroker.broker.loop.steps import Pending, Steps, run_steps
 from kpybroker.broker.loop.yielding import next_slice, paced
+from kpybroker.broker.network.response import NO_RESPONSE, Response
 from kpybroker.broker.network.sending import BUFFERS, Part
 from kpybroker.broker.requests.clients import client_name
 from kpybroker.broker.requests.context import ConnectionInfo, RequestContext
@@ -43,11 +44,6 @@ if TYPE_CHECKING:
     from kpybroker.broker.requests.metering import Metering
     from kpybroker.core.security.quotas import ClientQuotas
 
-Answer = bytes | tuple[list[Part], RequestContext]
-"""A response frame, empty where there is none (acks=0); or its parts, and the context whose `on_sent` callbacks run
-when they have been sent.
-"""
-
 api_log = logging.getLogger("kafka.server.KafkaApis")
 
 Handle = Callable[[Any, Any, RequestContext], Any]
@@ -61,10 +57,10 @@ return); or None, and `Handle` is called.
 """
 ErrorResponse = Callable[[Any, RequestContext, KafkaError], Any]
 NONE = (0, -1)
-FOR_CLIENT_ALONE: Final = frozenset({ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.LIST_OFFSETS})
-"""What may take long, and has no effect that goes on after the handler has begun to wait: it ends with its client."""
-BEFORE_LEAVING: Final = frozenset({ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP})
-"""A client that closes in a rebalance has sent LeaveGroup after these; else its member would stay for a session."""
+FOR_CLIENT_ALONE: Final = frozenset({ApiKey.LIST_OFFSETS})
+"""What may take long in its task, and has no effect that goes on after the handler has begun to wait: it ends with its
+client.
+"""
 
 TREE_CODES: dict[type[Exception], ErrorCode] = {
     BadArguments: ErrorCode.INVALID_REQUEST,  # a name that no node of the tree can have
@@ -89,7 +85,7 @@ class Handler(Protocol):
 
 
 LoadHandler = Callable[[ApiKey], Handler]
-AnswerNow = Callable[[bytearray | memoryview, ConnectionInfo], Answer | Unfinished[Answer]]
+AnswerNow = Callable[[bytearray | memoryview, ConnectionInfo], Response | Pending[Response]]
 
 
 class Route:
@@ -146,6 +142,8 @@ class Dispatcher:
         self._routes: dict[tuple[int, int], Route] = {}
         self._version_caps = broker.holds.version_caps
         self._times: StageTimes | None = None
+        self._quotas: ClientQuotas | None = None
+        self._is_watching = False  # whether a request may be timed, or counted for a quota
         self.answer_now: AnswerNow = self.answer_directly
         """What connections call; a test broker puts its interceptor here."""
 
@@ -162,8 +160,14 @@ class Dispatcher:
     def time_requests(self, times: StageTimes) -> None:
         """From now on a part of all requests is timed, and the error codes of all are counted."""
         self._times = times
+        self._is_watching = True
         for route in self._routes.values():
             self._count(route, times)
+
+    def meter_requests(self, quotas: ClientQuotas | None) -> None:
+        """From now on requests are counted for these quotas; None where there are none."""
+        self._quotas = quotas
+        self._is_watching = quotas is not None or self._times is not None
 
     @staticmethod
     def _count(route: Route, times: StageTimes) -> None:
@@ -204,14 +208,14 @@ class Dispatcher:
             raise ProtocolError(f"{key.name} version {version} is not served: versions are capped")
         return Route(key, 0, self._load_handler(key))
 
-    async def answer(self, frame: bytearray, connection: ConnectionInfo) -> Answer:
+    async def answer(self, frame: bytearray, connection: ConnectionInfo) -> Response:
         """The response to one frame. Raises ProtocolError, which ends the connection."""
-        answer = self.answer_now(frame, connection)
-        return answer if isinstance(answer, bytes | tuple) else await answer
+        outcome = self.answer_now(frame, connection)
+        return await outcome if isinstance(outcome, Pending) else outcome
 
     def answer_directly(
         self, frame: bytearray | memoryview, connection: ConnectionInfo, header: RequestHeader | None = None
-    ) -> Answer | Unfinished[Answer]:
+    ) -> Response | Pending[Response]:
         """`answer`, at once where that takes no waiting. `header` is the frame's, if that is known.
 
         A frame that is a memoryview is borrowed for this call: it is copied unless it is answered at once.
@@ -224,11 +228,9 @@ class Dispatcher:
         if self._version_caps and self._is_capped(route.key, version, connection):
             route = self._route_above_cap(route.key, version)
         route.requests += 1
-        timing: Timing | None = None
-        if route.requests >= route.timed_from and connection.timing is None and self._times is not None:
-            timing = self._times.begin(route, connection, len(frame))
-        quotas = self._broker.quotas
-        metering = None if quotas is None else self._metering(quotas, route.key, header, connection, len(frame))
+        timing = metering = None
+        if self._is_watching:
+            timing, metering = self._watch(route, header, connection, len(frame))
         handling: Any = None
         if route.handle_fast is not None and metering is None:
             try:
@@ -239,7 +241,7 @@ class Dispatcher:
                 if isinstance(handled, bytes):
                     if timing is not None:
                         timing.answered()
-                    return handled
+                    return Response(handled)
                 if handled is not None:
                     handled[0].timing = timing
                     return self._run(handled[0], self._respond(route, *handled))
@@ -262,16 +264,23 @@ class Dispatcher:
                 return self._run(context, self._respond_to_large(route, context, decoding))
         return self._run(context, self._respond(route, context, request, handling))
 
-    def _metering(
-        self, quotas: ClientQuotas, key: ApiKey, header: RequestHeader, connection: ConnectionInfo, size: int
-    ) -> Metering | None:
+    def _watch(
+        self, route: Route, header: RequestHeader, connection: ConnectionInfo, size: int
+    ) -> tuple[Timing | None, Metering | None]:
+        """What times this request, and what counts it for quotas, where something does."""
+        timing: Timing | None = None
+        if route.requests >= route.timed_from and connection.timing is None and self._times is not None:
+            timing = self._times.begin(route, connection, size)
+        if self._quotas is None:
+            return timing, None
         from kpybroker.broker.requests.metering import metering_of  # of brokers with quotas only
 
         client = connection.principal.name, header.client_id or ""
-        return metering_of(quotas, key, client, size - header.body_offset, self._broker.clock.time_ms)
+        size -= header.body_offset
+        return timing, metering_of(self._quotas, route.key, client, size, self._broker.clock.time_ms)
 
     @staticmethod
-    def _run(context: RequestContext, steps: Steps[Answer]) -> Answer | Unfinished[Answer]:
+    def _run(context: RequestContext, steps: Steps[Response]) -> Response | Pending[Response]:
         if context.metering is not None:
             steps = context.metering.around(steps)
         return run_steps(steps if context.timing is None else context.timing.around(steps))
@@ -286,14 +295,14 @@ class Dispatcher:
 
     def _respond_to_large(
         self, route: Route, context: RequestContext, decoding: Generator[None, None, Any]
-    ) -> Steps[Answer]:
+    ) -> Steps[Response]:
         """A request of so many elements that decoding alone takes more than one time slice."""
         yield next_slice
         return (yield from self._respond(route, context, (yield from paced(decoding)), is_large=True))
 
     def _respond(
         self, route: Route, context: RequestContext, request: Any, handling: Any = None, *, is_large: bool = False
-    ) -> Steps[Answer]:
+    ) -> Steps[Response]:
         """Handle a request and encode its response, or that of the error that handling raised.
 
         `handling` is what a handler returned for it; None: it has not been called. With `is_large` even an error
@@ -331,7 +340,7 @@ class Dispatcher:
             self._throttle(context, context.metering.settle(route.key, request, response, failure))
         del handling
         if response is None:
-            return ([b""], context) if context.on_sent else b""
+            return Response(None, (b"",), context.on_sent) if context.on_sent else NO_RESPONSE
         try:
             if is_large or route.is_large:
                 parts = yield from self._encode_large(route, response)
@@ -402,18 +411,18 @@ def _awaited(context: RequestContext, handling: Awaitable[Any]) -> Awaitable[Any
 
 
 async def _for_client_alone(context: RequestContext, handling: Awaitable[Any]) -> Any:
-    with context.connection.may_leave(serves_rest=context.api_key in BEFORE_LEAVING):
+    with context.connection.may_leave():
         return await handling
 
 
-def _frame(route: Route, context: RequestContext, parts: list[Part]) -> Answer:
+def _frame(route: Route, context: RequestContext, parts: list[Part]) -> Response:
     head = context.correlation_id.to_bytes(4, "big", signed=True)
     if route.flexible_response:
         head += b"\x00"
     if len(parts) == 1 and isinstance(body := parts[0], bytes) and not context.on_sent:
-        return (len(head) + len(body)).to_bytes(4, "big") + head + body
+        return Response((len(head) + len(body)).to_bytes(4, "big") + head + body)
     size = len(head)
     for part in parts:
         size += len(part) if isinstance(part, BUFFERS) else part.size
     parts.insert(0, size.to_bytes(4, "big") + head)
-    return parts, context
+    return Response(None, parts, context.on_sent or ())

@@ -23,12 +23,13 @@ from typing import TYPE_CHECKING
 import trio
 
 from kpybroker.broker.loop.clock import Clock
-from kpybroker.broker.loop.steps import Suspended
+from kpybroker.broker.loop.steps import Pending
 from kpybroker.broker.loop.yielding import TURNS_OF, next_slice
 from kpybroker.broker.network.frames import FrameReader
 from kpybroker.broker.network.handshakes import HandshakeFailed, Tls
 from kpybroker.broker.network.other_protocols import OtherProtocolError
 from kpybroker.broker.network.request_memory import ReceiveBuffers, RequestMemory
+from kpybroker.broker.network.response import Response
 from kpybroker.broker.requests.clients import FirstTimes, client_name
 from kpybroker.broker.requests.connection import BoundListener, Connection, Gate
 from kpybroker.broker.requests.connection_limits import ConnectionLimits
@@ -154,7 +155,9 @@ class Server:
                 nursery.start_soon(self.limits.close_later, stream, delay_s)
                 continue
             gate = bound.gate
-            connection.serving = Serving(connection, self._memory, self._clock.monotonic())
+            connection.serving = Serving(
+                connection, self._memory, self._clock.monotonic(), is_polled=self._answers_inline
+            )
             connection.answer_now = self._dispatcher.answer_now if gate is None else gate.guard(connection)
             self._register(connection)
             nursery.start_soon(self._serve_connection, connection, gate, tls)
@@ -231,13 +234,12 @@ class Server:
                     await serving.unsent.finish()
                     serving.on_sent()
                 elif serving.state is RESPONDING:
-                    await self._finish(connection)
+                    serving.on_response(await self._advance(connection, serving.take_pending()))
                 elif not frames.may_go_on():
                     await self._wait_for_memory(serving)
                 elif (frame := await frames.next_frame()) is not None:
                     serving.on_request(frame)
                     del frame
-                    await self._finish(connection)
                 else:
                     return
         finally:
@@ -268,17 +270,12 @@ class Server:
                 return
 
     @staticmethod
-    async def _finish(connection: Connection) -> None:
-        """Wait for a response and send it."""
-        serving = connection.serving
-        pending = serving.take_pending()
+    async def _advance(connection: Connection, pending: Pending[Response]) -> Response | Pending[Response]:
+        """Wait for what a request wants next."""
         TURNS_OF.set(connection.turns_of)
-        with connection.may_leave() if isinstance(pending, Suspended) else nullcontext():
-            response = await pending
-        parts = serving.on_response(response)
-        del pending, response
-        await connection.stream.send_parts(parts)
-        serving.on_sent()
+        wait = pending.wait
+        with nullcontext() if wait is None else connection.may_leave(serves_rest=wait.serves_rest):
+            return await pending.advance()
 
     async def _wait_for_memory(self, serving: Serving) -> None:
         """Wait while others fill `queued.max.request.bytes`; the client does not count as idle."""

@@ -12,8 +12,10 @@ What each event leads to (`LEGAL` is the same as data):
     event          reading      responding    suspended     sending       muted       closed
     on_ready       any but      illegal       any but       any but       muted       illegal
                    closed                     closed        closed
-    on_request     responding   illegal       illegal       illegal       illegal     illegal
-    on_response    illegal      sending       illegal       illegal       illegal     illegal
+    on_request     any but      illegal       illegal       illegal       illegal     illegal
+                   closed
+    on_response    illegal      any but       illegal       illegal       illegal     illegal
+                                closed
     on_sent        illegal      illegal       illegal       `after`,      illegal     illegal
                                                             or muted
     on_deadline    illegal      illegal       suspended     illegal       reading     illegal
@@ -23,7 +25,7 @@ What each event leads to (`LEGAL` is the same as data):
 
 - `on_ready`: the socket has data or room, a wait is over, or the connection has its next time slice. One call takes at
   most `REQUESTS_AT_ONCE` requests, or `TURN_S` and two of them; what was sent beyond that has another turn (`poke`).
-- `on_request`, `on_response`, `on_sent`: the task has received a request, awaited a response, sent it.
+- `on_request`, `on_response`, `on_sent`: the task has received a request, awaited what it wanted, sent a response.
 - `on_deadline`: the time of a wait or of a mute is over. A wait that ends while an earlier response is sent, or that
   has ended before, is found by the next `on_ready`.
 - `on_left`: the client has closed its side. It is asked for only where nothing is read: while the task awaits something
@@ -43,13 +45,14 @@ from math import inf
 from time import perf_counter
 from typing import Final, Protocol
 
-from kpybroker.broker.loop.steps import Suspended, Unfinished
+from kpybroker.broker.loop.steps import Pending, Wait
 from kpybroker.broker.network.frames import FrameReader
 from kpybroker.broker.network.request_memory import RequestMemory
-from kpybroker.broker.network.sending import Part, Progress
+from kpybroker.broker.network.response import Response
+from kpybroker.broker.network.sending import Progress
 from kpybroker.broker.network.transport import AnswerOut, Stream
-from kpybroker.broker.requests.context import ConnectionInfo, RequestContext
-from kpybroker.broker.requests.dispatch import Answer, AnswerNow
+from kpybroker.broker.requests.context import ConnectionInfo
+from kpybroker.broker.requests.dispatch import AnswerNow
 
 REQUESTS_AT_ONCE: Final = 8
 """Requests of one connection before others are served: its turn."""
@@ -87,8 +90,8 @@ _NOT_WATCHED: Final = (RESPONDING, CLOSED)
 
 LEGAL: Final[dict[Event, dict[State, frozenset[State]]]] = {
     Event.READY: {READING: _OPEN, SUSPENDED: _OPEN, SENDING: _OPEN, MUTED: frozenset({MUTED})},
-    Event.REQUEST: {READING: frozenset({RESPONDING})},
-    Event.RESPONSE: {RESPONDING: frozenset({SENDING})},
+    Event.REQUEST: {READING: _OPEN},
+    Event.RESPONSE: {RESPONDING: _OPEN},
     Event.SENT: {SENDING: frozenset({READING, RESPONDING, SUSPENDED, MUTED})},
     Event.DEADLINE: {SUSPENDED: frozenset({SUSPENDED}), MUTED: frozenset({READING})},
     Event.LEFT: {state: frozenset({state}) for state in State},
@@ -118,36 +121,44 @@ class Served(ConnectionInfo, Protocol):
 
 
 class Serving:
-    """The state of one connection. `memory` is what all connections share for their requests."""
+    """The state of one connection. `memory` is what all connections share for their requests.
+
+    `is_polled`: the poller calls `on_ready`. Otherwise the task does everything: it receives each request, and awaits
+    also what could be suspended.
+    """
 
     __slots__ = (
         "_after",
         "_connection",
-        "_context",
+        "_is_polled",
         "_memory",
         "_muted_until",
         "_out",
         "_pending",
+        "_response",
         "can_leave",
         "frames",
         "is_leaving",
         "last_active",
         "serves_rest",
         "state",
+        "task_sends",
         "waits_for_memory",
         "was_active",
     )
 
-    def __init__(self, connection: Served, memory: RequestMemory, now: float) -> None:
+    def __init__(self, connection: Served, memory: RequestMemory, now: float, *, is_polled: bool) -> None:
         self._connection = connection
+        self._is_polled = is_polled
         self._memory = memory
         self.frames: FrameReader
         self.state = READING
         self._after = READING  # the state that follows SENDING
-        self._pending: Unfinished[Answer] | None = None  # the request in progress, unless the task has taken it
+        self._pending: Pending[Response] | None = None  # the request in progress, unless the task has taken it
         self._out: AnswerOut | None = None  # what is sent; None where the task sends it
-        self._context: RequestContext | None = None  # of the response that is sent
+        self._response: Response | None = None  # the one that is sent, if anything follows once it is
         self._muted_until = inf
+        self.task_sends = False  # what the poller cannot go on with
         self.last_active = now
         self.was_active = False  # since `last_active`; a flag costs a twelfth of reading the clock
         self.waits_for_memory = False
@@ -159,8 +170,7 @@ class Serving:
     def deadline(self) -> float:
         """When `on_deadline` is due, on trio's clock."""
         if self.state is SUSPENDED:
-            assert isinstance(self._pending, Suspended)
-            wait = self._pending.wait
+            wait = self._wait
             return -inf if wait.is_over else wait.deadline
         return self._muted_until if self.state is MUTED else inf
 
@@ -196,12 +206,8 @@ class Serving:
             timing = self._connection.timing
             if timing is not None:
                 timing.sending()
-            if data := responses[0] if len(responses) == 1 else b"".join(responses):
-                self.was_active = True
-                sent = self._connection.stream.send_now(data)
-                if sent < len(data):
-                    self._send_rest(memoryview(data)[sent:])
-                    goes_on = True
+            if (data := responses[0] if len(responses) == 1 else b"".join(responses)) and not self._send_now(data):
+                goes_on = True
             if timing is not None and self.state is not SENDING:
                 timing.sent()
         if not goes_on:
@@ -217,7 +223,6 @@ class Serving:
         for number in range(REQUESTS_AT_ONCE):
             if number > 1 and perf_counter() > end:
                 return True
-            response: Answer | Unfinished[Answer]
             if self.state is READING:
                 if self._memory.is_full and not frames.may_go_on():
                     return False
@@ -228,83 +233,97 @@ class Serving:
                     return True
                 if number == 1:
                     end = perf_counter() + TURN_S
-                response = connection.answer_now(frame, connection)
-                if isinstance(response, bytes):
-                    responses.append(response)
+                outcome = connection.answer_now(frame, connection)
+                if isinstance(outcome, Response) and (data := outcome.frame) is not None:
+                    responses.append(data)
                     continue
                 frames.hold(len(frame))
-            elif self.state is SUSPENDED and self._is_wait_over():
-                response = self._resume()
+            elif self.state is SUSPENDED and self._wait.is_over:
+                outcome = self._resume()
             else:
                 if number == 0:  # not if this very call has led here: its task may have made it
                     connection.stream.mute(self.on_left)  # the next request is read after this one
                 return True
-            if not isinstance(response, bytes | tuple):
-                return self._wait(response)
-            if (data := self._read_now(response)) is not None:
+            if isinstance(outcome, Pending):
+                return self._is_pending(outcome)
+            if (data := self._read_now(outcome)) is not None:
                 responses.append(data)
                 frames.done()
-            elif isinstance(response, tuple):
-                progress = self._begin_sending(responses, *response)
-                if progress is not Progress.SENT:
-                    return progress is Progress.FULL
+            elif (progress := self._begin_sending(responses, outcome)) is not Progress.SENT:
+                return progress is Progress.FULL
         return True
 
-    def _read_now(self, response: Answer) -> bytes | None:
+    def _read_now(self, response: Response) -> bytes | None:
         """The bytes to send, if they are few and reading them takes no waiting."""
-        if isinstance(response, bytes):
-            return response
-        parts, context = response
-        data = self._connection.stream.read_now(parts)
+        if response.frame is not None:
+            return response.frame
+        data = self._connection.stream.read_now(response.parts)
         if data is not None:  # its files are no longer needed
-            _run_on_sent(context)
+            response.sent()
         return data
 
-    def _is_wait_over(self) -> bool:
-        assert isinstance(self._pending, Suspended)
-        return self._pending.wait.is_over
+    @property
+    def _wait(self) -> Wait:
+        """Of the suspended request."""
+        assert self._pending is not None
+        assert self._pending.wait is not None
+        return self._pending.wait
 
-    def _resume(self) -> Answer | Unfinished[Answer]:
+    def _resume(self) -> Response | Pending[Response]:
         """Go on with the suspended request."""
         pending, self._pending = self._pending, None
-        assert isinstance(pending, Suspended)
+        assert pending is not None
         self.state = READING
         self.serves_rest = False
         self._stay()
         return pending.resume()
 
-    def _wait(self, pending: Unfinished[Answer]) -> bool:
+    def _is_pending(self, pending: Pending[Response]) -> bool:
         """The request cannot be responded to yet. Whether it is suspended: otherwise its task awaits it."""
         self._pending = pending
-        if not isinstance(pending, Suspended):
+        wait = pending.wait
+        if wait is None or not self._is_polled:
             self.state = RESPONDING
             return False
         self.state = SUSPENDED
-        pending.wait.on_end = self._connection.stream.poke
-        self._connection.wake_at(pending.wait.deadline)
+        self.serves_rest = wait.serves_rest
+        wait.on_end = self._connection.stream.poke
+        self._connection.wake_at(wait.deadline)
         return True
 
     # --- sending
 
-    def _send_rest(self, data: memoryview) -> None:
-        """The client does not take all that was responded to at once. What is in progress goes on after that."""
+    def _send_now(self, data: bytes) -> bool:
+        """Send small responses. False if the client does not take them all: what is in progress goes on after that."""
+        self.was_active = True
+        stream = self._connection.stream
+        sent = stream.send_now(data)
+        if sent == len(data):
+            return True
         assert self.state is not SENDING
+        self._out = stream.begin_sending([memoryview(data)[sent:]])
         self._after, self.state = self.state, SENDING
-        self._out, self._context = self._connection.stream.begin_sending([data]), None
-        self._connection.stream.want_room()
+        self._stops(Progress.FULL)
+        return False
 
-    def _begin_sending(self, responses: list[bytes], parts: list[Part], context: RequestContext) -> Progress:
+    def _begin_sending(self, responses: list[bytes], response: Response) -> Progress:
         """Send a large response, and those before it."""
         timing = self._connection.timing
         if timing is not None:
             timing.sending()
-        self._out, self._context = self._connection.stream.begin_sending([*responses, *parts]), context
+        self._out = self._connection.stream.begin_sending([*responses, *response.parts])
+        self._response = response
         self._after, self.state = READING, SENDING
         responses.clear()
         progress = self._send_on()
-        if progress is Progress.FULL:
-            self._connection.stream.want_room()
+        self._stops(progress)
         return progress
+
+    def _stops(self, progress: Progress) -> None:
+        """Sending goes on when the client has taken some of it, or in the task."""
+        self.task_sends = progress is Progress.COLD or not self._is_polled
+        if progress is Progress.FULL and not self.task_sends:
+            self._connection.stream.want_room()
 
     def _send_on(self) -> Progress:
         """Go on sending, as far as that takes no waiting."""
@@ -313,6 +332,8 @@ class Serving:
         self.was_active = True
         if progress is Progress.SENT:
             self.on_sent()
+        elif progress is Progress.COLD:
+            self.task_sends = True
         return progress
 
     def on_sent(self) -> None:
@@ -325,14 +346,15 @@ class Serving:
         if self.state is READING or self.state is MUTED:
             self.frames.done()
         elif self.state is SUSPENDED:
-            self._connection.wake_at(self.deadline)
+            self._connection.wake_at(self._wait.deadline)
 
     def _is_sent(self) -> None:
         """The response is sent, or never will be."""
-        context, self._context, self._out = self._context, None, None
+        response, self._response, self._out = self._response, None, None
         if self._connection.timing is not None:
             self._connection.timing.sent()
-        _run_on_sent(context)
+        if response is not None:
+            response.sent()
 
     # --- the task
 
@@ -343,32 +365,41 @@ class Serving:
 
     @property
     def is_held_up(self) -> bool:
-        """Whether it would read, but `memory` has no room for that, or only the task can go on."""
-        return self.state is RESPONDING or (self.state is READING and not self.frames.may_go_on())
+        """Whether the task must go on: or wait, where it would read but `memory` has no room for that."""
+        if self.state is READING:
+            return not self.frames.may_go_on()
+        return self.state is RESPONDING or (self.state is SENDING and self.task_sends)
 
     def on_request(self, frame: bytearray) -> None:
-        """The task has received a request. What `take_pending` returns then is its response."""
+        """The task has received a request."""
         assert self.state is READING, self.state
         self.state = RESPONDING
-        response = self._connection.answer_now(frame, self._connection)
-        self._pending = _finished(response) if isinstance(response, bytes | tuple) else response
+        self.on_response(self._connection.answer_now(frame, self._connection))
 
-    def take_pending(self) -> Unfinished[Answer]:
+    def take_pending(self) -> Pending[Response]:
         """What the task must await."""
         assert self.state is RESPONDING, self.state
         assert self._pending is not None
         pending, self._pending = self._pending, None
         return pending
 
-    def on_response(self, response: Answer) -> list[Part]:
-        """The task has awaited a response, and sends what this returns."""
+    def on_response(self, outcome: Response | Pending[Response]) -> None:
+        """The task has awaited what its request wanted: there is a response now, or something else to wait for."""
         assert self.state is RESPONDING, self.state
-        self._after, self.state = READING, SENDING
-        self.was_active = True
-        parts, self._context = ([response], None) if isinstance(response, bytes) else response
-        if self._connection.timing is not None:
-            self._connection.timing.sending()
-        return parts
+        if isinstance(outcome, Pending):
+            self._is_pending(outcome)
+            return
+        self.state = READING
+        if outcome.frame is None:
+            self._begin_sending([], outcome)
+            return
+        timing = self._connection.timing
+        if timing is not None:
+            timing.sending()
+        self._send_now(outcome.frame)
+        self.frames.done()
+        if timing is not None and self.state is not SENDING:
+            timing.sent()
 
     @property
     def unsent(self) -> AnswerOut:
@@ -380,8 +411,7 @@ class Serving:
     def on_deadline(self) -> None:
         """The time of the wait, or of the mute, is over."""
         if self.state is SUSPENDED:
-            assert isinstance(self._pending, Suspended)
-            self._pending.wait.is_over = True
+            self._wait.is_over = True
         else:
             assert self.state is MUTED, self.state
             self.state = READING
@@ -448,13 +478,3 @@ class Serving:
             self.can_leave = self.serves_rest = False
             self._connection.stream.ignore_end()
             self._stay()
-
-
-async def _finished(response: Answer) -> Answer:
-    return response
-
-
-def _run_on_sent(context: RequestContext | None) -> None:
-    if context is not None:
-        for callback in context.on_sent or ():
-            callback()

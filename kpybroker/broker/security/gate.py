@@ -23,11 +23,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import trio
 
+from kpybroker.broker.loop.steps import Pending, pending
 from kpybroker.broker.network.login_threads import LoginThreads
+from kpybroker.broker.network.response import Response
 from kpybroker.broker.requests.clients import client_name
-from kpybroker.broker.requests.context import ConnectionInfo, RequestContext
+from kpybroker.broker.requests.context import ConnectionInfo
 from kpybroker.broker.requests.log_fields import of_connection
-from kpybroker.core.authorizer import AllowAll, Principal
+from kpybroker.core.authorizer import Principal
 from kpybroker.core.security.sasl.mechanism import LoggedIn, Login, LoginFailed, Mechanism
 from kpybroker.wire.api import API_INFO, ApiKey
 from kpybroker.wire.codec import LARGE_FRAME_BYTES, decode, encode
@@ -38,9 +40,8 @@ from kpybroker.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHan
 
 if TYPE_CHECKING:
     from kpybroker.broker.loop.clock import Clock
-    from kpybroker.broker.loop.steps import Unfinished
     from kpybroker.broker.requests.connection import Connection
-    from kpybroker.broker.requests.dispatch import Answer, AnswerNow, Dispatcher
+    from kpybroker.broker.requests.dispatch import AnswerNow, Dispatcher
 
 logger = logging.getLogger("kafka.network.SocketServer")
 
@@ -132,9 +133,11 @@ class _Guard:
         self._ends_s = 0.0
         self._began_again_s: float | None = None
 
-    def answer_now(self, frame: bytearray | memoryview, connection: ConnectionInfo) -> Answer | Unfinished[Answer]:
+    def answer_now(self, frame: bytearray | memoryview, connection: ConnectionInfo) -> Response | Pending[Response]:
         """As `Dispatcher.answer_now`, while the client is not logged in. Raises ProtocolError."""
-        data = bytes(frame)
+        return _outcome(self._respond(bytes(frame), connection))
+
+    def _respond(self, data: bytes, connection: ConnectionInfo) -> Response | Late:
         if self._state is State.LOGIN:
             return self._take_token(data)
         if self._state is State.WRONG_MECHANISM:
@@ -155,17 +158,16 @@ class _Guard:
             "the client"
         )
 
-    async def _versions(self, data: bytes, connection: ConnectionInfo) -> Answer:
+    async def _versions(self, data: bytes, connection: ConnectionInfo) -> Response:
         """ApiVersions, once: until it has no error the client may ask again, in another version."""
-        answering = self._gate.dispatcher.answer_now(bytearray(data), connection)
-        answer = answering if isinstance(answering, bytes | tuple) else await answering
-        if isinstance(answer, bytes) and answer[8:10] == _NO_ERROR:
+        response = await self._gate.dispatcher.answer(bytearray(data), connection)
+        if response.frame is not None and response.frame[8:10] == _NO_ERROR:
             self._state = State.HANDSHAKE
-        return answer
+        return response
 
     # --- SaslHandshake
 
-    def _handshake(self, header: RequestHeader, data: bytes) -> Answer | Unfinished[Answer]:
+    def _handshake(self, header: RequestHeader, data: bytes) -> Response | Late:
         version = _checked_version(header, SaslHandshakeRequest.VERSIONS)
         request = decode(SaslHandshakeRequest, memoryview(data)[header.body_offset :], version)
         logins = self._gate.logins
@@ -183,11 +185,11 @@ class _Guard:
         else:
             self._state = State.LOGIN
             self._login = mechanism.begin()
-        return _frame(header, SaslHandshakeResponse(mechanisms=names))
+        return Response(_frame(header, SaslHandshakeResponse(mechanisms=names)))
 
     # --- tokens
 
-    def _take_token(self, data: bytes) -> Answer | Unfinished[Answer]:
+    def _take_token(self, data: bytes) -> Response | Late:
         """A step of the login, from SaslAuthenticate or a bare token."""
         header = None
         token = data
@@ -202,7 +204,7 @@ class _Guard:
             return self._step_in_thread(header, token)
         return self._step(header, token)
 
-    async def _step_in_thread(self, header: RequestHeader | None, token: bytes) -> Answer:
+    async def _step_in_thread(self, header: RequestHeader | None, token: bytes) -> Response:
         step, limiter = self._login.step, self._gate.threads.limiter(self._connection.client_host)
         try:
             result = await trio.to_thread.run_sync(
@@ -210,26 +212,26 @@ class _Guard:
             )
         except Exception as error:
             return await self._failed(header, error)
-        answer = self._stepped(header, result)
-        return answer if isinstance(answer, bytes) else await answer
+        response = self._stepped(header, result)
+        return response if isinstance(response, Response) else await response
 
-    def _step(self, header: RequestHeader | None, token: bytes) -> bytes | Coroutine[Any, Any, Answer]:
+    def _step(self, header: RequestHeader | None, token: bytes) -> Response | Late:
         try:
             result = self._login.step(token, self._gate.clock.time_ms())
         except Exception as error:
             return self._failed(header, error)
         return self._stepped(header, result)
 
-    def _stepped(self, header: RequestHeader | None, result: bytes | LoggedIn) -> bytes | Coroutine[Any, Any, Answer]:
+    def _stepped(self, header: RequestHeader | None, result: bytes | LoggedIn) -> Response | Late:
         if isinstance(result, bytes):
-            return _token_frame(header, result, 0)
+            return Response(_token_frame(header, result, 0))
         if self._previous is not None and self._previous[1] != result.principal:
             was, now = self._previous[1], result.principal
             reason = (
                 f"Cannot change principals during re-authentication from {was.type}.{was.name}: {now.type}.{now.name}"
             )
             return self._failed(header, LoginFailed(reason))
-        return _token_frame(header, result.reply, self._logged_in(result))
+        return Response(_token_frame(header, result.reply, self._logged_in(result)))
 
     def _logged_in(self, login: LoggedIn) -> int:
         """Open the connection to the dispatcher; the lifetime of the session, 0 without an end."""
@@ -254,7 +256,7 @@ class _Guard:
 
     def _answer_in_session(
         self, frame: bytearray | memoryview, connection: ConnectionInfo
-    ) -> Answer | Unfinished[Answer]:
+    ) -> Response | Pending[Response]:
         """As `Dispatcher.answer_now`, until the session is over."""
         now_s = self._gate.clock.monotonic()
         if bytes(frame[:2]) == _HANDSHAKE_KEY and self._may_begin_again(now_s):
@@ -262,7 +264,7 @@ class _Guard:
             data = bytes(frame)
             header = parse_request_header(data)
             self._connection.answer_now = self.answer_now
-            return self._handshake(header, data)
+            return _outcome(self._handshake(header, data))
         if now_s > self._ends_s:
             self._state = State.ENDED
             logger.info(
@@ -280,7 +282,7 @@ class _Guard:
 
     # --- refusals
 
-    def _failed(self, header: RequestHeader | None, error: Exception) -> Coroutine[Any, Any, Answer]:
+    def _failed(self, header: RequestHeader | None, error: Exception) -> Late:
         """The login is refused, by the mechanism or because it failed."""
         during = "authentication" if self._previous is None else "re-authentication"
         text = (
@@ -300,7 +302,7 @@ class _Guard:
             response = _frame(header, refused)
         return self._refuse(response, log_reason)
 
-    def _refuse_request(self, header: RequestHeader, data: bytes) -> Coroutine[Any, Any, Answer]:
+    def _refuse_request(self, header: RequestHeader, data: bytes) -> Late:
         """A request between SaslHandshake and the end of the login: its own error response, if it is a small one."""
         text = f"Unexpected Kafka request of type {_name(header.api_key)} during SASL authentication."
         response = None
@@ -312,7 +314,7 @@ class _Guard:
             response = None if message is None else _frame(header, message)
         return self._refuse(response, text)
 
-    async def _refuse(self, response: bytes | None, reason: str) -> Answer:
+    async def _refuse(self, response: bytes | None, reason: str) -> Response:
         """Wait, respond, and end the connection. The token's memory is free meanwhile."""
         connection = self._connection
         self._state = State.ENDED
@@ -322,9 +324,15 @@ class _Guard:
         await self._gate.clock.pause(self._gate.logins.failure_delay_s)
         if response is None:
             raise SessionOver
-        context = RequestContext(connection, AllowAll(), 0, 0)
-        context.on_sent = [connection.end]
-        return [response], context
+        return Response(None, (response,), (connection.end,))
+
+
+Late = Coroutine[Any, Any, Response]
+"""What the connection's task must await."""
+
+
+def _outcome(response: Response | Late) -> Response | Pending[Response]:
+    return response if isinstance(response, Response) else pending(response)
 
 
 def _checked_version(header: RequestHeader, versions: tuple[int, int]) -> int:

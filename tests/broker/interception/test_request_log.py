@@ -12,6 +12,7 @@ import trio.testing
 
 from kpybroker.broker.interception.request_log import FRAME_BYTES_MAX, HEAD_BYTES, Entry, RequestLog
 from kpybroker.broker.loop.movable_clock import MovableClock
+from kpybroker.broker.network.response import Response
 from kpybroker.broker.requests.context import PlainConnectionInfo
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ProtocolError
@@ -132,12 +133,12 @@ def test_the_oldest_go_first_by_count() -> None:
 def test_the_oldest_go_first_by_bytes_of_requests_and_responses() -> None:
     log = RequestLog(bytes_max=20_000)
     entries = [added(log, 1000) for _ in range(5)]
-    log.end(entries[0], bytes(9000))
-    log.end(entries[1], bytes(5000))
+    log.end(entries[0], Response(bytes(9000)))
+    log.end(entries[1], Response(bytes(5000)))
     assert len(log) == 5
     added(log, 1000)  # makes room for itself
     assert next(iter(log)).id == 2
-    log.end(entries[0], bytes(9000))  # it is no longer in the log
+    log.end(entries[0], Response(bytes(9000)))  # it is no longer in the log
     for _ in range(100):
         added(log, 1000)
     assert len(log) == 20_000 // 1400
@@ -146,7 +147,7 @@ def test_the_oldest_go_first_by_bytes_of_requests_and_responses() -> None:
 def test_of_a_large_frame_the_beginning_is_kept() -> None:
     log = RequestLog()
     entry = added(log, FRAME_BYTES_MAX + 1)
-    log.end(entry, bytes(FRAME_BYTES_MAX + 1))
+    log.end(entry, Response(bytes(FRAME_BYTES_MAX + 1)))
     assert len(entry.frame) == HEAD_BYTES
     shown = entry.as_json()
     assert (shown["size"], shown["response_size"]) == (FRAME_BYTES_MAX + 1, FRAME_BYTES_MAX + 1)

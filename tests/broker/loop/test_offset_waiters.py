@@ -13,7 +13,8 @@ import trio.testing
 from kpybroker.broker.app import Broker
 from kpybroker.broker.handlers.records.produce import Pending, _wait_for_replicas
 from kpybroker.broker.loop.offset_waiters import OffsetWaiters
-from kpybroker.broker.loop.steps import Suspended, Wait, run_steps, run_to_end
+from kpybroker.broker.loop.steps import Pending as PendingSteps
+from kpybroker.broker.loop.steps import Wait, run_steps, run_to_end
 from kpybroker.broker.loop.yielding import next_slice
 from kpybroker.broker.replication.partition import Partition
 from kpybroker.wire.errors import ErrorCode, KafkaError
@@ -49,7 +50,7 @@ async def test_who_is_cancelled_waits_no_more() -> None:
 def test_whose_time_is_over_waits_no_more() -> None:
     waiters = OffsetWaiters()
     suspended = run_steps(waiters.until(1, 10.0))
-    assert isinstance(suspended, Suspended)
+    assert isinstance(suspended, PendingSteps)
     assert suspended.wait.deadline == 10.0
     suspended.wait.is_over = True
     assert suspended.resume() is False

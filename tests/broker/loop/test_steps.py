@@ -9,7 +9,7 @@ import pytest
 import trio
 import trio.testing
 
-from kpybroker.broker.loop.steps import Steps, Suspended, Wait, run_steps
+from kpybroker.broker.loop.steps import Pending, Steps, Wait, pending, run_steps
 
 
 async def double(number: int) -> int:
@@ -80,7 +80,7 @@ def test_suspended_steps_go_on_without_a_task_from_one_wait_to_the_next() -> Non
     ended: list[int] = []
     suspended = run_steps(parks(waits, closed))
     for number, wait in enumerate(waits):
-        assert isinstance(suspended, Suspended)
+        assert isinstance(suspended, Pending)
         assert suspended.wait is wait
         wait.on_end = partial(ended.append, number)
         wait.end()
@@ -93,7 +93,7 @@ async def test_suspended_steps_can_be_awaited_by_a_task(autojump_clock: trio.tes
     """Until their waits are ended, before or while they are awaited, or until their time is over."""
     ended_before, ended, timed_out = waits = [Wait(inf), Wait(inf), Wait(trio.current_time() + 7)]
     suspended = run_steps(parks(waits, []))
-    assert isinstance(suspended, Suspended)
+    assert isinstance(suspended, Pending)
     ended_before.end()
     async with trio.open_nursery() as nursery:
 
@@ -110,6 +110,75 @@ async def test_suspended_steps_can_be_awaited_by_a_task(autojump_clock: trio.tes
 def test_suspended_steps_that_are_closed_clean_up() -> None:
     closed: list[bool] = []
     suspended = run_steps(parks([Wait(inf)], closed))
-    assert isinstance(suspended, Suspended)
+    assert isinstance(suspended, Pending)
     suspended.close()
     assert closed == [True]
+
+
+def test_the_end_of_a_wait_that_was_closed_calls_no_one() -> None:
+    wait = Wait(inf)
+    ended: list[bool] = []
+    suspended = run_steps(parks([wait], []))
+    assert isinstance(suspended, Pending)
+    wait.on_end = partial(ended.append, True)
+    suspended.close()
+    wait.end()
+    assert not ended
+
+
+async def test_a_task_advances_steps_from_one_yield_to_the_next() -> None:
+    """What must be awaited is awaited; a wait after it needs no task again."""
+    wait = Wait(inf, serves_rest=True)
+
+    def mixed() -> Steps[str]:
+        try:
+            found = yield partial(double, 2)
+        except ValueError:
+            found = -1
+        try:
+            yield partial(double, -1)
+        except ValueError:
+            found += 1
+        yield wait
+        return f"{found}"
+
+    first = run_steps(mixed())
+    assert isinstance(first, Pending)
+    assert first.wait is None
+    second = await first.advance()
+    assert isinstance(second, Pending)
+    third = await second.advance()
+    assert isinstance(third, Pending)
+    assert third.wait is wait
+    wait.end()
+    assert third.resume() == "5"
+
+
+async def test_what_is_pending_is_a_part_of_other_steps_or_closed_with_them() -> None:
+    closed: list[bool] = []
+
+    def outer(inner: Pending[str]) -> Steps[str]:
+        return "outer " + (yield from inner.as_steps())
+
+    for ends in (True, False):
+        wait = Wait(inf)
+        inner = run_steps(parks([wait], closed))
+        assert isinstance(inner, Pending)
+        whole = run_steps(outer(inner))
+        assert isinstance(whole, Pending)
+        assert whole.wait is wait
+        if ends:
+            wait.end()
+            assert whole.resume() == "outer done"
+        else:
+            whole.close()
+    assert closed == [True, True]
+
+
+async def test_a_coroutine_may_be_pending(recwarn: pytest.WarningsRecorder) -> None:
+    assert await pending(double(4)) == 8
+    assert await pending(double(4)).advance() == 8
+    with pytest.raises(ValueError, match="-1"):
+        await pending(double(-1)).advance()
+    pending(double(4)).close()  # its connection has ended before its task awaits it
+    assert not [warning for warning in recwarn if "never awaited" in str(warning.message)]

@@ -10,7 +10,8 @@ import trio
 import trio.testing
 
 from kpybroker.broker.app import Broker
-from kpybroker.broker.loop.steps import Suspended
+from kpybroker.broker.loop.steps import Pending
+from kpybroker.broker.network.response import Response
 from kpybroker.broker.requests.context import PlainConnectionInfo
 from kpybroker.storage.log.append import ProducedBatches
 from kpybroker.wire.api import ApiKey
@@ -41,20 +42,19 @@ class Fetch:
         )
         header = encode_request_header(RequestHeader(ApiKey.FETCH, VERSION, 1, "test"))
         self.answers: list[FetchResponse.PartitionData] = []
-        self.suspended: Suspended | None = None  # type: ignore[type-arg]
+        self.suspended: Pending[Response] | None = None
         self.ended = 0
         self._take(broker.dispatcher.answer_now(bytearray(header + encode(request, VERSION)), PlainConnectionInfo()))
 
-    def _take(self, answer: object) -> None:
-        if isinstance(answer, Suspended):
+    def _take(self, answer: Response | Pending[Response]) -> None:
+        if isinstance(answer, Pending):
             self.suspended = answer
+            assert answer.wait is not None
             answer.wait.on_end = self._count_end
             return
-        assert isinstance(answer, tuple)
-        parts, context = answer
-        body = b"".join(part if isinstance(part, bytes) else part.read() for part in parts)
-        for callback in context.on_sent:
-            callback()
+        assert answer.frame is None
+        body = answer.read()
+        answer.sent()
         response = decode(FetchResponse, body[HEADER_BYTES:], VERSION)
         self.suspended = None
         self.answers.append(response.responses[0].partitions[0])

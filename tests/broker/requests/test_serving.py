@@ -9,12 +9,13 @@ from typing import Any, NamedTuple, cast
 
 import pytest
 
-from kpybroker.broker.loop.steps import Steps, Wait, run_steps
+from kpybroker.broker.loop.steps import Steps, Wait, pending, run_steps
 from kpybroker.broker.network.frames import FrameReader
 from kpybroker.broker.network.request_memory import ReceiveBuffers, RequestMemory
-from kpybroker.broker.network.sending import Part, Progress
+from kpybroker.broker.network.response import Response
+from kpybroker.broker.network.sending import Progress
 from kpybroker.broker.network.transport import Stream
-from kpybroker.broker.requests.context import PlainConnectionInfo, RequestContext
+from kpybroker.broker.requests.context import PlainConnectionInfo
 from kpybroker.broker.requests.serving import (
     CLOSED,
     LEGAL,
@@ -28,7 +29,6 @@ from kpybroker.broker.requests.serving import (
     Serving,
     State,
 )
-from kpybroker.core.authorizer import AllowAll
 from tests.support.echo_server import framed
 
 SMALL = 50
@@ -127,18 +127,17 @@ class Wire:
 class Client(PlainConnectionInfo):
     """A connection whose task does nothing, and the client at its other end."""
 
-    __slots__ = ("answer_now", "asked", "serving", "tasks", "waits", "wire")
+    __slots__ = ("answer_now", "asked", "serving", "waits", "wire")
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_polled: bool = True) -> None:
         super().__init__()
         self.wire = Wire()
         self.stream = cast(Stream, self.wire)
         self.asked = self.wire.asked
         self.answer_now: Any = self._answer_now
         self.waits: list[Wait] = []
-        self.tasks: list[Any] = []
         memory = RequestMemory(-1)
-        self.serving = Serving(cast(Any, self), memory, 0.0)
+        self.serving = Serving(cast(Any, self), memory, 0.0, is_polled=is_polled)
         self.serving.frames = FrameReader(self.stream, ReceiveBuffers(), 1000, memory, self.serving)
 
     def sends(self, *words: bytes) -> None:
@@ -148,21 +147,22 @@ class Client(PlainConnectionInfo):
     def _answer_now(self, frame: bytearray | memoryview, _: object) -> Any:
         word = bytes(frame)
         if word.startswith(b"now"):
-            return framed(word)
+            return Response(framed(word))
         if word.startswith(b"wait"):
             return run_steps(self._in_steps(word))
+        if word.startswith(b"late"):
+            return pending(self._late(word))
         if word.startswith(b"task"):
-            return self._in_task(word)
+            return pending(self._in_task(word))
         return self._in_parts(word)
 
-    def _in_parts(self, word: bytes) -> tuple[list[Part], RequestContext]:
+    def _in_parts(self, word: bytes) -> Response:
         """ "big" is more than is sent at once, "cold" is on the disk, "mute" and "bigmute" mute the connection."""
-        context = RequestContext(self, AllowAll(), 0, 0)
-        context.on_sent = [lambda: self.asked.append("on_sent")]
+        on_sent = [lambda: self.asked.append("on_sent")]
         if b"mute" in word:
-            context.on_sent.append(lambda: self.serving.mute(DEADLINE))
+            on_sent.append(lambda: self.serving.mute(DEADLINE))
         parts: list[Any] = [len(word).to_bytes(4, "big"), Cold(word) if word.startswith(b"cold") else word]
-        return parts, context
+        return Response(None, parts, on_sent)
 
     def _in_steps(self, word: bytes) -> Steps[Any]:
         wait = Wait(DEADLINE)
@@ -175,6 +175,9 @@ class Client(PlainConnectionInfo):
 
     async def _in_task(self, word: bytes) -> Any:
         return self._in_parts(word)
+
+    async def _late(self, word: bytes) -> Any:
+        return Response(framed(word))
 
     # --- what `Served` asks of the task
 
@@ -198,18 +201,13 @@ class Client(PlainConnectionInfo):
 
     def awaits(self) -> None:
         """The task awaits what is pending, which does not wait here."""
-        pending = self.serving.take_pending()
         with pytest.raises(StopIteration) as finished:
-            pending.__await__().send(None)
-        self.tasks = self.serving.on_response(finished.value.value)
+            self.serving.take_pending().advance().send(None)
+        self.serving.on_response(finished.value.value)
 
     def finishes(self) -> None:
         """The task sends the rest."""
-        if self.tasks:
-            Out(self.wire, self.tasks).finish_now()
-            self.tasks = []
-        else:
-            cast(Out, self.serving.unsent).finish_now()
+        cast(Out, self.serving.unsent).finish_now()
         self.serving.on_sent()
 
 
@@ -274,6 +272,28 @@ def ready(client: Client, *words: bytes, ended: bool = False, room: int = 10**9)
     return client.serving.on_ready()
 
 
+def requested(client: Client, word: bytes, room: int = 10**9) -> None:
+    """The task has received it."""
+    client.wire.room = room
+    client.serving.on_request(bytearray(word))
+
+
+def responded(client: Client, word: bytes, room: int = 10**9) -> None:
+    """The task has awaited what leads to the response to this word."""
+    client.serving.take_pending().close()
+    client.wire.room = room
+    client.serving.on_response(client.answer_now(word, client))
+
+
+def behind(word: bytes) -> Callable[[Client], None]:
+    """In the task because of this request."""
+
+    def make(client: Client) -> None:
+        assert not ready(client, word)
+
+    return make
+
+
 def wait_is_over(client: Client) -> bool:
     client.waits[0].end()
     return client.serving.on_ready()
@@ -320,13 +340,24 @@ CASES = [
     Case(READING, READY, lambda c: ready(c, b"now1", room=3), SENDING, "want_room", whole(b"now1")[:3], True),
     Case(READING, READY, lambda c: ready(c, b"now1", b"cold"), SENDING, "", whole(b"now1") + b"\0\0\0\4", False),
     Case(READING, READY, lambda c: ready(c, b"mute", b"now1"), MUTED, "on_sent wake_at 7", whole(b"mute"), True),
-    Case(READING, REQUEST, lambda c: c.serving.on_request(bytearray(b"now1")), RESPONDING),
+    Case(READING, REQUEST, lambda c: requested(c, b"now1"), READING, "", whole(b"now1")),
+    Case(READING, REQUEST, lambda c: requested(c, b"task"), RESPONDING),
+    Case(READING, REQUEST, lambda c: requested(c, b"wait"), SUSPENDED, "wake_at 7"),
+    Case(READING, REQUEST, lambda c: requested(c, b"mute"), MUTED, "want_data on_sent wake_at 7", whole(b"mute")),
+    Case(READING, REQUEST, lambda c: requested(c, BIG, room=9), SENDING, "want_room", whole(BIG)[:9]),
     Case(READING, LEFT, left, READING),
     Case(READING, LEFT, lambda c: left(c, was_reset=True), READING),
     Case(READING, MUTE, lambda c: c.serving.mute(DEADLINE), MUTED, "wake_at 7"),
     Case(READING, CLOSE, lambda c: c.serving.on_close(), CLOSED),
     # responding: in the task
-    Case(RESPONDING, RESPONSE, Client.awaits, SENDING),
+    Case(RESPONDING, RESPONSE, Client.awaits, READING, "want_data on_sent", whole(b"task")),
+    Case(RESPONDING, RESPONSE, Client.awaits, READING, "", whole(b"late"), None, behind(b"late")),
+    Case(RESPONDING, RESPONSE, lambda c: responded(c, b"task"), RESPONDING),
+    Case(RESPONDING, RESPONSE, lambda c: responded(c, b"wait"), SUSPENDED, "wake_at 7"),
+    Case(RESPONDING, RESPONSE, lambda c: responded(c, b"mute"), MUTED, "want_data on_sent wake_at 7", whole(b"mute")),
+    Case(RESPONDING, RESPONSE, lambda c: responded(c, BIG, room=9), SENDING, "want_room", whole(BIG)[:9]),
+    Case(RESPONDING, RESPONSE, lambda c: responded(c, b"now1", room=2), SENDING, "want_room", whole(b"now1")[:2]),
+    Case(RESPONDING, RESPONSE, lambda c: responded(c, b"cold"), SENDING, "", b"\0\0\0\4"),
     Case(RESPONDING, LEFT, left, RESPONDING),
     Case(RESPONDING, CLOSE, lambda c: c.serving.on_close(), CLOSED),
     # suspended: in no task
@@ -369,7 +400,7 @@ CASES = [
 CALLS: dict[Event, Callable[[Client], Any]] = {
     READY: lambda client: client.serving.on_ready(),
     REQUEST: lambda client: client.serving.on_request(bytearray(b"now")),
-    RESPONSE: lambda client: client.serving.on_response(framed(b"now")),
+    RESPONSE: lambda client: client.serving.on_response(Response(framed(b"now"))),
     SENT: lambda client: client.serving.on_sent(),
     DUE: lambda client: client.serving.on_deadline(),
     LEFT: lambda client: client.serving.on_left(False),
@@ -410,7 +441,7 @@ def test_every_pair_has_a_case_or_is_illegal(state: State, event: Event) -> None
 def test_every_state_that_may_follow_has_a_case() -> None:
     """Except those that a request behind another one leads to: these are in `test_whatever_happens_...`."""
     shown = {(case.state, case.event, case.then) for case in CASES}
-    of_rows = {(READING, READY), (RESPONDING, RESPONSE), (SUSPENDED, DUE), (MUTED, DUE)}
+    of_rows = {(READING, READY), (READING, REQUEST), (RESPONDING, RESPONSE), (SUSPENDED, DUE), (MUTED, DUE)}
     for state, event in of_rows:
         for then in LEGAL[event][state]:
             assert (state, event, then) in shown
@@ -441,7 +472,16 @@ def test_a_leaving_client_whose_wait_is_over_stays() -> None:
     assert not client.serving.is_leaving
 
 
-KINDS = [b"now%d", b"task%d", b"wait%d", b"big%d" + bytes(60), b"cold%d", b"mute%d", b"big%d mute" + bytes(60)]
+KINDS = [
+    b"now%d",
+    b"task%d",
+    b"late%d",
+    b"wait%d",
+    b"big%d" + bytes(60),
+    b"cold%d",
+    b"mute%d",
+    b"big%d mute" + bytes(60),
+]
 
 
 @pytest.mark.parametrize("seed", range(100))
@@ -470,18 +510,14 @@ def test_whatever_happens_leads_where_it_may_and_responses_are_in_order(seed: in
         if serving.deadline < inf and chance.random() < 0.3:
             step(DUE, serving.on_deadline)
         if serving.state is RESPONDING:
-            pending = serving.take_pending()
-            with pytest.raises(StopIteration) as finished:
-                pending.__await__().send(None)
-            client.tasks = step(RESPONSE, lambda value=finished.value.value: serving.on_response(value))
-            step(SENT, client.finishes)
-        elif not step(READY, serving.on_ready) and serving.state is SENDING:
+            step(RESPONSE, client.awaits)
+        elif serving.is_held_up or (not step(READY, serving.on_ready) and serving.state is SENDING):
             step(SENT, client.finishes)
         if not left_to_send and len(client.wire.sent) >= len(whole(*words)):
             break
     assert bytes(client.wire.sent) == whole(*words)
     step(CLOSE, serving.on_close)
-    assert client.asked.count("on_sent") == sum(not word.startswith(b"now") for word in words)
+    assert client.asked.count("on_sent") == sum(not word.startswith((b"now", b"late")) for word in words)
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -495,11 +531,11 @@ def test_a_connection_that_ends_in_any_state_gives_back_what_it_holds(seed: int)
         client.sends(chance.choice(KINDS) % number)
         if serving.state is RESPONDING:
             client.awaits()
-            if chance.random() < 0.5:
-                client.finishes()
-                client.wire.room = 20
-        if serving.state is not RESPONDING and not client.tasks:
+        elif not serving.is_held_up:
             serving.on_ready()
+        elif chance.random() < 0.5:
+            client.finishes()
+            client.wire.room = 20
     serving.on_close()
     assert memory.used == 0
     assert client.asked.count("resumed") + client.asked.count("dropped") == len(client.waits)

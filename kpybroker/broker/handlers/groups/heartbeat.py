@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kpybroker.broker.handlers.groups.checks import check_static_membership, require_group_id
+from kpybroker.broker.loop.steps import Steps
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
@@ -27,14 +28,14 @@ LEDGER = Ledger(
 )
 
 
-async def handle(broker: Broker, request: HeartbeatRequest, context: RequestContext) -> HeartbeatResponse:
+def handle(broker: Broker, request: HeartbeatRequest, context: RequestContext) -> Steps[HeartbeatResponse]:
     """Extend the member's session; the response reports a rebalance."""
     check_static_membership(broker, request.group_instance_id)
     context.require(Operation.READ, ResourceType.GROUP, request.group_id)
     require_group_id(request.group_id)
     heartbeat = Heartbeat(request.group_id, request.generation_id, request.member_id, request.group_instance_id)
     try:
-        result: ErrorCode = await broker.groups.ask(heartbeat)
+        result: ErrorCode = yield from broker.groups.reply(heartbeat, context)
     except KafkaError as error:
         if error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
             return HeartbeatResponse()

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
 
 from kpybroker.broker.handlers.groups.checks import check_static_membership, require_group_id
+from kpybroker.broker.loop.steps import Steps
 from kpybroker.broker.loop.yielding import YieldBudget, listed
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
@@ -52,7 +54,7 @@ MEMBER_OWNER_BYTES_MAX = MAX_STRING - len("-00000000-0000-0000-0000-000000000000
 MANY_PROTOCOLS = 1_000
 
 
-async def handle(broker: Broker, request: JoinGroupRequest, context: RequestContext) -> JoinGroupResponse:
+def handle(broker: Broker, request: JoinGroupRequest, context: RequestContext) -> Steps[JoinGroupResponse]:
     """Join the group; returns when its next generation begins."""
     check_static_membership(broker, request.group_instance_id)
     context.require(Operation.READ, ResourceType.GROUP, request.group_id)
@@ -60,8 +62,9 @@ async def handle(broker: Broker, request: JoinGroupRequest, context: RequestCont
         require_group_id(request.group_id)
         asked = ((protocol.name, protocol.metadata) for protocol in request.protocols)
         is_small = len(request.protocols) < MANY_PROTOCOLS
-        supported = (tuple(asked), NOT_COUNTED) if is_small else await _counted(asked)
-        result: JoinResult = await broker.groups.ask(_join(broker, request, context, supported))
+        supported = (tuple(asked), NOT_COUNTED) if is_small else (yield partial(_counted, asked))
+        join = _join(broker, request, context, supported)
+        result: JoinResult = yield from broker.groups.reply(join, context, serves_rest=True)
     except KafkaError as error:
         result = JoinResult(error.code, request.member_id)
     return _response(result, context.api_version)

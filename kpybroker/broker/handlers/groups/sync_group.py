@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kpybroker.broker.handlers.groups.checks import check_static_membership, require_group_id
+from kpybroker.broker.loop.steps import Steps
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
@@ -36,7 +37,7 @@ LEDGER = Ledger(
 PROTOCOL_REQUIRED_FROM = 5
 
 
-async def handle(broker: Broker, request: SyncGroupRequest, context: RequestContext) -> SyncGroupResponse:
+def handle(broker: Broker, request: SyncGroupRequest, context: RequestContext) -> Steps[SyncGroupResponse]:
     """The member's assignment, once the leader has sent it and it is committed."""
     check_static_membership(broker, request.group_instance_id)
     if context.api_version >= PROTOCOL_REQUIRED_FROM and None in (
@@ -57,7 +58,7 @@ async def handle(broker: Broker, request: SyncGroupRequest, context: RequestCont
         owner=context.owner,
     )
     try:
-        result: SyncResult = await broker.groups.ask(sync)
+        result: SyncResult = yield from broker.groups.reply(sync, context, serves_rest=True)
     except KafkaError as error:
         if error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
             raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS) from error

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
+from math import inf
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 import trio.testing
 
 from kpybroker.broker.handlers.groups import describe_groups, join_group
+from kpybroker.broker.loop.steps import Pending, run_steps
 from kpybroker.core.authorizer import Operation, ResourceType
+from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.describe_groups import DescribeGroupsRequest
+from kpybroker.wire.messages.join_group import JoinGroupResponse
 from tests.broker.handlers.groups.group_scenarios import SUBSCRIPTION_TO_T, join_request
 from tests.support.fake_broker import call, fake_broker, versions
 from tests.support.running_broker import ask, create_topic, running_broker
@@ -46,6 +52,31 @@ async def test_a_client_without_an_id_of_its_own_is_given_one_all_the_same() -> 
         response = await call(broker, join_group, join_request(), 3, client_id=None)
         assert response.error_code == ErrorCode.NONE
         assert response.member_id.startswith("-")
+
+
+async def test_what_waits_is_suspended_and_serves_what_its_client_has_sent_after_it() -> None:
+    """A client that closes in a rebalance sends LeaveGroup after JoinGroup. No task waits; one whose client has left
+    is not woken.
+    """
+    async with fake_broker() as broker:
+        first = await call(broker, join_group, join_request(), 3)
+
+        def joins(member_id: str) -> Any:
+            context = broker.context(ApiKey.JOIN_GROUP, 3)
+            return run_steps(join_group.handle(cast(Any, broker), join_request(member_id=member_id), context))
+
+        woken: list[str] = []
+        waiting: dict[str, Pending[JoinGroupResponse]] = {"stays": joins(""), "leaves": joins("")}
+        for name, pending in waiting.items():
+            assert pending.wait is not None
+            assert (pending.wait.serves_rest, pending.wait.deadline) == (True, inf)
+            pending.wait.on_end = partial(woken.append, name)
+        waiting["leaves"].close()
+        assert joins(first.member_id).generation_id == 2
+        assert woken == ["stays"]
+        joined = waiting["stays"].resume()
+        assert isinstance(joined, JoinGroupResponse)
+        assert (joined.error_code, joined.generation_id) == (ErrorCode.NONE, 2)
 
 
 async def test_version_0_rebalances_within_the_session_timeout(autojump_clock: trio.testing.MockClock) -> None:

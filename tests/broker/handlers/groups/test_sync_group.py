@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import pytest
+import trio.testing
 
 from kpybroker.broker.handlers.groups import join_group, sync_group
+from kpybroker.broker.loop.steps import Pending, run_steps
 from kpybroker.core.authorizer import Operation, ResourceType
+from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode
+from kpybroker.wire.messages.sync_group import SyncGroupResponse
 from tests.broker.handlers.groups.group_scenarios import join_request, sync_request
 from tests.support.fake_broker import call, fake_broker, versions
 
@@ -21,6 +27,34 @@ async def test_the_leader_assigns_in_every_version(version: int) -> None:
         assert (response.error_code, response.assignment) == (ErrorCode.NONE, b"all")
         expected = ("consumer", "range") if version >= 5 else (None, None)
         assert (response.protocol_type, response.protocol_name) == expected
+
+
+async def test_a_member_that_waits_for_the_leader_is_suspended() -> None:
+    """No task waits, and what its client has sent after it is served though the client has left."""
+    async with fake_broker() as broker:
+        leader = await call(broker, join_group, join_request(), 3)
+        async with trio.open_nursery() as nursery:
+            joined: list[Any] = []
+
+            @nursery.start_soon
+            async def join() -> None:
+                joined.append(await call(broker, join_group, join_request(), 3))
+
+            await trio.testing.wait_all_tasks_blocked()
+            leader = await call(broker, join_group, join_request(member_id=leader.member_id), 3)
+        (follower,) = joined
+        context = broker.context(ApiKey.SYNC_GROUP, 3)
+        asked = sync_request(follower.generation_id, follower.member_id, assignments={})
+        waiting = run_steps(sync_group.handle(cast(Any, broker), asked, context))
+        assert isinstance(waiting, Pending)
+        assert waiting.wait is not None
+        assert waiting.wait.serves_rest
+        assigned = {follower.member_id: b"some", leader.member_id: b"rest"}
+        await call(broker, sync_group, sync_request(leader.generation_id, leader.member_id, assignments=assigned), 3)
+        assert waiting.wait.is_over
+        response = waiting.resume()
+        assert isinstance(response, SyncGroupResponse)
+        assert (response.error_code, response.assignment) == (ErrorCode.NONE, b"some")
 
 
 async def test_version_5_must_say_which_protocol() -> None:
