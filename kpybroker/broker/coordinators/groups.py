@@ -94,7 +94,7 @@ class GroupCoordinators:
             reply = shard.begin(request)
         finally:
             CURRENT.reset(outer)
-        return (yield from reply.wait(serves_rest=serves_rest))
+        return (yield from reply.wait(serves_rest=serves_rest)) if reply.result is None else reply.result
 
     def list_groups(self, states: Collection[str], types: Collection[str]) -> tuple[ErrorCode, list[GroupOverview]]:
         """The groups of this broker with one of these states and types, in any case; an empty filter matches all."""

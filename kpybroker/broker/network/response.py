@@ -30,7 +30,9 @@ class Response:
 
     def read(self) -> bytes:
         """The whole frame; slices of files may have to wait for the disk."""
-        return b"".join(part if isinstance(part, BUFFERS) else part.read() for part in self.all_parts)
+        if self.frame is not None:
+            return self.frame
+        return b"".join(part if isinstance(part, BUFFERS) else part.read() for part in self.parts)
 
     def sent(self) -> None:
         """It is sent, or never will be."""

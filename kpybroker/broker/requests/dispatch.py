@@ -232,9 +232,10 @@ class Dispatcher:
         if self._is_watching:
             timing, metering = self._watch(route, header, connection, len(frame))
         handling: Any = None
-        if route.handle_fast is not None and metering is None:
+        handle_fast = route.handle_fast
+        if handle_fast is not None and metering is None:
             try:
-                handled = route.handle_fast(self._broker, memoryview(frame), header, connection)
+                handled = handle_fast(self._broker, memoryview(frame), header, connection)
             except Exception as error:
                 handling = _failed(error)
             else:
