@@ -248,9 +248,10 @@ class Dispatcher:
                     return self._run(handled[0], self._respond(route, *handled))
         if isinstance(frame, memoryview):
             frame = bytearray(frame)
-        context = RequestContext.of(header, connection, self._broker.authorizer)
-        context.metering = metering
-        context.timing = timing
+        authorizer, correlation_id = self._broker.authorizer, header.correlation_id
+        context = RequestContext(connection, authorizer, header.api_key, version, correlation_id, header.client_id)
+        if self._is_watching:
+            context.metering, context.timing = metering, timing
         if route.version != version:
             request = route.request_class()  # a later ApiVersions, whose body can't be read
         elif len(frame) <= LARGE_FRAME_BYTES:
