@@ -11,7 +11,6 @@ the code that ends the wait, or finds that it has ended, may do it. Steps that h
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Generator
-from functools import partial
 from typing import Any, Generic, TypeVar
 
 import trio
@@ -73,11 +72,18 @@ class Pending(Generic[T]):
 
     async def advance(self) -> T | Pending[T]:
         """Await what they have yielded, and go on to their next yield, or their end."""
+        steps = self._steps
         try:
-            result = await self._wanted()
-        except BaseException as error:
-            return _next(self._steps, partial(self._steps.throw, error))
-        return _next(self._steps, partial(self._steps.send, result))
+            try:
+                result = await self._wanted()
+            except BaseException as error:
+                wanted = steps.throw(error)
+            else:
+                wanted = steps.send(result)
+        except StopIteration as finished:
+            value: T = finished.value
+            return value
+        return Pending(steps, wanted)
 
     def __await__(self) -> Generator[Any, Any, T]:
         return _resume(self._steps, self._wanted).__await__()
@@ -112,15 +118,6 @@ def run_steps(steps: Steps[T]) -> T | Pending[T]:
     """The result; or, if something must be awaited first, what goes on from there."""
     try:
         wanted = next(steps)
-    except StopIteration as finished:
-        result: T = finished.value
-        return result
-    return Pending(steps, wanted)
-
-
-def _next(steps: Steps[T], step: Callable[[], Wanted]) -> T | Pending[T]:
-    try:
-        wanted = step()
     except StopIteration as finished:
         result: T = finished.value
         return result

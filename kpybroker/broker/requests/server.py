@@ -16,7 +16,8 @@ from __future__ import annotations
 import errno
 import logging
 from collections import Counter
-from contextlib import nullcontext, suppress
+from contextlib import suppress
+from math import inf
 from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
@@ -250,7 +251,7 @@ class Server:
         serving = connection.serving
         on_ready = serving.on_ready if self._answers_inline else _leave_to_the_task
         while True:
-            if serving.deadline <= trio.current_time():
+            if (deadline := serving.deadline) < inf and deadline <= trio.current_time():
                 serving.on_deadline()
             elif serving.has_turn:
                 TURNS_OF.set(connection.turns_of)
@@ -259,10 +260,10 @@ class Server:
                 return
             elif serving.state is MUTED and not self._answers_inline:
                 with connection.may_leave():
-                    await trio.sleep_until(serving.deadline)
+                    await trio.sleep_until(deadline)
                 continue
             else:
-                with trio.CancelScope(deadline=serving.deadline) as connection.timer:
+                with trio.CancelScope(deadline=deadline) as connection.timer:
                     await connection.stream.watch(on_ready)
                     return
                 continue
@@ -273,8 +274,9 @@ class Server:
     async def _advance(connection: Connection, pending: Pending[Response]) -> Response | Pending[Response]:
         """Wait for what a request wants next."""
         TURNS_OF.set(connection.turns_of)
-        wait = pending.wait
-        with nullcontext() if wait is None else connection.may_leave(serves_rest=wait.serves_rest):
+        if pending.wait is None:
+            return await pending.advance()
+        with connection.may_leave(serves_rest=pending.wait.serves_rest):
             return await pending.advance()
 
     async def _wait_for_memory(self, serving: Serving) -> None:
