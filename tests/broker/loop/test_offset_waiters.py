@@ -51,6 +51,7 @@ def test_whose_time_is_over_waits_no_more() -> None:
     waiters = OffsetWaiters()
     suspended = run_steps(waiters.until(1, 10.0))
     assert isinstance(suspended, PendingSteps)
+    assert suspended.wait is not None
     assert suspended.wait.deadline == 10.0
     suspended.wait.is_over = True
     assert suspended.resume() is False

@@ -235,13 +235,14 @@ def sending(client: Client) -> None:
     assert client.serving.on_ready()
 
 
-def sending_rest(word: bytes) -> Callable[[Client], None]:
-    """A small response of which the client takes only a part; another request is behind it."""
+def sending_rest(word: bytes, room: int = 10**9) -> Callable[[Client], None]:
+    """A small response of which the client takes only a part; another request is behind it. Then there is `room`."""
 
     def make(client: Client) -> None:
         client.wire.room = 5
         client.sends(b"now1", word)
         assert client.serving.on_ready()
+        client.wire.room = room
 
     return make
 
@@ -377,7 +378,7 @@ CASES = [
     Case(SENDING, READY, ready, MUTED, "want_data mute", whole(b"now1", b"mute"), True, sending_rest(b"mute")),
     Case(
         *(SENDING, READY, wait_is_over, SENDING, "poke", whole(b"now1")[:5], True),
-        lambda client: (sending_rest(b"wait")(client), setattr(client.wire, "room", 0))[0],
+        sending_rest(b"wait", room=0),
     ),
     Case(SENDING, SENT, Client.finishes, READING, "want_data on_sent", whole(BIG)),
     Case(SENDING, SENT, Client.finishes, RESPONDING, "want_data", whole(b"now1"), None, sending_rest(b"task")),
