@@ -324,7 +324,7 @@ class Broker:
             self.server.answer_with(self._answers_unlogged)
             self._answers_unlogged = None
             return
-        from kpybroker.broker.interception.request_logger import RequestLogger
+        from kpybroker.broker.requests.log.request_logger import RequestLogger
 
         self._answers_unlogged = self.dispatcher.answer_now
         self.server.answer_with(RequestLogger(self, self._answers_unlogged).answer_now)

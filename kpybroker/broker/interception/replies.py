@@ -17,13 +17,11 @@ from kpybroker.core.faults.corruption import corrupted
 from kpybroker.core.faults.entities import Entity, fields_in
 from kpybroker.core.faults.merging import Answered, elements_at
 from kpybroker.wire.api import API_INFO
-from kpybroker.wire.codec import decode_from, encode
+from kpybroker.wire.codec import ANY_ELEMENTS, decode_from, encode
 from kpybroker.wire.headers import encode_response_header, parse_response_header
 from kpybroker.wire.schema import Message
 
 SIZE_BYTES = 4
-ELEMENTS_MAX = 2**31 - 1
-"""Our own responses are not limited."""
 PARTITIONS = 1
 """The depth of partitions in a Fetch response."""
 
@@ -68,7 +66,7 @@ def decoded(call: Call, frame: bytes) -> Message:
     """The response in a frame that the broker has made."""
     view = memoryview(frame)[SIZE_BYTES:]
     _, position = parse_response_header(view, call.key, call.version)
-    response, _ = decode_from(API_INFO[call.key].response_class(), view, position, call.version, ELEMENTS_MAX)
+    response, _ = decode_from(API_INFO[call.key].response_class(), view, position, call.version, ANY_ELEMENTS)
     return response
 
 

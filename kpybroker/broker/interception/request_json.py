@@ -10,10 +10,9 @@ import base64
 from collections.abc import Iterator
 from typing import Final
 
-from kpybroker.broker.interception.message_walk import JSON, Style, message_in
 from kpybroker.broker.requests.context import ConnectionInfo
-from kpybroker.config.keys.registry import BROKER_KEYS
-from kpybroker.config.values import PASSWORD
+from kpybroker.broker.requests.log.message_walk import JSON, Style, message_in
+from kpybroker.config.keys.registry import PASSWORDS
 from kpybroker.wire.api import API_INFO, ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.headers import RequestHeader
@@ -28,8 +27,6 @@ UNCOMPRESSED_BYTES_MAX = 256 * 1024
 """Of one batch, and of what is shown of all of them."""
 HEADERS_MAX = 1_000
 """Headers of a batch that are shown."""
-
-PASSWORDS = frozenset(name for name, key in BROKER_KEYS.items() if key.type == PASSWORD)
 
 
 def head_json(broker_id: int, header: RequestHeader, connection: ConnectionInfo) -> dict[str, JSON]:

@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 
 import trio
 
-from kpybroker.broker.interception.message_walk import JSON
 from kpybroker.broker.interception.request_json import error_names, head_json, message_json
 from kpybroker.broker.network.sending import BUFFERS, Part
 from kpybroker.broker.requests.context import ConnectionInfo
 from kpybroker.broker.requests.dispatch import Answer
+from kpybroker.broker.requests.log.message_walk import JSON
 from kpybroker.broker.requests.served import SERVED
 from kpybroker.wire.api import API_INFO, ApiKey
 from kpybroker.wire.codec import decode_from

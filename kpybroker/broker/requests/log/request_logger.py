@@ -22,18 +22,17 @@ from time import perf_counter_ns
 from types import coroutine
 from typing import Any, Final, Protocol, TypeVar
 
-from kpybroker.broker.interception.kafka_json import connection_json, header_json, message_json
-from kpybroker.broker.interception.message_walk import JSON
-from kpybroker.broker.interception.replies import ELEMENTS_MAX
 from kpybroker.broker.loop.steps import Steps, Suspended, Unfinished, run_steps
 from kpybroker.broker.network.sending import BUFFERS, Part
 from kpybroker.broker.requests.context import ConnectionInfo, RequestContext
 from kpybroker.broker.requests.dispatch import Answer, AnswerNow
+from kpybroker.broker.requests.log.kafka_json import connection_json, header_json, message_json
+from kpybroker.broker.requests.log.message_walk import JSON
 from kpybroker.broker.requests.log_fields import TRACE
 from kpybroker.broker.requests.served import SERVED
 from kpybroker.core.authorizer import Authorizer
 from kpybroker.wire.api import API_INFO, ApiKey
-from kpybroker.wire.codec import decode_steps
+from kpybroker.wire.codec import ANY_ELEMENTS, decode_steps
 from kpybroker.wire.errors import ProtocolError
 from kpybroker.wire.headers import RequestHeader, parse_request_header, parse_response_header
 from kpybroker.wire.schema import Message
@@ -209,7 +208,7 @@ def _decoded(kind: str, frame: memoryview, position: int, header: RequestHeader)
     found: Message | None = None
     if header.api_key in API_INFO and (info := API_INFO[ApiKey(header.api_key)]).supports(header.api_version):
         message_class = info.request_class() if kind == "Request" else info.response_class()
-        decoding = decode_steps(message_class, frame[position:], header.api_version, ELEMENTS_MAX)
+        decoding = decode_steps(message_class, frame[position:], header.api_version, ANY_ELEMENTS)
         try:
             next(decoding)
         except StopIteration as finished:

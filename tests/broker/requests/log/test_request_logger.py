@@ -14,8 +14,8 @@ import trio.testing
 
 from kpybroker.broker.app import Broker
 from kpybroker.broker.cluster import loggers
-from kpybroker.broker.interception.kafka_json import kafka_name
 from kpybroker.broker.requests.context import PlainConnectionInfo
+from kpybroker.broker.requests.log.kafka_json import kafka_name
 from kpybroker.config.dynamic import AlterConfigOp, OpType
 from kpybroker.wire.errors import ProtocolError
 from kpybroker.wire.headers import RequestHeader, encode_request_header

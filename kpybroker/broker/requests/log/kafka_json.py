@@ -12,10 +12,9 @@ import base64
 from functools import cache
 from typing import Any, Final
 
-from kpybroker.broker.interception.message_walk import JSON, Style, message_in
-from kpybroker.broker.interception.request_json import PASSWORDS
 from kpybroker.broker.requests.context import ConnectionInfo
-from kpybroker.config.keys.registry import BROKER_KEYS
+from kpybroker.broker.requests.log.message_walk import JSON, Style, message_in
+from kpybroker.config.keys.registry import BROKER_KEYS, PASSWORDS
 from kpybroker.config.keys.synonyms import base_key
 from kpybroker.config.topic import TOPIC_KEYS
 from kpybroker.wire.api import API_INFO, ApiKey
