@@ -17,7 +17,7 @@ import pytest
 from compat_tests.overload.raw import Raw, frame_of, framed
 from compat_tests.overload.victim import MIB, Victim
 from compat_tests.support.quick import create_topic
-from kpybroker.broker.requests.served import SERVED
+from kpybroker.broker.requests.served.apis import SERVED
 from kpybroker.wire.api import API_INFO, ApiKey
 from kpybroker.wire.compression import Codec, compress
 from kpybroker.wire.headers import RequestHeader, encode_request_header, parse_request_header

@@ -25,7 +25,7 @@ from compat_tests.overload.test_hostile import FALSE_TIMESTAMP, TOPICS, batch_ar
 from kpybroker.broker.app import Broker
 from kpybroker.broker.handlers.records.list_offsets import MAX_TIMESTAMP
 from kpybroker.broker.loop.stall import LoopStallGauge
-from kpybroker.broker.requests.served import SERVED
+from kpybroker.broker.requests.served.apis import SERVED
 from kpybroker.cli import garbage
 from kpybroker.storage.log.append import ProducedBatches
 from kpybroker.system import IS_PORTABLE

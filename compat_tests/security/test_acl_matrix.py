@@ -11,7 +11,7 @@ import pytest
 from compat_tests.security.acl_callers import CALLERS
 from compat_tests.security.acl_matrix import Side, differences, running_sides
 from compat_tests.security.acl_requests import Request, all_requests
-from kpybroker.broker.requests.served import SERVED
+from kpybroker.broker.requests.served.apis import SERVED
 from kpybroker.wire.api import ApiKey
 
 CELLS_MIN = 600

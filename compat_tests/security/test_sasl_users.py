@@ -22,7 +22,7 @@ from compat_tests.security.sasl_sides import (
 from compat_tests.support.services import Broker
 from compat_tests.support.tools import VERSIONS, Tools
 from compat_tests.support.waiting import eventually
-from kpybroker.broker.requests.served import SERVED
+from kpybroker.broker.requests.served.apis import SERVED
 from kpybroker.wire.api import ApiKey
 
 _numbers = itertools.count()

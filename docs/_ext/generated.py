@@ -200,7 +200,7 @@ class FaultFields(Generated):
 
     def markdown(self) -> Iterator[str]:
         """A table by field; of acts, also what a client sees."""
-        from kpybroker.core.faults import fields
+        from kpybroker.control.rules import fields
 
         if self.arguments[0] == "act":
             yield "| act | value | what it does | options | what a client sees |"
@@ -257,9 +257,9 @@ class FaultNames(Generated):
 
     def markdown(self) -> Iterator[str]:
         """A table by API, with a column for each kind of name."""
-        from kpybroker.broker.requests.served import SERVED
-        from kpybroker.core.faults.entities import NAMED
-        from kpybroker.core.faults.entity_table import kinds_of
+        from kpybroker.broker.requests.served.apis import SERVED
+        from kpybroker.control.rules.entities import NAMED
+        from kpybroker.control.rules.entity_table import kinds_of
         from kpybroker.wire.api import API_INFO
 
         yield "| API | " + " | ".join(f"`{kind}`" for kind in NAMED) + " |"

@@ -83,7 +83,7 @@ STOP_SECONDS_MAX = 30.0
 
 class Broker:
     """Use `Broker.open`. `clock`, `transport`, `files` and `tree` are replaced by tests; by default they are the real
-    ones. `intercept` makes what answers requests in place of the dispatcher alone (`interception`).
+    ones. `intercept` makes what answers requests in place of the dispatcher alone.
     """
 
     tree: Tree

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kpybroker.broker.interception.faults import FaultRules
-from kpybroker.broker.interception.interceptor import Interceptor
-from kpybroker.broker.interception.predicates import Predicates
-from kpybroker.broker.interception.request_log import RequestLog
+from kpybroker.control.requests.faults import FaultRules
+from kpybroker.control.requests.interceptor import Interceptor
+from kpybroker.control.requests.predicates import Predicates
+from kpybroker.control.requests.request_log import RequestLog
 
 if TYPE_CHECKING:
     from kpybroker.broker.app import Broker

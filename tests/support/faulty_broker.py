@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from kpybroker.broker.app import Broker
-from kpybroker.broker.interception.faults import Fault, FaultRules
-from kpybroker.broker.interception.interceptor import Interceptor
-from kpybroker.broker.interception.predicates import Predicates
-from kpybroker.broker.interception.request_log import RequestLog
 from kpybroker.broker.requests.dispatch import AnswerNow
-from kpybroker.broker.requests.served import SERVED
-from kpybroker.core.faults.entities import Array, Shape, fields_in, struct_of
-from kpybroker.core.faults.parse import parse
+from kpybroker.broker.requests.served.apis import SERVED
+from kpybroker.control.requests.faults import Fault, FaultRules
+from kpybroker.control.requests.interceptor import Interceptor
+from kpybroker.control.requests.predicates import Predicates
+from kpybroker.control.requests.request_log import RequestLog
+from kpybroker.control.rules.entities import Array, Shape, fields_in, struct_of
+from kpybroker.control.rules.parse import parse
 from kpybroker.wire.api import API_INFO, ApiKey
 from kpybroker.wire.schema import Message
 from tests.support.running_broker import running_broker

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kpybroker.core.faults.entities import SeenTopics
+from kpybroker.control.rules.entities import SeenTopics
 from kpybroker.wire.constants import ZERO_UUID
 
 IDS = {"orders": bytes(15) + b"\x01", "others": bytes(15) + b"\x02"}

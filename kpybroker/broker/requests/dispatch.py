@@ -28,7 +28,7 @@ from kpybroker.broker.requests.context import ConnectionInfo, RequestContext
 from kpybroker.broker.requests.error_counts import Codes, codes_of, count, count_steps
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.broker.requests.log_fields import CURRENT, of_request
-from kpybroker.broker.requests.served import LARGE_RESPONSES, SERVED
+from kpybroker.broker.requests.served.apis import LARGE_RESPONSES, SERVED
 from kpybroker.broker.requests.stage_times import NEVER, StageTimes, Timing
 from kpybroker.config.keys.own import FAST_PRODUCE, chosen_shortcuts
 from kpybroker.core.tree import BadArguments, SystemFailure

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from kpybroker.broker.interception.request_log import Entry, RequestLog
 from kpybroker.control.errors import ControlError
 from kpybroker.control.methods.faults import check_timeout
 from kpybroker.control.registry import JSON, methods
-from kpybroker.core.faults.errors import FaultError
-from kpybroker.core.faults.fields import apis, texts
+from kpybroker.control.requests.request_log import Entry, RequestLog
+from kpybroker.control.rules.errors import FaultError
+from kpybroker.control.rules.fields import apis, texts
 
 if TYPE_CHECKING:
     from kpybroker.control.hosted import Hosted

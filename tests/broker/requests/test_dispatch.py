@@ -16,7 +16,7 @@ from kpybroker.broker.handlers.groups import list_groups
 from kpybroker.broker.loop.steps import Steps
 from kpybroker.broker.requests.context import PlainConnectionInfo
 from kpybroker.broker.requests.dispatch import Dispatcher, Route
-from kpybroker.broker.requests.served import SERVED
+from kpybroker.broker.requests.served.apis import SERVED
 from kpybroker.broker.requests.stage_times import StageTimes
 from kpybroker.core.tree import BadArguments, SystemFailure
 from kpybroker.storage.disk.errors import LogDirError

@@ -15,7 +15,7 @@ import pytest
 import trio
 
 from kpybroker.broker.app import Broker
-from kpybroker.broker.requests.served import SERVED
+from kpybroker.broker.requests.served.apis import SERVED
 from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME
 from kpybroker.wire.api import API_INFO, ApiKey
 from kpybroker.wire.errors import ErrorCode, ProtocolError

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from kpybroker.broker.requests.served import SERVED, listed_for
+from kpybroker.broker.requests.served.apis import SERVED, listed_for
 from kpybroker.control.development import logins
 from kpybroker.control.development.certificates import certificates
 from kpybroker.control.development.logins import Login

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kpybroker.broker.requests.served import SERVED, listed_for
+from kpybroker.broker.requests.served.apis import SERVED, listed_for
 from kpybroker.client.actions.clusters import problem_row
 from kpybroker.client.actions.partitions import Partition
 from tests.client.conftest import Run

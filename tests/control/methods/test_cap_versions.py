@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kpybroker.broker.requests.served import SERVED
+from kpybroker.broker.requests.served.apis import SERVED
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.codec import decode, encode
 from kpybroker.wire.errors import ErrorCode, ProtocolError

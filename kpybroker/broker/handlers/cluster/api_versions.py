@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
-from kpybroker.broker.requests.served import SERVED, listed_for
+from kpybroker.broker.requests.served.apis import SERVED, listed_for
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse

@@ -29,7 +29,7 @@ from kpybroker.broker.requests.dispatch import Answer, AnswerNow
 from kpybroker.broker.requests.log.kafka_json import connection_json, header_json, message_json
 from kpybroker.broker.requests.log.message_walk import JSON
 from kpybroker.broker.requests.log_fields import TRACE
-from kpybroker.broker.requests.served import SERVED
+from kpybroker.broker.requests.served.apis import SERVED
 from kpybroker.core.authorizer import Authorizer
 from kpybroker.wire.api import API_INFO, ApiKey
 from kpybroker.wire.codec import ANY_ELEMENTS, decode_steps

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from kpybroker.broker.app import Broker
-from kpybroker.broker.interception.request_json import message_json
 from kpybroker.broker.requests.context import PlainConnectionInfo
+from kpybroker.control.requests.request_json import message_json
 from kpybroker.core.authorizer import AllowAll, Operation, Principal, ResourceType
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.create_delegation_token import CreateDelegationTokenRequest
