@@ -4,5 +4,5 @@
 works on frames, as a proxy in front of the broker would, so that handlers and their shortcuts know nothing about it.
 Rules and their effects on messages are pure (`control.rules`); here is what waits, disconnects and counts.
 
-The way in is `interceptor.intercepting`. Never here: what an API means, HTTP, and faults of disks or of the network.
+The way in is `interceptor.Interceptor`. Never here: what an API means, HTTP, and faults of disks or of the network.
 """
