@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import trio
 
 from kpybroker.broker.lifecycle.errors import EXIT_PORT, StartupError
-from kpybroker.broker.loop.movable_clock import MovableClock
 from kpybroker.control.catalogue import all_methods
 from kpybroker.control.levers.leadership import undo_all
+from kpybroker.control.levers.movable_clock import MovableClock
 from kpybroker.control.levers.topology import Topology
 from kpybroker.control.log_ring import LogRing
 from kpybroker.control.seams import remove_all_faults, seams_of

@@ -80,7 +80,7 @@ def test_a_start_without_it_imports_nothing_of_it() -> None:
         "kpybroker.control.server",
         "kpybroker.control.methods",
         "kpybroker.control.requests",
-        "kpybroker.broker.loop.movable_clock",
+        "kpybroker.control.levers.movable_clock",
         "kpybroker.control.rules",
         "kpybroker.testing",
         "difflib",

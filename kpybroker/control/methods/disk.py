@@ -1,4 +1,4 @@
-"""Disks that fail. What each kind does, and what it does not cover: `kpybroker.storage.disk.faults`."""
+"""Disks that fail. What each kind does, and what it does not cover: `kpybroker.control.levers.disk`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import trio
 
 from kpybroker.control.errors import ControlError, did_you_mean
-from kpybroker.control.levers.handles import keep
-from kpybroker.control.levers.topology import Levers, Topology
-from kpybroker.control.registry import JSON, methods
-from kpybroker.storage.disk.faults import (
+from kpybroker.control.levers.disk import (
     CRASH_BEFORE_FSYNC,
     EIO,
     FULL,
@@ -23,6 +20,9 @@ from kpybroker.storage.disk.faults import (
     DiskFault,
     DiskRule,
 )
+from kpybroker.control.levers.handles import keep
+from kpybroker.control.levers.topology import Levers, Topology
+from kpybroker.control.registry import JSON, methods
 
 if TYPE_CHECKING:
     from kpybroker.control.hosted import Hosted

@@ -1,11 +1,11 @@
-"""The brokers' clock. What moves with it and what does not: `kpybroker.broker.loop.movable_clock`."""
+"""The brokers' clock. What moves with it and what does not: `kpybroker.control.levers.movable_clock`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kpybroker.broker.loop.movable_clock import MovableClock
 from kpybroker.control.errors import ControlError
+from kpybroker.control.levers.movable_clock import MovableClock
 from kpybroker.control.registry import JSON, methods
 from kpybroker.control.rest import Rest
 

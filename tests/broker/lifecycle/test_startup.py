@@ -15,9 +15,9 @@ from kpybroker.broker.lifecycle import errors
 from kpybroker.broker.lifecycle.errors import StartupError
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.coordination.embedded import EmbeddedStore, EmbeddedTree
-from kpybroker.coordination.faults import FaultyTree
 from kpybroker.core import tree as t
 from kpybroker.wire import znodes
+from tests.coordination.faulty_tree import FaultyTree
 from tests.support.memory_transport import MemoryTransport
 from tests.support.running_broker import settings
 

@@ -13,9 +13,9 @@ import trio
 import trio.testing
 
 from kpybroker.broker.app import Broker
-from kpybroker.broker.loop.movable_clock import MovableClock
 from kpybroker.broker.security.tokens import DelegationTokens, secret_key
 from kpybroker.config.broker import BrokerConfig
+from kpybroker.control.levers.movable_clock import MovableClock
 from kpybroker.core.authorizer import Principal
 from kpybroker.core.security.sasl.scram_login import TokenLogin
 from kpybroker.core.security.secret import Secret

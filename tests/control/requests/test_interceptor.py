@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import trio.testing
 
-from kpybroker.broker.loop.movable_clock import MovableClock
 from kpybroker.broker.network.transport import SocketTransport, Transport
+from kpybroker.control.levers.movable_clock import MovableClock
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.api_versions import ApiVersionsRequest
 from kpybroker.wire.messages.fetch import FetchRequest, FetchResponse

@@ -10,8 +10,8 @@ import pytest
 import trio
 import trio.testing
 
-from kpybroker.broker.loop.movable_clock import MovableClock
 from kpybroker.broker.requests.context import PlainConnectionInfo
+from kpybroker.control.levers.movable_clock import MovableClock
 from kpybroker.control.requests.request_log import FRAME_BYTES_MAX, HEAD_BYTES, Entry, RequestLog
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ProtocolError

@@ -12,7 +12,7 @@ import trio
 import trio.testing
 
 from kpybroker.broker.loop.clock import SystemClock
-from kpybroker.broker.loop.movable_clock import MovableClock
+from kpybroker.control.levers.movable_clock import MovableClock
 from kpybroker.coordination.embedded import EmbeddedStore
 from kpybroker.coordination.server.serve import FILE_LOOK_SECONDS, TreeServer
 from kpybroker.coordination.server.sessions import Limits

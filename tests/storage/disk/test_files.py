@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kpybroker.storage.disk.faults import FaultyFiles
+from kpybroker.control.levers.disk import FaultyFiles
 from kpybroker.storage.disk.files import (
     Files,
     make_dirs,

@@ -19,21 +19,13 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Protocol
 
+from kpybroker.control.levers.tree import ExpirableTree, ForwardingTree
 from kpybroker.coordination.client_watches import ClientWatches
-from kpybroker.coordination.tree import Listener, Tree
 from kpybroker.core import tree as t
 from kpybroker.core.tree import SessionEvent, SessionState, TreeEvent, WatchEvent, path_of
 
 _WRITES = (t.Create, t.SetData, t.Delete, t.Multi, t.SetAcl)
-
-
-class ExpirableTree(Tree, Protocol):
-    """A tree whose session a test can end."""
-
-    async def expire(self) -> None:
-        """End the session as if the session timeout had passed without a request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +46,7 @@ class _Plan:
     expire: bool = False
 
 
-class FaultyTree(Tree):
+class FaultyTree(ForwardingTree):
     """`inner` with random faults at `rates`, and those that `cut_next` and `expire_next` request."""
 
     def __init__(
@@ -67,11 +59,10 @@ class FaultyTree(Tree):
         later: Callable[[Callable[[], None]], None] | None = None,
     ) -> None:
         self.rates = rates or FaultRates()
-        self._inner = inner
+        super().__init__(inner)
         self._random = Random(seed)
         self._refusals_max = refusals_max
         self._later = later
-        self._listener: Listener | None = None
         self._watches = ClientWatches()
         self._in_flight: Counter[str] = Counter()  # the paths of reads with a watch that are in flight
         self._cut = False
@@ -118,28 +109,9 @@ class FaultyTree(Tree):
     # --- the contract
 
     @property
-    def session_id(self) -> int:
-        """The session id of `inner`."""
-        return self._inner.session_id
-
-    @property
-    def generation(self) -> int:
-        """The generation of `inner`."""
-        return self._inner.generation
-
-    @property
     def connected(self) -> bool:
         """Whether `inner` is connected and the connection is not cut."""
         return self._inner.connected and not self._cut
-
-    @property
-    def negotiated_timeout_ms(self) -> int:
-        """The session timeout of `inner`."""
-        return self._inner.negotiated_timeout_ms
-
-    def listen(self, listener: Listener) -> None:
-        """Set the one listener, before `start`; it gets the events that the faults let through."""
-        self._listener = listener
 
     async def start(self, timeout: float) -> None:
         """Open the first session of `inner`, without faults."""
@@ -153,10 +125,6 @@ class FaultyTree(Tree):
         """End a cut, then wait for `inner`."""
         self.reconnect()
         await self._inner.wait_until_connected()
-
-    async def expire(self) -> None:
-        """End the session of `inner` now."""
-        await self._inner.expire()
 
     async def close(self) -> None:
         """Close `inner`; delayed events are dropped."""

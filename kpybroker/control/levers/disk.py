@@ -29,8 +29,8 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import partial
 
+from kpybroker.control.levers.unsynced import Unsynced, Write, about_to_truncate, about_to_write
 from kpybroker.storage.disk.files import Buffer, DirEntry, DiskUsage, File, FileLock, Files, FileStat
-from kpybroker.storage.disk.unsynced import Unsynced, Write, about_to_truncate, about_to_write
 
 FULL, SLOW_FSYNC, EIO = "full", "slow_fsync", "eio"
 TORN_WRITE, CRASH_BEFORE_FSYNC = "torn_write", "crash_before_fsync"

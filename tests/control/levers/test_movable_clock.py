@@ -10,7 +10,7 @@ import pytest
 import trio
 import trio.testing
 
-from kpybroker.broker.loop.movable_clock import PERIODS_MAX, MovableClock
+from kpybroker.control.levers.movable_clock import PERIODS_MAX, MovableClock
 
 HOUR_MS = 3_600_000
 

@@ -7,11 +7,11 @@ from collections.abc import Callable
 import pytest
 
 from kpybroker.coordination.embedded import EmbeddedStore
-from kpybroker.coordination.faults import FaultRates, FaultyTree
 from kpybroker.coordination.tree import retry_until_connected
 from kpybroker.core import tree as t
 from kpybroker.core.tree import SessionState, WatchType
 from tests.coordination.conftest import EventLog
+from tests.coordination.faulty_tree import FaultRates, FaultyTree
 
 CONNECTED, DISCONNECTED, EXPIRED = SessionState.CONNECTED, SessionState.DISCONNECTED, SessionState.EXPIRED
 

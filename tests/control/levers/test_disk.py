@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kpybroker.storage.disk.faults import (
+from kpybroker.control.levers.disk import (
     CRASH_BEFORE_FSYNC,
     EIO,
     FULL,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kpybroker.storage.disk.unsynced import Unsynced, about_to_truncate, about_to_write
+from kpybroker.control.levers.unsynced import Unsynced, about_to_truncate, about_to_write
 from tests.support.lossy_files import LossyFiles
 
 POSITIONS = st.integers(0, 12)
