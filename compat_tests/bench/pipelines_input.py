@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import chain, islice, repeat
 
-from kpybroker.pipelines.changes import generator as changes
 from kpybroker.pipelines.ledger.generator import transfers
-from kpybroker.pipelines.logs import generator as logs
-from kpybroker.pipelines.operations.generator import Plan, lines
 from kpybroker.pipelines.suggestion import generator as suggestion
 from kpybroker.pipelines.warehouse import generator as warehouse
+from tests.pipelines.changes import generator as changes
+from tests.pipelines.logs import generator as logs
+from tests.pipelines.operations.generator import Plan, lines
 
 START = datetime(2024, 3, 5, 8, tzinfo=UTC)
 EVENTS_A_SECOND, PAGES, VISITORS = 50, 200, 2_000

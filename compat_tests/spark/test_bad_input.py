@@ -21,10 +21,10 @@ from compat_tests.support.quick import DEADLINE_S, QUIET, admin_client, create_t
 from compat_tests.support.services import Broker
 from compat_tests.support.tools import run_process
 from kpybroker.pipelines.errors import PipelineError
-from kpybroker.pipelines.operations.generator import Plan, lines
 from kpybroker.pipelines.operations.pipeline import OPERATIONS, OperationsOptions
 from kpybroker.pipelines.runtime.options import Options, Run
 from kpybroker.pipelines.runtime.run import run
+from tests.pipelines.operations.generator import Plan, lines
 
 GIVEN = list(lines(Plan(seed=6, start=datetime(2024, 3, 5, 8, tzinfo=UTC), minutes=4)))
 RUN_S = 300.0

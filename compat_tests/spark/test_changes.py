@@ -24,12 +24,12 @@ from compat_tests.spark.test_pipeline import committed
 from compat_tests.support.quick import DEADLINE_S, QUIET, admin_client, create_topic
 from compat_tests.support.services import Broker
 from compat_tests.support.waiting import eventually
-from kpybroker.pipelines.changes.generator import CUSTOMERS, ORDERS, TRANSACTIONS, Record, Shop, topic_of
 from kpybroker.pipelines.changes.pipeline import CHANGES, ChangesOptions
 from kpybroker.pipelines.changes.versions import FOLDER, Versions, read_table
 from kpybroker.pipelines.errors import PipelineError
 from kpybroker.pipelines.runtime.options import Options
 from kpybroker.pipelines.runtime.run import run
+from tests.pipelines.changes.generator import CUSTOMERS, ORDERS, TRANSACTIONS, Record, Shop, topic_of
 
 TABLES = (ORDERS, CUSTOMERS)
 Chosen = Options[ChangesOptions]

@@ -23,10 +23,10 @@ from compat_tests.spark.surviving import check_changed_topics, command, heartbea
 from compat_tests.spark.test_pipeline import committed, millis
 from compat_tests.support.quick import DEADLINE_S, QUIET, create_topic
 from compat_tests.support.services import Broker
-from kpybroker.pipelines.logs.generator import FAILING, NOISY, TRACE, Plan, Record, records
 from kpybroker.pipelines.logs.pipeline import LOGS, LogsOptions
 from kpybroker.pipelines.runtime.options import Options, result_topic
 from kpybroker.pipelines.runtime.run import run
+from tests.pipelines.logs.generator import FAILING, NOISY, TRACE, Plan, Record, records
 
 # the middle, in which a service fails, is at the end of an hour
 PLAN = Plan(seed=5, start=datetime(2024, 3, 5, 8, 43, 30, tzinfo=UTC))

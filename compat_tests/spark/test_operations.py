@@ -17,10 +17,10 @@ from compat_tests.spark.surviving import check_changed_topics, command, heartbea
 from compat_tests.spark.test_pipeline import committed, millis
 from compat_tests.support.quick import create_topic, fill
 from compat_tests.support.services import Broker
-from kpybroker.pipelines.operations.generator import BROKEN, Plan, lines
 from kpybroker.pipelines.operations.pipeline import OPERATIONS, OperationsOptions
 from kpybroker.pipelines.runtime.options import Options, result_topic
 from kpybroker.pipelines.runtime.run import run
+from tests.pipelines.operations.generator import BROKEN, Plan, lines
 
 MINUTE_MS = 60_000
 PLAN = Plan(seed=5, start=datetime(2024, 3, 5, 8, tzinfo=UTC))

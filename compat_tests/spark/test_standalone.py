@@ -29,17 +29,17 @@ from compat_tests.spark.standalone import HOME, Standalone, standalone
 from compat_tests.spark.surviving import END_OF_TIME, command, heartbeat
 from compat_tests.support.services import Broker
 from compat_tests.support.tools import Result, run_process
-from kpybroker.pipelines.changes.generator import Shop
 from kpybroker.pipelines.ledger import generator
 from kpybroker.pipelines.ledger.pipeline import LEDGER
-from kpybroker.pipelines.logs.generator import records
 from kpybroker.pipelines.logs.pipeline import LOGS
-from kpybroker.pipelines.operations.generator import lines
 from kpybroker.pipelines.operations.pipeline import OPERATIONS
 from kpybroker.pipelines.suggestion.generator import lines as purchases
 from kpybroker.pipelines.suggestion.pipeline import SUGGESTION
 from kpybroker.pipelines.warehouse.generator import lines as orders
 from kpybroker.pipelines.warehouse.pipeline import WAREHOUSE
+from tests.pipelines.changes.generator import Shop
+from tests.pipelines.logs.generator import records
+from tests.pipelines.operations.generator import lines
 
 pytestmark = pytest.mark.wide
 EXECUTORS = 2

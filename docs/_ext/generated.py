@@ -224,7 +224,7 @@ class MetricTables(Generated):
     def markdown(self) -> Iterator[str]:
         """A heading and a table for each area."""
         from kpybroker.metrics.spelling import Spelling, spell
-        from kpybroker.metrics.tables.registry import AREAS
+        from tests.metrics.families import AREAS
 
         for area, families in AREAS.items():
             yield from ["", f"### {area}", "", "| metric | unit | meaning | worry when |", "|---|---|---|---|"]
@@ -242,7 +242,7 @@ class MetricsAbsent(Generated):
 
     def markdown(self) -> Iterator[str]:
         """A table by name."""
-        from kpybroker.metrics.tables import absent
+        from tests.metrics import absent
 
         yield "| name | why it is not here |"
         yield "|---|---|"

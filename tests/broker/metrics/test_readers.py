@@ -20,8 +20,8 @@ from kpybroker.http.messages import Request, Response
 from kpybroker.metrics.mbeans import Family
 from kpybroker.metrics.reading import Reading
 from kpybroker.metrics.spelling import Spelling
-from kpybroker.metrics.tables.registry import FAMILIES
 from tests.broker.replication.test_traffic import produce
+from tests.metrics.families import FAMILIES
 from tests.support.batches import batch
 from tests.support.running_broker import ask, running_broker
 

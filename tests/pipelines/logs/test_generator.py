@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from datetime import UTC, datetime
 
-from kpybroker.pipelines.logs.generator import BROKEN, FAILING, NOISY, ROUTE, Plan, records
+from tests.pipelines.logs.generator import BROKEN, FAILING, NOISY, ROUTE, Plan, records
 
 PLAN = Plan(seed=1, start=datetime(2024, 3, 5, tzinfo=UTC))
 

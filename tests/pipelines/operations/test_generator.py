@@ -7,8 +7,8 @@ from collections import Counter
 from datetime import UTC, datetime
 
 from kpybroker.pipelines.demo.tables import sparkline
-from kpybroker.pipelines.operations.generator import BROKEN, Plan, lines
 from kpybroker.pipelines.operations.source import of_machine
+from tests.pipelines.operations.generator import BROKEN, Plan, lines
 
 PLAN = Plan(seed=1, start=datetime(2024, 3, 5, tzinfo=UTC))
 

@@ -1,4 +1,4 @@
-"""Writes the configuration page from the tables: `python -m kpybroker.config.docs.page`. A test keeps it up to date."""
+"""Writes the configuration page from the tables: `python -m tests.docs.configuration`. A test keeps it up to date."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kpybroker.config.keys.status import HONOURED, REASONS
 from kpybroker.config.keys.topic import TOPIC_ROWS
 from kpybroker.config.replication_factors import COUNTS_OF_BROKERS
 
-PLACE: Final = Path(__file__).parents[3] / "docs" / "reference" / "configuration.md"
+PLACE: Final = Path(__file__).parents[2] / "docs" / "reference" / "configuration.md"
 """The file of the page."""
 
 _AREAS: Final = (
@@ -39,7 +39,7 @@ def _bullets(keys: Iterable[str], indent: str = "") -> str:
 _HEAD: Final = f"""\
 # Configuration
 
-<!-- Written by `python -m kpybroker.config.docs.page`: change the tables in kpybroker/config, not this page. -->
+<!-- Written by `python -m tests.docs.configuration`: change the tables in kpybroker/config, not this page. -->
 
 Every key of Kafka 3.9.1 is accepted, validated and shown by `kafka-configs --describe`. The column *here* says **yes**
 where a key does what it does in Kafka, and otherwise why it has no effect. At start the broker logs each key you set
