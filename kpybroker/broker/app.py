@@ -33,7 +33,6 @@ from kpybroker.broker.lifecycle.errors import EXIT_STORAGE, StartupError
 from kpybroker.broker.lifecycle.open_tree import close_coordination, coordination_failed, make_tree, start_tree
 from kpybroker.broker.lifecycle.state import BrokerState
 from kpybroker.broker.loop.clock import Clock, SystemClock
-from kpybroker.broker.loop.holds import Holds
 from kpybroker.broker.loop.poller import measure, measure_no_more
 from kpybroker.broker.loop.slow_work import SlowWork
 from kpybroker.broker.loop.stall import LoopStallGauge
@@ -102,11 +101,9 @@ class Broker:
         files: Files | None = None,
         tree: Tree | Callable[[Host], Tree] | None = None,
         seed: int | None = None,
-        holds: Holds | None = None,
         intercept: Callable[[Broker], AnswerNow] | None = None,
     ) -> None:
         self.config = config
-        self.holds = holds or Holds()
         self.clock: Clock = clock or SystemClock()
         self.transport: Transport = transport or socket_transport(config)
         self.files: Files = files or local_files()

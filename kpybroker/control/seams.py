@@ -27,7 +27,8 @@ def seams_of(hosted: Hosted, plan: BrokerPlan) -> dict[str, Any]:
 
 
 def _intercepting(hosted: Hosted, broker: Broker) -> AnswerNow:
-    """What answers the requests of a broker."""
+    """What answers the requests of a broker, in which a test holds back what it wants from now on."""
+    hosted.part(Topology).holds.install(broker)
     rules, predicates, log = hosted.part(FaultRules), hosted.part(Predicates), hosted.part(RequestLog)
     return Interceptor(broker, rules, predicates, log).answer_now
 

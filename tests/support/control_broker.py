@@ -20,7 +20,6 @@ from kpybroker.broker.cluster.registration import Registration
 from kpybroker.broker.cluster.topic_admin import NewTopic, TopicAdmin
 from kpybroker.broker.handlers import routes
 from kpybroker.broker.loop.clock import Clock
-from kpybroker.broker.loop.holds import Holds
 from kpybroker.broker.loop.host import Host
 from kpybroker.broker.peers.peers import Directory, Peers
 from kpybroker.broker.replication.partition import Partition
@@ -143,7 +142,6 @@ class ControlBroker:
         self.cluster_id = "a-cluster"
         self.random = random.Random(7)
         self.authorizer: Authorizer = AllowAll()
-        self.holds = Holds()
         self.replicas = ObedientReplicas()
         self.groups = ForgetfulGroups()
         self.configs = NoConfigs()

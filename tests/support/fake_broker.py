@@ -18,7 +18,6 @@ import trio
 from kpybroker.broker.cluster.metadata_cache import Node
 from kpybroker.broker.coordinators.groups import GroupCoordinators
 from kpybroker.broker.loop.clock import Clock
-from kpybroker.broker.loop.holds import Holds
 from kpybroker.broker.requests.context import PlainConnectionInfo, RequestContext
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.coordination.embedded import EmbeddedStore
@@ -229,10 +228,10 @@ class FakeBroker:
         self.metadata = FakeMetadata()
         self.metadata.topics[GROUP_METADATA_TOPIC_NAME] = partitions
         self.partitions = {index: FakePartition(index) for index in range(partitions)}
+        self.controller: Any = SimpleNamespace(leaderless=frozenset())
         self.replicas: Any = SimpleNamespace(partition=lambda topic, index: self.partitions.get(index))
         self.topics = FakeTopics(self.metadata)
         self.authorizer = Denying()
-        self.holds = Holds()
         self.budget = StateBudget()
         self.failed_dirs: list[Exception] = []
         self.tree: Any = None

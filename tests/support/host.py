@@ -10,7 +10,6 @@ from pathlib import Path
 import trio
 
 from kpybroker.broker.loop.clock import Clock, SystemClock
-from kpybroker.broker.loop.holds import Holds
 from kpybroker.broker.loop.slow_work import SlowWork
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.config.topic import LogConfig
@@ -45,7 +44,6 @@ class FakeHost:
         self.broker_epoch = -1
         self.authorizer: Authorizer = AllowAll()
         self.quotas: ClientQuotas | None = None
-        self.holds = Holds()
         self.budget = StateBudget()
         self.slow_work = SlowWork()
         self.failed_dirs: list[LogDirError] = []

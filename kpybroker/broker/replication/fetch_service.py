@@ -8,18 +8,17 @@ except for clients so old that they need an older format.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
 
-from kpybroker.broker.loop.holds import UNSEEN
 from kpybroker.broker.loop.steps import Steps, Wait
 from kpybroker.broker.loop.yielding import YieldBudget, in_thread
 from kpybroker.broker.replication.fetch_visit import (
     FOLLOWER_FETCHING_SINCE,
-    NO_LIMIT,
+    UNSEEN,
     FetchParams,
     PartitionData,
     Visit,
@@ -64,6 +63,8 @@ class FetchService:
         )
         self._selector = replica_selector(config.get_str("replica.selector.class"))
         self._quota = ReplicationQuota(config, LEADER)
+        self.follower_end: Callable[[str, int, int], int] | None = None
+        """A test puts here how far a follower gets: (topic, partition, broker id) -> an offset, NO_LIMIT or UNSEEN."""
         self.waiting = 0
         """Fetches that wait for records now."""
         self.follower_requests: Counter[int] = Counter()
@@ -187,8 +188,8 @@ class FetchService:
         visit.is_out_of_sync = params.replica_id not in partition.isr
         if self._is_throttled(partition, params.replica_id):
             visit.limit, visit.min_one = 0, False
-        if held := self._host.holds.follower_ends:
-            visit.end = held.get((partition.topic, partition.index, params.replica_id), NO_LIMIT)
+        if self.follower_end is not None:
+            visit.end = self.follower_end(partition.topic, partition.index, params.replica_id)
         if visit.end == UNSEEN:
             visit.describe(log)
             return

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 PartitionData = FetchResponse.PartitionData
 NO_LIMIT: Final = 2**63 - 1
+UNSEEN: Final = -1
+"""In place of an offset: a fetch that does not count."""
 FOLLOWER_FETCHING_SINCE: Final = 11
 
 
@@ -75,7 +77,7 @@ class Visit:
         self.traffic: TopicTraffic | None = None
         """The counts of its topic, once the client may read it."""
         self.end = NO_LIMIT
-        """Where a test holds the follower; UNSEEN: this fetch does not count."""
+        """Where a test holds the follower, or UNSEEN."""
 
     def describe(self, log: Log) -> None:
         """Put the log's offsets into the response, and no records."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kpybroker.broker.loop.holds import VersionCap
 from kpybroker.broker.requests.served.apis import SERVED
 from kpybroker.broker.requests.served.kafka_releases import (
     RELEASES,
@@ -13,6 +12,7 @@ from kpybroker.broker.requests.served.kafka_releases import (
     release_named,
     versions_of,
 )
+from kpybroker.broker.requests.served.version_cap import VersionCap
 from kpybroker.control.errors import ControlError, did_you_mean
 from kpybroker.control.rules.errors import nearest
 from kpybroker.wire.api import API_INFO, ApiKey

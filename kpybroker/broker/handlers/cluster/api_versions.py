@@ -39,7 +39,7 @@ SERVED_FROM = 3
 
 async def handle(broker: Broker, request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsResponse:
     """The table of served APIs, and the finalized features."""
-    cap = broker.holds.version_caps.get(broker.node_id)
+    cap = broker.dispatcher.cap_of(context.connection)
     served = SERVED if cap is None else cap.served
     oldest, newest = served[ApiKey.API_VERSIONS]
     if not oldest <= context.api_version <= newest:

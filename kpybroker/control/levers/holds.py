@@ -1,30 +1,25 @@
 """What a test holds back in the brokers of a process: elections, followers, versions of APIs.
 
-Empty in production. One `Holds` is shared by all brokers of a process, so that a hold survives the election of another
-leader or controller.
+One `Holds` is shared by all brokers of a process, so that a hold survives the election of another leader or controller,
+and the start of a broker.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING
 
+from kpybroker.broker.replication.fetch_visit import NO_LIMIT
 from kpybroker.core.topic_partition import TopicPartition
-from kpybroker.wire.api import ApiKey
+
+if TYPE_CHECKING:
+    from kpybroker.broker.app import Broker
+    from kpybroker.broker.requests.context import ConnectionInfo
+    from kpybroker.broker.requests.served.version_cap import VersionCap
 
 Replica = tuple[str, int, int]
 """(topic, partition, broker id)."""
-
-UNSEEN = -1
-"""In place of an offset: the leader ignores all fetches of this follower."""
-
-
-class VersionCap(NamedTuple):
-    """What a broker serves to clients, (oldest, newest) by API; and whether it names the range of ApiVersions to a
-    client that asked with a newer version (KIP-511)."""
-
-    served: Mapping[ApiKey, tuple[int, int]]
-    lists_own_range: bool = True
 
 
 class Holds:
@@ -40,6 +35,21 @@ class Holds:
         self.leaderless: set[TopicPartition] = set()
         self.follower_ends: dict[Replica, int] = {}
         self._limits: dict[object, dict[Replica, int]] = {}
+
+    def install(self, broker: Broker) -> None:
+        """Hold back in a broker that is about to start, from now on."""
+        broker.controller.leaderless = self.leaderless
+        broker.fetch_service.follower_end = self.end_of
+        broker.dispatcher.cap_of = partial(self.cap_of, broker)
+
+    def cap_of(self, broker: Broker, connection: ConnectionInfo) -> VersionCap | None:
+        """What a broker serves a client at most."""
+        cap = self.version_caps.get(broker.node_id)
+        return None if cap is None or self.is_peer(connection.client_host, connection.client_port) else cap
+
+    def end_of(self, topic: str, partition: int, broker_id: int) -> int:
+        """How far a follower gets: an offset, UNSEEN, or NO_LIMIT."""
+        return self.follower_ends.get((topic, partition, broker_id), NO_LIMIT)
 
     def limit(self, owner: object, followers: dict[Replica, int]) -> None:
         """Hold these followers back until `free`; of several limits of one follower, the lowest counts."""
