@@ -1,4 +1,4 @@
-"""Every check of the house, on the whole tree: rooms, docstrings, words, section comments.
+"""Every check of the house, on the whole tree: rooms, users of modules, docstrings, words, section comments.
 
 python -m tests.house
 """
@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from tests.house import comments, docstrings, rooms, words
+from tests.house import comments, docstrings, rooms, users, words
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ("kpybroker",)
@@ -18,6 +18,7 @@ PROSE = ("docs", "README.md", "CONTRIBUTING.md", "CHANGELOG.md")
 
 CHECKS: dict[str, tuple[Callable[[Iterable[Path]], Iterator[str]], tuple[str, ...]]] = {
     "rooms": (rooms.findings, PACKAGE),
+    "users": (users.findings, PACKAGE),
     "docstrings": (docstrings.findings, PACKAGE),
     "words": (words.findings, CODE + PROSE),
     "section comments": (comments.findings, CODE),
