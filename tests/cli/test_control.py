@@ -80,7 +80,7 @@ def test_a_start_without_it_imports_nothing_of_it() -> None:
         "kpybroker.control.server",
         "kpybroker.control.methods",
         "kpybroker.control.requests",
-        "kpybroker.control.levers.movable_clock",
+        "kpybroker.control.levers",
         "kpybroker.control.rules",
         "kpybroker.testing",
         "difflib",
