@@ -76,14 +76,14 @@ class Effect:
         return DiskRule(kind, path, operations, delay_ms=self.delay_ms, after=self.after, times=self.times)
 
 
-WITHOUT_END = Effect()
+ALWAYS = Effect()
 
 
 async def disk_fault(
     hosted: Hosted,
     kind: Literal["full", "slow_fsync", "eio", "torn_write", "crash_before_fsync"],
     broker: int | None = None,
-    effect: Effect = WITHOUT_END,
+    effect: Effect = ALWAYS,
 ) -> JSON:
     """Let a broker's disk fail, null: those of all; the id of the fault, for `fault`, `wait_fault`, `remove_fault`.
 
