@@ -281,8 +281,10 @@ class Partition:
             self._commit_to(log, high_watermark)
 
     def _commit_to(self, log: Log, high_watermark: int) -> None:
-        committed = log.update_high_watermark(high_watermark)
-        assert committed == high_watermark, f"{log}: what its leader committed, {high_watermark}, is above its end"
+        assert log.high_watermark < high_watermark <= log.log_end_offset, (
+            f"{log}: its leader committed {high_watermark}"
+        )
+        log.update_high_watermark(high_watermark)
         if self.offset_waiters.waiting:
             self.offset_waiters.wake(high_watermark)
         appended_bytes, self._unread_bytes = self._unread_bytes, 0
