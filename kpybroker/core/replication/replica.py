@@ -169,7 +169,6 @@ class LeaderState:
 
         With followers, call `advance` next.
         """
-        assert log_end_offset >= self.log_end_offset, f"the log end fell: {self.log_end_offset}, {log_end_offset}"
         if self.followers:
             for follower in self.followers.values():
                 if follower.log_end_offset == self.log_end_offset:

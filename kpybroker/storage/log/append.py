@@ -258,7 +258,7 @@ def _write(log: LogState, records: ValidatedRecords, now_ms: int, aborted: Seque
             segment.append(data, first_offset, last_offset, max_timestamp, offset_of_max_timestamp)
     except OSError as error:
         raise log.io_error(error) from error
-    assert last_offset >= log.log_end_offset, f"{log}: the end would fall to {last_offset + 1}"
+    assert last_offset >= log.log_end_offset, f"{log}: the end would become {last_offset + 1}"
     log.log_end_offset = last_offset + 1
     return rolled
 

@@ -227,12 +227,6 @@ def test_the_low_watermark_is_the_smallest_start_of_live_replicas() -> None:
 # --- what is asserted
 
 
-def test_a_leaders_log_end_that_falls_is_noticed(state: LeaderState) -> None:
-    state.appended(10)
-    with pytest.raises(AssertionError, match="the log end fell: 10, 9"):
-        state.appended(9)
-
-
 @pytest.mark.parametrize("epoch", [4, 5])
 def test_a_leader_epoch_that_does_not_grow_is_noticed(state: LeaderState, epoch: int) -> None:
     with pytest.raises(AssertionError, match=f"leader epoch {epoch} after 5"):
