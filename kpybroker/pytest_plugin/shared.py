@@ -64,8 +64,8 @@ def _address(place: Path, keys: Mapping[str, str], wanted: Mapping[str, Any]) ->
         os.close(os.open(place / "starting", os.O_CREAT | os.O_EXCL))
     except FileExistsError:
         return _wait_for(found)
-    from kpybroker.testing.options import BrokerOptions
     from kpybroker.testing.running.launch import Launch
+    from kpybroker.testing.running.options import BrokerOptions
     from kpybroker.testing.security import Security
 
     try:

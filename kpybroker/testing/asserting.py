@@ -3,16 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from kpybroker.testing.look import Record
 from kpybroker.testing.looking import Looking, to_value
-from kpybroker.testing.options import Compared, Comparison, takes
+from kpybroker.testing.running.options import takes
 
 if TYPE_CHECKING:
     from typing import Unpack
 
 SHOWN_MAX = 20
+
+
+class Comparison(TypedDict, total=False):
+    """The keyword arguments of `assert_records` beyond what it compares with; `Compared` has their defaults."""
+
+    partition: int | None
+    in_any_order: bool
+    committed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """See `Asserting.assert_records`."""
+
+    partition: int | None = None
+    in_any_order: bool = False
+    committed: bool = True
 
 
 class Asserting(Looking):

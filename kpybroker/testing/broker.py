@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kpybroker.testing.brokers import Brokers
-from kpybroker.testing.options import BrokerKeywords, BrokerOptions, takes
+from kpybroker.testing.running.options import BrokerKeywords, BrokerOptions, takes
 
 if TYPE_CHECKING:
     from typing import Unpack

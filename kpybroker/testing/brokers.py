@@ -13,8 +13,8 @@ from kpybroker.testing.clock import BrokerClock
 from kpybroker.testing.errors import BrokerGone, TestingError, UsageError
 from kpybroker.testing.faults import Faults
 from kpybroker.testing.looking import text_of
-from kpybroker.testing.options import BrokerKeywords, BrokerOptions, takes
 from kpybroker.testing.running.channel import Channel
+from kpybroker.testing.running.options import BrokerKeywords, BrokerOptions, takes
 from kpybroker.testing.security import Security
 from kpybroker.testing.waiting import wait_for
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from kpybroker.testing.brokers import Brokers
 from kpybroker.testing.errors import UsageError
 from kpybroker.testing.fault import Fault
-from kpybroker.testing.options import BrokerKeywords, BrokerOptions, takes
+from kpybroker.testing.running.options import BrokerKeywords, BrokerOptions, takes
 
 if TYPE_CHECKING:
     from typing import Unpack

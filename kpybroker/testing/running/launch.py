@@ -11,7 +11,7 @@ from kpybroker.testing.running.process import Process, new_directory_name
 
 if TYPE_CHECKING:
     from kpybroker.control.development.security import Wanted
-    from kpybroker.testing.options import BrokerOptions
+    from kpybroker.testing.running.options import BrokerOptions
     from kpybroker.testing.running.runner import Runner
 
 BROKERS_MAX = 9

@@ -7,7 +7,8 @@ import inspect
 import pytest
 
 from kpybroker.testing import Broker, Brokers, Cluster
-from kpybroker.testing.options import BrokerKeywords, BrokerOptions, Compared, Comparison
+from kpybroker.testing.asserting import Compared, Comparison
+from kpybroker.testing.running.options import BrokerKeywords, BrokerOptions
 
 
 @pytest.mark.parametrize(("keywords", "options"), [(BrokerKeywords, BrokerOptions), (Comparison, Compared)])

@@ -55,23 +55,6 @@ class BrokerOptions:
     start_timeout: float = START_S
 
 
-class Comparison(TypedDict, total=False):
-    """The keyword arguments of `assert_records` beyond what it compares with; `Compared` has their defaults."""
-
-    partition: int | None
-    in_any_order: bool
-    committed: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
-    """See `Asserting.assert_records`."""
-
-    partition: int | None = None
-    in_any_order: bool = False
-    committed: bool = True
-
-
 def takes(options: type) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """Let `help()`, and notebooks, show the fields of `options` in the place of a function's `**` argument."""
 
