@@ -236,6 +236,7 @@ def _lacks_verification(state: ProducerState, header: BatchHeader, guard: Verifi
 def _write(log: LogState, records: ValidatedRecords, now_ms: int, aborted: Sequence[AbortedTxn] = ()) -> bool:
     """Roll if needed, write, and move the log end offset; whether it rolled. `aborted`: the transactions it ends."""
     data, _, first_offset, last_offset, max_timestamp, offset_of_max_timestamp, _, _, _ = records
+    assert last_offset >= log.log_end_offset, f"{log}: the end would become {last_offset + 1}"
     config = log.config
     size = len(data)
     if size > config.segment_bytes:
@@ -258,7 +259,6 @@ def _write(log: LogState, records: ValidatedRecords, now_ms: int, aborted: Seque
             segment.append(data, first_offset, last_offset, max_timestamp, offset_of_max_timestamp)
     except OSError as error:
         raise log.io_error(error) from error
-    assert last_offset >= log.log_end_offset, f"{log}: the end would become {last_offset + 1}"
     log.log_end_offset = last_offset + 1
     return rolled
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar
 
 if TYPE_CHECKING:
     import os
 
     from kpybroker.testing.security import Sasl
 
-P = ParamSpec("P")
-T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 
 START_S: Final = 30.0
 
@@ -55,10 +54,10 @@ class BrokerOptions:
     start_timeout: float = START_S
 
 
-def takes(options: type) -> Callable[[Callable[P, T]], Callable[P, T]]:
+def takes(options: type) -> Callable[[F], F]:
     """Let `help()`, and notebooks, show the fields of `options` in the place of a function's `**` argument."""
 
-    def shown(function: Callable[P, T]) -> Callable[P, T]:
+    def shown(function: F) -> F:
         own = inspect.signature(function)
         named = [one for one in own.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
         fields = inspect.signature(options).parameters.values()
