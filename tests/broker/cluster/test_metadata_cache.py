@@ -72,11 +72,11 @@ async def test_a_partial_update_leaves_the_rest(metadata: MetadataCache) -> None
 
 async def test_two_updates_at_a_time_are_noticed(metadata: MetadataCache) -> None:
     """The second one would lose what the first has changed. The handler has one lock for both."""
-    many = request(*(state("a", index) for index in range(5000)))
+    requests = [request(*(state(topic, index) for index in range(5000))) for topic in "ab"]
     with pytest.RaisesGroup(pytest.RaisesExc(AssertionError, match="two updates of the metadata at a time")):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(metadata.update, many)
-            nursery.start_soon(metadata.update, request(state("b", 0)))
+            for one in requests:
+                nursery.start_soon(metadata.update, one)
 
 
 async def test_a_topic_and_its_id_are_removed_with_its_last_partition(metadata: MetadataCache) -> None:
