@@ -20,7 +20,7 @@ import h11
 import trio
 
 from kpybroker.core.doors.crowd import Crowd, Seat
-from kpybroker.core.doors.seldom import Seldom
+from kpybroker.core.line_limit import Seldom
 from kpybroker.http import doors
 from kpybroker.http.doors import Door
 from kpybroker.http.messages import HttpError, Request, Response

@@ -28,6 +28,7 @@ def clean_log(log: Log, *, now_ms: int = NOW_MS, map_bytes: int = MAP_BYTES, io_
     if target.cleanable_bytes == 0:
         return None
     done = None
+    log.cleaning = lambda: None
     for event in clean(log.files, job, lambda size: None):
         if isinstance(event, CleanedSegment):
             swap_in(log, event, now_ms)()
@@ -36,6 +37,7 @@ def clean_log(log: Log, *, now_ms: int = NOW_MS, map_bytes: int = MAP_BYTES, io_
         else:
             assert isinstance(event, Mapped)
     assert done is not None
+    log.cleaning = None
     log.cleaner_offset = done.end_offset
     remove_leftovers(log.files, log.directory)
     return done

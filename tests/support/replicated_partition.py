@@ -106,7 +106,7 @@ class Node:
     def kill(self) -> None:
         self.is_up = False
         self.following = None
-        self.partition.follow(-1, self.partition.leader_epoch, [])  # nothing waits for a dead broker
+        self.partition.take_offline()  # nothing waits for a dead broker
 
     def boot(self) -> None:
         self.is_up = True

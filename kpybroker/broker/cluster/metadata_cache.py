@@ -217,6 +217,7 @@ class MetadataCache:
                     self._remember_deleted(topic)
                 topic_names.pop(topic_ids.pop(topic, ZERO_UUID), None)
             topics = changed
+        assert self.snapshot is old, "two updates of the metadata at a time"
         self._replace(
             MetadataSnapshot(
                 topics,

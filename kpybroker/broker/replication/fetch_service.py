@@ -296,7 +296,7 @@ class FetchService:
                 convert = partial(down_convert, stored, magic, visit.cached.fetch_offset, max_bytes=bound)
                 if visit.traffic is not None:
                     records = sum(max(header.records_count, 1) for _, header in iter_batches(stored))
-                    visit.traffic.rarely().fetch_conversions += records
+                    visit.traffic.rare_counts().fetch_conversions += records
                 connection = params.client.connection
                 with connection.may_leave():
                     stored = await in_thread(convert, self._host.slow_work.of(connection.turns_of))

@@ -145,6 +145,7 @@ class Partition:
         self._resign()
 
     def _take(self, leader_id: int, leader_epoch: int, replicas: list[int]) -> None:
+        assert leader_epoch > self.leader_epoch, f"{self.topic}-{self.index}: {leader_epoch} after {self.leader_epoch}"
         self.leader_id = leader_id
         self.leader_epoch = leader_epoch
         self.replicas = list(replicas)
@@ -280,6 +281,9 @@ class Partition:
             self._commit_to(log, high_watermark)
 
     def _commit_to(self, log: Log, high_watermark: int) -> None:
+        assert log.high_watermark < high_watermark <= log.log_end_offset, (
+            f"{log}: its leader committed {high_watermark}"
+        )
         log.update_high_watermark(high_watermark)
         if self.offset_waiters.waiting:
             self.offset_waiters.wake(high_watermark)
@@ -395,7 +399,7 @@ class Partition:
                 _listed(leader.isr - out_of_sync),
                 leader.high_watermark,
                 leader.log_end_offset,
-                " ".join(f"(brokerId: {r}, endOffset: {leader.followers[r].log_end_offset})" for r in out_of_sync),
+                " ".join(f"(brokerId: {r}, endOffset: {leader.end_offset_text(r)})" for r in out_of_sync),
             )
             self._host.change_isr(self, leader.propose(leader.isr - out_of_sync))
 
@@ -434,6 +438,7 @@ class Partition:
         Raises KafkaError, UnexpectedAppendOffsetError, LogDirError.
         """
         log, now_ms = self.online_log(), self._host.now_ms()
+        assert self.leader is None, f"{log}: the response of another leader, while this broker leads"
         try:
             info = log.append_as_follower(records, now_ms=now_ms)
         except UnexpectedAppendOffsetError as error:

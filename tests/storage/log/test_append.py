@@ -16,6 +16,7 @@ from tests.support.batches import (
     append_as_coordinator,
     append_batch,
     batch,
+    claiming,
     log_config,
     marker,
     open_log,
@@ -197,6 +198,9 @@ def test_a_follower_ignores_a_cut_off_batch_and_refuses_damage() -> None:
         follower.append_as_follower(batch(b"z"), now_ms=NOW_MS)
     follower.append_as_follower(batch(b"gap", base_offset=10), now_ms=NOW_MS)
     assert read_all(follower) == [(0, b"a"), (10, b"gap")]
+    backwards = claiming(batch(b"z", base_offset=11), last_offset_delta=-5)
+    assert code_of(lambda: follower.append_as_follower(backwards, now_ms=1)) is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert follower.log_end_offset == 11
 
 
 def test_origin_decides_what_is_checked(log: Log) -> None:

@@ -125,8 +125,9 @@ def test_the_start_offset_is_kept_within_a_segment() -> None:
 def test_a_log_marked_for_deletion_is_not_recovered() -> None:
     files = filled()
     files.rename(PATH, "/logs/t-0.abc-delete")
-    log = open_log(files, "/logs/t-0.abc-delete", CONFIG, had_clean_shutdown=False)
+    log = open_log(files, "/logs/t-0.abc-delete", CONFIG, log_start_offset=7, had_clean_shutdown=False)
     assert log.partition == ("t", 0)
+    assert log.log_start_offset == log.high_watermark == log.log_end_offset == 7
     log.close_handlers()
 
 
