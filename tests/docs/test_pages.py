@@ -18,7 +18,7 @@ TESTS = [
     ROOT / "compat_tests" / "docs" / "test_samples.py",
     ROOT / "compat_tests" / "security" / "test_rolling_change.py",
     ROOT / "tests" / "docs" / "test_deploy.py",
-    ROOT / "compat_tests" / "test_delivery.py",
+    ROOT / "compat_tests" / "clients" / "test_delivery.py",
     ROOT / "compat_tests" / "spark" / "test_standalone.py",
     ROOT / "compat_tests" / "spark" / "test_logs.py",
     ROOT / "tests" / "docs" / "test_security_samples.py",

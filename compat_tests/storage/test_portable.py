@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from compat_tests.deps import ROOT
+from compat_tests.storage.test_compaction import COMPACTED, Writer, await_compacted, start, updates
 from compat_tests.support import quick
 from compat_tests.support.services import Broker, kpybroker_executable
 from compat_tests.support.tools import run_process
 from compat_tests.support.waiting import eventually
-from compat_tests.test_compaction import COMPACTED, Writer, await_compacted, start, updates
 
 StartBroker = Callable[..., Broker]
 RULES = ROOT / "tests" / "support" / "windows"

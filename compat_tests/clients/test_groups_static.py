@@ -11,12 +11,12 @@ from itertools import count
 
 import pytest
 
+from compat_tests.clients.test_groups import load, seen, shared
 from compat_tests.conftest import MakeTopic
 from compat_tests.overload.raw import Raw
 from compat_tests.support.members import Member
 from compat_tests.support.services import Broker
 from compat_tests.support.waiting import eventually
-from compat_tests.test_groups import load, seen, shared
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.describe_groups import DescribeGroupsRequest
 from kpybroker.wire.messages.heartbeat import HeartbeatRequest

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import OFFSET_INVALID
 
+from compat_tests.clients.test_transactions import Transactional, rows, visible
 from compat_tests.conftest import Launcher
 from compat_tests.deps import ROOT, jars_dir
 from compat_tests.support import quick
 from compat_tests.support.services import Broker
 from compat_tests.support.tools import JARS, LOG4J, VERSIONS, Tools, run_process
 from compat_tests.support.waiting import eventually
-from compat_tests.test_transactions import Transactional, rows, visible
 
 SETTLE = ROOT / "compat_tests" / "workers" / "Settle.java"
 RESUMED = tuple(f"{end}-{version}" for end in ("commit", "abort") for version in VERSIONS)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from compat_tests.clients.test_transactions import write_hanging
 from compat_tests.conftest import MakeTopic, StartBroker
 from compat_tests.support import quick
 from compat_tests.support.command_line import CommandLine
@@ -13,7 +14,6 @@ from compat_tests.support.members import Member
 from compat_tests.support.services import Broker
 from compat_tests.support.tools import Tools
 from compat_tests.support.waiting import eventually
-from compat_tests.test_transactions import write_hanging
 
 COUNT = 20
 START_MS = 1_795_000_000_000
