@@ -35,7 +35,7 @@ from compat_tests.bench.pipelines_input import INPUTS
 from compat_tests.bench.pipelines_profile import profile, shares
 from compat_tests.bench.report import Table, number
 from compat_tests.deps import ROOT
-from compat_tests.spark.standalone import Standalone, standalone
+from compat_tests.spark.pipelines.standalone import Standalone, standalone
 from compat_tests.support.quick import DEADLINE_S, QUIET, create_topic
 
 ROWS, QUICK_ROWS, ROUNDS = 200_000, 5_000, 2

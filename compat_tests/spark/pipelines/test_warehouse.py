@@ -15,8 +15,8 @@ from confluent_kafka.admin import NewPartitions
 from pyspark.sql import SparkSession
 
 from compat_tests.conftest import MakeTopic, StartBroker
-from compat_tests.spark.recount_warehouse import Expected, recount
-from compat_tests.spark.surviving import check_changed_topics, command, die, survive
+from compat_tests.spark.pipelines.recounts.warehouse import Expected, recount
+from compat_tests.spark.pipelines.surviving import check_changed_topics, command, die, survive
 from compat_tests.support.postgres import USER, Postgres
 from compat_tests.support.quick import DEADLINE_S, QUIET, admin_client, create_topic
 from compat_tests.support.services import Broker

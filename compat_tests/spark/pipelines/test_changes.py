@@ -18,9 +18,9 @@ from pyspark.sql import SparkSession
 
 from compat_tests.conftest import StartBroker
 from compat_tests.deps import jars_dir
-from compat_tests.spark.recount_changes import newest, texts, typed
-from compat_tests.spark.surviving import die
-from compat_tests.spark.test_pipeline import committed
+from compat_tests.spark.pipelines.activity.test_pipeline import committed
+from compat_tests.spark.pipelines.recounts.changes import newest, texts, typed
+from compat_tests.spark.pipelines.surviving import die
 from compat_tests.support.quick import DEADLINE_S, QUIET, admin_client, create_topic
 from compat_tests.support.services import Broker
 from compat_tests.support.waiting import eventually

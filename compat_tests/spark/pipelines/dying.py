@@ -1,6 +1,6 @@
 """A run of a pipeline that stops at a point, where it waits to be killed: the command of the test `surviving.die`.
 
-    python -m compat_tests.spark.dying POINT RESULT FILE run NAME [options of the run]
+    python -m compat_tests.spark.pipelines.dying POINT RESULT FILE run NAME [options of the run]
 
 It is `python -m kpybroker.pipelines`, but for the point. The first batch of RESULT with rows that comes there goes no
 further, and FILE is made. Nothing of the product knows of this.

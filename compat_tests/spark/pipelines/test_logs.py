@@ -18,9 +18,9 @@ from pyspark.sql import functions as F
 
 from compat_tests.conftest import MakeTopic, StartBroker
 from compat_tests.deps import ROOT
-from compat_tests.spark.recount_logs import Burst, Event, Recount, Request, understood
-from compat_tests.spark.surviving import check_changed_topics, command, heartbeat, survive
-from compat_tests.spark.test_pipeline import committed, millis
+from compat_tests.spark.pipelines.activity.test_pipeline import committed, millis
+from compat_tests.spark.pipelines.recounts.logs import Burst, Event, Recount, Request, understood
+from compat_tests.spark.pipelines.surviving import check_changed_topics, command, heartbeat, survive
 from compat_tests.support.quick import DEADLINE_S, QUIET, create_topic
 from compat_tests.support.services import Broker
 from kpybroker.pipelines.logs.generator import FAILING, NOISY, TRACE, Plan, Record, records

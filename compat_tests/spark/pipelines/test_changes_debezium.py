@@ -23,8 +23,8 @@ from compat_tests.connect.sources import JSON, POSTGRES_SOURCE, change_data, con
 from compat_tests.connect.topics import read_to_end
 from compat_tests.connect.workers import Worker
 from compat_tests.registry.conftest import Instance
-from compat_tests.spark.surviving import die
-from compat_tests.spark.test_changes import command
+from compat_tests.spark.pipelines.surviving import die
+from compat_tests.spark.pipelines.test_changes import command
 from compat_tests.support.postgres import Postgres
 from compat_tests.support.quick import DEADLINE_S, QUIET
 from compat_tests.support.services import Broker, started

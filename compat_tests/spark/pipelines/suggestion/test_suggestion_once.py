@@ -18,9 +18,19 @@ from pyspark.sql import SparkSession
 
 from compat_tests.conftest import MakeTopic, StartBroker
 from compat_tests.registry.conftest import Instance
-from compat_tests.spark.surviving import command, survive
-from compat_tests.spark.test_pipeline import committed
-from compat_tests.spark.test_suggestion import END, OWN, PLAN, Suggestions, compare, options_for, read, recount, write
+from compat_tests.spark.pipelines.activity.test_pipeline import committed
+from compat_tests.spark.pipelines.suggestion.test_suggestion import (
+    END,
+    OWN,
+    PLAN,
+    Suggestions,
+    compare,
+    options_for,
+    read,
+    recount,
+    write,
+)
+from compat_tests.spark.pipelines.surviving import command, survive
 from compat_tests.support.quick import DEADLINE_S, QUIET, create_topic
 from compat_tests.support.services import Broker
 from kpybroker.pipelines.errors import PipelineError

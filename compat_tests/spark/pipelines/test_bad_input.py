@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from compat_tests.conftest import MakeTopic, StartBroker
 from compat_tests.deps import jars_dir
-from compat_tests.spark.test_operations import options_for
+from compat_tests.spark.pipelines.test_operations import options_for
 from compat_tests.support.quick import DEADLINE_S, QUIET, admin_client, create_topic, fill
 from compat_tests.support.services import Broker
 from compat_tests.support.tools import run_process

@@ -11,8 +11,7 @@ from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
 from compat_tests.conftest import MakeTopic, StartBroker
-from compat_tests.spark.surviving import check_changed_topics, heartbeat, survive
-from compat_tests.spark.test_pipeline import (
+from compat_tests.spark.pipelines.activity.test_pipeline import (
     END_OF_TIME,
     Lines,
     arguments,
@@ -28,6 +27,7 @@ from compat_tests.spark.test_pipeline import (
     with_topics,
     write,
 )
+from compat_tests.spark.pipelines.surviving import check_changed_topics, heartbeat, survive
 from compat_tests.support.quick import DEADLINE_S, QUIET, create_topic, fill
 from compat_tests.support.services import Broker
 from kpybroker.pipelines.activity.pipeline import ACTIVITY

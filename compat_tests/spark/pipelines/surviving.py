@@ -31,7 +31,7 @@ from confluent_kafka.admin import NewPartitions
 from pyspark.sql import SparkSession
 
 from compat_tests.deps import ROOT, jars_dir
-from compat_tests.spark.dying import POINTS
+from compat_tests.spark.pipelines.dying import POINTS
 from compat_tests.support.quick import DEADLINE_S, QUIET, admin_client, create_topic
 from compat_tests.support.services import Broker
 from compat_tests.support.waiting import eventually
@@ -77,7 +77,7 @@ def die(job: Sequence[str], point: str, result: str, files: Path, also: Callable
     `files` is the beginning of the names of the files that this needs.
     """
     log, there = files.with_suffix(".log"), files.with_suffix(".there")
-    program = [sys.executable, "-m", "compat_tests.spark.dying", point, result, str(there), *job]
+    program = [sys.executable, "-m", "compat_tests.spark.pipelines.dying", point, result, str(there), *job]
     with log.open("wb") as out:
         env = {**os.environ, **ENV}
         process = subprocess.Popen(

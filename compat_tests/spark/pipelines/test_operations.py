@@ -12,9 +12,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from compat_tests.conftest import MakeTopic, StartBroker
-from compat_tests.spark.recount_operations import alerts, understood, values
-from compat_tests.spark.surviving import check_changed_topics, command, heartbeat, survive
-from compat_tests.spark.test_pipeline import committed, millis
+from compat_tests.spark.pipelines.activity.test_pipeline import committed, millis
+from compat_tests.spark.pipelines.recounts.operations import alerts, understood, values
+from compat_tests.spark.pipelines.surviving import check_changed_topics, command, heartbeat, survive
 from compat_tests.support.quick import create_topic, fill
 from compat_tests.support.services import Broker
 from kpybroker.pipelines.operations.generator import BROKEN, Plan, lines

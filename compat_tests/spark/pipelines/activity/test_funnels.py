@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from compat_tests.conftest import MakeTopic
-from compat_tests.spark.test_pipeline import (
+from compat_tests.spark.pipelines.activity.test_pipeline import (
     END_OF_TIME,
     GAP,
     MINUTE_MS,
@@ -25,7 +25,7 @@ from compat_tests.spark.test_pipeline import (
     run,
     write,
 )
-from compat_tests.spark.test_pipeline import own as with_own
+from compat_tests.spark.pipelines.activity.test_pipeline import own as with_own
 from compat_tests.support.services import Broker
 
 FUNNEL = ("/", "/product/*", "/cart", "/checkout")

@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from compat_tests.conftest import MakeTopic, StartBroker
-from compat_tests.spark.surviving import check_changed_topics, command, heartbeat, survive
-from compat_tests.spark.test_pipeline import committed
+from compat_tests.spark.pipelines.activity.test_pipeline import committed
+from compat_tests.spark.pipelines.surviving import check_changed_topics, command, heartbeat, survive
 from compat_tests.support.quick import DEADLINE_S, QUIET, create_topic, fill
 from compat_tests.support.services import Broker
 from kpybroker.pipelines.ledger.generator import NO_ENTRIES, START, Transfer, transfers, write

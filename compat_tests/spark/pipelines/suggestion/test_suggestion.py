@@ -15,8 +15,8 @@ from confluent_kafka.admin import ConfigResource, NewPartitions, ResourceType
 from pyspark.sql import SparkSession
 
 from compat_tests.conftest import MakeTopic
-from compat_tests.spark.recount_suggestion import Line, Recount, last_of_each, understood
-from compat_tests.spark.test_pipeline import committed, millis
+from compat_tests.spark.pipelines.activity.test_pipeline import committed, millis
+from compat_tests.spark.pipelines.recounts.suggestion import Line, Recount, last_of_each, understood
 from compat_tests.support.quick import DEADLINE_S, QUIET, admin_client, create_topic
 from compat_tests.support.services import Broker
 from compat_tests.support.waiting import eventually

@@ -14,19 +14,12 @@ from pyspark.sql import SparkSession
 
 from compat_tests.conftest import MakeTopic
 from compat_tests.deps import ROOT, jars_dir
-from compat_tests.spark import (
-    test_changes,
-    test_ledger,
-    test_logs,
-    test_operations,
-    test_pipeline,
-    test_suggestion,
-    test_suggestion_once,
-    test_warehouse,
-)
-from compat_tests.spark.recount_logs import Recount
-from compat_tests.spark.standalone import HOME, Standalone, standalone
-from compat_tests.spark.surviving import END_OF_TIME, command, heartbeat
+from compat_tests.spark.pipelines import test_changes, test_ledger, test_logs, test_operations, test_warehouse
+from compat_tests.spark.pipelines.activity import test_pipeline
+from compat_tests.spark.pipelines.recounts.logs import Recount
+from compat_tests.spark.pipelines.standalone import HOME, Standalone, standalone
+from compat_tests.spark.pipelines.suggestion import test_suggestion, test_suggestion_once
+from compat_tests.spark.pipelines.surviving import END_OF_TIME, command, heartbeat
 from compat_tests.support.services import Broker
 from compat_tests.support.tools import Result, run_process
 from kpybroker.pipelines.changes.generator import Shop

@@ -1,4 +1,4 @@
-"""The data pipeline's numbers against a recount in plain Python (`recount.py`), from topic to topics and to Parquet."""
+"""The data pipeline's numbers against a recount in plain Python (`recounts/activity.py`), from topic to topics and to Parquet."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from pyspark.sql import SparkSession
 
 from compat_tests.conftest import MakeTopic
 from compat_tests.deps import ROOT, jars_dir
-from compat_tests.spark.recount import Event, Recount, parse_access, parse_activity, parse_dpkg
-from compat_tests.spark.surviving import ENV, command
+from compat_tests.spark.pipelines.recounts.activity import Event, Recount, parse_access, parse_activity, parse_dpkg
+from compat_tests.spark.pipelines.surviving import ENV, command
 from compat_tests.support.quick import DEADLINE_S, QUIET, admin_client
 from compat_tests.support.services import Broker
 from compat_tests.support.tools import run_process
