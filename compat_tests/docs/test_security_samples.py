@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from compat_tests.security.kdc import REALM, realm
+from compat_tests.security.logins.kdc import REALM, realm
 from compat_tests.support.services import Service, kpybroker_executable
 from compat_tests.support.tools import Tools, run_process
 from kpybroker.broker.security.oauthbearer import MODULE

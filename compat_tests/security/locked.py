@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from compat_tests.security.sasl_sides import PASSWORD, USER, jaas, set_scram, stores
+from compat_tests.security.logins.sasl_sides import PASSWORD, USER, jaas, set_scram, stores
 from compat_tests.support.quick import DEADLINE_S, admin_client
 from compat_tests.support.services import Broker
 from compat_tests.support.tools import Tools

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compat_tests.conftest import Launcher
-from compat_tests.security.sasl_sides import configs_on_zookeeper, jaas, java_file, make_chroot, stores
+from compat_tests.security.logins.sasl_sides import configs_on_zookeeper, jaas, java_file, make_chroot, stores
 from compat_tests.support.services import Broker
 from compat_tests.support.tools import Result, Tools
 from compat_tests.support.waiting import eventually

@@ -21,7 +21,7 @@ from confluent_kafka.admin import (
 )
 from kazoo.client import KazooClient
 
-from compat_tests.security.token_clients import create, describe, expire, logged_in
+from compat_tests.security.logins.token_clients import create, describe, expire, logged_in
 from compat_tests.support import quick
 from compat_tests.support.services import Broker
 from compat_tests.support.tools import Tools

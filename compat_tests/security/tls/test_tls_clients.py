@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from compat_tests.conftest import Launcher
-from compat_tests.security.tls_sides import READERS, WRITERS, Sides, properties_file, tls_sides
+from compat_tests.security.tls.tls_sides import READERS, WRITERS, Sides, properties_file, tls_sides
 from compat_tests.support.quick import create_topic
 from compat_tests.support.services import Broker
 from compat_tests.support.tools import Tools
@@ -56,7 +56,7 @@ def test_large_records_arrive(sides: Sides, name: str) -> None:
 def test_a_client_without_a_certificate_is_refused_where_one_is_required(sides: Sides) -> None:
     from confluent_kafka.admin import AdminClient
 
-    from compat_tests.security.tls_sides import librdkafka_settings
+    from compat_tests.security.tls.tls_sides import librdkafka_settings
 
     settings = librdkafka_settings(sides, True)
     for key in ("ssl.certificate.location", "ssl.key.location"):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from compat_tests.conftest import Launcher
-from compat_tests.security.sasl_sides import (
+from compat_tests.security.logins.sasl_sides import (
     CLIENTS,
     MECHANISMS,
     PASSWORD,

@@ -15,7 +15,7 @@ from kafka import KafkaProducer
 
 from compat_tests.conftest import Launcher
 from compat_tests.overload.raw import Raw
-from compat_tests.security.kdc import REALM, Realm, realm
+from compat_tests.security.logins.kdc import REALM, Realm, realm
 from compat_tests.security.pairs import Address, Pair, running_pair
 from compat_tests.support.tools import Tools, run_process
 from kpybroker.wire.errors import ErrorCode

@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from compat_tests.conftest import Launcher
-from compat_tests.security.sasl_sides import (
+from compat_tests.security.logins.sasl_sides import (
     DEADLINE_S,
     configs_on_zookeeper,
     jaas,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from compat_tests.conftest import Launcher
-from compat_tests.security.sasl_sides import CLIENTS, MECHANISMS, PASSWORD, USER, Sided, java_file
+from compat_tests.security.logins.sasl_sides import CLIENTS, MECHANISMS, PASSWORD, USER, Sided, java_file
 from compat_tests.support.quick import create_topic
 from compat_tests.support.tools import VERSIONS, Tools
 

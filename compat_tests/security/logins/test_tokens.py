@@ -13,8 +13,7 @@ import pytest
 
 from compat_tests.conftest import Launcher
 from compat_tests.overload.raw import Raw
-from compat_tests.security.pairs import KINDS, Address, Pair, running_pair
-from compat_tests.security.token_clients import (
+from compat_tests.security.logins.token_clients import (
     create,
     describe,
     expire,
@@ -22,6 +21,7 @@ from compat_tests.security.token_clients import (
     renew,
     token_login,
 )
+from compat_tests.security.pairs import KINDS, Address, Pair, running_pair
 from compat_tests.support.tools import VERSIONS, Tools
 from compat_tests.support.waiting import eventually
 from kpybroker.wire.errors import ErrorCode

@@ -11,9 +11,9 @@ from typing import Final
 
 import pytest
 
-from compat_tests.security.acl_callers import ADMIN_HOST, PRINCIPAL, TYPES
-from compat_tests.security.acl_matrix import Side, asking, differences, running_sides
-from compat_tests.security.acl_requests import GROUP, TOPIC, TXN, all_requests
+from compat_tests.security.access.acl_callers import ADMIN_HOST, PRINCIPAL, TYPES
+from compat_tests.security.access.acl_matrix import Side, asking, differences, running_sides
+from compat_tests.security.access.acl_requests import GROUP, TOPIC, TXN, all_requests
 from kpybroker.core.authorizer import CLUSTER_NAME, Operation, ResourceType
 from kpybroker.core.security.acls import Binding, Entry, Pattern, PatternType, Permission
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from compat_tests.security.acl_callers import CALLERS
-from compat_tests.security.acl_matrix import Side, differences, running_sides
-from compat_tests.security.acl_requests import Request, all_requests
+from compat_tests.security.access.acl_callers import CALLERS
+from compat_tests.security.access.acl_matrix import Side, differences, running_sides
+from compat_tests.security.access.acl_requests import Request, all_requests
 from kpybroker.broker.requests.served import SERVED
 from kpybroker.wire.api import ApiKey
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from compat_tests.conftest import Launcher
-from compat_tests.security.sasl_sides import PASSWORD, USER, Sided
+from compat_tests.security.logins.sasl_sides import PASSWORD, USER, Sided
 from compat_tests.support.services import Broker
 from kpybroker.core.security.scram import BY_NAME, client_proof, salted_password
 from kpybroker.wire.api import API_INFO, ApiKey

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import pytest
 from kazoo.client import KazooClient
 
-from compat_tests.security.acl_callers import ADMIN_HOST, PRINCIPAL, allow_admin
-from compat_tests.security.acl_matrix import Asker
+from compat_tests.security.access.acl_callers import ADMIN_HOST, PRINCIPAL, allow_admin
+from compat_tests.security.access.acl_matrix import Asker
 from compat_tests.support.services import Broker, ZooKeeper
 from compat_tests.support.tools import VERSIONS, Tools
 from compat_tests.support.waiting import eventually

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from compat_tests.differential.messages import plain_answer, request_frame
-from compat_tests.security.acl_callers import ADMIN_HOST, CALLERS, all_acls, allow_admin, creation
-from compat_tests.security.acl_differences import is_listed
-from compat_tests.security.acl_requests import GROUP, TOPIC, TXN, Names, Request
+from compat_tests.security.access.acl_callers import ADMIN_HOST, CALLERS, all_acls, allow_admin, creation
+from compat_tests.security.access.acl_differences import is_listed
+from compat_tests.security.access.acl_requests import GROUP, TOPIC, TXN, Names, Request
 from compat_tests.support.services import Broker, ZooKeeper
 from compat_tests.support.waiting import eventually
 from kpybroker.core.security.acls import Binding

@@ -12,10 +12,10 @@ import pytest
 
 from compat_tests.conftest import Launcher
 from compat_tests.overload.raw import Raw
-from compat_tests.security.acl_callers import creation
+from compat_tests.security.access.acl_callers import creation
+from compat_tests.security.logins.test_tokens import PROPERTIES, created, described
+from compat_tests.security.logins.token_clients import create, describe, expire, logged_in, renew
 from compat_tests.security.pairs import KINDS, Pair, running_pair
-from compat_tests.security.test_tokens import PROPERTIES, created, described
-from compat_tests.security.token_clients import create, describe, expire, logged_in, renew
 from compat_tests.support.waiting import eventually
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.security.acls import Binding, Entry, Pattern, PatternType, Permission

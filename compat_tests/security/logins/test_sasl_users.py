@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from compat_tests.conftest import Launcher
-from compat_tests.security.sasl_sides import (
+from compat_tests.security.logins.sasl_sides import (
     MECHANISMS,
     Sided,
     broker_keys,

@@ -15,7 +15,7 @@ from kpybroker.config.sources.passwords import CBC, GCM, PasswordEncoder
 from kpybroker.core.security.principal_rules import RuleError, parse_rules, principal_name
 from tests.broker.network.test_distinguished_names import certificate
 
-JAVA = ROOT / "compat_tests" / "security" / "TlsRules.java"
+JAVA = ROOT / "compat_tests" / "security" / "tls" / "TlsRules.java"
 TITLE = x509.ObjectIdentifier("2.5.4.12")
 
 SUBJECTS: list[list[list[tuple[x509.ObjectIdentifier, str]]]] = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from compat_tests.security.acl_requests import Request
+from compat_tests.security.access.acl_requests import Request
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode
 
