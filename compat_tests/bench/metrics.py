@@ -25,12 +25,8 @@ from urllib.request import urlopen
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from compat_tests.bench import command
-from compat_tests.bench.brokers import Cores, scratch_directory, stock_broker
-from compat_tests.bench.clients import Run
-from compat_tests.bench.costs import come_to_rest, loop_stall
-from compat_tests.bench.report import Table
-from compat_tests.bench.workloads import (
+from compat_tests.bench.load.clients import Run
+from compat_tests.bench.load.workloads import (
     RAW_BATCH,
     Sample,
     Workload,
@@ -41,6 +37,10 @@ from compat_tests.bench.workloads import (
     produce,
     raw_batches,
 )
+from compat_tests.bench.measuring import command
+from compat_tests.bench.measuring.brokers import Cores, scratch_directory, stock_broker
+from compat_tests.bench.measuring.costs import come_to_rest, loop_stall
+from compat_tests.bench.measuring.report import Table
 from compat_tests.support.services import Broker
 from compat_tests.support.waiting import eventually
 from tests.support.ports import free_port

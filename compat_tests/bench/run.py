@@ -17,13 +17,13 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from compat_tests.bench import command
-from compat_tests.bench.brokers import Cores, Kinds, both_brokers, idle_connections, scratch_directory
-from compat_tests.bench.clients import Run
-from compat_tests.bench.costs import come_to_rest, loop_stall, memory, peak_rss_mb
-from compat_tests.bench.page_cache import require_room
-from compat_tests.bench.report import Conditions, Fact, Part, Result, facts_table, results_table
-from compat_tests.bench.workloads import PINNED, UNPINNED, Workload, fill_consumed_topic, one_record
+from compat_tests.bench.load.clients import Run
+from compat_tests.bench.load.page_cache import require_room
+from compat_tests.bench.load.workloads import PINNED, UNPINNED, Workload, fill_consumed_topic, one_record
+from compat_tests.bench.measuring import command
+from compat_tests.bench.measuring.brokers import Cores, Kinds, both_brokers, idle_connections, scratch_directory
+from compat_tests.bench.measuring.costs import come_to_rest, loop_stall, memory, peak_rss_mb
+from compat_tests.bench.measuring.report import Conditions, Fact, Part, Result, facts_table, results_table
 
 ROUNDS, ROUNDS_MAX = 3, 6
 MINUTES = 50.0

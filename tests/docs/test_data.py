@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from compat_tests.bench import report
+from compat_tests.bench.measuring import report
 from tests.support.samples import ROOT, module_of
 
 DATA = sorted((ROOT / "docs" / "speed" / "data").glob("*.json"))

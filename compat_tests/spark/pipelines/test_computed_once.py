@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from compat_tests.bench.pipelines_input import INPUTS
+from compat_tests.bench.pipelines.input import INPUTS
 from kpybroker.pipelines.catalogue import PIPELINES
 from kpybroker.pipelines.runtime.options import parse
 

@@ -16,9 +16,9 @@ from typing import Any
 
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from compat_tests.bench import page_cache
-from compat_tests.bench.clients import IDLE_PRIORITY, Run, kcat
-from compat_tests.bench.workloads import KILOBYTE, RAW_BATCH
+from compat_tests.bench.load import page_cache
+from compat_tests.bench.load.clients import IDLE_PRIORITY, Run, kcat
+from compat_tests.bench.load.workloads import KILOBYTE, RAW_BATCH
 from compat_tests.support.quick import admin_client
 from compat_tests.support.tools import run_process
 
@@ -119,7 +119,7 @@ def slow_consumers(here: Run) -> Iterator[Busy]:
     with here.own_topic() as topic:
         _fill(here, REPLAYED_MB)
         arguments = (here.bootstrap, topic, str(SLOW_CONSUMERS), str(SLOW_BYTES_PER_S))
-        module = "compat_tests.bench.slow_consumer"
+        module = "compat_tests.bench.load.slow_consumer"
         with here.running([*IDLE_PRIORITY, sys.executable, "-m", module, *arguments]):
             busy = Busy()
             busy.share = 1.0  # `running` fails if one of them was cut off

@@ -1,6 +1,6 @@
 """A Python producer at full speed, as its library's users write one.
 
-    python -m compat_tests.bench.python_producer confluent|kafka-python HOST:PORT TOPIC COUNT SIZE
+    python -m compat_tests.bench.load.python_producer confluent|kafka-python HOST:PORT TOPIC COUNT SIZE
 
 Prints one JSON object.
 """

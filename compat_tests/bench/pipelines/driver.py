@@ -1,6 +1,6 @@
 """A driver that is measured: one Spark, in which a pipeline runs once for each line that it reads.
 
-    python -m compat_tests.bench.pipelines_driver MASTER RECORDS PLACE
+    python -m compat_tests.bench.pipelines.driver MASTER RECORDS PLACE
 
 Each line of standard input is the name of a pipeline, a bootstrap address and a topic, which is read in batches of
 RECORDS at most. What was done is a line of JSON: `seconds`, `read`, `rows`. Results go to topics, and to a
@@ -19,7 +19,7 @@ from pathlib import Path
 from pyspark.sql import Observation, SparkSession
 from pyspark.sql import functions as F
 
-from compat_tests.bench.pipelines_input import INPUTS, SOURCE
+from compat_tests.bench.pipelines.input import INPUTS, SOURCE
 from compat_tests.deps import jars_dir
 from kpybroker.pipelines.catalogue import PIPELINES
 from kpybroker.pipelines.runtime.messages import Messages

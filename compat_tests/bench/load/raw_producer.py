@@ -1,6 +1,6 @@
 """A raw client: ready-made Produce requests over N connections, so cheap that the broker is what is measured.
 
-    python -m compat_tests.bench.raw_producer HOST:PORT TOPIC [--connections N] [--in-flight N] [--rate N] ...
+    python -m compat_tests.bench.load.raw_producer HOST:PORT TOPIC [--connections N] [--in-flight N] [--rate N] ...
 
 Every request holds one batch for one partition; the partitions take turns. Requests are encoded once and sent again and
 again; every answer's error code is looked at. Without `--rate` each connection keeps `--in-flight` requests

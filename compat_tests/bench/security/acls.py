@@ -1,6 +1,6 @@
 """What an authorizer with 10 000 ACLs costs a one-record Produce and a Fetch, in CPU time of this process.
 
-    python -m compat_tests.bench.acls
+    python -m compat_tests.bench.security.acls
 
 The whole request counts: its turn of the loop, its share of the socket, and the answer. The answer is measured with and
 without the authorizer in turns, and the least of each counts, so that a busy machine matters little.
@@ -26,7 +26,7 @@ from compat_tests.bench.budget import (
     socket_share,
     turn,
 )
-from compat_tests.bench.raw_producer import request_frame
+from compat_tests.bench.load.raw_producer import request_frame
 from kpybroker.broker.app import Broker
 from kpybroker.broker.requests.context import PlainConnectionInfo
 from kpybroker.config.broker import BrokerConfig

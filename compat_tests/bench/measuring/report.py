@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from compat_tests.bench.brokers import KIND_NAMES
-from compat_tests.bench.costs import SHARE_OF_OTHERS_MAX
-from compat_tests.bench.workloads import Figure, Sample, Workload
+from compat_tests.bench.load.workloads import Figure, Sample, Workload
+from compat_tests.bench.measuring.brokers import KIND_NAMES
+from compat_tests.bench.measuring.costs import SHARE_OF_OTHERS_MAX
 from compat_tests.deps import ROOT
 
 PAGE = ROOT / "docs" / "internals" / "benchmarks.md"

@@ -1,6 +1,6 @@
 """`make bench-tls`: produce and consume over TLS next to Kafka's, handshakes a second, memory of an idle connection.
 
-    python -m compat_tests.bench.tls [--rounds 3] [--records 2000000] [--connections 500]
+    python -m compat_tests.bench.security.tls [--rounds 3] [--records 2000000] [--connections 500]
 
 Both brokers have the same certificate (RSA, 2048 bits) and the same client, Kafka's own performance tools, and take
 turns on one core; the client has the other one. A third broker decrypts what it receives, keeps nothing of it, and
@@ -26,7 +26,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compat_tests.bench import answers_only
-from compat_tests.bench.brokers import (
+from compat_tests.bench.load.clients import (
+    Run,
+    consumed_rate,
+    consumer_performance,
+    produced_reports,
+    producer_performance,
+)
+from compat_tests.bench.measuring.brokers import (
     KIND_NAMES,
     Cores,
     compile_sources,
@@ -35,8 +42,7 @@ from compat_tests.bench.brokers import (
     stock_broker,
     stock_zookeeper,
 )
-from compat_tests.bench.clients import Run, consumed_rate, consumer_performance, produced_reports, producer_performance
-from compat_tests.bench.costs import come_to_rest, memory
+from compat_tests.bench.measuring.costs import come_to_rest, memory
 from compat_tests.deps import ROOT
 from compat_tests.support.quick import create_topic
 from compat_tests.support.services import Broker, Service

@@ -1,6 +1,6 @@
 """`make bench-quotas`: how near clients come to the rate that a quota sets, on Kafka and on kpybroker.
 
-    python -m compat_tests.bench.quotas [--rate 1000000] [--seconds 30]
+    python -m compat_tests.bench.security.quotas [--rate 1000000] [--seconds 30]
 
 Kafka's producer-perf-test and consumer-perf-test and confluent-kafka, each alone on a topic of one partition, with a
 client id that has `producer_byte_rate` and `consumer_byte_rate`. The bytes of records are counted: acknowledged ones by
@@ -31,7 +31,7 @@ from contextlib import contextmanager, suppress
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from compat_tests.bench.brokers import KIND_NAMES, Cores, both_brokers, compile_sources, scratch_directory
+from compat_tests.bench.measuring.brokers import KIND_NAMES, Cores, both_brokers, compile_sources, scratch_directory
 from compat_tests.support.quick import QUIET, create_topic
 from compat_tests.support.services import Broker
 from compat_tests.support.tools import Tools

@@ -1,6 +1,6 @@
 """Consumers that cannot keep up: each asks for 1 MB at a time and takes it in at a trickle, until it is ended.
 
-    python -m compat_tests.bench.slow_consumer HOST:PORT TOPIC CONNECTIONS BYTES_PER_SECOND
+    python -m compat_tests.bench.load.slow_consumer HOST:PORT TOPIC CONNECTIONS BYTES_PER_SECOND
 
 Its receive buffer is small, so that the broker's sending meets a full socket again and again.
 """

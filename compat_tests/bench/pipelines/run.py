@@ -1,6 +1,6 @@
 """`make bench-pipelines`: rows a second, CPU and memory of each pipeline on 1, 2 and 4 executors, next to real Kafka.
 
-    python -m compat_tests.bench.pipelines [--quick] [--rounds N] [--rows N] [--batch N] [--executors 1,2,4]
+    python -m compat_tests.bench.pipelines.run [--quick] [--rounds N] [--rows N] [--batch N] [--executors 1,2,4]
                                            [--only NAME] [--profile] [--one-broker] [--dir D]
 
 Both brokers run all the time and have the same records in topics of four partitions, and nothing is pinned. Spark is a
@@ -28,12 +28,19 @@ from pathlib import Path
 import psutil
 from confluent_kafka import Producer
 
-from compat_tests.bench import command
-from compat_tests.bench.brokers import KIND_NAMES, Cores, Kinds, both_brokers, compile_sources, scratch_directory
-from compat_tests.bench.costs import memory
-from compat_tests.bench.pipelines_input import INPUTS
-from compat_tests.bench.pipelines_profile import profile, shares
-from compat_tests.bench.report import Table, number
+from compat_tests.bench.measuring import command
+from compat_tests.bench.measuring.brokers import (
+    KIND_NAMES,
+    Cores,
+    Kinds,
+    both_brokers,
+    compile_sources,
+    scratch_directory,
+)
+from compat_tests.bench.measuring.costs import memory
+from compat_tests.bench.measuring.report import Table, number
+from compat_tests.bench.pipelines.input import INPUTS
+from compat_tests.bench.pipelines.profile import profile, shares
 from compat_tests.deps import ROOT
 from compat_tests.spark.pipelines.standalone import Standalone, standalone
 from compat_tests.support.quick import DEADLINE_S, QUIET, create_topic
@@ -113,7 +120,7 @@ class Driver:
 @contextmanager
 def driver(batch: int, spark: Standalone, place: Path) -> Iterator[Driver]:
     """It ends with the block."""
-    whole = [sys.executable, "-m", "compat_tests.bench.pipelines_driver", spark.master, str(batch), str(place)]
+    whole = [sys.executable, "-m", "compat_tests.bench.pipelines.driver", spark.master, str(batch), str(place)]
     env = {**spark.environment(), "PYTHONPATH": str(ROOT)}
     log = place / "driver.log"
     with log.open("wb") as errors:

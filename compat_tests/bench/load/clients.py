@@ -18,8 +18,8 @@ from typing import Any
 
 from confluent_kafka import KafkaException
 
-from compat_tests.bench.brokers import CLIENT_HEAP, JVM_PERFORMANCE, pinned
-from compat_tests.bench.costs import cpu_seconds
+from compat_tests.bench.measuring.brokers import CLIENT_HEAP, JVM_PERFORMANCE, pinned
+from compat_tests.bench.measuring.costs import cpu_seconds
 from compat_tests.deps import CACHE, ROOT, jars_dir
 from compat_tests.support.quick import admin_client, create_topic
 from compat_tests.support.services import Broker
@@ -102,7 +102,7 @@ def raw_arguments(bootstrap: str, topic: str, **options: Any) -> list[str]:
     given = []
     for name, value in options.items():
         given += [f"--{name.replace('_', '-')}", *([] if value is True else [str(value)])]
-    return ["compat_tests.bench.raw_producer", bootstrap, topic, *given]
+    return ["compat_tests.bench.load.raw_producer", bootstrap, topic, *given]
 
 
 def java(main_class: str, *arguments: str, class_path: str = "") -> list[str]:

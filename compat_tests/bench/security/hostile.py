@@ -1,7 +1,7 @@
 """`make bench-hostile`: what a client notices of half-open TLS handshakes, of wrong logins, and of crowds.
 
-    python -m compat_tests.bench.hostile [--seconds 60] [--rate 2000] [--kinds kpybroker,kafka] [--shared]
-    python -m compat_tests.bench.hostile --crowds [--seconds 20]
+    python -m compat_tests.bench.security.hostile [--seconds 60] [--rate 2000] [--kinds kpybroker,kafka] [--shared]
+    python -m compat_tests.bench.security.hostile --crowds [--seconds 20]
 
 The client produces one record after the other over SASL_SSL, 50 a second; its latency is measured without an attack and
 with each of the two at `--rate` a minute. Attackers hold up to 2 000 half-open handshakes at once. Broker and clients
@@ -30,7 +30,7 @@ from typing import Any, Final, NamedTuple
 
 from confluent_kafka import Producer
 
-from compat_tests.bench.brokers import (
+from compat_tests.bench.measuring.brokers import (
     KIND_NAMES,
     Cores,
     both_brokers,
@@ -40,7 +40,7 @@ from compat_tests.bench.brokers import (
     stock_broker,
     stock_zookeeper,
 )
-from compat_tests.bench.costs import come_to_rest, memory, peak_rss_mb
+from compat_tests.bench.measuring.costs import come_to_rest, memory, peak_rss_mb
 from compat_tests.overload.crowds import PARTITIONS
 from compat_tests.overload.crowds import latencies as crowd_latencies
 from compat_tests.support.quick import create_topic

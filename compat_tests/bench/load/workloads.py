@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
-from compat_tests.bench import page_cache
-from compat_tests.bench.clients import (
+from compat_tests.bench.load import page_cache
+from compat_tests.bench.load.clients import (
     Consumed,
     Run,
     ages_s,
@@ -29,7 +29,7 @@ from compat_tests.bench.clients import (
     raw_arguments,
     seconds_of,
 )
-from compat_tests.bench.raw_producer import percentiles_ms
+from compat_tests.bench.load.raw_producer import percentiles_ms
 from compat_tests.support.quick import admin_client, create_topic, fill
 from compat_tests.support.waiting import eventually
 
@@ -115,7 +115,7 @@ def python_producer(library: str, full: int, record_bytes: int = KILOBYTE) -> Ca
         with here.own_topic() as topic:
             before = here.cpu()
             done = here.python(
-                "compat_tests.bench.python_producer",
+                "compat_tests.bench.load.python_producer",
                 *(library, here.bootstrap, topic, str(here.count(full)), str(record_bytes)),
             )
             used = here.cpu() - before

@@ -8,9 +8,9 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 
-from compat_tests.bench.brokers import Cores, compile_sources
-from compat_tests.bench.costs import Machine
-from compat_tests.bench.report import Conditions, Part, markdown, write_page
+from compat_tests.bench.measuring.brokers import Cores, compile_sources
+from compat_tests.bench.measuring.costs import Machine
+from compat_tests.bench.measuring.report import Conditions, Part, markdown, write_page
 
 
 def parser(doc: str | None, rounds: int) -> argparse.ArgumentParser:
