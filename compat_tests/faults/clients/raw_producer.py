@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from compat_tests.faults.clients.watchers import PRODUCE_VERSION, java_hash
 from compat_tests.faults.cluster import BROKERS, MAIN, FaultyCluster
 from compat_tests.faults.history import Acknowledged, Record
-from compat_tests.faults.watchers import PRODUCE_VERSION, java_hash
 from compat_tests.overload.raw import Raw
 from compat_tests.support.waiting import eventually
 from kpybroker.wire.errors import ErrorCode

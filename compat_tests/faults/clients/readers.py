@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from compat_tests.eos.readers import messages_to_end
+from compat_tests.faults.clients.writers import CLIENT, Task
 from compat_tests.faults.history import History, Partition, Read, Reader, Stored, record_of
-from compat_tests.faults.writers import CLIENT, Task
 
 DAMNING = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._BAD_MSG})
 """What only a log that lost its end, or a damaged one, makes a reader say."""

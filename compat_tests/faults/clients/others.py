@@ -17,6 +17,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from compat_tests.faults.clients.writers import END_DEADLINE_S, Task
 from compat_tests.faults.history import (
     Acknowledged,
     History,
@@ -28,12 +29,11 @@ from compat_tests.faults.history import (
     Transaction,
     record_of,
 )
-from compat_tests.faults.writers import END_DEADLINE_S, Task
 from compat_tests.support.waiting import eventually
 
-HERE = Path(__file__).parent
-PYTHON_CLIENT = HERE.parent / "workers" / "storm_client.py"
-GO_CLIENTS = HERE / "go_clients"
+FAULTS = Path(__file__).parents[1]
+PYTHON_CLIENT = FAULTS.parent / "workers" / "storm_client.py"
+GO_CLIENTS = FAULTS / "go_clients"
 GO = ("franz", "sarama")
 
 PRODUCERS = ("aiokafka", "kafka-python", "franz", "sarama")

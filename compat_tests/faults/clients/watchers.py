@@ -18,6 +18,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException
 from kazoo.handlers.threading import KazooTimeoutError
 
+from compat_tests.faults.clients.writers import Task
 from compat_tests.faults.history import (
     Acknowledged,
     CommitLook,
@@ -28,7 +29,6 @@ from compat_tests.faults.history import (
     Record,
     StateLook,
 )
-from compat_tests.faults.writers import Task
 from compat_tests.overload.raw import Raw
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.list_offsets import ListOffsetsRequest
