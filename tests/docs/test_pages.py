@@ -29,7 +29,7 @@ TESTS = [
     ROOT / "compat_tests" / "registry" / "test_samples.py",
     ROOT / "compat_tests" / "connect" / "test_samples.py",
     ROOT / "tests" / "docs" / "test_mirroring_samples.py",
-    ROOT / "compat_tests" / "connect" / "test_mirror_samples.py",
+    ROOT / "compat_tests" / "connect" / "mirror" / "test_mirror_samples.py",
 ]
 INCLUDED = re.compile(r"^\s*```\{literalinclude\} (\S+)|\{download\}`[^`]*<(\S+)>`", re.MULTILINE)
 COMMAND = re.compile(r"^\s*(make|python -m|python docs/|\.venv/bin/|kpybroker|\. \.venv|#|$)")

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from compat_tests.conftest import Launcher
-from compat_tests.connect.mirrors import MirrorMaker, mirror_properties, new_broker
+from compat_tests.connect.mirror.mirrors import MirrorMaker, mirror_properties, new_broker
 from compat_tests.connect.workers import DEADLINE_S
 from compat_tests.support import quick
 from compat_tests.support.origin import Content, Origin, content, topics

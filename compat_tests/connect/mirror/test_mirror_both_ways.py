@@ -21,7 +21,7 @@ from confluent_kafka.admin import (
 )
 
 from compat_tests.conftest import Launcher
-from compat_tests.connect.mirrors import (
+from compat_tests.connect.mirror.mirrors import (
     VERSIONS,
     MirrorMaker,
     ask_library,

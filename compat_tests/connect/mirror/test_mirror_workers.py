@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
 from compat_tests.conftest import Launcher
-from compat_tests.connect.mirrors import QUICK, new_broker
+from compat_tests.connect.mirror.mirrors import QUICK, new_broker
 from compat_tests.connect.workers import DEADLINE_S, Worker
 from compat_tests.support import quick
 from compat_tests.support.origin import Origin, topics

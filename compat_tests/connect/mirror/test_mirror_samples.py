@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from compat_tests.conftest import StartBroker
-from compat_tests.connect.mirrors import MirrorMaker
+from compat_tests.connect.mirror.mirrors import MirrorMaker
 from compat_tests.connect.workers import DEADLINE_S
 from compat_tests.support import quick
 from compat_tests.support.origin import Origin, topics

@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions
 
 from compat_tests.conftest import StartBroker
-from compat_tests.connect.mirrors import QUICK
+from compat_tests.connect.mirror.mirrors import QUICK
 from compat_tests.connect.workers import DEADLINE_S, connect_service
 from compat_tests.support import quick
 from compat_tests.support.services import Broker, Service
