@@ -110,7 +110,7 @@ compatibility: $(VENV)/.test-stamp  ## write docs/reference/compatibility.md fro
 	$(BIN)/python -m compat_tests.compatibility --results $(wildcard .cache/compat-kpybroker.xml .cache/compat-kafka.xml)
 
 fuzz: $(VENV)/.test-stamp  ## a million damaged requests against the codec
-	$(BIN)/python -m tests.wire.fuzz_decode --executions 1000000
+	$(BIN)/python -m tests.wire.fuzz.fuzz_decode --executions 1000000
 
 bench-start: test-deps  ## time to the first message and idle memory, next to real Kafka's
 	$(BIN)/python -m compat_tests.bench.start

@@ -28,7 +28,7 @@ from kpybroker.wire.records.batch import RECORD_BATCH_OVERHEAD, parse_header, se
 from kpybroker.wire.records.builder import build_batch, varint
 from kpybroker.wire.records.legacy import encode_message
 from tests.wire import bombs
-from tests.wire.fuzz_decode import LARGE_FRAME_BYTES, Mutator, large_frames, read_corpus
+from tests.wire.fuzz.fuzz_decode import LARGE_FRAME_BYTES, Mutator, large_frames, read_corpus
 
 Address = tuple[str, int]
 Attack = Callable[[Address], None]

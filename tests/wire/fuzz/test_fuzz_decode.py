@@ -8,8 +8,8 @@ import pytest
 
 from kpybroker.wire.api import API_INFO
 from kpybroker.wire.errors import ProtocolError
-from tests.wire import fuzz_decode
-from tests.wire.fuzz_decode import FuzzFailure, Report, fuzz, fuzz_large_frames, read_corpus, run_frame
+from tests.wire.fuzz import fuzz_decode
+from tests.wire.fuzz.fuzz_decode import FuzzFailure, Report, fuzz, fuzz_large_frames, read_corpus, run_frame
 
 
 def test_mutated_frames_raise_nothing_but_protocol_errors_within_their_memory() -> None:

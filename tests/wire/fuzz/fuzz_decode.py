@@ -1,8 +1,8 @@
 """Fuzzes request decoding: any frame at all raises ProtocolError or nothing, within bounds of memory and time.
 
-    python -m tests.wire.fuzz_decode --executions 1000000 [--seed 7]    mutate the corpus
-    python -m tests.wire.fuzz_decode --frame HEX                        run one frame, as a failure prints it
-    python -m tests.wire.fuzz_decode --write-corpus                     make the corpus again from the specs
+    python -m tests.wire.fuzz.fuzz_decode --executions 1000000 [--seed 7]    mutate the corpus
+    python -m tests.wire.fuzz.fuzz_decode --frame HEX                        run one frame, as a failure prints it
+    python -m tests.wire.fuzz.fuzz_decode --write-corpus                     make the corpus again from the specs
 
 The steps for each frame: header, body, and if it decodes, encoding and decoding again, which must change nothing,
 and the decoding in steps, which must agree. Frames that end in a way not seen before (API, version, kind of error) join
