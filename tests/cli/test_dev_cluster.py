@@ -21,7 +21,7 @@ from kpybroker.control.hosted import Hosted
 from kpybroker.control.plan import BrokerPlan
 from kpybroker.core.authorizer import AllowAll
 from kpybroker.wire.api import ApiKey
-from tests.support.hosted import running
+from tests.support.brokers.hosted import running
 
 
 def plans(

@@ -20,8 +20,8 @@ from kpybroker.system import HAS_POSIX_FILES
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.produce import ProduceRequest, ProduceResponse
 from tests.support.batches import batch
-from tests.support.hosted import controlled, plans, running, until
-from tests.support.running_broker import ask
+from tests.support.brokers.hosted import controlled, plans, running, until
+from tests.support.brokers.running_broker import ask
 
 TO_RETRY = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 MARKER = ".kafka_cleanshutdown"

@@ -14,7 +14,7 @@ from kpybroker.config.broker import BrokerConfig
 from kpybroker.control.hosted import Hosted
 from kpybroker.control.plan import BrokerPlan, Processes
 from kpybroker.system import listening
-from tests.support.hosted import plans, running, until
+from tests.support.brokers.hosted import plans, running, until
 
 CREDENTIALS = "kpybroker:secret"
 

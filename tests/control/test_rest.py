@@ -14,7 +14,7 @@ from kpybroker.broker.loop.slow_work import SlowWork
 from kpybroker.control import rest
 from kpybroker.control.hosted import Hosted
 from kpybroker.control.rest import Rest
-from tests.support.hosted import plans
+from tests.support.brokers.hosted import plans
 
 
 def hosted_in(directory: Path) -> Hosted:

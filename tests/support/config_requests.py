@@ -10,7 +10,7 @@ from kpybroker.broker.app import Broker
 from kpybroker.broker.handlers.configuration import alter_configs, incremental_alter_configs
 from kpybroker.wire.messages.alter_configs import AlterConfigsRequest
 from kpybroker.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
-from tests.support.configured_broker import call
+from tests.support.brokers.configured_broker import call
 
 TOPIC, BROKER, LOGGER = 2, 4, 8
 SET, DELETE, APPEND = 0, 1, 2

@@ -18,7 +18,7 @@ from kpybroker.core.group.values import (
 )
 from kpybroker.core.offsets.values import OffsetAndMetadata
 from kpybroker.wire.errors import ErrorCode, KafkaError
-from tests.support.fake_broker import FakeBroker
+from tests.support.brokers.fake_broker import FakeBroker
 
 T0 = ("t", 0)
 

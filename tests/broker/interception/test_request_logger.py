@@ -26,7 +26,7 @@ from kpybroker.wire.messages.join_group import JoinGroupRequest
 from kpybroker.wire.messages.metadata import MetadataRequest
 from kpybroker.wire.messages.produce import ProduceRequest
 from tests.support.batches import batch
-from tests.support.running_broker import ask, running_broker
+from tests.support.brokers.running_broker import ask, running_broker
 
 LOGGER = "kafka.request.logger"
 KAFKAS_FIELDS = [

@@ -11,7 +11,7 @@ import trio.testing
 from kpybroker import system
 from kpybroker.broker.loop import alone
 from kpybroker.broker.loop.alone import Alone
-from tests.support.hosted import until
+from tests.support.brokers.hosted import until
 
 
 async def test_it_calls_until_on_ready_returns_false() -> None:

@@ -16,7 +16,7 @@ import trio.testing
 from kpybroker.broker.loop.alone import Alone
 from kpybroker.broker.loop.poller import EVENTS_A_POLL, SLICE_S, SLICES_MAX, Poller, measure, measure_no_more
 from kpybroker.system import HAS_EPOLL
-from tests.support.hosted import until
+from tests.support.brokers.hosted import until
 from tests.support.time_slices import counted_time_slices
 
 pytestmark = pytest.mark.skipif(not HAS_EPOLL, reason="needs epoll")

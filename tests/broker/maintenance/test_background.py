@@ -21,8 +21,8 @@ from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.system import HAS_POSIX_FILES
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from tests.support.batches import append
-from tests.support.host import fake_host
-from tests.support.running_broker import running_broker
+from tests.support.brokers.host import fake_host
+from tests.support.brokers.running_broker import running_broker
 
 
 class Flushed:

@@ -16,7 +16,7 @@ from kpybroker.storage.cleaning.process import IO_ERROR, OTHER, Event, Failed
 from kpybroker.storage.cleaning.timestamps import Timestamps
 from kpybroker.storage.log.log import Log
 from tests.support.batches import append_batch, batch, claiming
-from tests.support.running_broker import create_topic, running_broker
+from tests.support.brokers.running_broker import create_topic, running_broker
 
 DAY_MS = 24 * 3600 * 1000
 KEPT_MS = 3600 * 1000

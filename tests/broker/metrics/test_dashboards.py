@@ -21,7 +21,7 @@ from kpybroker.wire.messages.offset_commit import OffsetCommitRequest
 from tests.broker.metrics.test_server import PORT, scrape
 from tests.broker.replication.test_traffic import fetch, produce
 from tests.support.batches import batch
-from tests.support.running_broker import ask, running_broker
+from tests.support.brokers.running_broker import ask, running_broker
 
 _TOPICS = "kafka_server_brokertopicmetrics"
 _STRIMZI_ALIKE = [

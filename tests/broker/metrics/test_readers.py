@@ -23,7 +23,7 @@ from kpybroker.metrics.spelling import Spelling
 from kpybroker.metrics.tables.registry import FAMILIES
 from tests.broker.replication.test_traffic import produce
 from tests.support.batches import batch
-from tests.support.running_broker import ask, running_broker
+from tests.support.brokers.running_broker import ask, running_broker
 
 OF_MBEANS = {
     *("TopicsReader", "RequestsReader", "NetworkReader", "PartitionsReader", "ReplicationReader", "LogsReader"),

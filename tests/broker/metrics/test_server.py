@@ -20,7 +20,7 @@ from kpybroker.broker.metrics.ticker import TICKS_A_WINDOW
 from kpybroker.metrics.spelling import Spelling
 from tests.broker.replication.test_traffic import fetch, produce
 from tests.support.batches import batch
-from tests.support.running_broker import ask, running_broker
+from tests.support.brokers.running_broker import ask, running_broker
 
 PORT = "0"
 

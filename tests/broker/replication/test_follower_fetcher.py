@@ -22,8 +22,8 @@ from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.headers import parse_request_header
 from kpybroker.wire.messages.fetch import FetchRequest, FetchResponse
 from tests.support.batches import batch
+from tests.support.brokers.running_broker import create_topic, running_broker
 from tests.support.memory_transport import MemoryStream, Pipe
-from tests.support.running_broker import create_topic, running_broker
 
 KEY = TopicPartition("t", 0)
 

@@ -22,9 +22,9 @@ from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.fetch import FetchRequest
 from kpybroker.wire.messages.produce import ProduceRequest
 from tests.support.batches import batch
-from tests.support.leadership import TOPIC_ID, RefusingController, lead, update_metadata
+from tests.support.brokers.leadership import TOPIC_ID, RefusingController, lead, update_metadata
+from tests.support.brokers.running_broker import ask, running_broker
 from tests.support.lossy_files import LossyFiles
-from tests.support.running_broker import ask, running_broker
 
 LAG_MAX_MS = 30_000
 

@@ -31,7 +31,7 @@ from kpybroker.wire.messages.metadata import MetadataRequest
 from kpybroker.wire.messages.produce import ProduceRequest
 from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest
 from tests.support.batches import batch
-from tests.support.running_broker import ask, running_broker
+from tests.support.brokers.running_broker import ask, running_broker
 
 VALUE = bytes(10_000)
 

@@ -11,8 +11,8 @@ import trio.testing
 from kpybroker.broker.loop import alone
 from kpybroker.broker.network.transport import SocketStream, SocketTransport, Transport
 from kpybroker.broker.requests import connection
+from tests.support.brokers.hosted import until
 from tests.support.echo_server import Client, Config, House
-from tests.support.hosted import until
 from tests.support.memory_transport import MemoryTransport
 from tests.support.tls_transport import TlsTransport
 

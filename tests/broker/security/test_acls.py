@@ -25,7 +25,7 @@ from kpybroker.core.security.acls import (
 )
 from kpybroker.wire import znodes
 from kpybroker.wire.errors import ErrorCode
-from tests.support.host import FakeHost, fake_host
+from tests.support.brokers.host import FakeHost, fake_host
 
 ORDERS = Pattern(ResourceType.TOPIC, "orders")
 READ = Entry("User:alice", "*", Operation.READ, Permission.ALLOW)

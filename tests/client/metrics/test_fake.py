@@ -13,9 +13,9 @@ from kpybroker.client.metrics.jolokia import Jolokia
 from kpybroker.client.metrics.watch import AS_THE_SERVER
 from tests.broker.replication.test_traffic import produce
 from tests.support.batches import batch
+from tests.support.brokers.running_broker import ask, running_broker
 from tests.support.command_line import Result, invoke
 from tests.support.jolokia_fake import FakeJolokia, serving
-from tests.support.running_broker import ask, running_broker
 
 COUNT = "kafka.server:type=ReplicaManager,name=PartitionCount"
 ASKED = [

@@ -21,7 +21,7 @@ from kpybroker.wire.messages.allocate_producer_ids import AllocateProducerIdsReq
 from kpybroker.wire.messages.leader_and_isr import LeaderAndIsrRequest
 from kpybroker.wire.messages.stop_replica import StopReplicaRequest
 from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest
-from tests.support.control_broker import Denying, call, running_broker
+from tests.support.brokers.control_broker import Denying, call, running_broker
 
 Lisr = LeaderAndIsrRequest
 Stop = StopReplicaRequest

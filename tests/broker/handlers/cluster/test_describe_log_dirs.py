@@ -10,8 +10,8 @@ from kpybroker.broker.handlers.cluster import describe_log_dirs
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
-from tests.support.configured_broker import call, configured_broker
-from tests.support.control_broker import Denying
+from tests.support.brokers.configured_broker import call, configured_broker
+from tests.support.brokers.control_broker import Denying
 
 Wanted = DescribeLogDirsRequest.DescribableLogDirTopic
 

@@ -13,7 +13,7 @@ from kpybroker.core.offsets.values import OffsetAndMetadata
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.offset_fetch import OffsetFetchRequest
 from tests.broker.handlers.groups.group_scenarios import commit, commit_request
-from tests.support.fake_broker import FakeBroker, call, fake_broker, memory_tree, versions
+from tests.support.brokers.fake_broker import FakeBroker, call, fake_broker, memory_tree, versions
 
 Offsets = dict[tuple[str, int], tuple[int, int]]
 

@@ -20,7 +20,7 @@ from kpybroker.metrics.reading import Reading, single
 from kpybroker.metrics.tables import log, replication
 from tests.broker.replication.test_traffic import produce
 from tests.support.batches import batch
-from tests.support.running_broker import ask, running_broker
+from tests.support.brokers.running_broker import ask, running_broker
 
 NAME = "k.kafka.server.ReplicaManager.PartitionCount.value"
 

@@ -26,7 +26,7 @@ from kpybroker.metrics.spelling import Spelling
 from kpybroker.metrics.tables import log, replication
 from tests.broker.replication.test_traffic import produce
 from tests.support.batches import batch
-from tests.support.running_broker import ask, running_broker
+from tests.support.brokers.running_broker import ask, running_broker
 
 SECRET = "Bearer s3cret"
 RESPONSE = ExportMetricsServiceResponse().SerializeToString()

@@ -18,7 +18,7 @@ from kpybroker.core.faults.entities import Array, Shape, fields_in, struct_of
 from kpybroker.core.faults.parse import parse
 from kpybroker.wire.api import API_INFO, ApiKey
 from kpybroker.wire.schema import Message
-from tests.support.running_broker import running_broker
+from tests.support.brokers.running_broker import running_broker
 
 
 class Faulty:

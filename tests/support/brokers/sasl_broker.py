@@ -14,8 +14,8 @@ from kpybroker.broker.network.transport import Transport
 from kpybroker.core.security.scram import BY_NAME, client_proof, escape_name, salted_password
 from kpybroker.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from kpybroker.wire.messages.sasl_handshake import SaslHandshakeRequest
+from tests.support.brokers.running_broker import running_broker
 from tests.support.raw_client import RawClient
-from tests.support.running_broker import running_broker
 
 PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule required"

@@ -12,8 +12,8 @@ from kpybroker.broker.app import Broker
 from kpybroker.broker.loop.clock import SystemClock
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.coordination.embedded import EmbeddedStore
+from tests.support.brokers.running_broker import settings
 from tests.support.memory_transport import MemoryTransport
-from tests.support.running_broker import settings
 
 
 class RunningCluster:

@@ -22,8 +22,8 @@ from kpybroker.wire.messages.create_topics import CreateTopicsRequest
 from kpybroker.wire.messages.fetch import FetchRequest
 from kpybroker.wire.messages.produce import ProduceRequest
 from tests.support.batches import batch
+from tests.support.brokers.running_broker import ask, settings
 from tests.support.memory_transport import MemoryTransport
-from tests.support.running_broker import ask, settings
 
 WAIT_S_MAX, POLL_S = 30, 0.002
 

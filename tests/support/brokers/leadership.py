@@ -16,7 +16,7 @@ from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.alter_partition import AlterPartitionResponse
 from kpybroker.wire.messages.leader_and_isr import LeaderAndIsrRequest
 from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest
-from tests.support.running_broker import ask
+from tests.support.brokers.running_broker import ask
 
 LISR = LeaderAndIsrRequest
 UPDATE = UpdateMetadataRequest
