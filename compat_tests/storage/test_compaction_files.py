@@ -30,8 +30,8 @@ from kpybroker.storage.disk.local_files import local_files
 from kpybroker.storage.log.log import Log
 from kpybroker.storage.log.settings import LogSettings
 from kpybroker.wire.compression import Codec
-from tests.support.cleaning import clean_log
-from tests.support.keyed_load import CODECS, KeyedLoad
+from tests.support.storage.cleaning import clean_log
+from tests.support.storage.keyed_load import CODECS, KeyedLoad
 
 TOPIC = "cleaned"
 PARTITIONS = 6

@@ -19,9 +19,9 @@ from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.system import HAS_POSIX_FILES
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.produce import ProduceRequest, ProduceResponse
-from tests.support.batches import batch
 from tests.support.brokers.hosted import controlled, plans, running, until
 from tests.support.brokers.running_broker import ask
+from tests.support.storage.batches import batch
 
 TO_RETRY = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 MARKER = ".kafka_cleanshutdown"

@@ -25,8 +25,8 @@ from kpybroker.wire.messages.incremental_alter_configs import IncrementalAlterCo
 from kpybroker.wire.messages.join_group import JoinGroupRequest
 from kpybroker.wire.messages.metadata import MetadataRequest
 from kpybroker.wire.messages.produce import ProduceRequest
-from tests.support.batches import batch
 from tests.support.brokers.running_broker import ask, running_broker
+from tests.support.storage.batches import batch
 
 LOGGER = "kafka.request.logger"
 KAFKAS_FIELDS = [

@@ -20,9 +20,9 @@ from kpybroker.core.tree import TreeClosed
 from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.system import HAS_POSIX_FILES
 from kpybroker.wire.errors import ErrorCode, KafkaError
-from tests.support.batches import append
 from tests.support.brokers.host import fake_host
 from tests.support.brokers.running_broker import running_broker
+from tests.support.storage.batches import append
 
 
 class Flushed:

@@ -15,8 +15,8 @@ from kpybroker.broker.maintenance.time_retention import delete_by_read_timestamp
 from kpybroker.storage.cleaning.process import IO_ERROR, OTHER, Event, Failed
 from kpybroker.storage.cleaning.timestamps import Timestamps
 from kpybroker.storage.log.log import Log
-from tests.support.batches import append_batch, batch, claiming
 from tests.support.brokers.running_broker import create_topic, running_broker
+from tests.support.storage.batches import append_batch, batch, claiming
 
 DAY_MS = 24 * 3600 * 1000
 KEPT_MS = 3600 * 1000

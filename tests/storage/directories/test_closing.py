@@ -15,8 +15,8 @@ from kpybroker.storage.directories import closing
 from kpybroker.storage.directories.manager import LogManager
 from kpybroker.storage.disk import names
 from kpybroker.storage.disk.files import read_file
-from tests.support.batches import NOW_MS, append, log_config, read_all
-from tests.support.lossy_files import LossyFiles, failing
+from tests.support.storage.batches import NOW_MS, append, log_config, read_all
+from tests.support.storage.lossy_files import LossyFiles, failing
 
 CONFIG = log_config()
 MANY = closing.SYNCED_EACH_MAX + 20

@@ -10,8 +10,8 @@ from kpybroker.storage.disk.files import File, write_file
 from kpybroker.storage.inspection import batch_walk
 from kpybroker.storage.inspection.batch_walk import Damage, DamageKind, crc_of, walk
 from kpybroker.wire.records.batch import stamp
-from tests.support.batches import batch
-from tests.support.lossy_files import LossyFiles
+from tests.support.storage.batches import batch
+from tests.support.storage.lossy_files import LossyFiles
 
 
 def opened(data: bytes) -> File:

@@ -14,8 +14,8 @@ from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.storage.disk.files import read_file
 from kpybroker.storage.disk.local_files import local_files
 from kpybroker.wire.errors import ErrorCode, KafkaError
-from tests.support.batches import NOW_MS, append, log_config, open_log, read_all
-from tests.support.lossy_files import LossyFiles
+from tests.support.storage.batches import NOW_MS, append, log_config, open_log, read_all
+from tests.support.storage.lossy_files import LossyFiles
 
 PATH = "/logs/t-0"
 

@@ -25,8 +25,8 @@ from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.fetch import FetchResponse
 from kpybroker.wire.records.batch import iter_batches
 from kpybroker.wire.records.record import iter_records
-from tests.support.batches import batch, log_config
-from tests.support.lossy_files import LossyFiles
+from tests.support.storage.batches import batch, log_config
+from tests.support.storage.lossy_files import LossyFiles
 
 IDS = (1, 2, 3)
 MIN_ISR = 2

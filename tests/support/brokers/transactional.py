@@ -23,10 +23,10 @@ from kpybroker.wire.messages.produce import ProduceRequest
 from kpybroker.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
 from kpybroker.wire.records.batch import iter_batches
 from kpybroker.wire.records.record import iter_records
-from tests.support.batches import batch
 from tests.support.brokers.fake_broker import FakeClock
 from tests.support.brokers.running_broker import ask, create_topic, settings
 from tests.support.memory_transport import MemoryTransport
+from tests.support.storage.batches import batch
 
 Partition = tuple[str, int]
 

@@ -35,9 +35,9 @@ from kpybroker.wire.messages.produce import ProduceRequest
 from kpybroker.wire.records.batch import iter_batches, verify_crc
 from kpybroker.wire.records.control import ControlRecordType, EndTransactionMarker
 from kpybroker.wire.records.record import iter_records
-from tests.support.batches import batch
 from tests.support.brokers.running_broker import ask, create_topic, settings
 from tests.support.memory_transport import MemoryTransport
+from tests.support.storage.batches import batch
 
 KINDS = (
     names.LOG_SUFFIX,

@@ -8,8 +8,8 @@ import pytest
 
 from kpybroker.storage.log.log import Log
 from kpybroker.wire.errors import ErrorCode, KafkaError
-from tests.support.batches import log_config, open_log
-from tests.support.lossy_files import LossyFiles
+from tests.support.storage.batches import log_config, open_log
+from tests.support.storage.lossy_files import LossyFiles
 
 SMALL = log_config(segment_bytes=600, index_interval_bytes=150, segment_index_bytes=8 * 40, retention_ms=-1)
 

@@ -13,8 +13,8 @@ from kpybroker.wire.records.builder import BatchFields, build_batch_of
 from kpybroker.wire.records.control import ControlRecordType, parse_control_type
 from kpybroker.wire.records.default_record import Record
 from kpybroker.wire.records.legacy import build_message_set
-from tests.support.batches import NOW_MS, append_batch, marker
-from tests.support.cleaning import batches_of
+from tests.support.storage.batches import NOW_MS, append_batch, marker
+from tests.support.storage.cleaning import batches_of
 
 CODECS = (Codec.NONE, Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD)
 

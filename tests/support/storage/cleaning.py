@@ -10,7 +10,7 @@ from kpybroker.storage.cleaning.cleaner import Cleaned, CleanedSegment, Cleaning
 from kpybroker.storage.log.log import Log
 from kpybroker.wire.records.batch import BatchHeader
 from kpybroker.wire.records.record import Record, iter_records
-from tests.support.batches import NOW_MS
+from tests.support.storage.batches import NOW_MS
 
 MAP_BYTES = 24 * 10_000
 

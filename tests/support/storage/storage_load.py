@@ -19,8 +19,8 @@ from kpybroker.storage.disk import names
 from kpybroker.storage.disk.files import Files
 from kpybroker.storage.log.log import Log
 from kpybroker.storage.log.settings import LogSettings
-from tests.support.batches import NOW_MS, append, append_as_coordinator, log_config, marker
-from tests.support.lossy_files import LossyFiles
+from tests.support.storage.batches import NOW_MS, append, append_as_coordinator, log_config, marker
+from tests.support.storage.lossy_files import LossyFiles
 
 DIRS = ("/a", "/b")
 CONFIG = log_config(

@@ -13,7 +13,7 @@ from kpybroker.storage.disk.checkpoints import (
 )
 from kpybroker.storage.disk.files import Files, make_dirs, write_file
 from kpybroker.storage.log.log import Log
-from tests.support.batches import (
+from tests.support.storage.batches import (
     NOW_MS,
     append,
     append_as_coordinator,

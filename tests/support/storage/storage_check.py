@@ -8,9 +8,9 @@ from kpybroker.storage.disk import names
 from kpybroker.storage.disk.checkpoints import decode_meta_properties, decode_offsets
 from kpybroker.storage.disk.files import read_file
 from kpybroker.storage.log.log import Log
-from tests.support.batches import NOW_MS, append, found_by, read_all
-from tests.support.lossy_files import LossyFiles
-from tests.support.storage_load import (
+from tests.support.storage.batches import NOW_MS, append, found_by, read_all
+from tests.support.storage.lossy_files import LossyFiles
+from tests.support.storage.storage_load import (
     DIRS,
     FAR_FUTURE_MS,
     PLAIN,
