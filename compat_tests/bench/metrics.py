@@ -43,7 +43,7 @@ from compat_tests.bench.measuring.costs import come_to_rest, loop_stall
 from compat_tests.bench.measuring.report import Table
 from compat_tests.support.services import Broker
 from compat_tests.support.waiting import eventually
-from tests.support.ports import free_port
+from tests.support.network.ports import free_port
 
 ROUNDS = 15
 SCALE, QUICK_SCALE = 0.4, 0.02

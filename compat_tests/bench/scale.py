@@ -30,7 +30,7 @@ from compat_tests.bench.measuring.brokers import compile_sources, scratch_direct
 from compat_tests.bench.measuring.report import Table, number
 from compat_tests.support.quick import admin_client
 from compat_tests.support.services import Broker
-from tests.support.ports import free_ports_in_a_row
+from tests.support.network.ports import free_ports_in_a_row
 
 ROUNDS = 5
 SECONDS, QUICK_SECONDS, WARM_UP_S = 5.0, 0.5, 1.0

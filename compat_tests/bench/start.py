@@ -31,7 +31,7 @@ from compat_tests.bench.measuring.brokers import (
 )
 from compat_tests.bench.measuring.costs import Memory, cpu_seconds, memory
 from compat_tests.support.services import kpybroker_executable
-from tests.support.ports import free_port
+from tests.support.network.ports import free_port
 
 START_SECONDS_MAX = 0.6
 IDLE_MB_MAX = 60.0

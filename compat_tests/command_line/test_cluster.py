@@ -16,8 +16,8 @@ from compat_tests.support import quick
 from compat_tests.support.command_line import CommandLine
 from compat_tests.support.services import Broker
 from compat_tests.support.tools import Tools
-from tests.support.certificates import PASSWORD, Authority
-from tests.support.ports import free_port
+from tests.support.network.certificates import PASSWORD, Authority
+from tests.support.network.ports import free_port
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from compat_tests.support.command_line import CommandLine
 from compat_tests.support.jmx import jmx_options, jmx_url, jolokia_agent
 from compat_tests.support.services import Broker, jvm, jvm_options
 from compat_tests.support.tools import run_process
-from tests.support.ports import free_port
+from tests.support.network.ports import free_port
 
 TOPIC = "watched"
 NAMES = {

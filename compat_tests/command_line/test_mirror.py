@@ -18,8 +18,8 @@ from compat_tests.support.origin import Content, Origin, committed_records, cont
 from compat_tests.support.secured import LOGIN, secured_keys
 from compat_tests.support.services import Broker
 from compat_tests.support.waiting import eventually
-from tests.support.certificates import Authority
-from tests.support.ports import free_port
+from tests.support.network.certificates import Authority
+from tests.support.network.ports import free_port
 
 BATCH_RECORDS = 2000
 """How many records a mirror has read and not committed, at most."""

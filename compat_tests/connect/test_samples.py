@@ -21,7 +21,7 @@ from compat_tests.support.postgres import USER, Postgres, SqlError
 from compat_tests.support.rest import call
 from compat_tests.support.services import Broker, Service
 from compat_tests.support.waiting import eventually
-from tests.support.ports import free_port
+from tests.support.network.ports import free_port
 from tests.support.samples import run_sample, text_of
 
 

@@ -20,7 +20,7 @@ from enum import StrEnum
 from typing import Any, TypeVar
 
 from kpybroker.wire.api import ApiKey
-from tests.support.ports import free_port
+from tests.support.network.ports import free_port
 
 Node = int | str
 T = TypeVar("T")

@@ -28,8 +28,8 @@ from kpybroker.broker.security.stores import HANDSHAKE_S_MAX
 from kpybroker.system import IS_PORTABLE
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.sasl_handshake import SaslHandshakeRequest
-from tests.support.certificates import Authority
-from tests.support.ports import free_port
+from tests.support.network.certificates import Authority
+from tests.support.network.ports import free_port
 
 ATTACKS: Final = 2_000
 ATTACKERS: Final = 20

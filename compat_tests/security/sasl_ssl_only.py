@@ -15,7 +15,7 @@ from compat_tests.security.logins.sasl_sides import configs_on_zookeeper, jaas, 
 from compat_tests.support.services import Broker
 from compat_tests.support.tools import Result, Tools
 from compat_tests.support.waiting import eventually
-from tests.support.certificates import Authority
+from tests.support.network.certificates import Authority
 
 SCRAM = "SCRAM-SHA-512"
 ADMIN, ALICE = "admin", "alice"

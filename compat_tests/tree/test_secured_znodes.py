@@ -29,7 +29,7 @@ from compat_tests.support.waiting import eventually
 from compat_tests.tree.scenario import Znode, differences, dump
 from compat_tests.tree.test_znodes import Ensemble, with_digest
 from kpybroker.wire.errors import ErrorCode
-from tests.support.ports import free_port
+from tests.support.network.ports import free_port
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 PROPERTIES = {

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.support.ports import free_port
+from tests.support.network.ports import free_port
 
 START_SECONDS_MAX = 30
 TICK_MS = 100

@@ -46,8 +46,8 @@ from compat_tests.overload.crowds import latencies as crowd_latencies
 from compat_tests.support.quick import create_topic
 from compat_tests.support.secured import librdkafka_login, secured_keys
 from compat_tests.support.services import Broker
-from tests.support.certificates import Authority
-from tests.support.ports import free_port
+from tests.support.network.certificates import Authority
+from tests.support.network.ports import free_port
 
 ATTACKS: Final = ("half-open", "wrong-login")
 RATIO_MAX: Final = 2.0

@@ -49,8 +49,8 @@ from compat_tests.support.services import Broker, Service
 from compat_tests.support.tools import run_process
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.headers import RequestHeader, encode_request_header
-from tests.support.certificates import PASSWORD, Authority
-from tests.support.ports import free_port
+from tests.support.network.certificates import PASSWORD, Authority
+from tests.support.network.ports import free_port
 
 RATIO_MIN = 1.2
 IDLE_KB_MAX = 100.0

@@ -12,7 +12,7 @@ from compat_tests.connect.workers import DEADLINE_S, JVM
 from compat_tests.deps import jars_dir
 from compat_tests.support.origin import Origin
 from compat_tests.support.services import Broker, Service, write_properties
-from tests.support.ports import free_port
+from tests.support.network.ports import free_port
 
 VERSIONS = ("3.9.1", "4.3.1")
 MAIN = "org.apache.kafka.connect.mirror.MirrorMaker"

@@ -15,7 +15,7 @@ from compat_tests.connect.workers import DEADLINE_S, connect_service
 from compat_tests.support import quick
 from compat_tests.support.services import Broker, Service
 from compat_tests.support.waiting import eventually
-from tests.support.ports import free_port
+from tests.support.network.ports import free_port
 
 TOPIC, PARTITIONS, RECORDS_AT_ONCE = "shop.orders", 2, 300
 MIRRORED = f"near.{TOPIC}"

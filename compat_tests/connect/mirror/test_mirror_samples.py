@@ -14,7 +14,7 @@ from compat_tests.support import quick
 from compat_tests.support.origin import Origin, topics
 from compat_tests.support.waiting import eventually
 from kpybroker.config.sources.properties import load_properties
-from tests.support.ports import free_port
+from tests.support.network.ports import free_port
 from tests.support.samples import SAMPLES
 
 GROUP = "readers"

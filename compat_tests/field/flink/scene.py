@@ -22,7 +22,7 @@ from compat_tests.support import quick
 from compat_tests.support.services import Broker
 from compat_tests.support.tools import Tools
 from compat_tests.support.waiting import eventually
-from tests.support.ports import free_port
+from tests.support.network.ports import free_port
 
 PARTITIONS = 3
 USERS_OF_ONE = 4

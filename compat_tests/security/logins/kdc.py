@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from compat_tests.support.services import Service
-from tests.support.ports import free_port
+from tests.support.network.ports import free_port
 
 REALM = "KPYBROKER.TEST"
 SBIN = "/usr/sbin:/usr/local/sbin:/sbin"

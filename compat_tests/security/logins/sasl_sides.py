@@ -11,9 +11,9 @@ from typing import Any
 
 from compat_tests.support.services import Broker
 from compat_tests.support.tools import Result, Tools, run_process
-from tests.support.certificates import PASSWORD as STORE_PASSWORD
-from tests.support.certificates import Authority
-from tests.support.ports import free_port
+from tests.support.network.certificates import PASSWORD as STORE_PASSWORD
+from tests.support.network.certificates import Authority
+from tests.support.network.ports import free_port
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 MODULES = {

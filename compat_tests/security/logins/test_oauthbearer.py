@@ -22,7 +22,7 @@ from compat_tests.security.pairs import Address, Pair, running_pair
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from kpybroker.wire.messages.sasl_handshake import SaslHandshakeRequest
-from tests.support.bearer import document, encoded, message, rsa_key, signed, unsecured
+from tests.support.network.bearer import document, encoded, message, rsa_key, signed, unsecured
 
 MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
 MECHANISM = "listener.name.sasl.oauthbearer"

@@ -17,8 +17,8 @@ import pytest
 from compat_tests.cluster.traffic import Writer, verify, wait_for_equal_logs
 from compat_tests.conftest import Launcher
 from compat_tests.support.cluster import Cluster
-from tests.support.bearer import document, jwks_server, rsa_key, signed
-from tests.support.ports import free_port
+from tests.support.network.bearer import document, jwks_server, rsa_key, signed
+from tests.support.network.ports import free_port
 
 MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
 HANDLERS = "org.apache.kafka.common.security.oauthbearer"

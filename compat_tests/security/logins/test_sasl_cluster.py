@@ -25,8 +25,8 @@ from compat_tests.security.logins.sasl_sides import (
 from compat_tests.support.cluster import Cluster
 from compat_tests.support.tools import Tools
 from compat_tests.support.waiting import eventually
-from tests.support.certificates import Authority
-from tests.support.ports import free_port
+from tests.support.network.certificates import Authority
+from tests.support.network.ports import free_port
 
 _numbers = itertools.count()
 SESSION_MS = 4_000

@@ -21,8 +21,8 @@ from compat_tests.security.logins.sasl_sides import (
 )
 from compat_tests.support.quick import create_topic
 from compat_tests.support.tools import VERSIONS, Tools
-from tests.support.certificates import Authority
-from tests.support.ports import free_port
+from tests.support.network.certificates import Authority
+from tests.support.network.ports import free_port
 
 
 @pytest.fixture(scope="module")

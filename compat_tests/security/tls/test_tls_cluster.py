@@ -10,8 +10,8 @@ import pytest
 from compat_tests.conftest import Launcher
 from compat_tests.support.cluster import Cluster
 from compat_tests.support.quick import fill, read
-from tests.support.certificates import PASSWORD, Authority
-from tests.support.ports import free_port
+from tests.support.network.certificates import PASSWORD, Authority
+from tests.support.network.ports import free_port
 
 VALUES = [f"value {number}" for number in range(300)]
 

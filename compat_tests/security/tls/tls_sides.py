@@ -10,8 +10,8 @@ from typing import Any
 
 from compat_tests.support.services import Broker
 from compat_tests.support.tools import Tools, run_process
-from tests.support.certificates import PASSWORD, Authority
-from tests.support.ports import free_port
+from tests.support.network.certificates import PASSWORD, Authority
+from tests.support.network.ports import free_port
 
 MTLS = "listener.name.mtls."
 

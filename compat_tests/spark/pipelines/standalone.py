@@ -20,7 +20,7 @@ from pathlib import Path
 import pyspark
 
 from compat_tests.support.services import Service
-from tests.support.ports import free_port
+from tests.support.network.ports import free_port
 
 HOME = Path(pyspark.__file__).parent
 EXECUTOR_MB, DAEMON_MB, DRIVER_MB = 512, 256, 768

@@ -36,7 +36,7 @@ from kpybroker.pipelines.changes.workload import SNAPSHOT, TABLES, Workload
 from kpybroker.pipelines.errors import PipelineError
 from kpybroker.pipelines.runtime.options import Options
 from kpybroker.pipelines.runtime.run import run
-from tests.support.ports import free_port
+from tests.support.network.ports import free_port
 
 pytestmark = pytest.mark.wide
 TRANSACTIONS = "shop.transaction"

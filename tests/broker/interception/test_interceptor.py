@@ -24,8 +24,8 @@ from kpybroker.wire.messages.produce import ProduceRequest
 from kpybroker.wire.records.batch import iter_batches, verify_crc
 from tests.support.brokers.faulty_broker import Faulty, faulty_broker
 from tests.support.brokers.running_broker import create_topic
-from tests.support.memory_transport import MemoryTransport
-from tests.support.raw_client import RawClient
+from tests.support.network.memory_transport import MemoryTransport
+from tests.support.network.raw_client import RawClient
 from tests.support.storage.batches import batch
 
 PRODUCE, FETCH, HEARTBEAT, LIST_GROUPS, METADATA = 9, 12, 4, 4, 9

@@ -8,8 +8,8 @@ import pytest
 
 from tests.support.brokers.hosted import until
 from tests.support.brokers.running_cluster import RunningCluster, running_cluster
-from tests.support.certificates import Authority
-from tests.support.tls_transport import authority
+from tests.support.network.certificates import Authority
+from tests.support.network.tls_transport import authority
 
 DEADLINE_S = 20
 

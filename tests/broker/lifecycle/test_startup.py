@@ -19,7 +19,7 @@ from kpybroker.coordination.faults import FaultyTree
 from kpybroker.core import tree as t
 from kpybroker.wire import znodes
 from tests.support.brokers.running_broker import settings
-from tests.support.memory_transport import MemoryTransport
+from tests.support.network.memory_transport import MemoryTransport
 
 Refuse = Callable[[Sequence[t.Operation]], t.TreeError | None]
 

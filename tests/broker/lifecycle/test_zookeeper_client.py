@@ -14,9 +14,9 @@ from kpybroker.broker.lifecycle.zookeeper_client import secure_acl, zookeeper_tr
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.core import tree as t
 from tests.support.brokers.running_broker import settings
-from tests.support.certificates import PASSWORD, Authority
-from tests.support.memory_transport import MemoryTransport
-from tests.support.ports import free_port
+from tests.support.network.certificates import PASSWORD, Authority
+from tests.support.network.memory_transport import MemoryTransport
+from tests.support.network.ports import free_port
 from tests.support.zookeeper import zookeeper
 
 JAAS = 'Client { org.apache.zookeeper.server.auth.DigestLoginModule required username="kafka" password="secret"; };'

@@ -30,7 +30,7 @@ from kpybroker.wire.messages.incremental_alter_configs import IncrementalAlterCo
 from kpybroker.wire.records.builder import build_batch
 from tests.support.brokers.host import fake_host
 from tests.support.brokers.running_broker import ask, create_topic, settings
-from tests.support.memory_transport import MemoryTransport
+from tests.support.network.memory_transport import MemoryTransport
 from tests.support.storage.keyed_load import all_records
 
 WITHIN_S = 60

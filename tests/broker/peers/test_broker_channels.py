@@ -17,7 +17,7 @@ from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest, Updat
 from kpybroker.wire.znodes import BrokerRegistration, Endpoint
 from tests.support.brokers.host import FakeHost
 from tests.support.brokers.peer import HOST, PORT, Peer
-from tests.support.memory_transport import MemoryTransport
+from tests.support.network.memory_transport import MemoryTransport
 
 REGISTRATION = BrokerRegistration((Endpoint(HOST, PORT, "PLAINTEXT", "PLAINTEXT"),), 0)
 TWO_PLANES = BrokerRegistration(

@@ -7,8 +7,8 @@ import trio
 import trio.testing
 
 from kpybroker.broker.network.transport import SocketTransport, Transport
-from tests.support.echo_server import Config, House
-from tests.support.memory_transport import MemoryTransport
+from tests.support.network.echo_server import Config, House
+from tests.support.network.memory_transport import MemoryTransport
 
 INLINE = pytest.mark.parametrize("shortcuts", ["all", "none"])
 MUTED_S = 100

@@ -32,8 +32,8 @@ from tests.support.brokers.sasl_broker import (
     sasl_broker,
     scram_log_in,
 )
-from tests.support.memory_transport import MemoryTransport
-from tests.support.raw_client import RawClient
+from tests.support.network.memory_transport import MemoryTransport
+from tests.support.network.raw_client import RawClient
 
 VERSIONS = ApiVersionsRequest(client_software_name="test", client_software_version="1")
 REAUTHENTICATION = {"connections.max.reauth.ms": "60000"}

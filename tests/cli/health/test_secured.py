@@ -15,7 +15,7 @@ from kpybroker.control.development.certificates import certificates
 from kpybroker.control.development.logins import Login
 from kpybroker.control.development.security import Wanted, broker_keys
 from tests.cli.test_main import finish, ready, two_lines
-from tests.support.ports import free_port
+from tests.support.network.ports import free_port
 
 WANTED = Wanted(tls=True, sasl="scram", acl=True)
 

@@ -14,7 +14,7 @@ from kpybroker.client.metrics.watch import AS_THE_SERVER
 from tests.broker.replication.test_traffic import produce
 from tests.support.brokers.running_broker import ask, running_broker
 from tests.support.command_line import Result, invoke
-from tests.support.jolokia_fake import FakeJolokia, serving
+from tests.support.network.jolokia_fake import FakeJolokia, serving
 from tests.support.storage.batches import batch
 
 COUNT = "kafka.server:type=ReplicaManager,name=PartitionCount"

@@ -22,7 +22,7 @@ from kpybroker.wire.messages.create_topics import CreateTopicsRequest
 from kpybroker.wire.messages.fetch import FetchRequest
 from kpybroker.wire.messages.produce import ProduceRequest
 from tests.support.brokers.running_broker import ask, settings
-from tests.support.memory_transport import MemoryTransport
+from tests.support.network.memory_transport import MemoryTransport
 from tests.support.storage.batches import batch
 
 WAIT_S_MAX, POLL_S = 30, 0.002

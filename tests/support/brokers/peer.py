@@ -11,7 +11,7 @@ from kpybroker.wire.api import ApiKey
 from kpybroker.wire.codec import decode, encode
 from kpybroker.wire.headers import encode_response_header, parse_request_header
 from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
-from tests.support.memory_transport import MemoryTransport
+from tests.support.network.memory_transport import MemoryTransport
 
 HOST, PORT = "peer", 9092
 

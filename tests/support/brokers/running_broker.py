@@ -21,7 +21,7 @@ from kpybroker.wire.codec import decode, encode
 from kpybroker.wire.headers import RequestHeader, encode_request_header, parse_response_header
 from kpybroker.wire.messages.create_topics import CreateTopicsRequest
 from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest
-from tests.support.memory_transport import MemoryTransport
+from tests.support.network.memory_transport import MemoryTransport
 
 CLIENT = PlainConnectionInfo(connection_id="test")
 

@@ -13,7 +13,7 @@ from kpybroker.broker.loop.clock import SystemClock
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.coordination.embedded import EmbeddedStore
 from tests.support.brokers.running_broker import settings
-from tests.support.memory_transport import MemoryTransport
+from tests.support.network.memory_transport import MemoryTransport
 
 
 class RunningCluster:

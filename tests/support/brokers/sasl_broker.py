@@ -15,7 +15,7 @@ from kpybroker.core.security.scram import BY_NAME, client_proof, escape_name, sa
 from kpybroker.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from kpybroker.wire.messages.sasl_handshake import SaslHandshakeRequest
 from tests.support.brokers.running_broker import running_broker
-from tests.support.raw_client import RawClient
+from tests.support.network.raw_client import RawClient
 
 PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule required"

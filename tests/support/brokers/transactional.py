@@ -25,7 +25,7 @@ from kpybroker.wire.records.batch import iter_batches
 from kpybroker.wire.records.record import iter_records
 from tests.support.brokers.fake_broker import FakeClock
 from tests.support.brokers.running_broker import ask, create_topic, settings
-from tests.support.memory_transport import MemoryTransport
+from tests.support.network.memory_transport import MemoryTransport
 from tests.support.storage.batches import batch
 
 Partition = tuple[str, int]

@@ -36,7 +36,7 @@ from kpybroker.wire.records.batch import iter_batches, verify_crc
 from kpybroker.wire.records.control import ControlRecordType, EndTransactionMarker
 from kpybroker.wire.records.record import iter_records
 from tests.support.brokers.running_broker import ask, create_topic, settings
-from tests.support.memory_transport import MemoryTransport
+from tests.support.network.memory_transport import MemoryTransport
 from tests.support.storage.batches import batch
 
 KINDS = (

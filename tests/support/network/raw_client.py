@@ -10,7 +10,7 @@ from kpybroker.wire.api import API_INFO, ApiKey
 from kpybroker.wire.codec import decode, encode
 from kpybroker.wire.headers import RequestHeader, encode_request_header, parse_response_header
 from kpybroker.wire.schema import Message
-from tests.support.echo_server import Client
+from tests.support.network.echo_server import Client
 
 _KEYS = {info.name: key for key, info in API_INFO.items()}
 

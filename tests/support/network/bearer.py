@@ -14,7 +14,7 @@ from typing import Any
 
 from joserfc import jwk, jws
 
-from tests.support.certificates import Authority
+from tests.support.network.certificates import Authority
 
 Key = jwk.RSAKey | jwk.ECKey | jwk.OKPKey | jwk.OctKey
 

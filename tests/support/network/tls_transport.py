@@ -14,7 +14,7 @@ from kpybroker.broker.network.handshakes import HandshakeFailed
 from kpybroker.broker.network.sending import Part
 from kpybroker.broker.network.tls_stream import TlsStream, new_scratch
 from kpybroker.broker.network.transport import Listener, Stream, Transport
-from tests.support.certificates import Authority
+from tests.support.network.certificates import Authority
 
 
 @cache
