@@ -15,7 +15,7 @@ import pytest
 from compat_tests.conftest import StartBroker
 from compat_tests.deps import ROOT
 from compat_tests.support.tools import run_process
-from tests.support.samples import module_of
+from tests.support.programs.samples import module_of
 
 CRASH = ROOT / "docs" / "samples" / "delivery" / "crash.py"
 RECORDS, CRASHES = 3_000, 1

@@ -1,4 +1,4 @@
-"""Odd records, members and offsets of `tests.support.odd`, at any broker: what commands carry and show of them."""
+"""Odd records, members and offsets of `tests.support.requests.odd`, at any broker: what commands carry and show of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from compat_tests.conftest import MakeTopic
 from compat_tests.support.command_line import CommandLine
 from compat_tests.support.services import Broker
-from tests.support import odd
+from tests.support.requests import odd
 
 SEED = 40
 

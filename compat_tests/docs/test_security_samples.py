@@ -19,7 +19,7 @@ from kpybroker.config.sources.jaas import parse_login_modules
 from kpybroker.config.sources.properties import load_properties
 from tests.support.network.bearer import document, rsa_key, signed
 from tests.support.network.ports import free_port
-from tests.support.samples import SAMPLES
+from tests.support.programs.samples import SAMPLES
 
 SECURITY = SAMPLES / "security"
 

@@ -15,7 +15,7 @@ from compat_tests.support.origin import Origin, topics
 from compat_tests.support.waiting import eventually
 from kpybroker.config.sources.properties import load_properties
 from tests.support.network.ports import free_port
-from tests.support.samples import SAMPLES
+from tests.support.programs.samples import SAMPLES
 
 GROUP = "readers"
 

@@ -12,7 +12,7 @@ from kpybroker.core.group.values import CommitResult, JoinResult
 from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from tests.support.brokers.fake_broker import fake_broker
-from tests.support.group_requests import T0, commit, committed, fetch, join, refusal, stable_member
+from tests.support.requests.group_requests import T0, commit, committed, fetch, join, refusal, stable_member
 
 # --- the high watermark
 

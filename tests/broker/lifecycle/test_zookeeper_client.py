@@ -17,7 +17,7 @@ from tests.support.brokers.running_broker import settings
 from tests.support.network.certificates import PASSWORD, Authority
 from tests.support.network.memory_transport import MemoryTransport
 from tests.support.network.ports import free_port
-from tests.support.zookeeper import zookeeper
+from tests.support.programs.zookeeper import zookeeper
 
 JAAS = 'Client { org.apache.zookeeper.server.auth.DigestLoginModule required username="kafka" password="secret"; };'
 

@@ -23,7 +23,7 @@ from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.fetch import FetchRequest
 from kpybroker.wire.messages.produce import ProduceRequest
 from tests.support.brokers.running_broker import ask, create_topic, running_broker
-from tests.support.config_requests import DELETE, SET, TOPIC, incremental
+from tests.support.requests.config_requests import DELETE, SET, TOPIC, incremental
 from tests.support.storage.batches import batch
 from tests.support.storage.lossy_files import LossyFiles
 

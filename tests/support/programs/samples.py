@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from kpybroker.config.interpret import interpret
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 SAMPLES = ROOT / "docs" / "samples"
 READY = "kpybroker ready at "
 DEADLINE_S = 120.0

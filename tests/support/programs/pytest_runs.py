@@ -12,7 +12,7 @@ from importlib.metadata import distributions
 from pathlib import Path
 
 RUN_S_MAX = 100
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 PLUGIN = "kpybroker.pytest_plugin"
 OTHER_PLUGINS = ("trio", "hypothesispytest", "asyncio", "anyio")
 """Of the tests' own environment. To import them all takes a second of processor time."""

@@ -25,7 +25,7 @@ START_SECONDS_MAX = 30
 TICK_MS = 100
 """Sessions may be as short as two ticks."""
 
-_REPOSITORY = Path(__file__).resolve().parents[2]
+_REPOSITORY = Path(__file__).resolve().parents[3]
 
 
 def kafka_libs() -> Path:
