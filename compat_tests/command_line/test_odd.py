@@ -1,4 +1,4 @@
-"""Odd records, members and offsets of `tests.support.requests.odd`, at any broker: what commands carry and show of them."""
+"""Odd records, members and offsets of `tests.support.requests.odd`, at any broker: what commands carry and show."""
 
 from __future__ import annotations
 

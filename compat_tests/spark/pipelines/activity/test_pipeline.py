@@ -1,4 +1,4 @@
-"""The data pipeline's numbers against a recount in plain Python (`recounts/activity.py`), from topic to topics and to Parquet."""
+"""The data pipeline's numbers against a recount in plain Python, from topic to topics and to Parquet."""
 
 from __future__ import annotations
 
