@@ -34,7 +34,7 @@ from compat_tests.bench.measuring.brokers import (
     stock_broker,
 )
 from compat_tests.bench.measuring.report import Part, Result, Table
-from compat_tests.bench.run import QUICK_SCALE, ROOM_GB, Bench, Plan
+from compat_tests.bench.run import QUICK_SCALE, ROOM_GB, Bench, Schedule
 from compat_tests.deps import ROOT
 from compat_tests.support.services import Broker, Service
 
@@ -136,7 +136,7 @@ def main() -> int:
         )
     )
     clock, apart, _ = command.prepare()
-    plan = Plan(clock, rounds, QUICK_SCALE if options.quick else 1.0, 0.0, len(producers) + len(replays))
+    plan = Schedule(clock, rounds, QUICK_SCALE if options.quick else 1.0, 0.0, len(producers) + len(replays))
     parts: list[Part] = []
     with scratch_directory(options.dir) as scratch:
         require_room(scratch, ROOM_GB)

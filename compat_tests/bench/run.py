@@ -44,7 +44,7 @@ EXPLANATION = (
 class Bench:
     """One pair of brokers and what is asked of them."""
 
-    def __init__(self, kinds: Kinds, cores: Cores, plan: Plan) -> None:
+    def __init__(self, kinds: Kinds, cores: Cores, plan: Schedule) -> None:
         self._kinds = kinds
         self._cores = cores
         self._plan = plan
@@ -90,7 +90,7 @@ class Bench:
         return result
 
 
-class Plan:
+class Schedule:
     """How much is done, and in which time: more rounds than needed only while the lines are on schedule."""
 
     def __init__(self, clock: command.Clock, rounds: int, scale: float, minutes: float, workloads: int) -> None:
@@ -115,7 +115,7 @@ def main() -> int:
     scale = options.scale or (QUICK_SCALE if options.quick else 1.0)
     pinned, unpinned = (_chosen(group, options.only) for group in (PINNED, UNPINNED))
     clock, apart, shared = command.prepare()
-    plan = Plan(clock, rounds, scale, options.minutes, len(pinned) + len(unpinned))
+    plan = Schedule(clock, rounds, scale, options.minutes, len(pinned) + len(unpinned))
     with scratch_directory(options.dir) as scratch:
         require_room(scratch, ROOM_GB)
         pinned_results, facts = measure_pinned(scratch / "apart", apart, plan, pinned)
@@ -133,7 +133,7 @@ def _chosen(group: Sequence[Workload], words: str) -> list[Workload]:
 
 
 def measure_pinned(
-    directory: Path, cores: Cores, plan: Plan, workloads: Sequence[Workload]
+    directory: Path, cores: Cores, plan: Schedule, workloads: Sequence[Workload]
 ) -> tuple[list[Result], list[Fact]]:
     with both_brokers(directory, cores) as kinds:
         time.sleep(SETTLE_S)
@@ -163,7 +163,7 @@ def measure_pinned(
     return results, facts
 
 
-def measure_unpinned(directory: Path, cores: Cores, plan: Plan, workloads: Sequence[Workload]) -> list[Result]:
+def measure_unpinned(directory: Path, cores: Cores, plan: Schedule, workloads: Sequence[Workload]) -> list[Result]:
     with both_brokers(directory, cores) as kinds:
         bench = Bench(kinds, cores, plan)
         bench.warm_up()

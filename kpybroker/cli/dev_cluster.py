@@ -69,7 +69,9 @@ def check(options: DevOptions, given: Mapping[str, str], data_dir: str) -> None:
         )
 
 
-def plans(props: Mapping[str, str], options: DevOptions, data_dir: str, temporary: str | None = None) -> list[run.Plan]:
+def plans(
+    props: Mapping[str, str], options: DevOptions, data_dir: str, temporary: str | None = None
+) -> list[run.BrokerToRun]:
     """One plan for each broker: ids from 0, ports from `port` (0: any free ones), directories below `data_dir`.
 
     The ports of metrics count up from the given one as well.
@@ -90,7 +92,7 @@ def plans(props: Mapping[str, str], options: DevOptions, data_dir: str, temporar
     return wanted
 
 
-def family(plans: Sequence[run.Plan], options: DevOptions, data_dir: str, extras: run.Extras) -> Family:
+def family(plans: Sequence[run.BrokerToRun], options: DevOptions, data_dir: str, extras: run.Extras) -> Family:
     """The brokers of these plans as processes. Their tree is where it is without `--processes`."""
     from kpybroker.cli.processes.supervisor import Family
 

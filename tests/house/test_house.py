@@ -10,7 +10,7 @@ from tests.house import comments, docstrings, rooms, words
 
 
 def package(root: Path, **files: str) -> Path:
-    """A package `p` of these modules; `a__b` is the module `p/a/b.py`."""
+    """A package `p` of these modules; `a__b` is the module ``p/a/b.py``."""
     for name, text in files.items():
         file = root / "p" / f"{name.replace('__', '/')}.py"
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -12,7 +12,7 @@ from itertools import chain, islice, repeat
 from kpybroker.pipelines.changes import generator as changes
 from kpybroker.pipelines.ledger.generator import transfers
 from kpybroker.pipelines.logs import generator as logs
-from kpybroker.pipelines.operations.generator import Plan, lines
+from kpybroker.pipelines.operations.generator import Workload, lines
 from kpybroker.pipelines.suggestion import generator as suggestion
 from kpybroker.pipelines.warehouse import generator as warehouse
 
@@ -48,7 +48,7 @@ def _activity(count: int, seed: int) -> Records:
 
 def _operations(count: int, seed: int) -> Records:
     series = HOSTS * 5
-    plan = Plan(seed, START, minutes=count // (series * 6) + 2, hosts=HOSTS)
+    plan = Workload(seed, START, minutes=count // (series * 6) + 2, hosts=HOSTS)
     for line in islice(lines(plan), count):
         yield None, line, ()
 
@@ -62,12 +62,12 @@ def _ledger(count: int, seed: int) -> Records:
 
 def _logs(count: int, seed: int) -> Records:
     """As the shipper writes them: in the formats of five services, with headers that say whose they are."""
-    plan = logs.Plan(seed, START, minutes=count // LINES_A_MINUTE + 20, requests=REQUESTS_A_MINUTE)
+    plan = logs.Workload(seed, START, minutes=count // LINES_A_MINUTE + 20, requests=REQUESTS_A_MINUTE)
     yield from islice(logs.records(plan), count)
 
 
 def _suggestion(count: int, seed: int) -> Records:
-    plan = suggestion.Plan(seed, START, users=count // LINES_A_USER + 50)
+    plan = suggestion.Workload(seed, START, users=count // LINES_A_USER + 50)
     for line in islice(suggestion.lines(plan), count):
         yield None, line, ()
 

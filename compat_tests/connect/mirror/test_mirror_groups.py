@@ -92,7 +92,7 @@ def test_a_group_goes_on_in_the_other_cluster(way: Way) -> None:
 def repeated(way: Way, copies: list[list[Message]], seen: list[list[Content]]) -> list[int] | None:
     """How many records the group would see again in each partition, once that is as few as it must be.
 
-    What Kafka promises (`OffsetSyncStore`): positions are remembered in distances that double, so what is repeated is
+    What Kafka promises (``OffsetSyncStore``): positions are remembered in distances that double, so what is repeated is
     at most what the group had left unread, and OFFSET.LAG.MAX. A list is true in itself, also of zeros.
     """
     positions = quick.committed(way.new.bootstrap, GROUP, [(way.mirrored, number) for number in range(PARTITIONS)])

@@ -1,6 +1,7 @@
 """What is wrong ends with its cause and its fix, in two lines, and never with the stack of a JVM.
 
-What is wrong with options is in tests/pipelines/runtime, with a topic or a checkpoint in `test_pipeline*.py`.
+What is wrong with options is in tests/pipelines/runtime, with a topic or a checkpoint in
+`activity/test_pipeline_once.py`.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from compat_tests.support.quick import DEADLINE_S, QUIET, admin_client, create_t
 from compat_tests.support.services import Broker
 from compat_tests.support.tools import run_process
 from kpybroker.pipelines.errors import PipelineError
-from kpybroker.pipelines.operations.generator import Plan, lines
+from kpybroker.pipelines.operations.generator import Workload, lines
 from kpybroker.pipelines.operations.pipeline import OPERATIONS, OperationsOptions
 from kpybroker.pipelines.runtime.options import Options, Run
 from kpybroker.pipelines.runtime.run import run
 
-GIVEN = list(lines(Plan(seed=6, start=datetime(2024, 3, 5, 8, tzinfo=UTC), minutes=4)))
+GIVEN = list(lines(Workload(seed=6, start=datetime(2024, 3, 5, 8, tzinfo=UTC), minutes=4)))
 RUN_S = 300.0
 
 

@@ -1,6 +1,6 @@
 """The pipeline `changes` over Debezium's records from a generator: each version is the source after its transaction.
 
-The real database and the real Debezium are in `compat_tests/connect/test_changes.py`.
+The real database and the real Debezium are in `compat_tests/spark/pipelines/test_changes_debezium.py`.
 """
 
 from __future__ import annotations

@@ -23,13 +23,13 @@ from compat_tests.spark.pipelines.recounts.logs import Burst, Event, Recount, Re
 from compat_tests.spark.pipelines.surviving import check_changed_topics, command, heartbeat, survive
 from compat_tests.support.quick import DEADLINE_S, QUIET, create_topic
 from compat_tests.support.services import Broker
-from kpybroker.pipelines.logs.generator import FAILING, NOISY, TRACE, Plan, Record, records
+from kpybroker.pipelines.logs.generator import FAILING, NOISY, TRACE, Record, Workload, records
 from kpybroker.pipelines.logs.pipeline import LOGS, LogsOptions
 from kpybroker.pipelines.runtime.options import Options, result_topic
 from kpybroker.pipelines.runtime.run import run
 
 # the middle, in which a service fails, is at the end of an hour
-PLAN = Plan(seed=5, start=datetime(2024, 3, 5, 8, 43, 30, tzinfo=UTC))
+PLAN = Workload(seed=5, start=datetime(2024, 3, 5, 8, 43, 30, tzinfo=UTC))
 Chosen = Options[LogsOptions]
 
 

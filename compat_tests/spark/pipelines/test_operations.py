@@ -17,13 +17,13 @@ from compat_tests.spark.pipelines.recounts.operations import alerts, understood,
 from compat_tests.spark.pipelines.surviving import check_changed_topics, command, heartbeat, survive
 from compat_tests.support.quick import create_topic, fill
 from compat_tests.support.services import Broker
-from kpybroker.pipelines.operations.generator import BROKEN, Plan, lines
+from kpybroker.pipelines.operations.generator import BROKEN, Workload, lines
 from kpybroker.pipelines.operations.pipeline import OPERATIONS, OperationsOptions
 from kpybroker.pipelines.runtime.options import Options, result_topic
 from kpybroker.pipelines.runtime.run import run
 
 MINUTE_MS = 60_000
-PLAN = Plan(seed=5, start=datetime(2024, 3, 5, 8, tzinfo=UTC))
+PLAN = Workload(seed=5, start=datetime(2024, 3, 5, 8, tzinfo=UTC))
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What this broker knows of the cluster: which brokers live, which broker leads what. Kafka's `ZkMetadataCache`.
+"""What this broker knows of the cluster: which brokers live, which broker leads what. Kafka's ``ZkMetadataCache``.
 
 Only the controller's UpdateMetadata requests change it, one after the other; it is the same on every broker, at
 slightly different times. A reader takes `snapshot` once and works on it: it never changes, an update replaces it. An
@@ -250,8 +250,8 @@ class MetadataCache:
         """Return when the controller has sent the metadata; at most as long as it takes to elect one.
 
         Kafka responds at once that there are no topics. librdkafka believes that, and drops what it has buffered. A new
-        controller first sends the live brokers without any partition (`KafkaController.onControllerFailover`): that is
-        complete only if the tree has no topics.
+        controller first sends the live brokers without any partition (``KafkaController.onControllerFailover``): that
+        is complete only if the tree has no topics.
         """
         if self.received_update:
             return

@@ -1,7 +1,7 @@
 """What the metrics count of each topic: plain integers, which partitions of the topic share.
 
 The produce path adds to three of them. What happens rarely is counted in an object of its own, so that an idle
-topic costs little. Kafka's `BrokerTopicStats`; `broker.metrics` reads it.
+topic costs little. Kafka's ``BrokerTopicStats``; `broker.metrics` reads it.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class TopicTraffic:
         """Whether nothing was counted."""
         return not self.produce_requests and not self.fetch_requests and self.rare is None
 
-    def rarely(self) -> RareTraffic:
+    def rare_counts(self) -> RareTraffic:
         """The counts of what is rare."""
         if self.rare is None:
             self.rare = RareTraffic()
@@ -80,23 +80,23 @@ class TopicTraffic:
     def refused(self, code: ErrorCode, size: int) -> None:
         """Batches of this size were not appended."""
         if code in _TOO_LARGE:
-            self.rarely().bytes_rejected += size
+            self.rare_counts().bytes_rejected += size
         elif code is ErrorCode.CORRUPT_MESSAGE:
-            self.rarely().invalid_crc += 1
+            self.rare_counts().invalid_crc += 1
         elif code not in _FORESEEN:
-            self.rarely().failed_produce_requests += 1
+            self.rare_counts().failed_produce_requests += 1
 
     def fetch_failed(self, code: ErrorCode) -> None:
         """A partition was not read."""
         if code not in _FORESEEN_OF_FETCH:
-            self.rarely().failed_fetch_requests += 1
+            self.rare_counts().failed_fetch_requests += 1
 
     def add(self, other: TopicTraffic) -> None:
         """Count what the other has counted as well."""
         for name in FREQUENT:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         if other.rare is not None:
-            rare = self.rarely()
+            rare = self.rare_counts()
             for name in RARE:
                 setattr(rare, name, getattr(rare, name) + getattr(other.rare, name))
 

@@ -1,5 +1,5 @@
 """The ACLs of the cluster, as the tree keeps them: loaded, kept fresh by notifications, and changed. Kafka's
-`AclAuthorizer` with its `ZkAclStore`s.
+`AclAuthorizer` with its ``ZkAclStore``s.
 
 The ACLs of a resource pattern are one node below `/kafka-acl` (literal) or `/kafka-acl-extended/prefixed`. A change
 reads the node, writes it if its version is still the same, else reads again; then it is announced below

@@ -1,5 +1,5 @@
 """The gate of a SASL listener: what a connection may ask before its client has logged in. Kafka's
-`SaslServerAuthenticator`, and the part of `SocketServer` that ends sessions.
+``SaslServerAuthenticator``, and the part of `SocketServer` that ends sessions.
 
     first      -> ApiVersions (again, while one is refused), then SaslHandshake
     handshake  -> SaslHandshake; any other request ends the connection
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("kafka.network.SocketServer")
 
 REAUTHENTICATION_INTERVAL_MIN_S = 1.0
-"""`KafkaChannel.MIN_REAUTH_INTERVAL_ONE_SECOND_NANOS`."""
+"""``KafkaChannel.MIN_REAUTH_INTERVAL_ONE_SECOND_NANOS``."""
 _HANDSHAKE_KEY = int(ApiKey.SASL_HANDSHAKE).to_bytes(2, "big")
 _NO_ERROR = b"\0\0"
 

@@ -203,7 +203,7 @@ async def fetched(
 
 
 async def read(broker: Broker, *, index: int = 0) -> list[bytes]:
-    """The values that a read_committed consumer sees, filtered as `FetchedRecords` of the Java client does."""
+    """The values that a read_committed consumer sees, filtered as ``FetchedRecords`` of the Java client does."""
     data = await fetched(broker, index=index)
     aborted = sorted((one.first_offset, one.producer_id) for one in data.aborted_transactions or ())
     ignored: set[int] = set()

@@ -8,7 +8,7 @@ The steps for each frame: header, body, and if it decodes, encoding and decoding
 and the decoding in steps, which must agree. Frames that end in a way not seen before (API, version, kind of error) join
 the pool that is mutated, so that the search goes deeper than the corpus. A seed gives the same run again.
 
-The corpus is one text file an API: `version hex-frame` a line; `found.txt` keeps frames that once failed.
+The corpus is one text file an API: `version hex-frame` a line; ``found.txt`` keeps frames that once failed.
 """
 
 from __future__ import annotations

@@ -24,13 +24,13 @@ from kpybroker.pipelines.errors import PipelineError
 from kpybroker.pipelines.runtime.options import Options, Run
 from kpybroker.pipelines.runtime.run import run
 from kpybroker.pipelines.suggestion.als import Factors
-from kpybroker.pipelines.suggestion.generator import EVERYONES, Plan, Purchase, lines
+from kpybroker.pipelines.suggestion.generator import EVERYONES, Purchase, Workload, lines
 from kpybroker.pipelines.suggestion.pipeline import ALS, SUGGESTION, SuggestionOptions
 from kpybroker.pipelines.suggestion.results import Ranking
 
 DAY_MS, MINUTE_MS = 86_400_000, 60_000
 START = datetime(2024, 2, 29, tzinfo=UTC)  # a week of the windows begins: they count from 1970-01-01, a Thursday
-PLAN = Plan(seed=5, start=START, weeks=5, users=20, products=48, days=5.0, broken=0.03, late=0.05)
+PLAN = Workload(seed=5, start=START, weeks=5, users=20, products=48, days=5.0, broken=0.03, late=0.05)
 END = (START + timedelta(weeks=5, hours=2)).isoformat()
 """A heartbeat that closes the windows up to the end of the plan, and none later."""
 OWN = SuggestionOptions(window="14 days", slide="7 days", basket_max=30, ranking=Ranking(top=4, least=2, shrink=3.0))

@@ -1,4 +1,4 @@
-"""`Rest` waits for what goes on by itself, and not for clients that send without a pause."""
+"""`Idle` waits for what goes on by itself, and not for clients that send without a pause."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import trio
 
 from kpybroker.broker.app import Broker
 from kpybroker.broker.loop.slow_work import SlowWork
-from kpybroker.control import rest
+from kpybroker.control import idle
 from kpybroker.control.hosted import Hosted
-from kpybroker.control.rest import Rest
+from kpybroker.control.idle import Idle
 from tests.support.brokers.hosted import plans
 
 
@@ -35,7 +35,7 @@ async def test_tasks_that_hand_work_on_are_awaited(tmp_path: Path) -> None:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(pass_on)
         nursery.start_soon(send.send, 1)
-        await Rest(hosted_in(tmp_path))()
+        await Idle(hosted_in(tmp_path))()
         assert notes == list(range(1, 201))
         nursery.cancel_scope.cancel()
 
@@ -56,7 +56,7 @@ async def test_a_request_on_its_way_between_two_sockets_of_the_process_is_awaite
     async with trio.open_nursery() as nursery:
         nursery.start_soon(echo)
         nursery.start_soon(ask)
-        await Rest(hosted_in(tmp_path))()
+        await Idle(hosted_in(tmp_path))()
         assert len(notes) == 20
         nursery.cancel_scope.cancel()
     left.close()
@@ -74,10 +74,10 @@ async def test_work_in_threads_is_awaited_and_what_follows_it(tmp_path: Path) ->
         nursery.start_soon(work)
         await trio.testing.wait_all_tasks_blocked()
         with trio.move_on_after(0.1) as scope:
-            await Rest(hosted_in(tmp_path))()
+            await Idle(hosted_in(tmp_path))()
         assert scope.cancelled_caught
         go.set()
-        await Rest(hosted_in(tmp_path))()
+        await Idle(hosted_in(tmp_path))()
         assert notes == ["done"]
 
 
@@ -86,10 +86,10 @@ async def test_compaction_is_awaited(tmp_path: Path) -> None:
     broker = SimpleNamespace(slow_work=SlowWork(), is_compacting=True)
     hosted.brokers[0] = cast(Broker, broker)
     with trio.move_on_after(0.1) as scope:
-        await Rest(hosted)()
+        await Idle(hosted)()
     assert scope.cancelled_caught
     broker.is_compacting = False
-    await Rest(hosted)()
+    await Idle(hosted)()
 
 
 async def test_a_client_that_never_stops_does_not_hold_it_up(tmp_path: Path) -> None:
@@ -99,9 +99,9 @@ async def test_a_client_that_never_stops_does_not_hold_it_up(tmp_path: Path) -> 
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(spin)
-        began, to_rest = trio.current_time(), Rest(hosted_in(tmp_path))
+        began, to_rest = trio.current_time(), Idle(hosted_in(tmp_path))
         await to_rest()
-        assert rest.PATIENCE_S <= trio.current_time() - began < 5
+        assert idle.PATIENCE_S <= trio.current_time() - began < 5
         for _ in range(10):
             await to_rest()  # it has learned
         assert trio.current_time() - began < 5

@@ -1,4 +1,4 @@
-"""Waiting until the brokers of this process have come to rest: nothing left that goes on without a client or the time.
+"""Waiting until the brokers of this process are idle: nothing goes on any more without a client or the time.
 
 Work in threads and compaction count as going on. Clients may keep the loop busy without end, so there are limits.
 (`trio.testing.wait_all_tasks_blocked` imports pytest where there is one, which takes a quarter of a second.)
@@ -24,7 +24,7 @@ IDLE_ITERATIONS = 4
 of this process maybe; the next one then has its response."""
 
 
-class Rest:
+class Idle:
     """Called, it returns when the brokers have nothing left to do; or after the limits, `WORK_S_MAX` in all."""
 
     def __init__(self, hosted: Hosted) -> None:

@@ -1,4 +1,4 @@
-"""`Plan`: what a request that changes something leads to."""
+"""`Change`: what a request that changes something leads to."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from kpybroker.registry.store.records import Record, Version
 
 
-class Plan(NamedTuple):
+class Change(NamedTuple):
     """`records` are written in this order, and none if nothing changes; `result` is the JSON of the response.
 
     `expected` must be in the state afterwards: if it is not, another leader took its id.
