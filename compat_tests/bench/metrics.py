@@ -7,7 +7,7 @@ every second; one client at a time has another core. They take turns; the broker
 has the median over the rounds of the rate and of the broker's CPU with metrics, divided by those without.
 
 The second part reads the page of a broker with 10 000 partitions, and asks the broker how long its loop was held
-meanwhile: no request waits longer. Exits with 1 when a bar is missed; the bar of the first table is of its CPU, which
+for it: no request waits longer. Exits with 1 when a bar is missed; the bar of the first table is of its CPU, which
 other work on the machine changes less.
 """
 

@@ -212,7 +212,7 @@ def test_topics_of_a_pattern(sides: Sides, name: str) -> None:
 
 
 @pytest.mark.wide
-def test_brokers_that_die_meanwhile(
+def test_brokers_that_die_during_a_mirror(
     broker: Broker,
     own_broker: StartBroker,
     name: str,

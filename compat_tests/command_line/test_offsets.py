@@ -125,7 +125,7 @@ def test_a_group_with_members_is_refused_by_both(
 
 @pytest.mark.wide
 def test_a_cluster_that_never_had_a_group(launcher: Launcher, name: str) -> None:
-    """Kafka makes the topic of groups when it is first asked for a coordinator, and refuses meanwhile."""
+    """Kafka makes the topic of groups when it is first asked for a coordinator, and refuses until it is there."""
     kafka = Broker("kafka", launcher.directory / name, launcher.zookeeper(name), {})
     try:
         kafka.start()

@@ -175,7 +175,7 @@ class _Door:
     async def look(self) -> None:
         """Shut, if there is no one behind it, until there is."""
         if self._server is None or await self._is_answered() or self._server is None:
-            return  # shut already, perhaps meanwhile, or there is somebody
+            return  # shut already, or there is somebody
         self.close()
         task = asyncio.create_task(self._open_again())
         self._network.tasks.add(task)

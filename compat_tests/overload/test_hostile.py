@@ -1,4 +1,4 @@
-"""Hostile input against the real process: it lives, serves others meanwhile, grows by 64 MiB at most, and stays calm.
+"""Hostile input against the real process: it lives, serves others, grows by 64 MiB at most, and stays calm.
 
 Each attack is a function that does its worst to an address. What a request may order with everybody's permission (there
 is no authorizer here) is left out: a million partitions, say, or another controller's word.
@@ -320,7 +320,9 @@ def test_attack(prepared: Victim, attack: Attack) -> None:
     during = prepared.bystander.acknowledged - written
     prepared.is_unharmed()
     grown = prepared.peak_rss - before
-    print(f"{attack.__name__}: {grown / MIB:.1f} MiB at the most, the bystander wrote {during} records meanwhile")
+    print(
+        f"{attack.__name__}: {grown / MIB:.1f} MiB at the most, the bystander wrote {during} records at the same time"
+    )
     assert grown <= GROWTH_MAX
 
 

@@ -1,7 +1,7 @@
 """A listener with TLS and logins under attack: what attackers begin and do not finish is gone afterwards, and a client
 that is logged in does not notice.
 
-How long its records take meanwhile is measured by `make bench-hostile`.
+How long its records take during the attack is measured by `make bench-hostile`.
 """
 
 from __future__ import annotations

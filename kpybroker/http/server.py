@@ -37,7 +37,7 @@ CLOSE: Final = ("Connection", "close")
 
 class Served(NamedTuple):
     """What a server serves: `door` decides which requests `respond` sees, which may raise HttpError. `refuse` makes
-    the response to that, to what the door refuses, and to what is no HTTP."""
+    the response to that, to what the door refuses, and to what is not HTTP."""
 
     door: Door
     respond: Callable[[Request], Awaitable[Response]]

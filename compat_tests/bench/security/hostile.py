@@ -67,7 +67,7 @@ class Side(NamedTuple):
 
 
 class Latency(NamedTuple):
-    """Of one-record produces, in milliseconds, and how many attacks there were meanwhile."""
+    """Of one-record produces, in milliseconds, and how many attacks there were at the same time."""
 
     p50: float
     p99: float

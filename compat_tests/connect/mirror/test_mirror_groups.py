@@ -73,7 +73,7 @@ def test_a_group_goes_on_in_the_other_cluster(way: Way) -> None:
 
     copies = origin.arrived(way.new, way.mirrored)
     seen = by_partition(here)
-    # it compares with what it read of the group a second ago: a group that moves meanwhile is moved back, by any broker
+    # it compares with what it read of the group a second ago: a group that has moved since is moved back, by any broker
     for probe in (f"{PROBE}-1", f"{PROBE}-2"):
         look(way, origin, probe)
     again = eventually(lambda: repeated(way, copies, seen), f"{GROUP} is translated", DEADLINE_S)

@@ -149,7 +149,7 @@ def registry(broker: Broker, port: int, log: Path) -> Iterator[Instance]:
 def test_avro_with_a_registry_that_is_away_for_a_while(
     spark: SparkSession, capture: Capture, options: Options[ChangesOptions], tmp_path: Path
 ) -> None:
-    """A new column is a new schema. What is no Avro, or has a schema that no one knows, is put aside."""
+    """A new column is a new schema. What is not Avro, or has a schema that no one knows, is put aside."""
     shop, port = capture.shop, free_port()
     url = f"http://127.0.0.1:{port}"
     options = replace(options, own=replace(options.own, value_format="avro", schema_registry=url))

@@ -154,7 +154,7 @@ def test_a_transfer_that_does_not_sum_to_zero_is_found(
     spark: SparkSession, broker: Broker, options: Options[LedgerOptions]
 ) -> None:
     """As where a program writes without a transaction, and dies between two entries. Sums have more than 64 bits, and
-    what is no entry does not end the run."""
+    what is not an entry does not end the run."""
     (topic,) = options.input
     whole = Transfer(1, START, {"a": 5, "b": -5})
     half = Transfer(2, START, {"a": 700})

@@ -117,7 +117,7 @@ def test_facts_are_in_their_hours_and_hours_are_corrected(
 ) -> None:
     """In two runs, so the second one corrects hours of the first; then compaction, and a replay of some hours.
 
-    Sums have more than 64 bits, and what is no line does not end the run. Partitions are added before the replay.
+    Sums have more than 64 bits, and what is not a line does not end the run. Partitions are added before the replay.
     """
     name = topic(partitions=PARTITIONS)
     options = options_for(broker, name, tmp_path, address)

@@ -109,7 +109,7 @@ class FetchService:
                 break  # the rest stays dirty and is next; but a follower's positions are always taken at once
             cached = session.partitions.get(key)
             if cached is None:
-                continue  # another request of the session has forgotten it meanwhile
+                continue  # another request of the session has forgotten it
             session.visiting(key)
             before = visits.get(key)
             if before is not None:

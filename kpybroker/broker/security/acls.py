@@ -146,7 +146,7 @@ class Acls:
         return None
 
     async def _update(self, pattern: Pattern, change: Change) -> None:
-        """Change the node of a pattern, which others may change meanwhile."""
+        """Change the node of a pattern, which others may change at the same time."""
         now = self.index.acls_of(pattern) or await self._read(pattern)
         before = now
         for _ in range(UPDATES_MAX):

@@ -8,7 +8,7 @@
                   other request after the session's end ends the connection
     ended      -> nothing
 
-Rules. A refusal is sent `connection.failed.authentication.delay.ms` later, and then the connection ends; meanwhile its
+Rules. A refusal is sent `connection.failed.authentication.delay.ms` later, and then the connection ends; until then its
 frame is freed. What is refused, and why, is logged once, without any token. Frames before the login are at most 64 KiB,
 or `sasl.server.max.receive.size` where that is set. Requests before the login are not dispatched, but for ApiVersions:
 no request log holds a token.
@@ -313,7 +313,7 @@ class _Guard:
         return self._refuse(response, text)
 
     async def _refuse(self, response: bytes | None, reason: str) -> Answer:
-        """Wait, respond, and end the connection. The token's memory is free meanwhile."""
+        """Wait, respond, and end the connection. The token's memory is free during the wait."""
         connection = self._connection
         self._state = State.ENDED
         extra = of_connection(connection)

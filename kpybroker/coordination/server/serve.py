@@ -1,7 +1,7 @@
 """The server: sockets and timers around `Service` and `Connection`.
 
 Each connection has a task that reads and one that writes. One task commits for all of them, so that changes which
-arrive meanwhile share the next commit. One ends sessions at their time; one removes empty containers.
+arrive during a commit share the next one. One ends sessions at their time; one removes empty containers.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ Reasons = Callable[[State, Library], list[str]]
 def known(state: State, library: Library, subject: str, body: dict[str, Any], normalize: bool) -> dict[str, Any] | None:
     """The response for a schema that the subject has already: such a request writes nothing, so any instance answers.
 
-    None where a leader has to decide. Raises RegistryError for what is no schema.
+    None where a leader has to decide. Raises RegistryError for what is not a schema.
     """
     scope.check_subject(subject)
     wanted, _ = _wanted(state, library, subject, body, normalize)
@@ -35,7 +35,7 @@ def known(state: State, library: Library, subject: str, body: dict[str, Any], no
 def find(
     state: State, library: Library, subject: str, body: dict[str, Any], normalize: bool, *, deleted: bool
 ) -> Version | None:
-    """The version of a subject that is this schema. Raises RegistryError 42201 for what is no schema."""
+    """The version of a subject that is this schema. Raises RegistryError 42201 for what is not a schema."""
     wanted, _ = _wanted(state, library, subject, body, normalize)
     return look_up.same_version(state, subject, wanted, deleted=deleted)
 

@@ -115,7 +115,7 @@ class Input:
 
 
 class Throttle:
-    """Keeps reading and writing at a rate, and watches the input meanwhile."""
+    """Keeps reading and writing at a rate, and watches the input at the same time."""
 
     def __init__(self, bytes_per_second: float, jobs: Input) -> None:
         self._rate = bytes_per_second

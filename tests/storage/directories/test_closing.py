@@ -231,7 +231,7 @@ def test_a_full_disk_leaves_one_log_to_the_next_start_and_closes_the_others(file
         assert log.epoch_for_offset(0) == 3
 
 
-def test_a_directory_that_fails_meanwhile_goes_offline(files: LossyFiles) -> None:
+def test_a_directory_that_fails_while_it_is_closed_goes_offline(files: LossyFiles) -> None:
     files.syncs_all = True
     manager = opened(files)
     create(manager, range(MANY))

@@ -205,7 +205,7 @@ def test_retention_ends_even_while_too_old_records_are_appended() -> None:
     assert 50 <= log.log_start_offset < log.log_end_offset
 
 
-def test_retention_skips_a_log_that_was_deleted_meanwhile() -> None:
+def test_retention_skips_a_log_that_was_deleted_since() -> None:
     logs = manager(LossyFiles())
     for topic in ("t", "u"):
         log = logs.get_or_create(topic, 0, TOPIC_ID, log_config(segment_bytes=100, retention_ms=10), NOW_MS)

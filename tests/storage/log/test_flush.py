@@ -86,7 +86,7 @@ def test_a_job_holds_the_files_it_syncs(files: LossyFiles) -> None:
     job.complete()
 
 
-def test_a_truncation_meanwhile_keeps_the_recovery_point() -> None:
+def test_a_truncation_during_a_flush_keeps_the_recovery_point() -> None:
     log = open_log(LossyFiles(), PATH)
     for _ in range(5):
         append(log, b"a")
@@ -156,7 +156,7 @@ def test_an_older_capture_of_the_epochs_does_not_replace_a_newer_one(files: Loss
     assert log.recovery_point == 2
 
 
-def test_a_directory_renamed_for_deletion_meanwhile_is_no_error(files: LossyFiles) -> None:
+def test_a_directory_renamed_for_deletion_during_a_flush_is_no_error(files: LossyFiles) -> None:
     log = open_log(files, PATH)
     append(log, b"a")
     log.assign_topic_id(b"i" * 16)
