@@ -17,7 +17,7 @@ from kpybroker.cli import run
 from kpybroker.cli.exit_codes import EXIT_CONFIG, fail
 from kpybroker.cli.options import DevOptions, listener, python_level
 from kpybroker.cli.processes.derive import own_log_directory
-from kpybroker.system import make_private_directory
+from kpybroker.system.private_files import make_private_directory
 
 if TYPE_CHECKING:
     from kpybroker.cli.processes.supervisor import Family

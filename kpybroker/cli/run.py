@@ -31,7 +31,7 @@ from kpybroker.config.interpret import Note, interpret
 from kpybroker.config.values import ConfigError
 from kpybroker.control.log_formats import is_json
 from kpybroker.control.process import ephemeral
-from kpybroker.system import one_heap_for_all_threads
+from kpybroker.system.processes import one_heap_for_all_threads
 
 if TYPE_CHECKING:
     import trio

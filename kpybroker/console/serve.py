@@ -14,13 +14,13 @@ from typing import Final
 
 import uvicorn
 
-from kpybroker import system
 from kpybroker.client.connect.admin import Cluster
 from kpybroker.client.connect.errors import CommandError, usage
 from kpybroker.console.app import make_app
 from kpybroker.console.options import LOOPBACK, ConsoleOptions
 from kpybroker.http.server import Limits
 from kpybroker.http.slow_clients import HEAD_BYTES_MAX, protocol
+from kpybroker.system import sockets
 
 logger = logging.getLogger("kpybroker.console")
 
@@ -71,7 +71,7 @@ def check(options: ConsoleOptions) -> None:
 def bound(host: str, port: int) -> socket.socket:
     """A listening socket. Raises CommandError with exit code 5."""
     try:
-        return system.listening(host, port)
+        return sockets.listening(host, port)
     except OSError as error:
         fix = "choose another port: --port" if error.errno in (errno.EADDRINUSE, errno.EACCES) else "check --host"
         raise CommandError(f"cannot listen on {host}:{port}: {error.strerror or error}", fix, EXIT_BIND) from None

@@ -24,7 +24,7 @@ from kpybroker.core.doors.seldom import Seldom
 from kpybroker.http import doors
 from kpybroker.http.doors import Door
 from kpybroker.http.messages import HttpError, Request, Response
-from kpybroker.system import listening
+from kpybroker.system.sockets import listening
 
 HEADER_BYTES_MAX = 16 << 10
 CHUNK_BYTES = 8 << 10

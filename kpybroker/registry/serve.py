@@ -14,7 +14,6 @@ from urllib.parse import urlsplit
 import uvicorn
 from starlette.middleware import Middleware
 
-from kpybroker import system
 from kpybroker.client.connect.admin import Cluster
 from kpybroker.client.connect.errors import CommandError, usage
 from kpybroker.http.doors import ANY_NAME, ANYWHERE, Door, names_of
@@ -28,6 +27,7 @@ from kpybroker.registry.election.protocol import Identity
 from kpybroker.registry.options import LOOPBACK, RegistryOptions
 from kpybroker.registry.service import Service
 from kpybroker.registry.store.log import TopicLog
+from kpybroker.system import sockets
 
 EXIT_BIND: Final = 5
 STOP_S_MAX: Final = 2
@@ -155,7 +155,7 @@ def _check_files(options: RegistryOptions) -> None:
 def bound(host: str, port: int) -> socket.socket:
     """A listening socket. Raises CommandError with exit code 5."""
     try:
-        return system.listening(host, port)
+        return sockets.listening(host, port)
     except OSError as error:
         fix = "choose another port: --port" if error.errno in (errno.EADDRINUSE, errno.EACCES) else "check --host"
         raise CommandError(f"cannot listen on {host}:{port}: {error.strerror or error}", fix, EXIT_BIND) from None

@@ -16,7 +16,7 @@ from kpybroker.broker.lifecycle.errors import EXIT_COORDINATION, EXIT_PORT, Star
 from kpybroker.control.errors import ControlError
 from kpybroker.control.hosted import BROKERS_MAX, Hosted
 from kpybroker.storage.disk.errors import LogDirError
-from kpybroker.system import HAS_POSIX_FILES
+from kpybroker.system.files import HAS_POSIX_FILES
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.produce import ProduceRequest, ProduceResponse
 from tests.support.brokers.hosted import controlled, plans, running, until

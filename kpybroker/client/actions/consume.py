@@ -32,7 +32,7 @@ from kpybroker.client.records.offsets import FORMS, BadOffset, Bounds, Position,
 from kpybroker.client.records.output import writer
 from kpybroker.client.records.template import BadTemplate, Part
 from kpybroker.client.show.output import writing
-from kpybroker.system import reader_has_gone
+from kpybroker.system.processes import reader_has_gone
 
 BATCH_RECORDS: Final = 500
 POLL_S: Final = 0.1

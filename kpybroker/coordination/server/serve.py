@@ -19,7 +19,7 @@ from kpybroker.coordination.server.service import Service, logger
 from kpybroker.coordination.server.sessions import Limits
 from kpybroker.core.line_limit import about_client
 from kpybroker.core.tree import SystemFailure
-from kpybroker.system import listening
+from kpybroker.system.sockets import listening
 
 if TYPE_CHECKING:
     from kpybroker.coordination.embedded import EmbeddedStore

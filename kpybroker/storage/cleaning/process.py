@@ -26,7 +26,7 @@ from kpybroker.storage.cleaning.timestamps import Timestamps, TimestampsJob, rea
 from kpybroker.storage.disk.errors import is_disk_full
 from kpybroker.storage.disk.files import Files
 from kpybroker.storage.disk.local_files import local_files
-from kpybroker.system import lower_priority
+from kpybroker.system.processes import lower_priority
 
 NICENESS = 10
 WINDOW_S = 0.3  # over which the rate is held, as in Kafka's Throttler

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from kpybroker.storage.disk.files import Buffer, DirEntry, DiskUsage, FileStat
 from kpybroker.storage.disk.names import DELETED_SUFFIX
 from kpybroker.storage.disk.os_files import OsFileLock, OsFiles, open_descriptor
-from kpybroker.system import sync_data
+from kpybroker.system.files import sync_data
 
 
 class PortableFile:

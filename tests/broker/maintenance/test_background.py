@@ -18,7 +18,7 @@ from kpybroker.broker.maintenance.background import RESTART_DELAY_S, supervised
 from kpybroker.broker.maintenance.roll_flusher import RollFlusher
 from kpybroker.core.tree import TreeClosed
 from kpybroker.storage.disk.errors import LogDirError
-from kpybroker.system import HAS_POSIX_FILES
+from kpybroker.system.files import HAS_POSIX_FILES
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from tests.support.brokers.host import fake_host
 from tests.support.brokers.running_broker import running_broker

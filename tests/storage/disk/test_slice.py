@@ -11,7 +11,7 @@ import pytest
 from kpybroker.storage.disk.local_files import local_files
 from kpybroker.storage.disk.slice import FileSlice, LazyFile, SharedFile
 from kpybroker.storage.segments.file_records import FileRecords
-from kpybroker.system import HAS_SENDFILE
+from kpybroker.system.sockets import HAS_SENDFILE
 from kpybroker.wire.errors import KafkaError
 from tests.support.storage.batches import batch
 from tests.support.storage.lossy_files import LossyFiles

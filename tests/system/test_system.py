@@ -13,14 +13,19 @@ from pathlib import Path
 import pytest
 
 import kpybroker
-from kpybroker import system
+from kpybroker.system import IS_PORTABLE, files, sockets
 
 PACKAGE = Path(kpybroker.__file__).parent
 
 
 def flags(portable: str) -> dict[str, bool]:
     """What another process finds."""
-    program = f"from kpybroker import system\nprint({{name: bool(getattr(system, name)) for name in {NAMES!r}}})"
+    program = (
+        "from kpybroker import system\n"
+        "from kpybroker.system import files, sockets\n"
+        "found = {**vars(system), **vars(files), **vars(sockets)}\n"
+        f"print({{name: bool(found[name]) for name in {NAMES!r}}})"
+    )
     environment = {**os.environ, "KPYBROKER_PORTABLE": portable}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
     found: dict[str, bool] = ast.literal_eval(done.stdout)
@@ -54,9 +59,8 @@ def test_only_one_value_asks_for_portable_mode(value: str) -> None:
     assert flags(value) == {name: name != "IS_PORTABLE" for name in NAMES}
 
 
-def test_differences_between_systems_are_in_one_module() -> None:
+def test_differences_between_systems_are_in_one_package() -> None:
     """But for where a user's data are kept."""
-    allowed = {"system.py", "cli/dev.py"}
     found = {
         str(path.relative_to(PACKAGE))
         for path in PACKAGE.rglob("*.py")
@@ -66,7 +70,7 @@ def test_differences_between_systems_are_in_one_module() -> None:
         or (isinstance(node, ast.Import) and any(alias.name in MODULES for alias in node.names))
         or (isinstance(node, ast.ImportFrom) and node.module in MODULES)
     }
-    assert found <= allowed
+    assert {file for file in found if not file.startswith("system/")} <= {"cli/dev.py"}
 
 
 MODULES = {"fcntl", "resource", "msvcrt", "ctypes", "pwd", "grp", "termios"}
@@ -89,12 +93,12 @@ POSIX_ONLY = {"select.epoll", "select.poll", "select.kqueue"} | {
 
 def test_a_port_that_is_listened_on_is_taken_and_one_just_left_is_not() -> None:
     with socket.socket() as first:
-        system.claim_port(first)
+        sockets.claim_port(first)
         first.bind(("127.0.0.1", 0))
         first.listen()
         address = first.getsockname()
         with socket.socket() as second:
-            system.claim_port(second)
+            sockets.claim_port(second)
             with pytest.raises(OSError):
                 second.bind(address)
         with socket.create_connection(address) as client:
@@ -102,7 +106,7 @@ def test_a_port_that_is_listened_on_is_taken_and_one_just_left_is_not() -> None:
             accepted.close()  # the side that closes first keeps the port for a while
             assert client.recv(1) == b""
     with socket.socket() as third:
-        system.claim_port(third)
+        sockets.claim_port(third)
         third.bind(address)
 
 
@@ -110,8 +114,8 @@ def test_the_limit_of_descriptors_is_that_of_the_process() -> None:
     program = (
         "import resource, sys\n"
         "resource.setrlimit(resource.RLIMIT_NOFILE, (256, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))\n"
-        "from kpybroker import system\n"
-        "print(system.descriptors_max(), sys.maxsize)\n"
+        "from kpybroker.system.processes import descriptors_max\n"
+        "print(descriptors_max(), sys.maxsize)\n"
     )
     environment = {**os.environ, "KPYBROKER_PORTABLE": ""}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
@@ -120,7 +124,12 @@ def test_the_limit_of_descriptors_is_that_of_the_process() -> None:
 
 @pytest.mark.parametrize("portable", ["", "1"])
 def test_the_end_of_another_process_is_noticed(portable: str) -> None:
-    program = "import sys\nfrom kpybroker import system\nsystem.wait_for_end_of(int(sys.argv[1]))\nprint('ended')"
+    program = (
+        "import sys\n"
+        "from kpybroker.system.processes import wait_for_end_of\n"
+        "wait_for_end_of(int(sys.argv[1]))\n"
+        "print('ended')"
+    )
     environment = {**os.environ, "KPYBROKER_PORTABLE": portable}
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
         command = [sys.executable, "-c", program, str(other.pid)]
@@ -147,17 +156,17 @@ def test_a_file_system_is_synced_at_once_where_that_is_as_good_as_each_file(tmp_
         if not path.exists():
             continue
         descriptor = os.open(path, os.O_RDONLY)
-        expected = newer and not system.IS_PORTABLE and file_system_of(path) in ("ext4", "xfs", "btrfs")
-        assert system.sync_file_system(descriptor) == expected, path
+        expected = newer and not IS_PORTABLE and file_system_of(path) in ("ext4", "xfs", "btrfs")
+        assert files.sync_file_system(descriptor) == expected, path
         os.close(descriptor)
-    if newer and not system.IS_PORTABLE:
+    if newer and not IS_PORTABLE:
         with pytest.raises(OSError, check=lambda error: error.errno == errno.EBADF):
-            system.sync_file_system(descriptor)
+            files.sync_file_system(descriptor)
 
 
 def test_disk_usage_is_the_same_by_either_way(tmp_path: Path) -> None:
     found = os.statvfs(tmp_path)
-    total, usable = system.disk_usage(str(tmp_path))
+    total, usable = files.disk_usage(str(tmp_path))
     assert total == found.f_blocks * found.f_frsize
     assert 0 < usable <= total
 
@@ -165,16 +174,16 @@ def test_disk_usage_is_the_same_by_either_way(tmp_path: Path) -> None:
 @pytest.mark.parametrize("is_linux", [True, False])
 def test_a_peer_that_has_left(monkeypatch: pytest.MonkeyPatch, is_linux: bool) -> None:
     if not is_linux:
-        monkeypatch.setattr(system, "_POLLRDHUP", 0)
-    elif not system._POLLRDHUP:
+        monkeypatch.setattr(sockets, "_POLLRDHUP", 0)
+    elif not sockets._POLLRDHUP:
         pytest.skip("only Linux distinguishes it from bytes that were not read")
     near, far = socket.socketpair()
     with near, far:
         near.setblocking(False)
-        assert not system.peer_has_left(near)
+        assert not sockets.peer_has_left(near)
         far.send(b"x")
-        assert not system.peer_has_left(near)
+        assert not sockets.peer_has_left(near)
         far.close()
-        assert system.peer_has_left(near) == is_linux
+        assert sockets.peer_has_left(near) == is_linux
         assert near.recv(9) == b"x"
-        assert system.peer_has_left(near)
+        assert sockets.peer_has_left(near)
