@@ -10,7 +10,7 @@ from kpybroker.testing.errors import UsageError
 from kpybroker.testing.running.process import Process, new_directory_name
 
 if TYPE_CHECKING:
-    from kpybroker.control.development.security import Wanted
+    from kpybroker.control.development.security import SecurityOptions
     from kpybroker.testing.running.runner import Runner
 
 BROKERS_MAX = 9
@@ -28,7 +28,7 @@ class Launch:
         data_dir: str | os.PathLike[str] | None,
         keep: bool,
         in_thread: bool,
-        security: Wanted | None = None,
+        security: SecurityOptions | None = None,
     ) -> None:
         if not 1 <= brokers <= BROKERS_MAX:
             raise UsageError(f"{brokers} brokers", f"choose 1 to {BROKERS_MAX}")
