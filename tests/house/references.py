@@ -90,7 +90,7 @@ class Known:
             ]
             if not found and f"{one}.py" not in self.paths:
                 return f"`{path}`: no such file"
-            function = re.split(r"[\[:]", test)[-1 if "::" in test else 0]
+            function = test.partition("[")[0].rpartition("::")[2]
             if test and not any(re.search(rf"def {function}\b", self._code.get(there, "")) for there in found):
                 return f"`{path}::{test}`: no such test"
         return None
@@ -101,12 +101,8 @@ class Known:
     def _is_chain(self, name: str) -> bool:
         if name in self.chains or name in self.members:
             return True
-        parts = name.split(".")
-        return any(
-            member in self._members_of(".".join(parts[:at])) or member in self._members_of(parts[at - 1])
-            for at, member in enumerate(parts)
-            if at
-        )
+        *before, last = name.split(".")
+        return any(last in self._members_of(".".join(before[begin:])) for begin in range(len(before)))
 
     def _members_of(self, name: str) -> set[str]:
         """Of a module, or a class with the classes that it extends."""
