@@ -37,7 +37,7 @@ $(VENV)/.test-stamp: pyproject.toml $(BIN)/kpybroker
 test-deps: $(VENV)/.test-stamp  ## what the tests need: Python packages, JVM jars, kcat
 	$(BIN)/python -m compat_tests.deps
 
-lint: $(VENV)/.test-stamp  ## ruff, mypy --strict, import contracts and circles, docstrings, words, stale pages
+lint: $(VENV)/.test-stamp  ## ruff, mypy --strict, import contracts and circles, sizes, names, words, stale pages
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

@@ -2,7 +2,8 @@
 
 A name in single back-ticks is one of this repository. Checked are those that can be resolved:
 
-- a path that begins with a folder of the repository, or of a Python file: it has to be there; after `::`, a test in it;
+- a path that begins with a folder of the repository, or names a Python file: it has to be there; after `::`, a test in
+  it. Paths of Python files and pages are checked without back-ticks too, and those in the labels of drawings;
 - a name with an underscore, or of two words with capitals: some code has to have it;
 - a dotted name, in docstrings: code has to have it as it is, or its last part in a module or class of the name before.
   In pages only what begins with `kpybroker.`, a module or a key: other dotted names there are settings of anything.
@@ -25,7 +26,9 @@ _NOTHING = "nothing here has this name"
 _QUOTED = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 _FENCED = re.compile(r"^\s*(```|~~~).*?^\s*\1", re.DOTALL | re.MULTILINE)
 _CHAIN = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
+_LABEL = re.compile(r'label="(\w+(?:/\w+)+)(?:\\n([^"]*))?"')
 _COMMENT = re.compile(r"(?:^|\s)# .*$", re.MULTILINE)
+_BARE_PATH = re.compile(rf"(?<![\w/.`-])(?:{'|'.join(PATHS_FROM)})/[\w/.-]*\.(?:py|md)\b")
 _PATH = re.compile(r"[\w.{},*?/-]+")
 _PLAIN = re.compile(r"[a-z_][a-z0-9]*(?:_[a-z0-9]+)+(?:\(\))?|(?:[A-Z][a-z0-9]+){2,}(?:\(\))?")
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.(?:[A-Za-z_]\w*|\*))+(?:\(\))?")
@@ -39,9 +42,20 @@ def findings(paths: Iterable[Path]) -> Iterator[str]:
     files = [file for path in paths for file in (sorted(path.rglob("*")) if path.is_dir() else [path])]
     known = Known(root, [file for file in files if file.is_file() and "__pycache__" not in file.parts])
     for file, line, text in known.texts:
-        for found in _QUOTED.finditer(text):
-            if problem := known.problem(found.group(1), is_page=file.suffix == ".md"):
-                yield f"{file}:{line + text.count(chr(10), 0, found.start())}: {problem}"
+        for at, quoted in _names_in(text):
+            if problem := known.problem(quoted, is_page=file.suffix == ".md"):
+                yield f"{file}:{line + text.count(chr(10), 0, at)}: {problem}"
+
+
+def _names_in(text: str) -> Iterator[tuple[int, str]]:
+    """What is checked, and where it begins."""
+    for fenced in _FENCED.finditer(text):
+        for label in _LABEL.finditer(fenced.group()):
+            yield fenced.start() + label.start(), f"kpybroker/{label.group(1)}"
+            yield from ((fenced.start() + label.start(), word) for word in re.findall(r"\w+", label.group(2) or ""))
+    prose = _FENCED.sub(lambda fenced: re.sub(r"[^\n]", " ", fenced.group()), text)
+    yield from ((found.start(), found.group(1)) for found in _QUOTED.finditer(prose))
+    yield from ((found.start(), found.group()) for found in _BARE_PATH.finditer(prose))
 
 
 class Known:
@@ -112,8 +126,7 @@ class Known:
     def _read_page(self, file: Path) -> None:
         if "decisions" in file.parts:
             return
-        text = file.read_text(encoding="utf-8")
-        self.texts.append((file, 1, _FENCED.sub(lambda fenced: "\n" * fenced.group().count("\n"), text)))
+        self.texts.append((file, 1, file.read_text(encoding="utf-8")))
 
     def _read_code(self, file: Path, path: Path) -> None:
         text = file.read_text(encoding="utf-8")

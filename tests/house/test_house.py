@@ -143,6 +143,27 @@ def test_a_quoted_name_exists(tmp_path: Path, quoted: str, exists: bool) -> None
     assert [one.partition(": ")[0] for one in found] == ([] if exists else ["docs.py:1"])
 
 
+def test_paths_without_back_ticks_and_labels_of_drawings(tmp_path: Path) -> None:
+    root = package(tmp_path, m="def does_it() -> None: ...\n").rename(tmp_path / "kpybroker")
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "page.md").write_text(
+        "See kpybroker/m.py, kpybroker/n.py and docs/page.md.\n"
+        "```{graphviz}\n"
+        'a [label="x/m\\ndoes_it"]; b [label="in words"];\n'
+        'c [label="x/gone\\ndid_it"];\n'
+        "```\n"
+    )
+    (root / "x").mkdir()
+    (root / "m.py").rename(root / "x" / "m.py")
+    found = list(references.findings([root, tmp_path / "docs"]))
+    assert [one.removeprefix(f"{tmp_path}/docs/") for one in found] == [
+        "page.md:4: `kpybroker/x/gone`: no such file",
+        "page.md:4: `did_it`: nothing here has this name",
+        "page.md:1: `kpybroker/m.py`: no such file",
+        "page.md:1: `kpybroker/n.py`: no such file",
+    ]
+
+
 def test_names_in_pages(tmp_path: Path) -> None:
     """Settings of other programs are not looked for there, code blocks not read, and notes keep their names."""
     (tmp_path / "kpybroker").mkdir()
