@@ -10,8 +10,6 @@ from typing import Any
 import trio
 
 from kpybroker.broker.app import Broker
-from kpybroker.config.broker import BrokerConfig
-from kpybroker.coordination.embedded import EmbeddedStore
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from kpybroker.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
@@ -24,8 +22,7 @@ from kpybroker.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
 from kpybroker.wire.records.batch import iter_batches
 from kpybroker.wire.records.record import iter_records
 from tests.support.brokers.fake_broker import FakeClock
-from tests.support.brokers.running_broker import ask, create_topic, settings
-from tests.support.network.memory_transport import MemoryTransport
+from tests.support.brokers.running_broker import ask, create_topic, running_broker
 from tests.support.storage.batches import batch
 
 Partition = tuple[str, int]
@@ -42,10 +39,7 @@ async def transactional_broker(directory: Path, *, keeps: bool = False, **keys: 
         "transaction_state_log_min_isr": "1",
         "transaction_state_log_num_partitions": "2",
     }
-    config = BrokerConfig(settings(directory, **(quick | keys)))
-    clock = FakeClock()
-    tree = None if keeps else EmbeddedStore.in_memory(clock.time_ms).session()
-    async with Broker.open(config, clock=clock, transport=MemoryTransport(), tree=tree, seed=1) as broker:
+    async with running_broker(directory, clock=FakeClock(), keeps=keeps, **(quick | keys)) as broker:
         if not broker.metadata.contains("t"):
             await create_topic(broker, "t", 3)
         for kind in (0, 1):
