@@ -1,6 +1,6 @@
 """What one fetch asks for, and the visits of its partitions: values that `fetch_service` fills.
 
-Kafka's `FetchParams`, and its ``LogReadResult`` with what of it goes into the response.
+Kafka's `FetchParams`, and its ``LogReadResult`` as far as it goes into the response.
 """
 
 from __future__ import annotations
