@@ -113,7 +113,7 @@ def test_sequences_and_transactions_go_on_at_the_next_leader(cluster: Cluster, n
     cluster.wait_for_leader(name, first)
     plain.port = cluster.brokers[first].port
     again, at_first = plain.repeat(partition)
-    assert again == at_first, "who was away knows what was sent meanwhile"
+    assert again == at_first, "who was away knows what was sent in between"
     assert committed_values(cluster, name) == [*settled, "bad again"]
 
 

@@ -23,7 +23,7 @@ from compat_tests.registry.conftest import Instance
 from compat_tests.support.postgres import Postgres
 from compat_tests.support.services import Broker
 from compat_tests.support.waiting import eventually
-from tests.support.ports import free_port
+from tests.support.network.ports import free_port
 
 ROWS, TRANSACTIONS = 50, 30
 

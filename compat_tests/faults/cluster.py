@@ -31,7 +31,7 @@ from compat_tests.support.sessions import end_session
 from compat_tests.support.waiting import eventually
 from kpybroker.wire.records.batch import iter_batches
 from kpybroker.wire.records.builder import build_batch
-from tests.support.ports import free_port
+from tests.support.network.ports import free_port
 
 T = TypeVar("T")
 

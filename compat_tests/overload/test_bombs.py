@@ -126,7 +126,7 @@ def victim(launcher: Launcher) -> Iterator[Victim]:
 
 @contextlib.contextmanager
 def watched(victim: Victim) -> Iterator[None]:
-    """Meanwhile the broker grows by little, and serves others."""
+    """Within it the broker grows by little, and serves others."""
     victim.bystander.progresses()
     victim.reset_peak()
     before = victim.rss

@@ -38,8 +38,8 @@ from kpybroker.wire.messages.fetch import FetchRequest
 from kpybroker.wire.messages.list_offsets import ListOffsetsRequest
 from kpybroker.wire.messages.produce import ProduceRequest
 from kpybroker.wire.records.legacy import encode_message
-from tests.support.running_broker import CLIENT, ask, create_topic, running_broker
-from tests.wire.fuzz_decode import distinct_frames, large_frames
+from tests.support.brokers.running_broker import CLIENT, ask, create_topic, running_broker
+from tests.wire.fuzz.fuzz_decode import distinct_frames, large_frames
 
 HELD_S_MAX = 0.050
 SHARED_MACHINE = 3

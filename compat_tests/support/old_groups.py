@@ -69,7 +69,7 @@ class Group:
         self._root, self._topic = f"/consumers/{group}", topic
 
     def _values(self, path: str) -> dict[str, str]:
-        """Name and content of each child; members come and go meanwhile."""
+        """Name and content of each child; members come and go while it is read."""
         found = {}
         with contextlib.suppress(NoNodeError):
             for name in self._tree.get_children(path):

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from compat_tests.deps import postgres_programs
 from compat_tests.support.services import Service
-from tests.support.ports import free_port
+from tests.support.network.ports import free_port
 
 USER = DATABASE = "shop"
 SYSTEM_USER = "postgres"

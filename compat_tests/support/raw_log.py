@@ -134,7 +134,7 @@ class RawLog:
         return found
 
     def files(self, suffix: str = ".log") -> dict[int, int]:
-        """Base offset and size of each file that ends so; the broker may remove some meanwhile."""
+        """Base offset and size of each file that ends so; the broker may remove some at the same time."""
         sizes = {}
         for path in sorted(self.directory.iterdir()):
             if path.name.endswith(suffix):

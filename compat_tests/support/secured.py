@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from tests.support.certificates import PASSWORD, Authority
+from tests.support.network.certificates import PASSWORD, Authority
 
 _PACKAGE: Final = "org.apache.kafka.common.security"
 MECHANISMS: Final = "PLAIN,SCRAM-SHA-256"

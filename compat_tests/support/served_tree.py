@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from compat_tests.support.services import Broker, ZooKeeper
-from tests.support.ports import free_port
+from tests.support.network.ports import free_port
 
 
 class ServedTree(NamedTuple):

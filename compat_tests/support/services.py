@@ -25,7 +25,7 @@ from compat_tests.support.quick import admin_client
 from compat_tests.support.sessions import end_session
 from compat_tests.support.tools import argument_file, quick_options
 from compat_tests.support.waiting import eventually
-from tests.support.ports import free_port
+from tests.support.network.ports import free_port
 
 START_DEADLINE_S = 180.0
 STOP_DEADLINE_S = 120.0

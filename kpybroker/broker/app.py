@@ -1,8 +1,8 @@
 """One broker: its parts, and the order in which they start and stop.
 
-The start is that of Kafka's `KafkaServer.startup`: lock the log directories, open the tree, agree on the ids, load the
-logs, bind the listeners, register, elect a controller, serve. A failure on the way is a `StartupError` with its cause
-and its fix. All state is in the `Broker`, so that several of them can run in one process.
+The start is that of Kafka's ``KafkaServer.startup``: lock the log directories, open the tree, agree on the ids, load
+the logs, bind the listeners, register, elect a controller, serve. A failure on the way is a `StartupError` with its
+cause and its fix. All state is in the `Broker`, so that several of them can run in one process.
 
 Only this module knows every part. The parts know their `Host`, and the few others that they are given here.
 """

@@ -2,7 +2,7 @@
 
 `protocol` makes uvicorn's own protocol with the limits of our server (`http.server.Limits`): a head, a body and a
 client that takes its response have deadlines, and while all connections are taken a new one gets the seat of one that
-waits (`core.doors.crowd`). Between two requests uvicorn's own, shorter `timeout_keep_alive` ends a connection.
+waits (`core.doors.crowd`). Between two requests uvicorn's own, shorter ``timeout_keep_alive`` ends a connection.
 
 What uvicorn warns of is what strangers send: one line a minute of each kind, with the number of the others.
 """

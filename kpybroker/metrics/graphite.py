@@ -94,7 +94,7 @@ def lines(
 
 
 def _scope(tags: Sequence[str], row: Tags) -> str:
-    """`KafkaMetricsGroup.toScope`, with a dot at its end; empty without tags."""
+    """``KafkaMetricsGroup.toScope``, with a dot at its end; empty without tags."""
     pairs = sorted((tag, value) for tag, value in zip(tags, row, strict=True) if value)
     return "".join(f"{tag}.{value.replace('.', '_')}." for tag, value in pairs)
 

@@ -53,7 +53,7 @@ def _place(run_id: str) -> Path:
 
 def _address(place: Path, keys: Mapping[str, str], wanted: Mapping[str, Any]) -> tuple[str, int, str]:
     """Host and port of the control channel, and where its files are; starts the broker if no other worker does."""
-    from kpybroker.system import take_directory
+    from kpybroker.system.private_files import take_directory
 
     try:
         take_directory(str(place))

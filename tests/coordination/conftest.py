@@ -23,7 +23,7 @@ from kpybroker.coordination.zookeeper import ZooKeeperTree
 from kpybroker.core import tree as t
 from kpybroker.core.tree import SessionEvent, SessionState, TreeEvent, WatchEvent, WatchType
 from tests.coordination.faulty_tree import FaultyTree
-from tests.support.zookeeper import ZooKeeperServer, zookeeper
+from tests.support.programs.zookeeper import ZooKeeperServer, zookeeper
 
 START_SECONDS_MAX = 60
 SESSION_TIMEOUT_MS = 30_000

@@ -38,7 +38,7 @@ class FaultRates:
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
+class _Outcome:
     """What happens to a batch: the first `completed` operations get their result, the writes up to `applied` happen."""
 
     completed: int
@@ -162,15 +162,15 @@ class FaultyTree(ForwardingTree):
             self.reconnect()
         return not self._cut
 
-    def _plan(self, ops: Sequence[t.Operation]) -> _Plan:
+    def _plan(self, ops: Sequence[t.Operation]) -> _Outcome:
         for index, op in enumerate(ops):
             requested = self._requested_fault(op)
             if requested is None:
                 continue
             fault = requested[0]
             if fault is None:
-                return _Plan(index, index, expire=True)
-            return _Plan(index, index + 1 if fault else index)
+                return _Outcome(index, index, expire=True)
+            return _Outcome(index, index + 1 if fault else index)
         return self._random_plan(ops)
 
     def _requested_fault(self, op: t.Operation) -> tuple[bool | None] | None:
@@ -180,14 +180,14 @@ class FaultyTree(ForwardingTree):
                 return (fault,)
         return None
 
-    def _random_plan(self, ops: Sequence[t.Operation]) -> _Plan:
+    def _random_plan(self, ops: Sequence[t.Operation]) -> _Outcome:
         for index in range(len(ops)):
             draw = self._random.random()
             if draw < self.rates.cut:
-                return _Plan(index, self._random.randint(index, len(ops)))
+                return _Outcome(index, self._random.randint(index, len(ops)))
             if draw < self.rates.cut + self.rates.expire:
-                return _Plan(index, index, expire=True)
-        return _Plan(len(ops), len(ops))
+                return _Outcome(index, index, expire=True)
+        return _Outcome(len(ops), len(ops))
 
     async def _perform(self, ops: Sequence[t.Operation]) -> list[t.Result | t.TreeError]:
         watched = [op.path for op in ops if isinstance(op, t.Get | t.Exists | t.Children) and op.watch]

@@ -10,7 +10,7 @@ from tests.house import comments, docstrings, rooms, users, words
 
 
 def package(root: Path, **files: str) -> Path:
-    """A package `p` of these modules; `a__b` is the module `p/a/b.py`."""
+    """A package `p` of these modules; `a__b` is the module ``p/a/b.py``."""
     for name, text in files.items():
         file = root / "p" / f"{name.replace('__', '/')}.py"
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -18,10 +18,10 @@ def package(root: Path, **files: str) -> Path:
     return root / "p"
 
 
-def test_a_room_holds_fifteen_modules_besides_its_init(tmp_path: Path) -> None:
+def test_a_room_holds_fifteen_modules_and_its_init(tmp_path: Path) -> None:
     full = {f"full__m{number}": "" for number in range(rooms.MODULES_MAX)}
     crowded = {f"crowded__m{number}": "" for number in range(rooms.MODULES_MAX + 1)}
-    root = package(tmp_path, full____init__="", **full, **crowded)
+    root = package(tmp_path, full____init__="", full__conftest="", **full, **crowded)
     assert [Path(one.split(":")[0]).name for one in rooms.findings([root])] == ["crowded"]
     (root / "crowded").rename(root / "messages")
     assert list(rooms.findings([root])) == []

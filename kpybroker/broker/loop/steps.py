@@ -17,8 +17,8 @@ import trio
 
 T = TypeVar("T")
 
-Wanted = Callable[[], Awaitable[Any]]
-Steps = Generator[Wanted, Any, T]
+AsyncCall = Callable[[], Awaitable[Any]]
+Steps = Generator[AsyncCall, Any, T]
 
 
 class Wait:
@@ -94,7 +94,7 @@ async def run_to_end(steps: Steps[T]) -> T:
     return await _resume(steps, wanted)
 
 
-async def _resume(steps: Steps[T], wanted: Wanted) -> T:
+async def _resume(steps: Steps[T], wanted: AsyncCall) -> T:
     try:
         while True:
             try:

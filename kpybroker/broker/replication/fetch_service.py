@@ -1,8 +1,8 @@
 """Serving fetches: which partitions to visit, what to read of each, and how long to wait for more.
 
-The parts of Kafka's `ReplicaManager.fetchMessages`, `DelayedFetch` and `FetchManager` that need the broker; sessions
-themselves are in `core.replication.fetch_session`. Records are sent as slices of segment files and are not parsed,
-except for clients so old that they need an older format.
+The parts of Kafka's ``ReplicaManager.fetchMessages``, ``DelayedFetch`` and ``FetchManager`` that need the broker;
+sessions themselves are in `core.replication.fetch_session`. Records are sent as slices of segment files and are not
+parsed, except for clients so old that they need an older format.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ class FetchService:
     def fetch(self, session: FetchSession, params: FetchParams) -> Steps[list[Visit]]:
         """Visit the dirty partitions until there are `min_bytes` or `max_wait_ms` is over. Returns all visits.
 
-        The caller sends them, releases their slices, and then keeps the session or calls `let_go`. The session is
-        notified of changes in everything it has visited, from the visit on, so that it misses none.
+        The caller sends them, releases their slices, and then keeps the session or calls `release_session`. The session
+        is notified of changes in everything it has visited, from the visit on, so that it misses none.
         """
         deadline = trio.current_time() + params.max_wait_ms / 1000
         visits: dict[FetchKey, Visit] = {}
@@ -98,7 +98,7 @@ class FetchService:
                         self.waiting -= 1
         except BaseException:
             release(visits.values())
-            self.let_go(session)
+            self.release_session(session)
             raise
 
     def _visit_dirty(self, session: FetchSession, params: FetchParams, visits: dict[FetchKey, Visit]) -> Steps[None]:
@@ -110,7 +110,7 @@ class FetchService:
                 break  # the rest stays dirty and is next; but a follower's positions are always taken at once
             cached = session.partitions.get(key)
             if cached is None:
-                continue  # another request of the session has forgotten it meanwhile
+                continue  # another request of the session has forgotten it
             session.visiting(key)
             before = visits.get(key)
             if before is not None:
@@ -118,7 +118,7 @@ class FetchService:
             visit = visits[key] = Visit(
                 cached,
                 min(max(left, 0), cached.max_bytes),
-                min_one=not has_records and not params.cuts_hard,
+                min_one=not has_records and not params.has_hard_limits,
                 is_first=before is None,
             )
             self._visit(session, visit, params)
@@ -357,9 +357,9 @@ class FetchService:
         for visit in visits:
             if visit.cached.key in session.partitions:
                 session.stays_dirty(visit.cached.key)
-        self.let_go(session)
+        self.release_session(session)
 
-    def let_go(self, session: FetchSession) -> None:
+    def release_session(self, session: FetchSession) -> None:
         """The response is ready: a session that is not kept is not notified any more."""
         if session.session_id == 0:
             self._unsubscribe_all(session)

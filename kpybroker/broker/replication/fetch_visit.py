@@ -1,6 +1,6 @@
 """What one fetch asks for, and the visits of its partitions: values that `fetch_service` fills.
 
-Kafka's `FetchParams`, and its `LogReadResult` with what of it goes into the response.
+Kafka's `FetchParams`, and its ``LogReadResult`` as far as it goes into the response.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class FetchParams(NamedTuple):
     """Whether another broker asks, to replicate."""
     only_leader: bool
     """Consumers that support KIP-392 may read from followers too."""
-    cuts_hard: bool
+    has_hard_limits: bool
     """Versions 0-2 are without the whole-batch rule (KIP-74): limits are hard and a batch may be truncated."""
 
 

@@ -1,7 +1,7 @@
 """One partition hosted here: its log, its part in replication, and the requests that wait for it.
 
 All methods run on the loop. Between reading state and appending there is no checkpoint. Rules as in Kafka's
-`Partition.scala`.
+``Partition.scala``.
 """
 
 from __future__ import annotations
@@ -292,7 +292,7 @@ class Partition:
             self._notify_consumers(appended_bytes)
         if self._follower_sessions:
             for session, key in self._follower_sessions.items():
-                session.mention(key)
+                session.mark_without_waking(key)
 
     @property
     def lags_behind_epoch_start(self) -> bool:
@@ -416,7 +416,9 @@ class Partition:
             leader.partition_epoch,
         )
         for session, key in self._follower_sessions.items():
-            session.mention(key)  # the next fetch of a replica that left the ISR checks it, even if nothing is appended
+            session.mark_without_waking(
+                key
+            )  # the next fetch of a replica that left the ISR checks it, even if nothing is appended
         self.advance_again()
 
     def advance_again(self) -> None:

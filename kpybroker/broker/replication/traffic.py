@@ -1,7 +1,7 @@
 """What the metrics count of each topic: plain integers, which partitions of the topic share.
 
 The produce path adds to three of them. What happens rarely is counted in an object of its own, so that an idle
-topic costs little. Kafka's `BrokerTopicStats`; `broker.metrics` reads it.
+topic costs little. Kafka's ``BrokerTopicStats``; `broker.metrics` reads it.
 """
 
 from __future__ import annotations

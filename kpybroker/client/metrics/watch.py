@@ -104,7 +104,7 @@ def list_names(source: Source, patterns: Sequence[str]) -> int:
 
 
 def _patterns(names: Sequence[str]) -> list[str]:
-    """Raises CommandError for what is no name of an MBean."""
+    """Raises CommandError for what is not the name of an MBean."""
     for name in names:
         try:
             parse_name(name)
@@ -187,7 +187,7 @@ def _attributes(mbean: Any, chosen: frozenset[str] | None) -> Iterator[tuple[str
 
 
 def _json(attribute: str, value: Any, depth: int = 0) -> str:
-    """What is no number and no text, such as the memory of a JVM, as it was sent. Raises CommandError."""
+    """What is neither a number nor text, such as the memory of a JVM, as it was sent. Raises CommandError."""
     if depth > DEPTH_MAX:
         cause = f"the attribute {attribute} is nested too deeply to be printed"
         raise CommandError(cause, "leave it out: --attributes")

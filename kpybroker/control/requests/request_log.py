@@ -163,7 +163,7 @@ class RequestLog:
         return len(self._entries)
 
     def __iter__(self) -> Iterator[Entry]:
-        """Oldest first; a copy, so that requests may arrive meanwhile."""
+        """Oldest first; a copy, so that requests may arrive while it is read."""
         return iter(list(self._entries))
 
     @property

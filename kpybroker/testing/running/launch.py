@@ -10,7 +10,7 @@ from kpybroker.testing.errors import UsageError
 from kpybroker.testing.running.process import Process, new_directory_name
 
 if TYPE_CHECKING:
-    from kpybroker.control.development.security import Wanted
+    from kpybroker.control.development.security import SecurityOptions
     from kpybroker.testing.running.options import BrokerOptions
     from kpybroker.testing.running.runner import Runner
 
@@ -21,7 +21,7 @@ class Launch:
     """What `Brokers` were made with, checked. Raises UsageError."""
 
     def __init__(
-        self, brokers: int, keys: Mapping[str, str], options: BrokerOptions, security: Wanted | None = None
+        self, brokers: int, keys: Mapping[str, str], options: BrokerOptions, security: SecurityOptions | None = None
     ) -> None:
         if not 1 <= brokers <= BROKERS_MAX:
             raise UsageError(f"{brokers} brokers", f"choose 1 to {BROKERS_MAX}")

@@ -18,8 +18,8 @@ from kpybroker.coordination.embedded import EmbeddedStore, EmbeddedTree
 from kpybroker.core import tree as t
 from kpybroker.wire import znodes
 from tests.coordination.faulty_tree import FaultyTree
-from tests.support.memory_transport import MemoryTransport
-from tests.support.running_broker import settings
+from tests.support.brokers.running_broker import settings
+from tests.support.network.memory_transport import MemoryTransport
 
 Refuse = Callable[[Sequence[t.Operation]], t.TreeError | None]
 

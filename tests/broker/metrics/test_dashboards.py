@@ -20,8 +20,8 @@ from kpybroker.wire.messages.offset_commit import OffsetCommitRequest
 from tests.broker.metrics.test_server import PORT, scrape
 from tests.broker.replication.test_traffic import fetch, produce
 from tests.metrics.absent import NAMES as ABSENT
-from tests.support.batches import batch
-from tests.support.running_broker import ask, running_broker
+from tests.support.brokers.running_broker import ask, running_broker
+from tests.support.storage.batches import batch
 
 _TOPICS = "kafka_server_brokertopicmetrics"
 _STRIMZI_ALIKE = [

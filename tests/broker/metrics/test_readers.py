@@ -22,8 +22,8 @@ from kpybroker.metrics.reading import Reading
 from kpybroker.metrics.spelling import Spelling
 from tests.broker.replication.test_traffic import produce
 from tests.metrics.families import FAMILIES
-from tests.support.batches import batch
-from tests.support.running_broker import ask, running_broker
+from tests.support.brokers.running_broker import ask, running_broker
+from tests.support.storage.batches import batch
 
 OF_MBEANS = {
     *("TopicsReader", "RequestsReader", "NetworkReader", "PartitionsReader", "ReplicationReader", "LogsReader"),

@@ -22,9 +22,9 @@ from kpybroker.wire.codec import decode_from, encode
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.headers import parse_request_header
 from kpybroker.wire.messages.fetch import FetchRequest, FetchResponse
-from tests.support.batches import batch
-from tests.support.memory_transport import MemoryStream, Pipe
-from tests.support.running_broker import create_topic, running_broker
+from tests.support.brokers.running_broker import create_topic, running_broker
+from tests.support.network.memory_transport import MemoryStream, Pipe
+from tests.support.storage.batches import batch
 
 KEY = TopicPartition("t", 0)
 

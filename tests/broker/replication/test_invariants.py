@@ -22,9 +22,9 @@ from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.batch import parse_header
 from kpybroker.wire.records.control import ControlRecordType, EndTransactionMarker
 from kpybroker.wire.records.validate import ValidatedRecords
-from tests.support.batches import NOW_MS, append_as_coordinator, batch, claiming, open_log
-from tests.support.lossy_files import LossyFiles
-from tests.support.small_log import SMALL
+from tests.support.storage.batches import NOW_MS, append_as_coordinator, batch, claiming, open_log
+from tests.support.storage.lossy_files import LossyFiles
+from tests.support.storage.small_log import SMALL
 
 IDS = [1, 2, 3]
 PATH = "/logs/t-0"

@@ -19,8 +19,8 @@ from kpybroker.storage.log.append import ProducedBatches
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from kpybroker.wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
-from tests.support.batches import NOW_MS, batch
-from tests.support.host import FakeHost, fake_host
+from tests.support.brokers.host import FakeHost, fake_host
+from tests.support.storage.batches import NOW_MS, batch
 
 TOPIC_ID = b"t" * 16
 State = LeaderAndIsrRequest.LeaderAndIsrPartitionState

@@ -14,8 +14,8 @@ from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.delete_topics import DeleteTopicsRequest
 from kpybroker.wire.messages.fetch import FetchRequest
 from kpybroker.wire.messages.produce import ProduceRequest
-from tests.support.batches import batch
-from tests.support.running_broker import ask, create_topic, running_broker
+from tests.support.brokers.running_broker import ask, create_topic, running_broker
+from tests.support.storage.batches import batch
 
 
 def produce(topic: str, records: bytes | bytearray, acks: int = 1) -> ProduceRequest:

@@ -29,7 +29,7 @@ from kpybroker.wire.messages.join_group import JoinGroupRequest
 from kpybroker.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from kpybroker.wire.messages.list_offsets import ListOffsetsRequest
 from kpybroker.wire.messages.sync_group import SyncGroupRequest
-from tests.support.running_broker import CLIENT, ask, running_broker
+from tests.support.brokers.running_broker import CLIENT, ask, running_broker
 
 
 @pytest.mark.parametrize("key", SERVED, ids=lambda key: key.name)

@@ -11,10 +11,10 @@ import trio.testing
 from kpybroker.broker.loop import alone
 from kpybroker.broker.network.transport import SocketStream, SocketTransport, Transport
 from kpybroker.broker.requests import connection
-from tests.support.echo_server import Client, Config, House
-from tests.support.hosted import until
-from tests.support.memory_transport import MemoryTransport
-from tests.support.tls_transport import TlsTransport
+from tests.support.brokers.hosted import until
+from tests.support.network.echo_server import Client, Config, House
+from tests.support.network.memory_transport import MemoryTransport
+from tests.support.network.tls_transport import TlsTransport
 
 SHORTCUTS = pytest.mark.parametrize("shortcuts", ["all", "none", "inline-requests", "poller"])
 NEVER_S = 1e6

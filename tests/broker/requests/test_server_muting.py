@@ -7,8 +7,8 @@ import trio
 import trio.testing
 
 from kpybroker.broker.network.transport import SocketTransport, Transport
-from tests.support.echo_server import Config, House
-from tests.support.memory_transport import MemoryTransport
+from tests.support.network.echo_server import Config, House
+from tests.support.network.memory_transport import MemoryTransport
 
 INLINE = pytest.mark.parametrize("shortcuts", ["all", "none"])
 MUTED_S = 100
@@ -49,7 +49,7 @@ async def test_a_request_without_a_response_mutes_too(autojump_clock: trio.testi
 async def test_pipelined_requests_wait_and_stay_in_order(
     autojump_clock: trio.testing.MockClock, shortcuts: str
 ) -> None:
-    """Each of them mutes again, whatever the client has sent meanwhile; other connections are served."""
+    """Each of them mutes again, whatever the client has sent since; other connections are served."""
 
     async def scenario(house: House) -> None:
         client, other = await house.connect(), await house.connect()

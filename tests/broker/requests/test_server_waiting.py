@@ -14,8 +14,8 @@ from kpybroker.broker.network.transport import SocketTransport, Transport
 from kpybroker.storage.disk.files import read_exactly
 from kpybroker.storage.disk.local_files import local_files
 from kpybroker.storage.disk.slice import SharedFile
-from tests.support.echo_server import Config, House, framed
-from tests.support.memory_transport import MemoryTransport
+from tests.support.network.echo_server import Config, House, framed
+from tests.support.network.memory_transport import MemoryTransport
 
 
 @pytest.fixture(params=[SocketTransport, MemoryTransport])

@@ -13,11 +13,11 @@ from kpybroker.broker.requests.served.apis import SERVED, listed_for
 from kpybroker.control.development import logins
 from kpybroker.control.development.certificates import certificates
 from kpybroker.control.development.logins import Login
-from kpybroker.control.development.security import Wanted, broker_keys
+from kpybroker.control.development.security import SecurityOptions, broker_keys
 from tests.cli.test_main import finish, ready, two_lines
-from tests.support.ports import free_port
+from tests.support.network.ports import free_port
 
-WANTED = Wanted(tls=True, sasl="scram", acl=True)
+WANTED = SecurityOptions(tls=True, sasl="scram", acl=True)
 
 
 class Running(NamedTuple):

@@ -13,8 +13,8 @@ import pytest
 
 from kpybroker.client.connect.errors import CommandError
 from kpybroker.client.metrics.watch import DEPTH_MAX, PAUSE_S, Clock, Source, Watch, watch
-from tests.support.command_line import invoke
-from tests.support.jolokia_fake import FakeJolokia, serving
+from tests.support.network.jolokia_fake import FakeJolokia, serving
+from tests.support.programs.command_line import invoke
 
 A = "kafka.server:type=A,name=a"
 B = "kafka.server:type=A,name=b"

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kpybroker.control.levers.unsynced import Unsynced, about_to_truncate, about_to_write
-from tests.support.lossy_files import LossyFiles
+from tests.support.storage.lossy_files import LossyFiles
 
 POSITIONS = st.integers(0, 12)
 STEPS = st.lists(

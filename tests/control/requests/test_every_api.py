@@ -24,8 +24,8 @@ from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.headers import parse_request_header
 from kpybroker.wire.messages.find_coordinator import FindCoordinatorRequest
 from kpybroker.wire.schema import Message
-from tests.support.faulty_broker import TWO_OF, Faulty, faulty_broker, request_for_two
-from tests.support.running_broker import ask, create_topic
+from tests.support.brokers.faulty_broker import TWO_OF, Faulty, faulty_broker, request_for_two
+from tests.support.brokers.running_broker import ask, create_topic
 
 INJECTED = ErrorCode.DUPLICATE_VOTER
 """No handler returns it."""

@@ -12,9 +12,9 @@ from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.fetch import FetchRequest
 from kpybroker.wire.messages.produce import ProduceRequest
 from kpybroker.wire.records.batch import iter_batches
-from tests.support.batches import batch
-from tests.support.faulty_broker import Faulty, faulty_broker
-from tests.support.running_broker import ask, create_topic
+from tests.support.brokers.faulty_broker import Faulty, faulty_broker
+from tests.support.brokers.running_broker import ask, create_topic
+from tests.support.storage.batches import batch
 
 BUSY = ErrorCode.NOT_LEADER_OR_FOLLOWER
 

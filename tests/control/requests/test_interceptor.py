@@ -22,11 +22,11 @@ from kpybroker.wire.messages.list_offsets import ListOffsetsRequest
 from kpybroker.wire.messages.metadata import MetadataRequest
 from kpybroker.wire.messages.produce import ProduceRequest
 from kpybroker.wire.records.batch import iter_batches, verify_crc
-from tests.support.batches import batch
-from tests.support.faulty_broker import Faulty, faulty_broker
-from tests.support.memory_transport import MemoryTransport
-from tests.support.raw_client import RawClient
-from tests.support.running_broker import create_topic
+from tests.support.brokers.faulty_broker import Faulty, faulty_broker
+from tests.support.brokers.running_broker import create_topic
+from tests.support.network.memory_transport import MemoryTransport
+from tests.support.network.raw_client import RawClient
+from tests.support.storage.batches import batch
 
 PRODUCE, FETCH, HEARTBEAT, LIST_GROUPS, METADATA = 9, 12, 4, 4, 9
 

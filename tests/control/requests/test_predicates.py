@@ -13,8 +13,8 @@ from kpybroker.broker.loop.steps import run_to_end
 from kpybroker.control.requests.predicates import ANSWER_SECONDS_MAX, Predicates
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.heartbeat import HeartbeatRequest
-from tests.support.faulty_broker import faulty_broker
-from tests.support.running_broker import ask
+from tests.support.brokers.faulty_broker import faulty_broker
+from tests.support.brokers.running_broker import ask
 
 BUSY = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 

@@ -19,9 +19,9 @@ from kpybroker.wire.headers import RequestHeader, encode_request_header, parse_r
 from kpybroker.wire.messages.fetch import FetchRequest
 from kpybroker.wire.messages.heartbeat import HeartbeatRequest
 from kpybroker.wire.messages.produce import ProduceRequest
-from tests.support.batches import batch
-from tests.support.faulty_broker import Faulty, faulty_broker
-from tests.support.running_broker import ask, create_topic
+from tests.support.brokers.faulty_broker import Faulty, faulty_broker
+from tests.support.brokers.running_broker import ask, create_topic
+from tests.support.storage.batches import batch
 
 
 def produce(*values: bytes, acks: int = 1) -> ProduceRequest:

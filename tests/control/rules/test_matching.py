@@ -21,7 +21,7 @@ from kpybroker.wire.messages.leader_and_isr import LeaderAndIsrRequest
 from kpybroker.wire.messages.metadata import MetadataRequest
 from kpybroker.wire.messages.offset_fetch import OffsetFetchRequest
 from kpybroker.wire.messages.produce import ProduceRequest
-from tests.support.known_topics import IDS, UNKNOWN_ID, known
+from tests.support.brokers.known_topics import IDS, UNKNOWN_ID, known
 
 Group, GroupTopic = OffsetFetchRequest.OffsetFetchRequestGroup, OffsetFetchRequest.OffsetFetchRequestTopics
 

@@ -18,7 +18,7 @@ from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.metadata import MetadataRequest, MetadataResponse
 from kpybroker.wire.messages.offset_fetch import OffsetFetchResponse
 from kpybroker.wire.messages.produce import ProduceRequest, ProduceResponse
-from tests.support.known_topics import IDS, known
+from tests.support.brokers.known_topics import IDS, known
 
 BUSY = ErrorCode.NOT_LEADER_OR_FOLLOWER
 Topic, Partition = ProduceResponse.TopicProduceResponse, ProduceResponse.PartitionProduceResponse

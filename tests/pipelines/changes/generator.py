@@ -109,7 +109,7 @@ class Shop:
             del row["note"]
 
     def widen_column(self) -> None:
-        """`orders.customer` becomes a bigint."""
+        """``orders.customer`` becomes a bigint."""
         for one in self.fields[ORDERS]:
             if one["field"] == "customer":
                 one["type"] = "int64"

@@ -44,7 +44,7 @@ class Record(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Workload:
     """`minutes` from `start`, with so many requests a minute."""
 
     seed: int
@@ -74,7 +74,7 @@ class Written(NamedTuple):
     details: str | None = None
 
 
-def records(plan: Plan) -> Iterator[Record]:
+def records(plan: Workload) -> Iterator[Record]:
     """The records in the order in which they are written: by time, but for those that are late."""
     dice = random.Random(plan.seed)
     due: list[tuple[datetime, int, Record]] = []
@@ -90,7 +90,7 @@ def records(plan: Plan) -> Iterator[Record]:
             yield record._replace(value=b'{"time": "2024-03-05T08:00:00Z", "message": "of no service"}', headers=())
 
 
-def _lines(plan: Plan, dice: random.Random) -> Iterator[Written]:
+def _lines(plan: Workload, dice: random.Random) -> Iterator[Written]:
     begins, ends = plan.trouble
     for minute in range(plan.minutes):
         start = plan.start + timedelta(minutes=minute)

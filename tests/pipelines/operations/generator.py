@@ -28,7 +28,7 @@ LATE_S = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Workload:
     """`minutes` from `start`, a sample of each series every `step_s` seconds."""
 
     seed: int
@@ -45,7 +45,7 @@ class Plan:
         return self.start + timedelta(minutes=self.minutes // 2), self.start + timedelta(minutes=self.minutes // 2 + 2)
 
 
-def lines(plan: Plan) -> Iterator[str]:
+def lines(plan: Workload) -> Iterator[str]:
     """The lines in the order in which they are written: by time, but for those that are late."""
     dice = random.Random(plan.seed)
     totals: dict[tuple[str, str], float] = {}
@@ -64,7 +64,7 @@ def lines(plan: Plan) -> Iterator[str]:
     yield from (line for _, line in waiting)
 
 
-def _at(plan: Plan, now: datetime, totals: dict[tuple[str, str], float], dice: random.Random) -> Iterator[str]:
+def _at(plan: Workload, now: datetime, totals: dict[tuple[str, str], float], dice: random.Random) -> Iterator[str]:
     begins, ends = plan.trouble
     trouble = begins <= now < ends
     curve = 1 + 0.1 * math.sin(2 * math.pi * (now.timestamp() % DAY_S) / DAY_S)

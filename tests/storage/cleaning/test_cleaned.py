@@ -18,9 +18,9 @@ from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.storage.disk.files import read_file, write_file
 from kpybroker.storage.log.log import Log
 from kpybroker.wire.records.builder import BatchFields, build_batch
-from tests.support.batches import NOW_MS, append_batch, log_config, read_all
-from tests.support.cleaning import clean_log, job_for
-from tests.support.lossy_files import LossyFiles
+from tests.support.storage.batches import NOW_MS, append_batch, log_config, read_all
+from tests.support.storage.cleaning import clean_log, job_for
+from tests.support.storage.lossy_files import LossyFiles
 
 COMPACT = log_config(segment_bytes=1000, cleanup_policy=frozenset({"compact"}), file_delete_delay_ms=1000)
 BOTH = log_config(segment_bytes=1000, cleanup_policy=frozenset({"compact", "delete"}), retention_ms=10)

@@ -10,7 +10,7 @@ from kpybroker.storage.log.log import Log
 from kpybroker.storage.segments.index import OffsetIndex
 from kpybroker.storage.segments.txn_index import AbortedTxn
 from kpybroker.wire.errors import ErrorCode
-from tests.support.batches import (
+from tests.support.storage.batches import (
     NOW_MS,
     append,
     append_as_coordinator,
@@ -22,8 +22,8 @@ from tests.support.batches import (
     open_log,
     read_all,
 )
-from tests.support.lossy_files import LossyFiles
-from tests.support.small_log import SMALL, code_of, new
+from tests.support.storage.lossy_files import LossyFiles
+from tests.support.storage.small_log import SMALL, code_of, new
 
 
 def test_append_info_describes_the_append() -> None:

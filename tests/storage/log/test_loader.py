@@ -5,8 +5,8 @@ from __future__ import annotations
 from kpybroker.storage.disk import names
 from kpybroker.storage.disk.files import write_file
 from kpybroker.storage.log.log import Log
-from tests.support.batches import NOW_MS, append, log_config, open_log, read_all
-from tests.support.lossy_files import LossyFiles
+from tests.support.storage.batches import NOW_MS, append, log_config, open_log, read_all
+from tests.support.storage.lossy_files import LossyFiles
 
 CONFIG = log_config(segment_bytes=300, index_interval_bytes=80, file_delete_delay_ms=1000)
 PATH = "/logs/t-0"

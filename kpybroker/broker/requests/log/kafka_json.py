@@ -1,9 +1,9 @@
 """Requests and responses as JSON as Kafka's request log writes them: its generated `JsonConverter`s, and what
-`RequestConvertToJson` puts around them.
+``RequestConvertToJson`` puts around them.
 
 Names are those of Kafka's schemas. Records are their size. Bytes are base64. Login tokens, passwords and keys are
 `[hidden]`, and so is the new value of a setting that is a password, or that no one here knows, as in Kafka's
-`RequestChannel.loggableValue`.
+``RequestChannel.loggableValue``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Kafka's request log: the logger `kafka.request.logger`, off unless its level is DEBUG or TRACE.
 
 At DEBUG each completed request is a line `Completed request:` with JSON that has Kafka's fields
-(`RequestChannel.updateRequestMetrics`), and then the sizes of both frames. At TRACE a line `Received request:` precedes
-it, so that requests without a response are seen too. Records, passwords and keys are not in it (`kafka_json`).
+(``RequestChannel.updateRequestMetrics``), and then the sizes of both frames. At TRACE a line `Received request:`
+precedes it, so that requests without a response are seen too. Records, passwords and keys are not in it (`kafka_json`).
 
 It takes the place of what answers requests, as an interceptor does, and only while it is on (`Server.answer_with`), so
 that it costs nothing else. A request or response of so many elements that decoding takes more than one time slice is

@@ -8,7 +8,7 @@ from kpybroker.broker.handlers.groups import join_group, sync_group
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.wire.errors import ErrorCode
 from tests.broker.handlers.groups.group_scenarios import join_request, sync_request
-from tests.support.fake_broker import call, fake_broker, versions
+from tests.support.brokers.fake_broker import call, fake_broker, versions
 
 
 @pytest.mark.parametrize("version", versions(sync_group))

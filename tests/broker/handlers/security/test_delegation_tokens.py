@@ -18,7 +18,7 @@ from kpybroker.wire.messages.create_delegation_token import CreateDelegationToke
 from kpybroker.wire.messages.describe_delegation_token import DescribeDelegationTokenRequest
 from kpybroker.wire.messages.expire_delegation_token import ExpireDelegationTokenRequest
 from kpybroker.wire.messages.renew_delegation_token import RenewDelegationTokenRequest
-from tests.support.running_broker import ask, running_broker
+from tests.support.brokers.running_broker import ask, running_broker
 
 Renewer = CreateDelegationTokenRequest.CreatableRenewers
 Owner = DescribeDelegationTokenRequest.DescribeDelegationTokenOwner

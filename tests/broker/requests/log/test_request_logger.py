@@ -25,8 +25,8 @@ from kpybroker.wire.messages.incremental_alter_configs import IncrementalAlterCo
 from kpybroker.wire.messages.join_group import JoinGroupRequest
 from kpybroker.wire.messages.metadata import MetadataRequest
 from kpybroker.wire.messages.produce import ProduceRequest
-from tests.support.batches import batch
-from tests.support.running_broker import ask, running_broker
+from tests.support.brokers.running_broker import ask, running_broker
+from tests.support.storage.batches import batch
 
 LOGGER = "kafka.request.logger"
 KAFKAS_FIELDS = [
@@ -213,7 +213,7 @@ async def test_a_frame_that_cannot_be_read_ends_its_connection_as_without_the_lo
                 await broker.dispatcher.answer(frame, PlainConnectionInfo())
 
 
-async def test_a_connection_that_ends_meanwhile_releases_its_request(level: Any, tmp_path: Path) -> None:
+async def test_a_connection_that_ends_before_its_response_releases_its_request(level: Any, tmp_path: Path) -> None:
     level("DEBUG")
     async with running_broker(tmp_path, topics=["orders"]) as broker:
         await trio.testing.wait_all_tasks_blocked()
