@@ -19,23 +19,28 @@ from kpybroker.config.broker import BrokerConfig
 from kpybroker.core.line_limit import about_client
 
 FILES = {"server.log", *STREAMS.values()}
-LOGGERS = (None, "kafka.server.KafkaServer", "kazoo", "kafka.controller.KafkaController", *STREAMS)
 
 
 @pytest.fixture(autouse=True)
 def undo() -> Iterator[None]:
     """Logging is one for the process: handlers and levels are put back."""
-    loggers = [logging.getLogger(name) for name in LOGGERS]
-    before = [(logger, logger.handlers[:], logger.level) for logger in loggers]
+    before = {logger: (logger.handlers[:], logger.level) for logger in _loggers()}
     raises = logging.raiseExceptions
     yield
-    for logger, handlers, level in before:
+    for logger in _loggers():
+        handlers, level = before.get(logger, ([], logging.NOTSET))
         for handler in logger.handlers:
             if handler not in handlers:
                 handler.close()
         logger.handlers[:] = handlers
         logger.setLevel(level)
     logging.raiseExceptions = raises
+
+
+def _loggers() -> list[logging.Logger]:
+    """All that there are; some are only made by a setting."""
+    known = logging.root.manager.loggerDict.values()
+    return [logging.root, *(logger for logger in known if isinstance(logger, logging.Logger))]
 
 
 def settings(**keys: object) -> BrokerConfig:
