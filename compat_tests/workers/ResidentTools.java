@@ -31,7 +31,7 @@ import org.apache.kafka.common.utils.Exit;
  * input, each text with its length before it. Standard output has frames: a byte, a length, and so many bytes. 'o' and
  * 'e' are what the tool has written; 'x' ends it with its exit code and 1, or 0 if this JVM ends with it.
  *
- * A tool finds what it finds in a JVM of its own. The classes of the jars with tools are loaded anew for each, since
+ * A tool finds what it finds in a JVM of its own. The classes of the jars with tools are loaded again for each, since
  * their static fields are the tool's. Those of the clients and libraries stay: of their static fields only the counters
  * that number clients change, and these begin again. A tool that ends while threads of its own run would end them with
  * its JVM, so the JVM ends. The end of standard input is the end of this JVM at any time.
@@ -44,6 +44,8 @@ public class ResidentTools {
         {"org.apache.kafka.clients.producer.ProducerConfig", "PRODUCER_CLIENT_ID_SEQUENCE"},
     };
     static final int THREADS_END_MS = 200;
+    /** Of a library, for as long as its classes are loaded: Yammer's metrics have them from the first meter on. */
+    static final String LIBRARY_THREADS = "metrics-meter-tick-thread-";
 
     static final DataOutputStream FRAMES = new DataOutputStream(new FileOutputStream(FileDescriptor.out));
     static final Input INPUT = new Input();
@@ -287,7 +289,8 @@ public class ResidentTools {
             Thread[] threads = new Thread[group.activeCount() + 100];
             int count = group.enumerate(threads, true);
             for (int i = 0; i < count; i++)
-                if (threads[i] != Thread.currentThread() && kind.test(threads[i]))
+                if (threads[i] != Thread.currentThread() && kind.test(threads[i])
+                    && !threads[i].getName().startsWith(LIBRARY_THREADS))
                     return threads[i];
             return null;
         }
