@@ -17,30 +17,15 @@ from kpybroker.broker.requests.log_fields import write_counts
 from kpybroker.cli.log_set_up import STREAMS, LogSettingError, apply_settings, set_up_logging
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.core.line_limit import about_client
+from tests.support.loggers import kept_logging
 
 FILES = {"server.log", *STREAMS.values()}
 
 
 @pytest.fixture(autouse=True)
 def undo() -> Iterator[None]:
-    """Logging is one for the process: handlers and levels are put back."""
-    before = {logger: (logger.handlers[:], logger.level) for logger in _loggers()}
-    raises = logging.raiseExceptions
-    yield
-    for logger in _loggers():
-        handlers, level = before.get(logger, ([], logging.NOTSET))
-        for handler in logger.handlers:
-            if handler not in handlers:
-                handler.close()
-        logger.handlers[:] = handlers
-        logger.setLevel(level)
-    logging.raiseExceptions = raises
-
-
-def _loggers() -> list[logging.Logger]:
-    """All that there are; some are only made by a setting."""
-    known = logging.root.manager.loggerDict.values()
-    return [logging.root, *(logger for logger in known if isinstance(logger, logging.Logger))]
+    with kept_logging():
+        yield
 
 
 def settings(**keys: object) -> BrokerConfig:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import select
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType, TracebackType
@@ -84,9 +85,11 @@ def noted_ctrl_c() -> Iterator[Callable[[], bool]]:
         raise KeyboardInterrupt
 
     before = signal.getsignal(signal.SIGINT)
-    if before is signal.default_int_handler:
+    is_ours = before is signal.default_int_handler and threading.current_thread() is threading.main_thread()
+    if is_ours:
         signal.signal(signal.SIGINT, note)
     try:
         yield lambda: is_pressed
     finally:
-        signal.signal(signal.SIGINT, before)
+        if is_ours:
+            signal.signal(signal.SIGINT, before)
