@@ -14,6 +14,8 @@ from compat_tests.support.tools import Result, Tools, run_process
 from compat_tests.support.waiting import eventually
 
 RECORDS = 5_000
+TOOLS_OWN_LIMIT = "Timed out after 10000 ms."
+"""Of the consumer in ClientCompatibilityTest, for its first record: too short for a JVM on a machine under load."""
 
 
 def test_producer_perf_in_transactions(made: str, tools: Tools, broker: Broker, name: str) -> None:
@@ -50,10 +52,18 @@ def test_client_compatibility(tools: Tools, broker: Broker, topic: MakeTopic) ->
     }
     options = [word for what, has in supported.items() for word in (f"--{what}-supported", str(has))]
     counts = ["--expect-record-too-large-exception", "False", "--num-cluster-nodes", "1"]
-    reported = tools.run("client-compatibility-test", "--topic", topic(), *options, *counts)
-    assert reported.lines == ["SUCCESS."], str(reported)
-    tools.run("topics", "--delete", "--topic", "newtopic")  # its own, and it makes it again each time
-    eventually(lambda: "newtopic" not in tools.run("topics", "--list").lines, "newtopic is deleted")
+
+    def report(attempt: int) -> Result:
+        made = topic(suffix=f"-{attempt}")
+        reported = tools.run("client-compatibility-test", "--topic", made, *options, *counts, check=False)
+        tools.run("topics", "--delete", "--topic", "newtopic", "--if-exists")  # its own: it makes it each time
+        eventually(lambda: "newtopic" not in tools.run("topics", "--list").lines, "newtopic is deleted")
+        return reported
+
+    reports = [report(0)]
+    while TOOLS_OWN_LIMIT in reports[-1].out and len(reports) < 4:
+        reports.append(report(len(reports)))
+    assert reports[-1].lines == ["SUCCESS."], str(reports[-1])
 
 
 def test_streams_application_reset(tools: Tools, broker: Broker, topic: MakeTopic, name: str) -> None:

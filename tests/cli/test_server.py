@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from kpybroker.cli.exit_codes import EXIT_CONFIG
 from kpybroker.cli.processes import supervisor
 from kpybroker.cli.server import run_server
 from kpybroker.storage.disk.checkpoints import MetaProperties, encode_meta_properties
+from tests.support.loggers import kept_logging
 
 
 @pytest.fixture
@@ -25,12 +25,8 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[run.BrokerToRun]]:
         return 0
 
     monkeypatch.setattr(run, "run", collect)
-    root = logging.getLogger()
-    handlers, level, raising = root.handlers[:], root.level, logging.raiseExceptions
-    yield plans
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    logging.raiseExceptions = raising
+    with kept_logging():
+        yield plans
 
 
 def test_overrides_override_the_environment_and_that_the_file(tmp_path: Path, planned: list[run.BrokerToRun]) -> None:

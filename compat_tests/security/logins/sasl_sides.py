@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from compat_tests.support.services import Broker
-from compat_tests.support.tools import Result, Tools, run_process
+from compat_tests.support.tools import MAIN_CLASSES, Result, Tools, run_process
 from tests.support.network.certificates import PASSWORD as STORE_PASSWORD
 from tests.support.network.certificates import Authority
 from tests.support.network.ports import free_port
@@ -118,10 +118,7 @@ def make_chroot(zookeeper: str) -> None:
 
 def configs_on_zookeeper(zookeeper: str, *arguments: str) -> Result:
     """`kafka-configs --zookeeper` of Kafka 3.9, the last that has it, for users alone."""
-    command = Tools("3.9.1", "nowhere").command("configs", *arguments)
-    at = command.index("--bootstrap-server")
-    command[at : at + 2] = ["--zookeeper", zookeeper]
-    return run_process(command)
+    return Tools("3.9.1", "nowhere").run_main(MAIN_CLASSES["configs"], "--zookeeper", zookeeper, *arguments)
 
 
 def java_file(

@@ -11,6 +11,7 @@ import click
 import pytest
 
 from kpybroker.cli import main as command_line
+from tests.support.loggers import kept_logging
 
 
 class Result(NamedTuple):
@@ -42,7 +43,7 @@ class Result(NamedTuple):
 def invoke(monkeypatch: pytest.MonkeyPatch, *arguments: str, stdin: bytes = b"") -> Result:
     """Run `kpybroker ARGUMENTS`."""
     out, err = io.BytesIO(), io.BytesIO()
-    with monkeypatch.context() as patched:
+    with monkeypatch.context() as patched, kept_logging():
         for name, buffer in (("stdin", io.BytesIO(stdin)), ("stdout", out), ("stderr", err)):
             patched.setattr(sys, name, io.TextIOWrapper(buffer, encoding="utf-8", write_through=True))
         patched.setattr(sys, "argv", ["kpybroker", *arguments])
