@@ -16,22 +16,6 @@ UNTIL_FIXED: frozenset[str] = frozenset(
         "kpybroker/broker/app.py: Broker.__init__: more than 6 parameters",
         "kpybroker/broker/app.py: Broker.__init__: more than 60 lines",
         "kpybroker/broker/handlers/records/fetch.py: handle: more than 60 lines",
-        "kpybroker/broker/interception/__init__.py: `interceptor.intercepting`: nothing here has this name",
-        "kpybroker/cli/lazy.py: _lazy_command: more than 60 lines",
-        "kpybroker/cli/registry/command.py: registry: more than 60 lines",
-        "kpybroker/control/methods/disk.py: disk_fault: more than 6 parameters",
-        "kpybroker/control/methods/records.py: records: more than 6 parameters",
-        "kpybroker/control/methods/requests.py: requests: more than 6 parameters",
-        "kpybroker/control/methods/requests.py: wait_requests: more than 6 parameters",
-        "kpybroker/http/slow_clients.py: protocol: more than 60 lines",
-        "kpybroker/metrics/graphite.py: _of_mbean: more than 6 parameters",
-        "kpybroker/pipelines/changes/merge.py: merged: more than 6 parameters",
-        "kpybroker/registry/compatibility/json_objects.py: others: more than 6 parameters",
-        "kpybroker/testing/asserting.py: Asserting.assert_records: more than 6 parameters",
-        "kpybroker/testing/broker.py: Broker.__init__: more than 6 parameters",
-        "kpybroker/testing/brokers.py: Brokers.__init__: more than 6 parameters",
-        "kpybroker/testing/cluster.py: Cluster.__init__: more than 6 parameters",
-        "kpybroker/testing/running/launch.py: Launch.__init__: more than 6 parameters",
     )
 )
 

@@ -1,7 +1,6 @@
 """One partition hosted here: its log, its part in replication, and the requests that wait for it.
 
-All methods run on the loop. Between reading state and appending there is no checkpoint. Rules as in Kafka's
-``Partition.scala``.
+All methods run on the loop, without a checkpoint between reading state and appending. Rules as in Kafka.
 """
 
 from __future__ import annotations
@@ -281,9 +280,7 @@ class Partition:
             self._commit_to(log, high_watermark)
 
     def _commit_to(self, log: Log, high_watermark: int) -> None:
-        assert log.high_watermark < high_watermark <= log.log_end_offset, (
-            f"{log}: its leader committed {high_watermark}"
-        )
+        assert log.high_watermark < high_watermark <= log.log_end_offset, f"{log}: {high_watermark} was committed"
         log.update_high_watermark(high_watermark)
         if self.offset_waiters.waiting:
             self.offset_waiters.wake(high_watermark)
@@ -416,9 +413,7 @@ class Partition:
             leader.partition_epoch,
         )
         for session, key in self._follower_sessions.items():
-            session.mark_without_waking(
-                key
-            )  # the next fetch of a replica that left the ISR checks it, even if nothing is appended
+            session.mark_without_waking(key)  # a replica that left the ISR is checked, even if nothing is appended
         self.advance_again()
 
     def advance_again(self) -> None:
