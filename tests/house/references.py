@@ -132,11 +132,10 @@ class Known:
         text = file.read_text(encoding="utf-8")
         tree = ast.parse(text)
         lines = text.split("\n")
-        for docstring in _docstrings(tree):
-            assert docstring.end_lineno is not None
+        for begin, end, docstring in _docstrings(tree):
             if "messages" not in path.parts:
-                self.texts.append((file, docstring.lineno, docstring.value))
-            lines[docstring.lineno - 1 : docstring.end_lineno] = [""] * (docstring.end_lineno - docstring.lineno + 1)
+                self.texts.append((file, begin, docstring))
+            lines[begin - 1 : end] = [""] * (end - begin + 1)
         if "house" in path.parts:  # what checks names has wrong ones in its lists
             return
         self._code[str(path)] = code = _COMMENT.sub("", "\n".join(lines))
@@ -181,17 +180,14 @@ def _members(node: ast.ClassDef) -> Iterator[str]:
             yield inner.attr
 
 
-def _docstrings(tree: ast.Module) -> list[ast.Constant]:
-    """Those of modules, classes and functions, and strings below attributes."""
-    return [
-        statement.value
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Module | Definition)
-        for statement in node.body
-        if isinstance(statement, ast.Expr)
-        and isinstance(statement.value, ast.Constant)
-        and isinstance(statement.value.value, str)
-    ]
+def _docstrings(tree: ast.Module) -> Iterator[tuple[int, int, str]]:
+    """First line, last line and text of those of modules, classes and functions, and of strings below attributes."""
+    for node in ast.walk(tree):
+        for statement in node.body if isinstance(node, ast.Module | Definition) else ():
+            if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
+                text, end = statement.value.value, statement.value.end_lineno
+                if isinstance(text, str) and end is not None:
+                    yield statement.value.lineno, end, text
 
 
 def _alternatives(path: str) -> list[str]:

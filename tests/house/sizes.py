@@ -47,8 +47,7 @@ def _functions(scope: ast.AST, prefix: str) -> Iterator[tuple[str, Function]]:
     for node in ast.iter_child_nodes(scope):
         if isinstance(node, Function):
             yield prefix + node.name, node
-        is_named = isinstance(node, Function | ast.ClassDef)
-        yield from _functions(node, f"{prefix}{node.name}." if is_named else prefix)
+        yield from _functions(node, f"{prefix}{node.name}." if isinstance(node, Function | ast.ClassDef) else prefix)
 
 
 def _width(function: Function) -> int:
