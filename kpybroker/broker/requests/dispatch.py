@@ -1,8 +1,8 @@
 """From a frame to the bytes of its response: route by API key and version, decode, handle, encode.
 
-Rules. Only what `served.apis.SERVED` lists is served. Whatever a handler raises becomes its API's error response, in one
-place (`_respond`). Only a ProtocolError ends the connection, as in Kafka's `KafkaApis` and `SocketServer`: a frame that
-cannot be understood, or a Produce with acks=0 that failed.
+Rules. Only what `served.apis.SERVED` lists is served. Whatever a handler raises becomes its API's error response, in
+one place (`_respond`). Only a ProtocolError ends the connection, as in Kafka's `KafkaApis` and `SocketServer`: a frame
+that cannot be understood, or a Produce with acks=0 that failed.
 
 A response that needs no waiting is returned at once. Anything else is steps (`loop.steps`), which the connection
 resumes or awaits.
