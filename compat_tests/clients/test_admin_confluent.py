@@ -29,7 +29,7 @@ from confluent_kafka.admin import (
 
 from compat_tests.conftest import MakeTopic
 from compat_tests.support import quick
-from compat_tests.support.members import Member
+from compat_tests.support.groups.members import Member
 from compat_tests.support.services import Broker
 from compat_tests.support.waiting import eventually
 

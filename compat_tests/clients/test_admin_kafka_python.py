@@ -18,7 +18,7 @@ from kafka.structs import OffsetAndMetadata
 from compat_tests.conftest import MakeTopic
 from compat_tests.deps import ROOT, old_kafka_python_dir
 from compat_tests.support import quick
-from compat_tests.support.members import Member
+from compat_tests.support.groups.members import Member
 from compat_tests.support.services import Broker
 from compat_tests.support.tools import run_process
 from compat_tests.support.waiting import eventually

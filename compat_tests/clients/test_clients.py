@@ -18,7 +18,7 @@ from kafka import TopicPartition as PythonTopicPartition
 from compat_tests.conftest import MakeTopic
 from compat_tests.support import quick
 from compat_tests.support.clients import CLIENTS, PYTHON_CLIENTS, Client, python_call
-from compat_tests.support.members import Member
+from compat_tests.support.groups.members import Member
 from compat_tests.support.records import Record, make_records
 from compat_tests.support.services import Broker
 from compat_tests.support.tools import run_process

@@ -11,7 +11,7 @@ import pytest
 
 from compat_tests.conftest import MakeTopic
 from compat_tests.support.clients import PYTHON_CLIENTS, Client
-from compat_tests.support.members import Member
+from compat_tests.support.groups.members import Member
 from compat_tests.support.quick import admin_client, create_topic, fill, read
 from compat_tests.support.records import Record
 from compat_tests.support.services import Broker

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import trio
 
-from compat_tests.support.crowd import Crowd, Piece
+from compat_tests.support.groups.crowd import Crowd, Piece
 from compat_tests.support.services import Broker
 
 MEMBERS = 100

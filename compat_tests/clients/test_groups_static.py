@@ -14,7 +14,7 @@ import pytest
 from compat_tests.clients.test_groups import load, seen, shared
 from compat_tests.conftest import MakeTopic
 from compat_tests.overload.raw import Raw
-from compat_tests.support.members import Member
+from compat_tests.support.groups.members import Member
 from compat_tests.support.services import Broker
 from compat_tests.support.waiting import eventually
 from kpybroker.wire.errors import ErrorCode

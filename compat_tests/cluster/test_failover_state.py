@@ -16,8 +16,8 @@ from compat_tests.exchange.clients import Sequenced
 from compat_tests.exchange.contents import Entry
 from compat_tests.overload.raw import Raw
 from compat_tests.support.cluster import Cluster
-from compat_tests.support.logins import reach
 from compat_tests.support.quick import DEADLINE_S, QUIET
+from compat_tests.support.security.logins import reach
 from kpybroker.wire.compression import Codec
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.fetch import FetchRequest

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
-from compat_tests.support.logins import reach
+from compat_tests.support.security.logins import reach
 from compat_tests.support.services import Broker
 from compat_tests.support.waiting import eventually
 

@@ -14,9 +14,9 @@ import pytest
 from compat_tests.conftest import Launcher, StartBroker
 from compat_tests.support import quick
 from compat_tests.support.command_line import CommandLine
-from compat_tests.support.origin import Content, Origin, committed_records, content, partition_count
-from compat_tests.support.secured import LOGIN, secured_keys
+from compat_tests.support.security.secured import LOGIN, secured_keys
 from compat_tests.support.services import Broker
+from compat_tests.support.topics.origin import Content, Origin, committed_records, content, partition_count
 from compat_tests.support.waiting import eventually
 from tests.support.network.certificates import Authority
 from tests.support.network.ports import free_port

@@ -11,7 +11,7 @@ import pytest
 from compat_tests.conftest import Launcher, MakeTopic
 from compat_tests.support import quick
 from compat_tests.support.command_line import CommandLine
-from compat_tests.support.members import Member
+from compat_tests.support.groups.members import Member
 from compat_tests.support.services import Broker
 from compat_tests.support.tools import Tools
 from compat_tests.support.waiting import eventually

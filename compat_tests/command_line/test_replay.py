@@ -17,8 +17,8 @@ from compat_tests.conftest import Launcher
 from compat_tests.eos.place import OneBroker
 from compat_tests.support import quick
 from compat_tests.support.command_line import CommandLine
-from compat_tests.support.origin import START_MS, Content, Origin, committed_records, content
 from compat_tests.support.services import Broker
+from compat_tests.support.topics.origin import START_MS, Content, Origin, committed_records, content
 from compat_tests.support.waiting import eventually
 
 SOURCE, COPY = "orders", "orders-copy"

@@ -10,7 +10,7 @@ from compat_tests.field.era import VERSIONS, Era
 from compat_tests.overload.raw import Raw
 from compat_tests.support import quick
 from compat_tests.support.cluster import Cluster
-from compat_tests.support.old_groups import Group
+from compat_tests.support.groups.old_groups import Group
 from kpybroker.wire.messages.fetch import FetchRequest
 
 pytestmark = pytest.mark.wide

@@ -21,7 +21,7 @@ from compat_tests.conftest import Launcher
 from compat_tests.overload.attacks import MECHANISMS, HalfOpen, half_open, wrong_login
 from compat_tests.overload.raw import Raw
 from compat_tests.overload.victim import MIB, Victim
-from compat_tests.support.secured import LOGIN, librdkafka_login, secured_keys
+from compat_tests.support.security.secured import LOGIN, librdkafka_login, secured_keys
 from compat_tests.support.waiting import eventually
 from kpybroker.broker.network.tls_stream import HANDSHAKE_BYTES_MAX
 from kpybroker.broker.security.stores import HANDSHAKE_S_MAX

@@ -18,7 +18,7 @@ from compat_tests.overload.raw import Raw, framed
 from compat_tests.overload.test_bombs import LARGEST, kpybroker_log
 from compat_tests.overload.victim import MIB, Victim
 from compat_tests.support import quick
-from compat_tests.support.raw_log import RawLog
+from compat_tests.support.topics.raw_log import RawLog
 from compat_tests.support.waiting import eventually
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.codec import encode

@@ -15,7 +15,7 @@ from pathlib import Path
 from kazoo.client import KazooClient
 
 from compat_tests.support.cluster import Prepare, leave_open
-from compat_tests.support.logins import MODULE, ClientLogin, register
+from compat_tests.support.security.logins import MODULE, ClientLogin, register
 from compat_tests.support.services import START_DEADLINE_S, Broker
 from kpybroker.core.authorizer import CLUSTER_NAME
 from kpybroker.core.security.scram import BY_NAME, MIN_ITERATIONS, format_credential, make_credential

@@ -18,8 +18,8 @@ from confluent_kafka.admin import AdminClient
 from compat_tests.cluster.traffic import Reader, Writer, verify, wait_for_equal_logs
 from compat_tests.conftest import Launcher
 from compat_tests.support.cluster import Cluster
-from compat_tests.support.logins import ClientLogin, reach, register
 from compat_tests.support.quick import QUIET
+from compat_tests.support.security.logins import ClientLogin, reach, register
 from compat_tests.support.services import Broker
 from compat_tests.support.tools import Tools, write_commands
 from kpybroker.config.sources.properties import load_properties

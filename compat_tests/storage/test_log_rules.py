@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from compat_tests.conftest import Launcher, StartBroker
-from compat_tests.support.raw_log import EARLIEST, RawLog, batch, codecs_of
 from compat_tests.support.services import Broker
+from compat_tests.support.topics.raw_log import EARLIEST, RawLog, batch, codecs_of
 from compat_tests.support.waiting import eventually
 from kpybroker.wire.compression import CODEC_NAMES, Codec
 from kpybroker.wire.errors import ErrorCode

@@ -26,8 +26,8 @@ from pathlib import Path
 from typing import Any
 
 from compat_tests.deps import CACHE, ROOT, jars_dir
-from compat_tests.support.logins import login_at
 from compat_tests.support.resident import Outcome, Resident
+from compat_tests.support.security.logins import login_at
 from kpybroker.testing import Broker as OwnBroker
 
 TOOL_DEADLINE_S = 180.0

@@ -44,7 +44,7 @@ from compat_tests.bench.measuring.costs import come_to_rest, memory, peak_rss_mb
 from compat_tests.overload.crowds import PARTITIONS
 from compat_tests.overload.crowds import latencies as crowd_latencies
 from compat_tests.support.quick import create_topic
-from compat_tests.support.secured import librdkafka_login, secured_keys
+from compat_tests.support.security.secured import librdkafka_login, secured_keys
 from compat_tests.support.services import Broker
 from tests.support.network.certificates import Authority
 from tests.support.network.ports import free_port

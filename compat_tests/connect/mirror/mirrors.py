@@ -10,8 +10,8 @@ from pathlib import Path
 from compat_tests.conftest import Launcher
 from compat_tests.connect.workers import DEADLINE_S, JVM
 from compat_tests.deps import jars_dir
-from compat_tests.support.origin import Origin
 from compat_tests.support.services import Broker, Service, write_properties
+from compat_tests.support.topics.origin import Origin
 from tests.support.network.ports import free_port
 
 VERSIONS = ("3.9.1", "4.3.1")

@@ -31,8 +31,8 @@ from compat_tests.connect.mirror.mirrors import (
 )
 from compat_tests.connect.workers import DEADLINE_S
 from compat_tests.support import quick
-from compat_tests.support.origin import Origin, partition_count, topics
 from compat_tests.support.services import Broker
+from compat_tests.support.topics.origin import Origin, partition_count, topics
 from compat_tests.support.waiting import eventually
 
 TOPIC = "shop.orders"

@@ -13,8 +13,8 @@ from compat_tests.conftest import Launcher
 from compat_tests.connect.mirror.mirrors import MirrorMaker, mirror_properties, new_broker
 from compat_tests.connect.workers import DEADLINE_S
 from compat_tests.support import quick
-from compat_tests.support.origin import Content, Origin, content, topics
 from compat_tests.support.services import Broker
+from compat_tests.support.topics.origin import Content, Origin, content, topics
 from compat_tests.support.waiting import eventually
 
 TOPIC, PARTITIONS = "shop.orders", 2

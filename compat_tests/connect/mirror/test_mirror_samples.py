@@ -11,7 +11,7 @@ from compat_tests.conftest import StartBroker
 from compat_tests.connect.mirror.mirrors import MirrorMaker
 from compat_tests.connect.workers import DEADLINE_S
 from compat_tests.support import quick
-from compat_tests.support.origin import Origin, topics
+from compat_tests.support.topics.origin import Origin, topics
 from compat_tests.support.waiting import eventually
 from kpybroker.config.sources.properties import load_properties
 from tests.support.network.ports import free_port

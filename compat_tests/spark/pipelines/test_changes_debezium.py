@@ -25,7 +25,7 @@ from compat_tests.connect.workers import Worker
 from compat_tests.registry.conftest import Instance
 from compat_tests.spark.pipelines.surviving import die
 from compat_tests.spark.pipelines.test_changes import command
-from compat_tests.support.postgres import Postgres
+from compat_tests.support.machine.postgres import Postgres
 from compat_tests.support.quick import DEADLINE_S, QUIET
 from compat_tests.support.services import Broker, started
 from compat_tests.support.waiting import eventually

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from compat_tests.conftest import MakeTopic, StartBroker
 from compat_tests.spark.pipelines.recounts.warehouse import Expected, recount
 from compat_tests.spark.pipelines.surviving import check_changed_topics, command, die, survive
-from compat_tests.support.postgres import USER, Postgres
+from compat_tests.support.machine.postgres import USER, Postgres
 from compat_tests.support.quick import DEADLINE_S, QUIET, admin_client, create_topic
 from compat_tests.support.services import Broker
 from kpybroker.pipelines.errors import PipelineError
