@@ -37,7 +37,7 @@ $(VENV)/.test-stamp: pyproject.toml $(BIN)/kpybroker
 test-deps: $(VENV)/.test-stamp  ## what the tests need: Python packages, JVM jars, kcat
 	$(BIN)/python -m compat_tests.deps
 
-lint: $(VENV)/.test-stamp  ## ruff, mypy --strict, import contracts and circles, docstrings, words, stale pages
+lint: $(VENV)/.test-stamp  ## ruff, mypy --strict, import contracts and circles, sizes, names, words, stale pages
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -110,7 +110,7 @@ compatibility: $(VENV)/.test-stamp  ## write docs/reference/compatibility.md fro
 	$(BIN)/python -m compat_tests.compatibility --results $(wildcard .cache/compat-kpybroker.xml .cache/compat-kafka.xml)
 
 fuzz: $(VENV)/.test-stamp  ## a million damaged requests against the codec
-	$(BIN)/python -m tests.wire.fuzz_decode --executions 1000000
+	$(BIN)/python -m tests.wire.fuzz.fuzz_decode --executions 1000000
 
 bench-start: test-deps  ## time to the first message and idle memory, next to real Kafka's
 	$(BIN)/python -m compat_tests.bench.start
@@ -140,19 +140,19 @@ bench-groups: test-deps  ## how long a hundred members of one group take to sett
 	$(BIN)/python -m compat_tests.bench.groups
 
 bench-acls:          ## what an authorizer with 10 000 ACLs costs a Produce and a Fetch: 1 minute
-	$(BIN)/python -m compat_tests.bench.acls
+	$(BIN)/python -m compat_tests.bench.security.acls
 
 bench-quotas: test-deps  ## how near clients come to the rate that a quota sets, next to real Kafka: 5 minutes
-	$(BIN)/python -m compat_tests.bench.quotas
+	$(BIN)/python -m compat_tests.bench.security.quotas
 
 bench-tls: test-deps  ## produce and consume over TLS, handshakes, memory of an idle connection, next to Kafka's: 6 minutes
-	$(BIN)/python -m compat_tests.bench.tls $(BENCH)
+	$(BIN)/python -m compat_tests.bench.security.tls $(BENCH)
 
 bench-hostile: test-deps  ## a logged-in client's p99 under half-open TLS handshakes and wrong logins, next to Kafka's: 8 minutes; BENCH=--crowds: under crowds, 4 minutes
-	$(BIN)/python -m compat_tests.bench.hostile $(BENCH)
+	$(BIN)/python -m compat_tests.bench.security.hostile $(BENCH)
 
 bench-pipelines: test-deps  ## rows/s, CPU and memory of each pipeline on 1, 2 and 4 executors, next to Kafka: hours; BENCH='--rows 50000 --only ledger'
-	$(BIN)/python -m compat_tests.bench.pipelines $(BENCH)
+	$(BIN)/python -m compat_tests.bench.pipelines.run $(BENCH)
 
 bench-metrics: test-deps  ## what metrics cost a request, and a scrape of 10 000 partitions: 5 minutes
 	$(BIN)/python -m compat_tests.bench.metrics $(BENCH)

@@ -28,10 +28,10 @@ STARTS_PROCESSES = (
 )
 """Below `tests/`, what takes half of the time: brokers, ZooKeeper, pytest and commands as processes of their own."""
 TAKES_LONG = (
-    "broker/interception/test_every_api.py",
     "broker/lifecycle/test_damage.py",
     "broker/security/test_bearer_logins.py",
     "control/methods/test_topology.py",
+    "control/requests/test_every_api.py",
     "core/group/test_model.py",
     "core/group/test_stateful.py",
     "core/transaction/test_stateful.py",

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from kpybroker.broker.handlers import routes
 from kpybroker.broker.requests.ledger import Ledger
-from kpybroker.broker.requests.served import REFUSED, SERVED
+from kpybroker.broker.requests.served.apis import REFUSED, SERVED
 from kpybroker.wire.api import API_INFO, ApiKey
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -25,7 +25,7 @@ from typing import Any
 import pytest
 
 from compat_tests.support.clients import Client
-from compat_tests.support.members import Member, start_member
+from compat_tests.support.groups.members import Member, start_member
 from compat_tests.support.quick import create_topic
 from compat_tests.support.services import QUICK_JVMS, Broker, ZooKeeper
 from compat_tests.support.tools import VERSIONS, Tools

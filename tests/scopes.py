@@ -20,13 +20,21 @@ TABLE_S_MIN = 3
 
 CLIENTS = "clients and tools"
 SPARK = "Spark"
-APART = {
-    f"compat_tests/test_{name}.py"
-    for name in (
-        *("cli_metrics", "compaction", "compaction_files", "delivery", "log_rules"),
-        *("open_transactions", "portable", "restart"),
+FOLDERS_OF_CLIENTS = frozenset(
+    ("compat_tests/clients", "compat_tests/command_line", "compat_tests/storage", "compat_tests/tools")
+)
+APART = frozenset(
+    (
+        "compat_tests/clients/test_delivery.py",
+        "compat_tests/clients/test_open_transactions.py",
+        "compat_tests/clients/test_restart.py",
+        "compat_tests/command_line/test_metrics.py",
+        "compat_tests/storage/test_compaction.py",
+        "compat_tests/storage/test_compaction_files.py",
+        "compat_tests/storage/test_log_rules.py",
+        "compat_tests/storage/test_portable.py",
     )
-}
+)
 """Next to files that use the session's broker, those that start brokers of their own."""
 
 
@@ -38,9 +46,9 @@ def scope_of(nodeid: str) -> str:
     """Tests of one scope are one worker's. Those of its broker are two scopes, which end with `test_log_files`."""
     file = file_of(nodeid)
     folder = file.rpartition("/")[0]
-    if folder == "compat_tests/spark":
+    if f"{folder}/".startswith("compat_tests/spark/"):
         return SPARK
-    return CLIENTS if folder == "compat_tests" and file not in APART else file
+    return CLIENTS if folder in FOLDERS_OF_CLIENTS and file not in APART else file
 
 
 @cache

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.pytest_runs import pytest_command, pytest_environment
+from tests.support.programs.pytest_runs import pytest_command, pytest_environment
 
 BURNT_S = 0.3
 BURN = f"import time\nwhile time.process_time() < {BURNT_S}: pass\n"

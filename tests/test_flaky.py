@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests import flaky
-from tests.support.leftovers import eventually
-from tests.support.pytest_runs import OTHER_PLUGINS, pytest_environment
+from tests.support.programs.leftovers import eventually
+from tests.support.programs.pytest_runs import OTHER_PLUGINS, pytest_environment
 
 LOAD = "import signal\nsignal.pause()"
 TESTS = f"""

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests import rerun
-from tests.support.pytest_runs import pytest_command, pytest_environment
+from tests.support.programs.pytest_runs import pytest_command, pytest_environment
 
 TESTS = """
 from pathlib import Path

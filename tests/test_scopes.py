@@ -10,9 +10,9 @@ import pytest
 from tests import scopes
 from tests.scopes import in_order, scope_of
 
-FILES = ["compat_tests/test_a.py", "compat_tests/test_log_files.py", "compat_tests/test_z.py"]
-SPARK = ["compat_tests/spark/test_log_files.py", "compat_tests/spark/test_sink.py"]
-OTHERS = ["compat_tests/test_restart.py", "tests/test_one.py", "tests/test_two.py"]
+FILES = ["compat_tests/clients/test_a.py", "compat_tests/storage/test_log_files.py", "compat_tests/tools/test_z.py"]
+SPARK = ["compat_tests/spark/test_log_files.py", "compat_tests/spark/pipelines/test_ledger.py"]
+OTHERS = ["compat_tests/clients/test_restart.py", "tests/test_one.py", "tests/test_two.py"]
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def test_a_scope_is_a_file_or_what_shares_a_broker() -> None:
     assert scope_of("tests/core/test_rate.py::test_a::test_b[x::y]") == "tests/core/test_rate.py"
     assert {scope_of(f"{file}::test") for file in FILES} == {scopes.CLIENTS}
     assert {scope_of(f"{file}::test") for file in SPARK} == {scopes.SPARK}
-    assert scope_of("compat_tests/test_restart.py::test") == "compat_tests/test_restart.py"
+    assert scope_of("compat_tests/clients/test_restart.py::test") == "compat_tests/clients/test_restart.py"
     assert scope_of("compat_tests/security/test_acls.py::test") == "compat_tests/security/test_acls.py"
 
 

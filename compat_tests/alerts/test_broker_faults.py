@@ -19,7 +19,7 @@ from compat_tests.alerts.promtool import OF_THE_MACHINE, firing
 from compat_tests.alerts.scraped import Course, Page, scrape, total
 from compat_tests.alerts.test_cluster_faults import QUIET_MINUTES, check, page_with
 from compat_tests.support import quick
-from compat_tests.support.loop_disk import MIB, LoopDisk, may_mount
+from compat_tests.support.machine.loop_disk import MIB, LoopDisk, may_mount
 from compat_tests.support.services import Broker
 from compat_tests.support.waiting import eventually
 from kpybroker.system import IS_PORTABLE

@@ -14,7 +14,7 @@ from compat_tests.alerts.expressions import metrics_of
 from compat_tests.alerts.promtool import RULES, rules, run
 from compat_tests.deps import ROOT
 from kpybroker.metrics.spelling import Spelling, spell
-from kpybroker.metrics.tables.registry import FAMILIES
+from tests.metrics.families import FAMILIES
 
 FOLDER = ROOT / "compat_tests" / "alerts"
 GUIDE = ROOT / "docs" / "guides" / "alerts.md"

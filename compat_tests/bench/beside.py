@@ -17,14 +17,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from compat_tests.bench import command
-from compat_tests.bench.brokers import KIND_NAMES, Cores, both_brokers, scratch_directory
-from compat_tests.bench.clients import Run
-from compat_tests.bench.costs import Stall, loop_stall
-from compat_tests.bench.neighbours import NEIGHBOURS, OVERRIDES
-from compat_tests.bench.page_cache import require_room
-from compat_tests.bench.report import MISSED, Conditions, Part, Table, number
-from compat_tests.bench.workloads import RAW_BATCH, one_record
+from compat_tests.bench.load.clients import Run
+from compat_tests.bench.load.neighbours import NEIGHBOURS, OVERRIDES
+from compat_tests.bench.load.page_cache import require_room
+from compat_tests.bench.load.workloads import RAW_BATCH, one_record
+from compat_tests.bench.measuring import command
+from compat_tests.bench.measuring.brokers import KIND_NAMES, Cores, both_brokers, scratch_directory
+from compat_tests.bench.measuring.costs import Stall, loop_stall
+from compat_tests.bench.measuring.report import MISSED, Conditions, Part, Table, number
 
 ROUNDS = 3
 RATE = 500

@@ -22,7 +22,7 @@ from typing import Any
 
 import trio
 
-from compat_tests.bench.raw_producer import request_frame
+from compat_tests.bench.load.raw_producer import request_frame
 from kpybroker.broker.app import Broker
 from kpybroker.broker.handlers.records import fetch, produce
 from kpybroker.broker.loop.steps import run_steps

@@ -15,17 +15,26 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from compat_tests.bench import answers_only, command, sends_only
-from compat_tests.bench.brokers import KIND_NAMES, Cores, Kinds, both_brokers, pinned, scratch_directory, stock_broker
-from compat_tests.bench.page_cache import require_room
-from compat_tests.bench.report import Part, Result, Table
-from compat_tests.bench.run import QUICK_SCALE, ROOM_GB, Bench, Plan
-from compat_tests.bench.workloads import (
+from compat_tests.bench import answers_only, sends_only
+from compat_tests.bench.load.page_cache import require_room
+from compat_tests.bench.load.workloads import (
     CONSUMED_TOPIC,
     JAVA_WARM_UP_REPORTS,
     PINNED,
     java_producers,
 )
+from compat_tests.bench.measuring import command
+from compat_tests.bench.measuring.brokers import (
+    KIND_NAMES,
+    Cores,
+    Kinds,
+    both_brokers,
+    pinned,
+    scratch_directory,
+    stock_broker,
+)
+from compat_tests.bench.measuring.report import Part, Result, Table
+from compat_tests.bench.run import QUICK_SCALE, ROOM_GB, Bench, Schedule
 from compat_tests.deps import ROOT
 from compat_tests.support.services import Broker, Service
 
@@ -127,7 +136,7 @@ def main() -> int:
         )
     )
     clock, apart, _ = command.prepare()
-    plan = Plan(clock, rounds, QUICK_SCALE if options.quick else 1.0, 0.0, len(producers) + len(replays))
+    plan = Schedule(clock, rounds, QUICK_SCALE if options.quick else 1.0, 0.0, len(producers) + len(replays))
     parts: list[Part] = []
     with scratch_directory(options.dir) as scratch:
         require_room(scratch, ROOM_GB)

@@ -16,13 +16,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from compat_tests.bench import command
-from compat_tests.bench.brokers import KIND_NAMES, Cores, pinned, scratch_directory, stock_broker, stock_zookeeper
-from compat_tests.bench.clients import PRODUCED, producer_performance, raw_arguments
-from compat_tests.bench.command import Clock
-from compat_tests.bench.costs import cpu_seconds
-from compat_tests.bench.report import Conditions, Part, Result, results_table
-from compat_tests.bench.workloads import KILOBYTE, Figure, Sample, Workload
+from compat_tests.bench.load.clients import PRODUCED, producer_performance, raw_arguments
+from compat_tests.bench.load.workloads import KILOBYTE, Figure, Sample, Workload
+from compat_tests.bench.measuring import command
+from compat_tests.bench.measuring.brokers import (
+    KIND_NAMES,
+    Cores,
+    pinned,
+    scratch_directory,
+    stock_broker,
+    stock_zookeeper,
+)
+from compat_tests.bench.measuring.command import Clock
+from compat_tests.bench.measuring.costs import cpu_seconds
+from compat_tests.bench.measuring.report import Conditions, Part, Result, results_table
 from compat_tests.support.quick import admin_client, create_topic, fill
 from compat_tests.support.services import Broker
 from compat_tests.support.tools import run_process

@@ -26,8 +26,8 @@ import trio
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from compat_tests.bench.brokers import KIND_NAMES, Cores, both_brokers, compile_sources, scratch_directory
-from compat_tests.support.crowd import Crowd
+from compat_tests.bench.measuring.brokers import KIND_NAMES, Cores, both_brokers, compile_sources, scratch_directory
+from compat_tests.support.groups.crowd import Crowd
 from compat_tests.support.quick import QUIET, admin_client, create_topic
 from compat_tests.support.services import Broker
 

@@ -17,11 +17,19 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from compat_tests.bench import command, page_cache
-from compat_tests.bench.brokers import KIND_NAMES, Cores, Kinds, both_brokers, idle_connections, scratch_directory
-from compat_tests.bench.clients import Run, kcat, seconds_of
-from compat_tests.bench.report import MISSED, Conditions, Line, Part, Table
-from compat_tests.bench.workloads import KILOBYTE, RAW_BATCH, Figure, one_record
+from compat_tests.bench.load import page_cache
+from compat_tests.bench.load.clients import Run, kcat, seconds_of
+from compat_tests.bench.load.workloads import KILOBYTE, RAW_BATCH, Figure, one_record
+from compat_tests.bench.measuring import command
+from compat_tests.bench.measuring.brokers import (
+    KIND_NAMES,
+    Cores,
+    Kinds,
+    both_brokers,
+    idle_connections,
+    scratch_directory,
+)
+from compat_tests.bench.measuring.report import MISSED, Conditions, Line, Part, Table
 from compat_tests.support.waiting import eventually
 
 ROUNDS = 7

@@ -7,7 +7,7 @@ every second; one client at a time has another core. They take turns; the broker
 has the median over the rounds of the rate and of the broker's CPU with metrics, divided by those without.
 
 The second part reads the page of a broker with 10 000 partitions, and asks the broker how long its loop was held
-meanwhile: no request waits longer. Exits with 1 when a bar is missed; the bar of the first table is of its CPU, which
+for it: no request waits longer. Exits with 1 when a bar is missed; the bar of the first table is of its CPU, which
 other work on the machine changes less.
 """
 
@@ -25,12 +25,8 @@ from urllib.request import urlopen
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from compat_tests.bench import command
-from compat_tests.bench.brokers import Cores, scratch_directory, stock_broker
-from compat_tests.bench.clients import Run
-from compat_tests.bench.costs import come_to_rest, loop_stall
-from compat_tests.bench.report import Table
-from compat_tests.bench.workloads import (
+from compat_tests.bench.load.clients import Run
+from compat_tests.bench.load.workloads import (
     RAW_BATCH,
     Sample,
     Workload,
@@ -41,9 +37,13 @@ from compat_tests.bench.workloads import (
     produce,
     raw_batches,
 )
+from compat_tests.bench.measuring import command
+from compat_tests.bench.measuring.brokers import Cores, scratch_directory, stock_broker
+from compat_tests.bench.measuring.costs import come_to_rest, loop_stall
+from compat_tests.bench.measuring.report import Table
 from compat_tests.support.services import Broker
 from compat_tests.support.waiting import eventually
-from tests.support.ports import free_port
+from tests.support.network.ports import free_port
 
 ROUNDS = 15
 SCALE, QUICK_SCALE = 0.4, 0.02

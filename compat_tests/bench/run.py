@@ -17,13 +17,13 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from compat_tests.bench import command
-from compat_tests.bench.brokers import Cores, Kinds, both_brokers, idle_connections, scratch_directory
-from compat_tests.bench.clients import Run
-from compat_tests.bench.costs import come_to_rest, loop_stall, memory, peak_rss_mb
-from compat_tests.bench.page_cache import require_room
-from compat_tests.bench.report import Conditions, Fact, Part, Result, facts_table, results_table
-from compat_tests.bench.workloads import PINNED, UNPINNED, Workload, fill_consumed_topic, one_record
+from compat_tests.bench.load.clients import Run
+from compat_tests.bench.load.page_cache import require_room
+from compat_tests.bench.load.workloads import PINNED, UNPINNED, Workload, fill_consumed_topic, one_record
+from compat_tests.bench.measuring import command
+from compat_tests.bench.measuring.brokers import Cores, Kinds, both_brokers, idle_connections, scratch_directory
+from compat_tests.bench.measuring.costs import come_to_rest, loop_stall, memory, peak_rss_mb
+from compat_tests.bench.measuring.report import Conditions, Fact, Part, Result, facts_table, results_table
 
 ROUNDS, ROUNDS_MAX = 3, 6
 MINUTES = 50.0
@@ -44,7 +44,7 @@ EXPLANATION = (
 class Bench:
     """One pair of brokers and what is asked of them."""
 
-    def __init__(self, kinds: Kinds, cores: Cores, plan: Plan) -> None:
+    def __init__(self, kinds: Kinds, cores: Cores, plan: Schedule) -> None:
         self._kinds = kinds
         self._cores = cores
         self._plan = plan
@@ -90,7 +90,7 @@ class Bench:
         return result
 
 
-class Plan:
+class Schedule:
     """How much is done, and in which time: more rounds than needed only while the lines are on schedule."""
 
     def __init__(self, clock: command.Clock, rounds: int, scale: float, minutes: float, workloads: int) -> None:
@@ -115,7 +115,7 @@ def main() -> int:
     scale = options.scale or (QUICK_SCALE if options.quick else 1.0)
     pinned, unpinned = (_chosen(group, options.only) for group in (PINNED, UNPINNED))
     clock, apart, shared = command.prepare()
-    plan = Plan(clock, rounds, scale, options.minutes, len(pinned) + len(unpinned))
+    plan = Schedule(clock, rounds, scale, options.minutes, len(pinned) + len(unpinned))
     with scratch_directory(options.dir) as scratch:
         require_room(scratch, ROOM_GB)
         pinned_results, facts = measure_pinned(scratch / "apart", apart, plan, pinned)
@@ -133,7 +133,7 @@ def _chosen(group: Sequence[Workload], words: str) -> list[Workload]:
 
 
 def measure_pinned(
-    directory: Path, cores: Cores, plan: Plan, workloads: Sequence[Workload]
+    directory: Path, cores: Cores, plan: Schedule, workloads: Sequence[Workload]
 ) -> tuple[list[Result], list[Fact]]:
     with both_brokers(directory, cores) as kinds:
         time.sleep(SETTLE_S)
@@ -163,7 +163,7 @@ def measure_pinned(
     return results, facts
 
 
-def measure_unpinned(directory: Path, cores: Cores, plan: Plan, workloads: Sequence[Workload]) -> list[Result]:
+def measure_unpinned(directory: Path, cores: Cores, plan: Schedule, workloads: Sequence[Workload]) -> list[Result]:
     with both_brokers(directory, cores) as kinds:
         bench = Bench(kinds, cores, plan)
         bench.warm_up()

@@ -23,14 +23,14 @@ from typing import Any
 
 from confluent_kafka.admin import NewTopic
 
-from compat_tests.bench import command
-from compat_tests.bench.brokers import compile_sources, scratch_directory, stock_broker, stock_zookeeper
-from compat_tests.bench.clients import raw_arguments
-from compat_tests.bench.report import Table, number
-from compat_tests.bench.workloads import RAW_BATCH
+from compat_tests.bench.load.clients import raw_arguments
+from compat_tests.bench.load.workloads import RAW_BATCH
+from compat_tests.bench.measuring import command
+from compat_tests.bench.measuring.brokers import compile_sources, scratch_directory, stock_broker, stock_zookeeper
+from compat_tests.bench.measuring.report import Table, number
 from compat_tests.support.quick import admin_client
 from compat_tests.support.services import Broker
-from tests.support.ports import free_ports_in_a_row
+from tests.support.network.ports import free_ports_in_a_row
 
 ROUNDS = 5
 SECONDS, QUICK_SECONDS, WARM_UP_S = 5.0, 0.5, 1.0

@@ -18,11 +18,9 @@ from operator import truediv
 from pathlib import Path
 from statistics import median
 
-from compat_tests.bench import command, page_cache
-from compat_tests.bench.brokers import Cores, scratch_directory, stock_broker
-from compat_tests.bench.clients import Run
-from compat_tests.bench.report import Table
-from compat_tests.bench.workloads import (
+from compat_tests.bench.load import page_cache
+from compat_tests.bench.load.clients import Run
+from compat_tests.bench.load.workloads import (
     RAW_BATCH,
     Sample,
     Workload,
@@ -33,6 +31,9 @@ from compat_tests.bench.workloads import (
     produce,
     raw_batches,
 )
+from compat_tests.bench.measuring import command
+from compat_tests.bench.measuring.brokers import Cores, scratch_directory, stock_broker
+from compat_tests.bench.measuring.report import Table
 from compat_tests.support.services import Broker
 from kpybroker.config.keys.own import SHORTCUTS
 

@@ -22,16 +22,16 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from compat_tests.bench.brokers import (
+from compat_tests.bench.measuring.brokers import (
     PYTHON_ENV,
     compile_sources,
     scratch_directory,
     stock_broker,
     stock_zookeeper,
 )
-from compat_tests.bench.costs import Memory, cpu_seconds, memory
+from compat_tests.bench.measuring.costs import Memory, cpu_seconds, memory
 from compat_tests.support.services import kpybroker_executable
-from tests.support.ports import free_port
+from tests.support.network.ports import free_port
 
 START_SECONDS_MAX = 0.6
 IDLE_MB_MAX = 60.0

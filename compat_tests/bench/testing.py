@@ -25,8 +25,8 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, Producer
 
-from compat_tests.bench.brokers import compile_sources, scratch_directory, stock_broker, stock_zookeeper
-from compat_tests.bench.report import Table, write_page
+from compat_tests.bench.measuring.brokers import compile_sources, scratch_directory, stock_broker, stock_zookeeper
+from compat_tests.bench.measuring.report import Table, write_page
 from compat_tests.bench.start import wait_for_port
 from compat_tests.deps import ROOT
 from kpybroker.testing import Broker

@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from compat_tests.bench.brokers import scratch_directory
+from compat_tests.bench.measuring.brokers import scratch_directory
 from compat_tests.overload.raw import Raw
 from compat_tests.security.secured import Secured, prepare_with
 from compat_tests.support.cluster import Cluster

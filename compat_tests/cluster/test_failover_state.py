@@ -16,8 +16,8 @@ from compat_tests.exchange.clients import Sequenced
 from compat_tests.exchange.contents import Entry
 from compat_tests.overload.raw import Raw
 from compat_tests.support.cluster import Cluster
-from compat_tests.support.logins import reach
 from compat_tests.support.quick import DEADLINE_S, QUIET
+from compat_tests.support.security.logins import reach
 from kpybroker.wire.compression import Codec
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.fetch import FetchRequest
@@ -113,7 +113,7 @@ def test_sequences_and_transactions_go_on_at_the_next_leader(cluster: Cluster, n
     cluster.wait_for_leader(name, first)
     plain.port = cluster.brokers[first].port
     again, at_first = plain.repeat(partition)
-    assert again == at_first, "who was away knows what was sent meanwhile"
+    assert again == at_first, "who was away knows what was sent in between"
     assert committed_values(cluster, name) == [*settled, "bad again"]
 
 

@@ -14,8 +14,8 @@ from compat_tests.cluster.conftest import MakeCluster
 from compat_tests.cluster.traffic import wait_for_equal_logs
 from compat_tests.support import quick
 from compat_tests.support.cluster import Cluster
-from compat_tests.support.logins import reach
 from compat_tests.support.records import digest
+from compat_tests.support.security.logins import reach
 from compat_tests.support.services import write_properties
 
 RACK_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"

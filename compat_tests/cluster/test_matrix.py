@@ -1,4 +1,4 @@
-"""Kafka's own replication matrix (`replication_test.py` of its system tests), cell by cell.
+"""Kafka's own replication matrix (``replication_test.py`` of its system tests), cell by cell.
 
 {clean, hard} x {shutdown, five bounces} x {leader, controller, follower} x what the producer asks for. The producers of
 a row write side by side, each into its own topic: idempotent with acks=all, plain with acks=all, plain with acks=1.

@@ -20,7 +20,7 @@ from kpybroker.wire.messages.alter_client_quotas import AlterClientQuotasRequest
 from kpybroker.wire.messages.create_topics import CreateTopicsRequest
 from kpybroker.wire.messages.fetch import FetchRequest
 from kpybroker.wire.messages.produce import ProduceRequest
-from tests.support.batches import batch
+from tests.support.storage.batches import batch
 
 OURS, KAFKA = 1, 2
 BOTH = pytest.mark.parametrize("broker_id", [OURS, KAFKA], ids=["ours", "kafka"])

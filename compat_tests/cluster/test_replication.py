@@ -15,7 +15,7 @@ from compat_tests.cluster.conftest import MakeCluster
 from compat_tests.cluster.traffic import Reader, Writer, verify, wait_for_equal_logs
 from compat_tests.support import quick
 from compat_tests.support.cluster import Cluster
-from compat_tests.support.logins import login_at
+from compat_tests.support.security.logins import login_at
 
 PARTITIONS = 3
 SPREAD = "1:2:3,2:3:1,3:1:2"

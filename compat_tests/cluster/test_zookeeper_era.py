@@ -14,7 +14,7 @@ import pytest
 from compat_tests.overload.raw import Raw
 from compat_tests.support import quick
 from compat_tests.support.cluster import Cluster
-from compat_tests.support.old_groups import Group, OldConsumer
+from compat_tests.support.groups.old_groups import Group, OldConsumer
 from compat_tests.support.tools import Tools
 from compat_tests.support.waiting import eventually
 from kpybroker.wire.messages.offset_fetch import OffsetFetchRequest

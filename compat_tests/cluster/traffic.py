@@ -12,7 +12,7 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
-from compat_tests.support.logins import reach
+from compat_tests.support.security.logins import reach
 from compat_tests.support.services import Broker
 from compat_tests.support.waiting import eventually
 
@@ -22,7 +22,7 @@ IN_FLIGHT_MAX = 500
 READ_DEADLINE_S = 180.0
 IMPLICITLY = -1
 """The offset of a record that librdkafka acknowledges because a later one of its partition was (its function
-`rd_kafka_dr_implicit_ack`): it learns that the first one timed out, or nothing, and the sequence numbers say that it
+``rd_kafka_dr_implicit_ack``): it learns that the first one timed out, or nothing, and the sequence numbers say that it
 is in the log all the same, but not where. Kafka's brokers cause it as kpybroker does: while a follower stands still for
 a moment, one batch is answered with REQUEST_TIMED_OUT and the next one with success."""
 

@@ -13,7 +13,7 @@ import pytest
 
 from compat_tests.connect.plugins import make_plugin_path
 from compat_tests.connect.workers import Worker
-from compat_tests.support.postgres import Postgres
+from compat_tests.support.machine.postgres import Postgres
 from compat_tests.support.services import started
 
 QUICK = "test_standalone.py"

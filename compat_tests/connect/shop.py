@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from confluent_kafka import Message
 
-from compat_tests.support.postgres import Postgres
+from compat_tests.support.machine.postgres import Postgres
 
 TABLE = "orders"
 OPERATIONS_MAX = 6

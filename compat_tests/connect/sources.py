@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compat_tests.connect.shop import TABLE
-from compat_tests.support.postgres import DATABASE, USER, Postgres
+from compat_tests.support.machine.postgres import DATABASE, USER, Postgres
 
 POSTGRES_SOURCE = "io.debezium.connector.postgresql.PostgresConnector"
 JDBC_SINK = "io.debezium.connector.jdbc.JdbcSinkConnector"

@@ -9,7 +9,7 @@ from typing import Any
 from compat_tests.connect.workers import STRINGS, connect_service
 from compat_tests.support.rest import call
 from compat_tests.support.services import write_properties
-from tests.support.ports import free_port
+from tests.support.network.ports import free_port
 
 
 class Standalone:

@@ -20,10 +20,10 @@ from compat_tests.connect.test_tables import same_rows
 from compat_tests.connect.topics import becomes, read_to_end
 from compat_tests.connect.workers import DEADLINE_S, Worker
 from compat_tests.registry.conftest import Instance
-from compat_tests.support.postgres import Postgres
+from compat_tests.support.machine.postgres import Postgres
 from compat_tests.support.services import Broker
 from compat_tests.support.waiting import eventually
-from tests.support.ports import free_port
+from tests.support.network.ports import free_port
 
 ROWS, TRANSACTIONS = 50, 30
 

@@ -11,7 +11,7 @@ from compat_tests.connect.shop import TOMBSTONE, Change, Shop, changes_of
 from compat_tests.connect.sources import JSON, POSTGRES_SOURCE, TOPIC, change_data, converters
 from compat_tests.connect.topics import becomes, read_to_end
 from compat_tests.connect.workers import DEADLINE_S, Worker
-from compat_tests.support.postgres import Postgres
+from compat_tests.support.machine.postgres import Postgres
 from compat_tests.support.services import Broker
 from compat_tests.support.waiting import eventually
 

@@ -17,12 +17,12 @@ from compat_tests.connect.topics import read_to_end
 from compat_tests.connect.workers import DEADLINE_S, connect_service
 from compat_tests.registry.conftest import Instance
 from compat_tests.support import quick
-from compat_tests.support.postgres import USER, Postgres, SqlError
+from compat_tests.support.machine.postgres import USER, Postgres, SqlError
 from compat_tests.support.rest import call
 from compat_tests.support.services import Broker, Service
 from compat_tests.support.waiting import eventually
-from tests.support.ports import free_port
-from tests.support.samples import run_sample, text_of
+from tests.support.network.ports import free_port
+from tests.support.programs.samples import run_sample, text_of
 
 
 def places(broker: Broker, rest_port: int) -> dict[str, str]:

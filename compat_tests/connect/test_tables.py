@@ -13,7 +13,7 @@ from compat_tests.connect.shop import TABLE, Shop
 from compat_tests.connect.sources import JDBC_SINK, JSON, POSTGRES_SOURCE, change_data, converters, table_sink
 from compat_tests.connect.topics import read_to_end
 from compat_tests.connect.workers import DEADLINE_S, Worker
-from compat_tests.support.postgres import Postgres, SqlError
+from compat_tests.support.machine.postgres import Postgres, SqlError
 from compat_tests.support.services import started
 from compat_tests.support.waiting import eventually
 

@@ -11,7 +11,7 @@ from compat_tests.support.rest import call
 from compat_tests.support.services import Service, write_properties
 from compat_tests.support.tools import LOG4J
 from compat_tests.support.waiting import eventually
-from tests.support.ports import free_port
+from tests.support.network.ports import free_port
 
 JVM = ("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", f"-Dlog4j.configuration=file:{LOG4J}")
 DEADLINE_S = 180.0

@@ -30,7 +30,7 @@ from random import Random
 from compat_tests.crash.history import Partition, Stored, check
 from compat_tests.crash.load import TopicMaker, read_all
 from compat_tests.crash.soak import KILL_AFTER_S_MAX, KILLED_WHILE_STARTING, OVERRIDES, PROGRESS_DEADLINE_S, Soak
-from compat_tests.support.loop_disk import MIB, LoopDisk, may_mount
+from compat_tests.support.machine.loop_disk import MIB, LoopDisk, may_mount
 from compat_tests.support.services import Broker
 from compat_tests.support.waiting import eventually
 from kpybroker.storage.disk import names

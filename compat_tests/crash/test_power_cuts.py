@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from compat_tests.crash.power_cuts import FLUSHES, NEEDS_ROOT, cut
-from compat_tests.support.loop_disk import MIB, LoopDisk, may_mount
+from compat_tests.support.machine.loop_disk import MIB, LoopDisk, may_mount
 
 CUTS = 2
 

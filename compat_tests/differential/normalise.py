@@ -139,7 +139,7 @@ RULES: dict[tuple[ApiKey | None, str], Rule] = {
     (ApiKey.LIST_OFFSETS, "topics[].partitions[].timestamp"): Normaliser.now,
     (ApiKey.DESCRIBE_TRANSACTIONS, "transaction_states[].transaction_start_time_ms"): Normaliser.now,
     (ApiKey.DESCRIBE_PRODUCERS, "topics[].partitions[].active_producers[].last_timestamp"): Normaliser.now,
-    # of one disk, that changes meanwhile
+    # of one disk, that changes between the two
     (ApiKey.DESCRIBE_LOG_DIRS, "results[].usable_bytes"): _positive,
     # in the order of Java's and Scala's hash maps
     (ApiKey.API_VERSIONS, "api_keys"): _keyed_by("api_key"),

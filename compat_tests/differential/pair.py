@@ -9,7 +9,7 @@ from compat_tests.differential.normalise import Normaliser
 from compat_tests.differential.play import Heard, Player
 from compat_tests.differential.script import Script, ask, script
 from compat_tests.support.services import Broker, ZooKeeper
-from kpybroker.broker.requests.served import SERVED
+from kpybroker.broker.requests.served.apis import SERVED
 from kpybroker.wire.api import ApiKey
 
 OVERRIDES = {

@@ -11,7 +11,7 @@ from typing import Any
 
 from compat_tests.differential.messages import FALLBACK_VERSION, plain_answer, request_frame
 from compat_tests.differential.script import Answer, AnswerTo, Ask, Close, Frame, Script, at, fill_in
-from kpybroker.broker.requests.served import SERVED
+from kpybroker.broker.requests.served.apis import SERVED
 from kpybroker.wire.api import ApiKey
 
 ANSWER_DEADLINE_S = 60.0

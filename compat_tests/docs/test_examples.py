@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from compat_tests.deps import jars_dir
-from tests.support.pytest_runs import pytest_command, pytest_environment
+from tests.support.programs.pytest_runs import pytest_command, pytest_environment
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 RUN_S_MAX = 300

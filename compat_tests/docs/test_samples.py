@@ -9,7 +9,7 @@ import pytest
 
 from compat_tests.support.tools import Tools, write_commands
 from kpybroker.client.connect.settings import ENVIRONMENT
-from tests.support.samples import DevBroker, dev_broker, run_sample
+from tests.support.programs.samples import DevBroker, dev_broker, run_sample
 
 
 @pytest.fixture(scope="module")

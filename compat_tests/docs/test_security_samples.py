@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from compat_tests.security.kdc import REALM, realm
+from compat_tests.security.logins.kdc import REALM, realm
 from compat_tests.support.services import Service, kpybroker_executable
 from compat_tests.support.tools import Tools, run_process
 from kpybroker.broker.security.oauthbearer import MODULE
 from kpybroker.config.sources.jaas import parse_login_modules
 from kpybroker.config.sources.properties import load_properties
-from tests.support.bearer import document, rsa_key, signed
-from tests.support.ports import free_port
-from tests.support.samples import SAMPLES
+from tests.support.network.bearer import document, rsa_key, signed
+from tests.support.network.ports import free_port
+from tests.support.programs.samples import SAMPLES
 
 SECURITY = SAMPLES / "security"
 

@@ -25,7 +25,7 @@ JAVA, CONFLUENT = "java", "confluent"
 FENCED = re.compile(r"claimed by another process|ProducerFenced|_FENCED|InvalidProducerEpoch|INVALID_PRODUCER_EPOCH")
 EXCUSED = re.compile(r"TimeoutException|_TIMED_OUT|REQUEST_TIMED_OUT|INVALID_TXN_STATE|InvalidTxnState|NOT_COORDINATOR")
 """Fencing apart: how a client may end that waited long for a broker, or whose transaction was aborted for its age; and
-librdkafka's question for committed offsets, which is asked once, of a coordinator that has moved meanwhile."""
+librdkafka's question for committed offsets, which is asked once, of a coordinator that has moved since."""
 
 
 @dataclass(frozen=True, slots=True)

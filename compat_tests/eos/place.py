@@ -25,7 +25,7 @@ from compat_tests.support.services import Broker
 from compat_tests.support.waiting import eventually
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.find_coordinator import FindCoordinatorRequest
-from tests.support.ports import free_port
+from tests.support.network.ports import free_port
 
 SOURCE, TARGET, GROUP = "source", "target", "copiers"
 OVERRIDES = {

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from compat_tests.eos.check import Seen, Stored
-from compat_tests.support.logins import reach
 from compat_tests.support.quick import QUIET
+from compat_tests.support.security.logins import reach
 from compat_tests.support.tools import Tools
 from compat_tests.support.waiting import eventually
 

@@ -12,7 +12,7 @@ from compat_tests.overload.raw import Raw, frame_of
 from compat_tests.support.waiting import eventually
 from kpybroker.wire.messages.end_txn import EndTxnRequest
 from kpybroker.wire.messages.produce import ProduceRequest
-from tests.support.ports import free_port
+from tests.support.network.ports import free_port
 
 VERSION = 4
 

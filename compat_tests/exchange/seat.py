@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from compat_tests.support.services import Broker, write_properties
-from tests.support.ports import free_port
+from tests.support.network.ports import free_port
 
 KINDS = ("kpybroker", "kafka")
 

@@ -27,11 +27,11 @@ from compat_tests.faults.proxy import CLIENTS, ZOOKEEPER, Network
 from compat_tests.support.cluster import PROPERTIES, Cluster
 from compat_tests.support.quick import admin_client
 from compat_tests.support.services import Broker, ZooKeeper, write_properties
-from compat_tests.support.sessions import end_session
 from compat_tests.support.waiting import eventually
+from compat_tests.support.zookeeper.sessions import end_session
 from kpybroker.wire.records.batch import iter_batches
 from kpybroker.wire.records.builder import build_batch
-from tests.support.ports import free_port
+from tests.support.network.ports import free_port
 
 T = TypeVar("T")
 

@@ -24,7 +24,7 @@ class Record(NamedTuple):
     number: int
 
     def value(self, size: int = 0) -> str:
-        """`producer.number`, as VerifiableProducer writes it, and what it takes to be of that size."""
+        """``producer.number``, as VerifiableProducer writes it, and what it takes to be of that size."""
         return f"{self.producer}{SEPARATOR}{self.number}{SEPARATOR}".ljust(size, "-")
 
 

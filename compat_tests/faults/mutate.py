@@ -77,7 +77,7 @@ def _no_repository() -> dict[str, str]:
 
 @contextlib.contextmanager
 def installed(mutant: Mutant) -> Iterator[None]:
-    """Brokers that are started meanwhile are the mutant."""
+    """Brokers that are started within it are the mutant."""
     directory = Path(tempfile.mkdtemp(prefix=f"mutant-{mutant.name}-"))
     before = os.environ.get("KPYBROKER")
     os.environ["KPYBROKER"] = str(build(mutant, directory))

@@ -20,7 +20,7 @@ from enum import StrEnum
 from typing import Any, TypeVar
 
 from kpybroker.wire.api import ApiKey
-from tests.support.ports import free_port
+from tests.support.network.ports import free_port
 
 Node = int | str
 T = TypeVar("T")
@@ -175,7 +175,7 @@ class _Door:
     async def look(self) -> None:
         """Shut, if there is no one behind it, until there is."""
         if self._server is None or await self._is_answered() or self._server is None:
-            return  # shut already, perhaps meanwhile, or there is somebody
+            return  # shut already, or there is somebody
         self.close()
         task = asyncio.create_task(self._open_again())
         self._network.tasks.add(task)

@@ -13,13 +13,13 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from compat_tests.faults.clients.housekeeping import ask_for_election, elect_preferred
+from compat_tests.faults.clients.raw_producer import RawProducer
+from compat_tests.faults.clients.watchers import GROUP_PARTITIONS, GROUP_TOPIC, java_hash
 from compat_tests.faults.cluster import BROKERS, MAIN, SPREAD, FaultyCluster, quietly
 from compat_tests.faults.faults import Roles
 from compat_tests.faults.history import Outcome, Transaction
-from compat_tests.faults.housekeeping import ask_for_election, elect_preferred
 from compat_tests.faults.proxy import ZOOKEEPER, Cut, Node
-from compat_tests.faults.raw_producer import RawProducer
-from compat_tests.faults.watchers import GROUP_PARTITIONS, GROUP_TOPIC, java_hash
 from compat_tests.overload.raw import Raw
 from compat_tests.support.cluster import PartitionState
 from compat_tests.support.waiting import eventually

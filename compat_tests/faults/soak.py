@@ -24,18 +24,18 @@ from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicP
 
 from compat_tests.cluster.traffic import wait_for_equal_logs
 from compat_tests.faults.check import Problem, check
+from compat_tests.faults.clients.copying import Copying
+from compat_tests.faults.clients.housekeeping import ADMIN_S, TRIMMED, Housekeeping
+from compat_tests.faults.clients.others import ROLES as OTHERS
+from compat_tests.faults.clients.others import Others
+from compat_tests.faults.clients.readers import Follower, Member, read_log
+from compat_tests.faults.clients.watchers import GroupWatch, Prober, StateWatcher, Watcher, heard_states
+from compat_tests.faults.clients.writers import JavaWriter, Task, TransactionalWriter, Writer
 from compat_tests.faults.cluster import BROKERS, MAIN, SPREAD, BrokerEnded, FaultyCluster
-from compat_tests.faults.copying import Copying
 from compat_tests.faults.faults import FAULTS, Roles
 from compat_tests.faults.history import History, Partition, Reader
-from compat_tests.faults.housekeeping import ADMIN_S, TRIMMED, Housekeeping
-from compat_tests.faults.others import ROLES as OTHERS
-from compat_tests.faults.others import Others
-from compat_tests.faults.readers import Follower, Member, read_log
 from compat_tests.faults.rounds import LENGTH_S, plan, play
 from compat_tests.faults.scenarios import GROUP, SCENARIOS
-from compat_tests.faults.watchers import GroupWatch, Prober, StateWatcher, Watcher, heard_states
-from compat_tests.faults.writers import JavaWriter, Task, TransactionalWriter, Writer
 from compat_tests.support.quick import admin_client
 from compat_tests.support.waiting import eventually
 

@@ -9,7 +9,7 @@ from confluent_kafka.admin import NewTopic
 from compat_tests.support import quick
 from compat_tests.support.cluster import PROPERTIES, Cluster
 from compat_tests.support.services import Broker, kpybroker_executable
-from tests.support.ports import free_port
+from tests.support.network.ports import free_port
 
 
 class FieldCluster(Cluster):

@@ -10,7 +10,7 @@ from compat_tests.field import stand_in_07
 from compat_tests.field.era import Era
 from compat_tests.support import quick
 from compat_tests.support.cluster import Cluster
-from compat_tests.support.old_groups import Group
+from compat_tests.support.groups.old_groups import Group
 
 pytestmark = pytest.mark.wide
 

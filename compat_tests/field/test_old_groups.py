@@ -11,7 +11,7 @@ import pytest
 from compat_tests.field.era import VERSIONS, Era
 from compat_tests.support import quick
 from compat_tests.support.cluster import Cluster
-from compat_tests.support.old_groups import Group, OldConsumer
+from compat_tests.support.groups.old_groups import Group, OldConsumer
 from compat_tests.support.waiting import eventually
 
 PARTITIONS = 10

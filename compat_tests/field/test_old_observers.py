@@ -21,7 +21,7 @@ from compat_tests.support.command_line import CommandLine
 from compat_tests.support.jmx import jmx_options, jmx_url, jolokia_agent
 from compat_tests.support.services import Broker
 from compat_tests.support.waiting import eventually
-from tests.support.ports import free_port
+from tests.support.network.ports import free_port
 
 pytestmark = pytest.mark.wide
 

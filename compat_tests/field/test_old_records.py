@@ -10,7 +10,7 @@ from compat_tests.field.era import VERSIONS, Era
 from compat_tests.overload.raw import Raw
 from compat_tests.support import quick
 from compat_tests.support.cluster import Cluster
-from compat_tests.support.old_groups import Group
+from compat_tests.support.groups.old_groups import Group
 from kpybroker.wire.messages.fetch import FetchRequest
 
 pytestmark = pytest.mark.wide
@@ -121,7 +121,7 @@ def test_dump_log_segments_on_a_file_of_today(cluster: Cluster, era: Era, name: 
 def test_a_consumer_of_old_leaves_its_offsets_where_its_release_keeps_them(
     cluster: Cluster, era: Era, name: str, tmp_path: Path
 ) -> None:
-    """`offsets.storage=kafka` with `dual.commit.enabled`: both places have them, and the next member finds them."""
+    """`offsets.storage=kafka` with ``dual.commit.enabled``: both places have them, and the next member finds them."""
     cluster.create(name, "1:2")
     quick.fill(cluster.bootstrap, name, VALUES)
     settings = tmp_path / "consumer.properties"

@@ -15,7 +15,7 @@ from compat_tests.conftest import Launcher
 from compat_tests.deps import jars_dir
 from compat_tests.support.services import Broker
 from compat_tests.support.tools import Tools
-from kpybroker.broker.interception.kafka_json import kafka_name
+from kpybroker.broker.requests.log.kafka_json import kafka_name
 from kpybroker.wire.api import API_INFO
 from kpybroker.wire.schema import Message, struct_fields
 

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from typing import Any, Final, NamedTuple
 
 from kpybroker.metrics.jolokia.names import parse_name
-from kpybroker.metrics.tables import absent
+from tests.metrics import absent
 
 MBeans = Mapping[str, Mapping[str, Any]]
 

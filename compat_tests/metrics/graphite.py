@@ -9,7 +9,7 @@ from pathlib import Path
 
 from compat_tests.support.services import Service
 from compat_tests.support.waiting import eventually
-from tests.support.ports import free_port
+from tests.support.network.ports import free_port
 
 PYTHON = "/usr/bin/python3"
 """That of Debian's packages, which has `whisper`."""

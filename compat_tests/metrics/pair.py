@@ -16,7 +16,7 @@ from compat_tests.differential.play import Heard, Player
 from compat_tests.differential.script import Script
 from compat_tests.support.services import Broker
 from compat_tests.support.waiting import eventually
-from tests.support.ports import free_port
+from tests.support.network.ports import free_port
 
 RULES: Final = Path(__file__).with_name("exporter.yml")
 ANSWER_S: Final = 60.0

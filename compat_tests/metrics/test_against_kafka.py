@@ -1,7 +1,7 @@
 """Our metrics next to Kafka 3.9.1's after the same requests: MBeans by Jolokia, pages for Prometheus, state changes.
 
 Both brokers get the requests of `work.py`, on sockets of the test's own. What may differ is listed, with its reason, in
-`kpybroker.metrics.tables.absent`, from which docs/reference/metrics.md is made.
+`tests.metrics.absent`, from which docs/reference/metrics.md is made.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from compat_tests.metrics.pair import Side, ready
 from compat_tests.metrics.probes import DIFFERENT, GETS, POSTS
 from compat_tests.metrics.work import NAME, PARTITIONS, PREPARE, WORK
 from compat_tests.support.waiting import eventually
-from kpybroker.metrics.tables import absent
+from tests.metrics import absent
 
 CHANGES = re.compile(r"((?:TRACE|INFO) \[(?:Controller|Broker) id=.*) \(state\.change\.logger\)")
 BY_CHANCE = (

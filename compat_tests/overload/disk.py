@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 
-from compat_tests.support.loop_disk import LoopDisk, may_mount
+from compat_tests.support.machine.loop_disk import LoopDisk, may_mount
 
 
 class SmallDisk:

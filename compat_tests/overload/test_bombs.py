@@ -25,8 +25,8 @@ from compat_tests.overload.raw import Raw
 from compat_tests.overload.test_hostile import batch_around
 from compat_tests.overload.victim import MIB, Victim, memory
 from compat_tests.support import quick
-from compat_tests.support.raw_log import RawLog, batch
 from compat_tests.support.services import Broker
+from compat_tests.support.topics.raw_log import RawLog, batch
 from compat_tests.support.waiting import eventually
 from kpybroker.core.offsets.values import coordinator_partition
 from kpybroker.storage.disk import names
@@ -126,7 +126,7 @@ def victim(launcher: Launcher) -> Iterator[Victim]:
 
 @contextlib.contextmanager
 def watched(victim: Victim) -> Iterator[None]:
-    """Meanwhile the broker grows by little, and serves others."""
+    """Within it the broker grows by little, and serves others."""
     victim.bystander.progresses()
     victim.reset_peak()
     before = victim.rss

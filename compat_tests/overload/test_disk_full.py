@@ -12,7 +12,7 @@ from confluent_kafka.admin import NewTopic
 from compat_tests.conftest import Launcher
 from compat_tests.overload.disk import SmallDisk
 from compat_tests.support import quick
-from compat_tests.support.loop_disk import MIB
+from compat_tests.support.machine.loop_disk import MIB
 from compat_tests.support.services import Broker
 from compat_tests.support.waiting import eventually
 

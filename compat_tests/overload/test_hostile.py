@@ -1,4 +1,4 @@
-"""Hostile input against the real process: it lives, serves others meanwhile, grows by 64 MiB at most, and stays calm.
+"""Hostile input against the real process: it lives, serves others, grows by 64 MiB at most, and stays calm.
 
 Each attack is a function that does its worst to an address. What a request may order with everybody's permission (there
 is no authorizer here) is left out: a million partitions, say, or another controller's word.
@@ -17,7 +17,7 @@ import pytest
 from compat_tests.overload.raw import Raw, frame_of, framed
 from compat_tests.overload.victim import MIB, Victim
 from compat_tests.support.quick import create_topic
-from kpybroker.broker.requests.served import SERVED
+from kpybroker.broker.requests.served.apis import SERVED
 from kpybroker.wire.api import API_INFO, ApiKey
 from kpybroker.wire.compression import Codec, compress
 from kpybroker.wire.headers import RequestHeader, encode_request_header, parse_request_header
@@ -28,7 +28,7 @@ from kpybroker.wire.records.batch import RECORD_BATCH_OVERHEAD, parse_header, se
 from kpybroker.wire.records.builder import build_batch, varint
 from kpybroker.wire.records.legacy import encode_message
 from tests.wire import bombs
-from tests.wire.fuzz_decode import LARGE_FRAME_BYTES, Mutator, large_frames, read_corpus
+from tests.wire.fuzz.fuzz_decode import LARGE_FRAME_BYTES, Mutator, large_frames, read_corpus
 
 Address = tuple[str, int]
 Attack = Callable[[Address], None]
@@ -320,7 +320,9 @@ def test_attack(prepared: Victim, attack: Attack) -> None:
     during = prepared.bystander.acknowledged - written
     prepared.is_unharmed()
     grown = prepared.peak_rss - before
-    print(f"{attack.__name__}: {grown / MIB:.1f} MiB at the most, the bystander wrote {during} records meanwhile")
+    print(
+        f"{attack.__name__}: {grown / MIB:.1f} MiB at the most, the bystander wrote {during} records at the same time"
+    )
     assert grown <= GROWTH_MAX
 
 

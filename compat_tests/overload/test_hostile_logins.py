@@ -1,7 +1,7 @@
 """A listener with TLS and logins under attack: what attackers begin and do not finish is gone afterwards, and a client
 that is logged in does not notice.
 
-How long its records take meanwhile is measured by `make bench-hostile`.
+How long its records take during the attack is measured by `make bench-hostile`.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from compat_tests.conftest import Launcher
 from compat_tests.overload.attacks import MECHANISMS, HalfOpen, half_open, wrong_login
 from compat_tests.overload.raw import Raw
 from compat_tests.overload.victim import MIB, Victim
-from compat_tests.support.secured import LOGIN, librdkafka_login, secured_keys
+from compat_tests.support.security.secured import LOGIN, librdkafka_login, secured_keys
 from compat_tests.support.waiting import eventually
 from kpybroker.broker.network.tls_stream import HANDSHAKE_BYTES_MAX
 from kpybroker.broker.security.stores import HANDSHAKE_S_MAX
 from kpybroker.system import IS_PORTABLE
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.sasl_handshake import SaslHandshakeRequest
-from tests.support.certificates import Authority
-from tests.support.ports import free_port
+from tests.support.network.certificates import Authority
+from tests.support.network.ports import free_port
 
 ATTACKS: Final = 2_000
 ATTACKERS: Final = 20

@@ -142,7 +142,7 @@ def test_lookups_of_clients_that_left_or_stay_keep_no_one_waiting(
     own_broker: StartBroker, connections: contextlib.ExitStack
 ) -> None:
     """A batch of some kilobytes with eight million records: each lookup by time takes seconds. A compressed batch of
-    another client is walked meanwhile, and acknowledged before the second of them is answered.
+    another client is walked at the same time, and acknowledged before the second of them is answered.
     """
     victim = Victim(own_broker())
     create_topic(victim.broker.bootstrap, "giant")

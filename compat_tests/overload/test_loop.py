@@ -25,7 +25,7 @@ from compat_tests.overload.test_hostile import FALSE_TIMESTAMP, TOPICS, batch_ar
 from kpybroker.broker.app import Broker
 from kpybroker.broker.handlers.records.list_offsets import MAX_TIMESTAMP
 from kpybroker.broker.loop.stall import LoopStallGauge
-from kpybroker.broker.requests.served import SERVED
+from kpybroker.broker.requests.served.apis import SERVED
 from kpybroker.cli import garbage
 from kpybroker.storage.log.append import ProducedBatches
 from kpybroker.system import IS_PORTABLE
@@ -38,8 +38,8 @@ from kpybroker.wire.messages.fetch import FetchRequest
 from kpybroker.wire.messages.list_offsets import ListOffsetsRequest
 from kpybroker.wire.messages.produce import ProduceRequest
 from kpybroker.wire.records.legacy import encode_message
-from tests.support.running_broker import CLIENT, ask, create_topic, running_broker
-from tests.wire.fuzz_decode import distinct_frames, large_frames
+from tests.support.brokers.running_broker import CLIENT, ask, create_topic, running_broker
+from tests.wire.fuzz.fuzz_decode import distinct_frames, large_frames
 
 HELD_S_MAX = 0.050
 SHARED_MACHINE = 3

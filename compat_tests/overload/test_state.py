@@ -18,7 +18,7 @@ from compat_tests.overload.raw import Raw, framed
 from compat_tests.overload.test_bombs import LARGEST, kpybroker_log
 from compat_tests.overload.victim import MIB, Victim
 from compat_tests.support import quick
-from compat_tests.support.raw_log import RawLog
+from compat_tests.support.topics.raw_log import RawLog
 from compat_tests.support.waiting import eventually
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.codec import encode
@@ -160,7 +160,7 @@ def test_member_ids_that_are_given_out_and_never_used(victim: Victim) -> None:
 
 @contextlib.contextmanager
 def full(victim: Victim) -> Iterator[None]:
-    """Meanwhile there is no room for another member."""
+    """Within it there is no room for another member."""
     taken = joins(victim, lambda n: [Protocol(name="range", metadata=bytes(MIB))], 60)
     while True:  # what is left of the last member's room
         with Raw(victim.address) as raw:

@@ -127,7 +127,7 @@ class Victim:
 
     @property
     def open_sockets(self) -> int:
-        """Its files may become more meanwhile, as when the topic of offsets is made."""
+        """Its files may become more in between, as when the topic of offsets is made."""
         found = 0
         for file in Path(f"/proc/{self.pid}/fd").iterdir():
             with suppress(FileNotFoundError):

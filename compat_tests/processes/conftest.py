@@ -15,7 +15,7 @@ import pytest
 
 from compat_tests.support.services import kpybroker_executable, write_properties
 from compat_tests.support.waiting import eventually
-from tests.support.ports import free_ports_in_a_row
+from tests.support.network.ports import free_ports_in_a_row
 
 DEADLINE_S = 180.0
 

@@ -15,11 +15,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from compat_tests.deps import CACHE, ROOT, jars_dir
-from kpybroker.core.faults.kafka_releases import RELEASES
+from kpybroker.broker.requests.served.kafka_releases import RELEASES
 from kpybroker.wire.api import ApiKey
 
 PRINTER = Path(__file__).with_name("ApiVersions.java")
-TABLE = ROOT / "kpybroker" / "core" / "faults" / "kafka_releases.py"
+TABLE = ROOT / "kpybroker" / "broker" / "requests" / "served" / "kafka_releases.py"
 JARS = CACHE / "jvm" / "clients"
 COPY_GOAL = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
 JAVA_SECONDS_MAX = 240

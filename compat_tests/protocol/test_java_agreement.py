@@ -12,7 +12,7 @@ from kpybroker.wire.api import API_INFO, ApiInfo, ApiKey
 from kpybroker.wire.codec import decode_from, encode
 from kpybroker.wire.errors import ProtocolError
 from kpybroker.wire.headers import parse_request_header
-from tests.wire.fuzz_decode import Mutator, read_corpus
+from tests.wire.fuzz.fuzz_decode import Mutator, read_corpus
 
 CASES = 15_000
 

@@ -6,7 +6,7 @@ import pytest
 
 from compat_tests.deps import jars_dir
 from compat_tests.protocol.kafka_releases import versions_in
-from kpybroker.core.faults.kafka_releases import versions_of
+from kpybroker.broker.requests.served.kafka_releases import versions_of
 
 
 @pytest.mark.parametrize(

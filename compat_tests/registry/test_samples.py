@@ -9,7 +9,7 @@ import pytest
 from compat_tests.deps import jars_dir
 from compat_tests.support.services import Broker
 from kpybroker.registry.api.users import is_right, load_users
-from tests.support.samples import run_sample
+from tests.support.programs.samples import run_sample
 
 
 def test_an_order_goes_through_with_its_schema(kafka: Broker, registry: str, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient, Schema
 
 from compat_tests.registry.conftest import Instance
 from kpybroker.testing import Broker
-from tests.support.certificates import Authority
+from tests.support.network.certificates import Authority
 
 START_S = 180.0
 PASSWORD = "s3cret-of-alice"

@@ -11,13 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from compat_tests.security.sasl_sides import PASSWORD, USER, jaas, set_scram, stores
+from compat_tests.security.logins.sasl_sides import PASSWORD, USER, jaas, set_scram, stores
 from compat_tests.support.quick import DEADLINE_S, admin_client
 from compat_tests.support.services import Broker
 from compat_tests.support.tools import Tools
-from tests.support.certificates import PASSWORD as STORE_PASSWORD
-from tests.support.certificates import Authority
-from tests.support.ports import free_port
+from tests.support.network.certificates import PASSWORD as STORE_PASSWORD
+from tests.support.network.certificates import Authority
+from tests.support.network.ports import free_port
 
 MECHANISM = "SCRAM-SHA-512"
 OTHER_USER = "mallory"

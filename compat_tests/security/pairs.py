@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from compat_tests.conftest import Launcher
 from compat_tests.support.cluster import Cluster
-from tests.support.ports import free_port
+from tests.support.network.ports import free_port
 
 Address = tuple[str, int]
 KINDS = {1: "kafka", 2: "kpybroker"}

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compat_tests.conftest import Launcher
-from compat_tests.security.sasl_sides import configs_on_zookeeper, jaas, java_file, make_chroot, stores
+from compat_tests.security.logins.sasl_sides import configs_on_zookeeper, jaas, java_file, make_chroot, stores
 from compat_tests.support.services import Broker
 from compat_tests.support.tools import Result, Tools
 from compat_tests.support.waiting import eventually
-from tests.support.certificates import Authority
+from tests.support.network.certificates import Authority
 
 SCRAM = "SCRAM-SHA-512"
 ADMIN, ALICE = "admin", "alice"

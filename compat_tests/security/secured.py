@@ -15,13 +15,13 @@ from pathlib import Path
 from kazoo.client import KazooClient
 
 from compat_tests.support.cluster import Prepare, leave_open
-from compat_tests.support.logins import MODULE, ClientLogin, register
+from compat_tests.support.security.logins import MODULE, ClientLogin, register
 from compat_tests.support.services import START_DEADLINE_S, Broker
 from kpybroker.core.authorizer import CLUSTER_NAME
 from kpybroker.core.security.scram import BY_NAME, MIN_ITERATIONS, format_credential, make_credential
 from kpybroker.wire import znodes
-from tests.support.certificates import PASSWORD, Authority
-from tests.support.ports import free_port
+from tests.support.network.certificates import PASSWORD, Authority
+from tests.support.network.ports import free_port
 
 MECHANISM = "SCRAM-SHA-512"
 BROKER, CLIENT, NAMELESS = "broker", "tester", "ANONYMOUS"

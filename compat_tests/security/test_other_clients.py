@@ -17,7 +17,7 @@ from compat_tests.security.locked import DOORS, OTHER_USER, Caller, Locked, star
 from compat_tests.security.locked_clients import CLIENTS, PROGRAMS, PYTHON, Job, Refused
 from compat_tests.support.quick import committed, create_topic, end_offset, read
 from compat_tests.support.records import Record
-from tests.support.certificates import Authority
+from tests.support.network.certificates import Authority
 
 PARTITIONS = 3
 RECORDS = [

@@ -18,14 +18,14 @@ from confluent_kafka.admin import AdminClient
 from compat_tests.cluster.traffic import Reader, Writer, verify, wait_for_equal_logs
 from compat_tests.conftest import Launcher
 from compat_tests.support.cluster import Cluster
-from compat_tests.support.logins import ClientLogin, reach, register
 from compat_tests.support.quick import QUIET
+from compat_tests.support.security.logins import ClientLogin, reach, register
 from compat_tests.support.services import Broker
 from compat_tests.support.tools import Tools, write_commands
 from kpybroker.config.sources.properties import load_properties
-from tests.support.certificates import Authority
-from tests.support.ports import free_port
-from tests.support.samples import run_sample, text_of
+from tests.support.network.certificates import Authority
+from tests.support.network.ports import free_port
+from tests.support.programs.samples import run_sample, text_of
 
 SAMPLES = "security/rolling"
 TOPIC, GROUP, PARTITIONS = "orders", "readers", 3

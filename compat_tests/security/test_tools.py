@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from compat_tests.conftest import Launcher
-from compat_tests.security.sasl_sides import configs_on_zookeeper, may_log_in
+from compat_tests.security.logins.sasl_sides import configs_on_zookeeper, may_log_in
 from compat_tests.security.sasl_ssl_only import ALICE, PASSWORDS, SCRAM, Locked, locked_broker
 from compat_tests.support.tools import VERSIONS, Tools
 from compat_tests.support.waiting import eventually

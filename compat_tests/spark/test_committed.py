@@ -108,7 +108,8 @@ def test_batches_cut_anywhere_give_the_same_rows(stream: Stream, broker: Broker,
 def test_a_running_query_waits_for_an_open_transaction(
     stream: Stream, broker: Broker, topic: MakeTopic, name: str
 ) -> None:
-    """A record in a third partition shows that it reads on; of the two that are held back it sees nothing meanwhile."""
+    """A record in a third partition shows that it reads on; of the two that are held back it sees nothing until
+    then."""
     place = topic(partitions=3)
     producer, other = Transactional(broker.bootstrap, name), Transactional(broker.bootstrap, f"{name}-other")
     expected = producer.begin(place, "first", 10)

@@ -18,7 +18,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from compat_tests.conftest import MakeTopic
-from compat_tests.spark.test_pipeline import committed
+from compat_tests.spark.pipelines.activity.test_pipeline import committed
 from compat_tests.support.quick import DEADLINE_S, fill
 from compat_tests.support.services import Broker
 from compat_tests.support.waiting import eventually

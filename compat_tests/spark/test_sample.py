@@ -9,7 +9,7 @@ from confluent_kafka import Producer
 
 from compat_tests.deps import jars_dir
 from compat_tests.support.quick import DEADLINE_S
-from tests.support.samples import dev_broker, run_sample
+from tests.support.programs.samples import dev_broker, run_sample
 
 
 def connector() -> dict[str, str]:

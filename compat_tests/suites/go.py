@@ -19,7 +19,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from compat_tests.bench.brokers import scratch_directory
+from compat_tests.bench.measuring.brokers import scratch_directory
 from compat_tests.support.cluster import Cluster
 from compat_tests.support.services import ZooKeeper
 

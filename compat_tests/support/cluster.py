@@ -13,9 +13,9 @@ from kazoo.protocol.states import ZnodeStat
 
 from compat_tests.support.quick import admin_client
 from compat_tests.support.services import START_DEADLINE_S, Broker
-from compat_tests.support.sessions import end_session
 from compat_tests.support.tools import Tools
 from compat_tests.support.waiting import eventually
+from compat_tests.support.zookeeper.sessions import end_session
 
 CHANGE_DEADLINE_S = 120.0
 

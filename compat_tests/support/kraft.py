@@ -9,7 +9,7 @@ from pathlib import Path
 from compat_tests.deps import jars_dir
 from compat_tests.support.services import LOG4J, QUICK_JVMS, Service, write_properties
 from compat_tests.support.tools import JVM_OPTIONS
-from tests.support.ports import free_port
+from tests.support.network.ports import free_port
 
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
 

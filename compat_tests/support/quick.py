@@ -8,7 +8,7 @@ from typing import Any
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from compat_tests.support.logins import reach
+from compat_tests.support.security.logins import reach
 
 DEADLINE_S = 120.0
 # librdkafka talks to stderr when a broker goes away; here brokers go away on purpose

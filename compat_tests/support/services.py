@@ -22,10 +22,10 @@ from confluent_kafka.admin import AdminClient
 
 from compat_tests.deps import ROOT
 from compat_tests.support.quick import admin_client
-from compat_tests.support.sessions import end_session
 from compat_tests.support.tools import argument_file, quick_options
 from compat_tests.support.waiting import eventually
-from tests.support.ports import free_port
+from compat_tests.support.zookeeper.sessions import end_session
+from tests.support.network.ports import free_port
 
 START_DEADLINE_S = 180.0
 STOP_DEADLINE_S = 120.0
@@ -274,7 +274,7 @@ class Broker:
 
     @property
     def bootstrap(self) -> str:
-        """Where clients connect. Where that is not `port`, they may have to log in: `support.logins`."""
+        """Where clients connect. Where that is not `port`, they may have to log in: `support.security.logins`."""
         return f"127.0.0.1:{self.client_port}"
 
     def configure(self, overrides: Mapping[str, str]) -> None:

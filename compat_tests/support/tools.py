@@ -1,5 +1,8 @@
 """Kafka's own command line tools, from the 3.9.1 and from the 4.x jars, and kcat, each run as a user runs them.
 
+`Tools.run` runs a tool to its end in a JVM that stays, `resident.py`: a start costs half a second of processor time.
+`Tools.command` is for a process of its own: for a tool that runs until it is stopped, or with options of its JVM.
+
 Two older versions are here for what speaks to ZooKeeper itself: `Tools("2.8.2", zookeeper)` has `topics` and `configs`,
 `Tools("0.10.2.2", zookeeper)` these and the old `console-consumer`; `Tools("3.9.1", zookeeper)` has ZooKeeper's shell.
 `compat_tests/field/era.py` has the other tools of 0.8.2.2 and 0.10.2.2, by `run_main`.
@@ -16,19 +19,24 @@ import hashlib
 import os
 import shlex
 import subprocess
+import tempfile
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from compat_tests.deps import CACHE, ROOT, jars_dir
-from compat_tests.support.logins import login_at
+from compat_tests.support.resident import Outcome, Resident
+from compat_tests.support.security.logins import login_at
 from kpybroker.testing import Broker as OwnBroker
 
 TOOL_DEADLINE_S = 180.0
 ARCHIVES = CACHE / "jvm" / "cds"
+RESIDENT = ROOT / "compat_tests" / "workers" / "ResidentTools.java"
 LOG4J = ROOT / "compat_tests" / "jvm" / "log4j-tools.properties"
 JVM_OPTIONS = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xlog:disable", "-Xlog:all=off"]
+KAFKAS = ("org.apache.kafka.", "kafka.")
+JVM_OPTIONS_IN_ENVIRONMENT = {"JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"}
 
 VERSIONS = ("3.9.1", "4.x")
 JARS = {
@@ -156,7 +164,10 @@ def run_process(
     except subprocess.TimeoutExpired as late:
         said = Result(command, -1, _text(late.stdout), _text(late.stderr))
         raise AssertionError(f"no end within {deadline_s} s: {said}") from None
-    result = Result(command, done.returncode, _text(done.stdout), _text(done.stderr))
+    return _checked(Result(command, done.returncode, _text(done.stdout), _text(done.stderr)), check)
+
+
+def _checked(result: Result, check: bool) -> Result:
     assert not check or result.code == 0, str(result)
     return result
 
@@ -229,6 +240,34 @@ def argument_file(version: str) -> Path:
     return path
 
 
+@cache
+def resident(version: str) -> Resident:
+    """The JVM of this process that stays, for the tools of a version.
+
+    A process of its own is for a class that is not Kafka's, since it ends by System.exit; for options of the JVM in the
+    environment, since they hold from its start; for a second tool at the same time; and for versions before 3.9.
+    """
+    return Resident(lambda: _resident_command(version))
+
+
+def _resident_command(version: str) -> list[str]:
+    """The archive holds with more behind its class path."""
+    source = RESIDENT.read_bytes()
+    jar = ARCHIVES / f"{version}-{_key(version)}-{hashlib.sha256(source).hexdigest()[:12]}.jar"
+    if not jar.exists():
+        with tempfile.TemporaryDirectory() as classes:
+            run_process(["javac", f"@{argument_file(version)}", "-d", classes, str(RESIDENT)])
+            fresh = jar.with_suffix(f".{os.getpid()}")
+            run_process(["jar", "--create", "--file", str(fresh), "-C", classes, "."])
+            fresh.rename(jar)
+    options = [
+        *quick_options(version),
+        f"-Dlog4j.configuration=file:{LOG4J}",
+        "--add-opens=java.base/java.lang=ALL-UNNAMED",
+    ]
+    return ["java", *options, "-cp", f"{_class_path(version)}:{jar}", "ResidentTools"]
+
+
 def write_commands(directory: Path) -> Path:
     """Make it a directory with `kafka-topics.sh` and the others, for the PATH of a sample."""
     for name in MAIN_CLASSES:
@@ -269,6 +308,7 @@ class Tools:
         check: bool = True,
         deadline_s: float = TOOL_DEADLINE_S,
     ) -> Result:
+        """Run a tool to its end: in the JVM that stays, or else in one of its own."""
         return self._run(self.command(tool, *arguments), stdin, check, deadline_s)
 
     def main_command(self, main: str, *arguments: str) -> list[str]:
@@ -287,10 +327,23 @@ class Tools:
         return self._run(self.main_command(main, *arguments), stdin, check, deadline_s)
 
     def _run(self, command: list[str], stdin: str | bytes | None, check: bool, deadline_s: float) -> Result:
+        outcome = self._run_in_resident(command, stdin, deadline_s)
+        if outcome is not None:
+            result = Result(command, outcome.code, _text(outcome.out), _text(outcome.err))
+            assert not outcome.is_late, f"no end within {deadline_s} s: {result}"
+            return _checked(result, check)
         archive = _archive(self.version)
         if archive.exists():
             return run_process(command, stdin, check, deadline_s)
         return _run_and_archive(command, archive, stdin, check, deadline_s)
+
+    def _run_in_resident(self, command: list[str], stdin: str | bytes | None, deadline_s: float) -> Outcome | None:
+        """None for what needs a process of its own: see `resident`."""
+        main, *arguments = command[len(self._java()) :]
+        if self.version not in VERSIONS or not main.startswith(KAFKAS) or JVM_OPTIONS_IN_ENVIRONMENT & set(os.environ):
+            return None
+        data = stdin.encode() if isinstance(stdin, str) else stdin or b""
+        return resident(self.version).run(main, arguments, data, deadline_s)
 
     def _main_class(self, tool: str) -> str:
         if self.version in MAIN_CLASSES_ON_ZOOKEEPER:

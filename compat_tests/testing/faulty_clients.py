@@ -96,7 +96,7 @@ PRODUCERS: dict[str, Callable[..., None]] = {
 
 
 @dataclass(slots=True)
-class Wanted:
+class Goal:
     """What a consumer reads for: so many values, and `until` is true; `IDLE_S` without anything new is too long."""
 
     count: int
@@ -126,12 +126,12 @@ def consume(
     **options: Any,
 ) -> list[str]:
     """Values of a topic, in a group that commits them in the end; raises what the client raises."""
-    wanted = Wanted(count, until, commits)
+    wanted = Goal(count, until, commits)
     CONSUMERS[library](broker, topic, group, wanted, {"enable_auto_commit": False, **options})
     return wanted.values
 
 
-def _confluent_consumer(broker: Broker, topic: str, group: str, wanted: Wanted, options: dict[str, Any]) -> None:
+def _confluent_consumer(broker: Broker, topic: str, group: str, wanted: Goal, options: dict[str, Any]) -> None:
     from confluent_kafka import KafkaException
 
     quick: dict[str, Any] = {"fetch_error_backoff_ms": 20, "reconnect_backoff_ms": 10}
@@ -150,7 +150,7 @@ def _confluent_consumer(broker: Broker, topic: str, group: str, wanted: Wanted, 
         consumer.close()
 
 
-def _kafka_python_consumer(broker: Broker, topic: str, group: str, wanted: Wanted, options: dict[str, Any]) -> None:
+def _kafka_python_consumer(broker: Broker, topic: str, group: str, wanted: Goal, options: dict[str, Any]) -> None:
     quick: dict[str, Any] = {"retry_backoff_ms": 20, "reconnect_backoff_ms": 10}
     consumer = broker.consumer(group, topic, library="kafka-python", **quick, **options)
     try:
@@ -165,7 +165,7 @@ def _kafka_python_consumer(broker: Broker, topic: str, group: str, wanted: Wante
         consumer.close()
 
 
-def _aiokafka_consumer(broker: Broker, topic: str, group: str, wanted: Wanted, options: dict[str, Any]) -> None:
+def _aiokafka_consumer(broker: Broker, topic: str, group: str, wanted: Goal, options: dict[str, Any]) -> None:
     async def run() -> None:
         consumer = broker.aio_consumer(group, topic, retry_backoff_ms=20, **options)
         await consumer.start()
@@ -182,7 +182,7 @@ def _aiokafka_consumer(broker: Broker, topic: str, group: str, wanted: Wanted, o
     asyncio.run(run())
 
 
-CONSUMERS: dict[str, Callable[[Broker, str, str, Wanted, dict[str, Any]], None]] = {
+CONSUMERS: dict[str, Callable[[Broker, str, str, Goal, dict[str, Any]], None]] = {
     "confluent-kafka": _confluent_consumer,
     "kafka-python": _kafka_python_consumer,
     "aiokafka": _aiokafka_consumer,

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import psutil
 
 from kpybroker.testing import Broker, Cluster
-from tests.support.leftovers import Trace, broker_threads, descriptors, eventually
+from tests.support.programs.leftovers import Trace, broker_threads, descriptors, eventually
 
 AT_ONCE = 5
 ORPHANS_AT_ONCE = 5

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from kazoo.client import KazooClient
 
-from compat_tests.support.served_tree import served_tree
+from compat_tests.support.zookeeper.served_tree import served_tree
 
 Connect = Callable[[], KazooClient]
 

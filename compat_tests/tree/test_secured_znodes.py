@@ -21,7 +21,7 @@ from confluent_kafka.admin import (
 )
 from kazoo.client import KazooClient
 
-from compat_tests.security.token_clients import create, describe, expire, logged_in
+from compat_tests.security.logins.token_clients import create, describe, expire, logged_in
 from compat_tests.support import quick
 from compat_tests.support.services import Broker
 from compat_tests.support.tools import Tools
@@ -29,7 +29,7 @@ from compat_tests.support.waiting import eventually
 from compat_tests.tree.scenario import Znode, differences, dump
 from compat_tests.tree.test_znodes import Ensemble, with_digest
 from kpybroker.wire.errors import ErrorCode
-from tests.support.ports import free_port
+from tests.support.network.ports import free_port
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 PROPERTIES = {

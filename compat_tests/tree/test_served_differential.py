@@ -20,7 +20,7 @@ import pytest
 from kpybroker.coordination.server.connection import ClientError
 from tests.coordination.server import conversation as c
 from tests.coordination.server.harness import Bench, Client
-from tests.support.zookeeper import ZooKeeperServer, zookeeper
+from tests.support.programs.zookeeper import ZooKeeperServer, zookeeper
 
 OPERATIONS = 600
 NAMES = ("a", "b")

@@ -10,9 +10,9 @@ import pytest
 from kazoo.client import KazooClient
 
 from compat_tests.support import quick
-from compat_tests.support.served_tree import ServedTree, served_tree
 from compat_tests.support.services import Broker
 from compat_tests.support.waiting import eventually
+from compat_tests.support.zookeeper.served_tree import ServedTree, served_tree
 
 SESSION_MS = 6_000
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from compat_tests.deps import ROOT, jars_dir
-from compat_tests.support.fresh_trees import fresh_trees
 from compat_tests.support.tools import LOG4J, run_process
+from compat_tests.support.zookeeper.fresh_trees import fresh_trees
 
 OURS = ROOT / "compat_tests" / "tree" / "kafkas_tests" / "kafka" / "zk" / "EmbeddedZookeeper.java"
 TESTS = ("kafka.zookeeper.ZooKeeperClientTest", "kafka.zk.KafkaZkClientTest")

@@ -16,8 +16,8 @@ from kazoo.client import KazooClient
 
 from compat_tests.support.services import Broker, ZooKeeper
 from compat_tests.tree.scenario import Znode, differences, dump, tell
-from tests.support.certificates import PASSWORD, Authority
-from tests.support.ports import free_port
+from tests.support.network.certificates import PASSWORD, Authority
+from tests.support.network.ports import free_port
 
 LOGIN_CONFIG = "-Djava.security.auth.login.config"
 

@@ -12,7 +12,7 @@ from compat_tests.support.rest import call
 from compat_tests.support.services import Service
 from compat_tests.support.tools import LOG4J
 from compat_tests.support.waiting import eventually
-from tests.support.ports import free_port
+from tests.support.network.ports import free_port
 
 PACKAGE = "org.apache.kafka.trogdor"
 NODE = "node0"

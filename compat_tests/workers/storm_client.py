@@ -1,4 +1,4 @@
-"""Python's clients in the storm (`compat_tests/faults/others.py`): producers, transactions and group members of
+"""Python's clients in the storm (`compat_tests/faults/clients/others.py`): producers, transactions and group members of
 aiokafka and kafka-python. Each says in JSON lines on stdout what it received, and ends orderly on SIGTERM.
 
     storm_client.py ROLE BOOTSTRAP TOPIC PARTITIONS RATE NAME

@@ -200,7 +200,7 @@ class FaultFields(Generated):
 
     def markdown(self) -> Iterator[str]:
         """A table by field; of acts, also what a client sees."""
-        from kpybroker.core.faults import fields
+        from kpybroker.control.rules import fields
 
         if self.arguments[0] == "act":
             yield "| act | value | what it does | options | what a client sees |"
@@ -224,7 +224,7 @@ class MetricTables(Generated):
     def markdown(self) -> Iterator[str]:
         """A heading and a table for each area."""
         from kpybroker.metrics.spelling import Spelling, spell
-        from kpybroker.metrics.tables.registry import AREAS
+        from tests.metrics.families import AREAS
 
         for area, families in AREAS.items():
             yield from ["", f"### {area}", "", "| metric | unit | meaning | worry when |", "|---|---|---|---|"]
@@ -242,7 +242,7 @@ class MetricsAbsent(Generated):
 
     def markdown(self) -> Iterator[str]:
         """A table by name."""
-        from kpybroker.metrics.tables import absent
+        from tests.metrics import absent
 
         yield "| name | why it is not here |"
         yield "|---|---|"
@@ -257,9 +257,9 @@ class FaultNames(Generated):
 
     def markdown(self) -> Iterator[str]:
         """A table by API, with a column for each kind of name."""
-        from kpybroker.broker.requests.served import SERVED
-        from kpybroker.core.faults.entities import NAMED
-        from kpybroker.core.faults.entity_table import kinds_of
+        from kpybroker.broker.requests.served.apis import SERVED
+        from kpybroker.control.rules.entities import NAMED
+        from kpybroker.control.rules.entity_table import kinds_of
         from kpybroker.wire.api import API_INFO
 
         yield "| API | " + " | ".join(f"`{kind}`" for kind in NAMED) + " |"

@@ -1,8 +1,8 @@
 """One broker: its parts, and the order in which they start and stop.
 
-The start is that of Kafka's `KafkaServer.startup`: lock the log directories, open the tree, agree on the ids, load the
-logs, bind the listeners, register, elect a controller, serve. A failure on the way is a `StartupError` with its cause
-and its fix. All state is in the `Broker`, so that several of them can run in one process.
+The start is that of Kafka's ``KafkaServer.startup``: lock the log directories, open the tree, agree on the ids, load
+the logs, bind the listeners, register, elect a controller, serve. A failure on the way is a `StartupError` with its
+cause and its fix. All state is in the `Broker`, so that several of them can run in one process.
 
 Only this module knows every part. The parts know their `Host`, and the few others that they are given here.
 """
@@ -34,7 +34,6 @@ from kpybroker.broker.lifecycle.errors import EXIT_STORAGE, StartupError
 from kpybroker.broker.lifecycle.open_tree import close_coordination, coordination_failed, make_tree, start_tree
 from kpybroker.broker.lifecycle.state import BrokerState
 from kpybroker.broker.loop.clock import Clock, SystemClock
-from kpybroker.broker.loop.holds import Holds
 from kpybroker.broker.loop.poller import measure, measure_no_more
 from kpybroker.broker.loop.slow_work import SlowWork
 from kpybroker.broker.loop.stall import LoopStallGauge
@@ -93,7 +92,6 @@ class Seams:
     files: Files | None = None
     tree: Tree | Callable[[Host], Tree] | None = None
     seed: int | None = None
-    holds: Holds | None = None
     intercept: Callable[[Broker], AnswerNow] | None = None
 
 
@@ -109,7 +107,6 @@ class Broker:
 
     def __init__(self, config: BrokerConfig, seams: Seams) -> None:
         self.config = config
-        self.holds = seams.holds or Holds()
         self.clock: Clock = seams.clock or SystemClock()
         self.transport: Transport = seams.transport or socket_transport(config)
         self.files: Files = seams.files or local_files()
@@ -331,7 +328,7 @@ class Broker:
             self.server.answer_with(self._answers_unlogged)
             self._answers_unlogged = None
             return
-        from kpybroker.broker.interception.request_logger import RequestLogger
+        from kpybroker.broker.requests.log.request_logger import RequestLogger
 
         self._answers_unlogged = self.dispatcher.answer_now
         self.server.answer_with(RequestLogger(self, self._answers_unlogged).answer_now)

@@ -16,7 +16,14 @@ from kpybroker.cli.exit_codes import EXIT_CONFIG, fail
 from kpybroker.cli.log_set_up import set_up_logging
 from kpybroker.cli.options import DevOptions, listener, parse_overrides, python_level
 from kpybroker.config.development import development_defaults
-from kpybroker.control.development.security import ADMIN, NoCertificates, Wanted, broker_keys, tls_directory, tls_files
+from kpybroker.control.development.security import (
+    ADMIN,
+    NoCertificates,
+    SecurityOptions,
+    broker_keys,
+    tls_directory,
+    tls_files,
+)
 from kpybroker.control.process.ephemeral import ephemeral_directory
 
 if TYPE_CHECKING:
@@ -137,7 +144,7 @@ def _children(options: DevOptions, tls: TlsFiles | None) -> Children | None:
     )
 
 
-def _login(wanted: Wanted, tls: TlsFiles | None) -> Mapping[str, str]:
+def _login(wanted: SecurityOptions, tls: TlsFiles | None) -> Mapping[str, str]:
     if wanted.protocol == "PLAINTEXT":
         return {}
     from kpybroker.control.development import logins

@@ -17,7 +17,7 @@ from kpybroker.cli import run
 from kpybroker.cli.exit_codes import EXIT_CONFIG, fail
 from kpybroker.cli.options import DevOptions, listener, python_level
 from kpybroker.cli.processes.derive import own_log_directory
-from kpybroker.system import make_private_directory
+from kpybroker.system.private_files import make_private_directory
 
 if TYPE_CHECKING:
     from kpybroker.cli.processes.supervisor import Family
@@ -69,7 +69,9 @@ def check(options: DevOptions, given: Mapping[str, str], data_dir: str) -> None:
         )
 
 
-def plans(props: Mapping[str, str], options: DevOptions, data_dir: str, temporary: str | None = None) -> list[run.Plan]:
+def plans(
+    props: Mapping[str, str], options: DevOptions, data_dir: str, temporary: str | None = None
+) -> list[run.BrokerToRun]:
     """One plan for each broker: ids from 0, ports from `port` (0: any free ones), directories below `data_dir`.
 
     The ports of metrics count up from the given one as well.
@@ -90,7 +92,7 @@ def plans(props: Mapping[str, str], options: DevOptions, data_dir: str, temporar
     return wanted
 
 
-def family(plans: Sequence[run.Plan], options: DevOptions, data_dir: str, extras: run.Extras) -> Family:
+def family(plans: Sequence[run.BrokerToRun], options: DevOptions, data_dir: str, extras: run.Extras) -> Family:
     """The brokers of these plans as processes. Their tree is where it is without `--processes`."""
     from kpybroker.cli.processes.supervisor import Family
 

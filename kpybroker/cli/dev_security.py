@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kpybroker.control.development import logins
 from kpybroker.control.development.logins import Login
-from kpybroker.control.development.security import ADMIN, USERS, Wanted
+from kpybroker.control.development.security import ADMIN, USERS, SecurityOptions
 
 if TYPE_CHECKING:
     from kpybroker.control.development.certificates import TlsFiles
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 SHOWN_USER = "alice"
 
 
-def client_lines(at: str, wanted: Wanted, tls: TlsFiles | None) -> list[str]:
+def client_lines(at: str, wanted: SecurityOptions, tls: TlsFiles | None) -> list[str]:
     """The lines for brokers at `at`, in place of those that try it without security."""
     login = Login(wanted, SHOWN_USER, tls)
     librdkafka = logins.librdkafka(login)
@@ -35,7 +35,7 @@ def client_lines(at: str, wanted: Wanted, tls: TlsFiles | None) -> list[str]:
     return [*lines, *_acl_lines(at, wanted, tls)] if wanted.acl else lines
 
 
-def _acl_lines(at: str, wanted: Wanted, tls: TlsFiles | None) -> list[str]:
+def _acl_lines(at: str, wanted: SecurityOptions, tls: TlsFiles | None) -> list[str]:
     """The command that allows a user something."""
     login = _options(logins.librdkafka(Login(wanted, ADMIN, tls)))
     others = " and ".join(name for name in USERS if name != ADMIN)

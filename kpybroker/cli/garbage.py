@@ -10,7 +10,7 @@ import gc
 from collections.abc import Callable
 from typing import Final
 
-from kpybroker.system import give_back_memory, resident_bytes
+from kpybroker.system.processes import give_back_memory, resident_bytes
 
 THRESHOLDS: Final = (5_000, 3, 1_000_000)
 """A young collection looks at 20,000 objects at most: it blocks the loop for 10 ms where ten times as many take 70. No

@@ -28,6 +28,20 @@ class LazyGroup(click.Group):
 
 
 def _lazy_command(name: str) -> click.Command | None:
+    match name:
+        case "console":
+            from kpybroker.cli.console.command import console
+
+            return console
+        case "registry":
+            from kpybroker.cli.registry.command import registry
+
+            return registry
+        case _:
+            return _client_command(name)
+
+
+def _client_command(name: str) -> click.Command | None:
     """Written out, so that linters and editors follow the imports."""
     match name:
         case "topic":
@@ -42,14 +56,10 @@ def _lazy_command(name: str) -> click.Command | None:
             from kpybroker.client.commands.offsets import offsets
 
             return offsets
-        case "replay":
-            from kpybroker.client.commands.transfer import replay
+        case "replay" | "mirror":
+            from kpybroker.client.commands.transfer import mirror, replay
 
-            return replay
-        case "mirror":
-            from kpybroker.client.commands.transfer import mirror
-
-            return mirror
+            return replay if name == "replay" else mirror
         case "config":
             from kpybroker.client.commands.config import config
 
@@ -74,22 +84,10 @@ def _lazy_command(name: str) -> click.Command | None:
             from kpybroker.client.commands.metrics import metrics
 
             return metrics
-        case "verify-replicas":
-            from kpybroker.client.commands.doctor import verify_replicas
+        case "doctor" | "verify-replicas":
+            from kpybroker.client.commands.doctor import doctor, verify_replicas
 
-            return verify_replicas
-        case "doctor":
-            from kpybroker.client.commands.doctor import doctor
-
-            return doctor
-        case "console":
-            from kpybroker.cli.console.command import console
-
-            return console
-        case "registry":
-            from kpybroker.cli.registry.command import registry
-
-            return registry
+            return doctor if name == "doctor" else verify_replicas
         case "completion":
             from kpybroker.client.commands.completion import completion
 

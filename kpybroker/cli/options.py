@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from kpybroker.cli.exit_codes import EXIT_CONFIG, fail
-from kpybroker.control.development.security import Wanted
+from kpybroker.control.development.security import SecurityOptions
 
 
 class DevOptions(NamedTuple):
@@ -32,9 +32,9 @@ class DevOptions(NamedTuple):
     processes: bool = False
 
     @property
-    def security(self) -> Wanted:
+    def security(self) -> SecurityOptions:
         """What `--tls`, `--sasl` and `--acl` ask for together."""
-        return Wanted(self.tls, self.sasl, self.acl).complete()
+        return SecurityOptions(self.tls, self.sasl, self.acl).complete()
 
 
 def parse_overrides(overrides: Iterable[str]) -> dict[str, str]:

@@ -31,7 +31,7 @@ from kpybroker.config.interpret import Note, interpret
 from kpybroker.config.values import ConfigError
 from kpybroker.control.log_formats import is_json
 from kpybroker.control.process import ephemeral
-from kpybroker.system import one_heap_for_all_threads
+from kpybroker.system.processes import one_heap_for_all_threads
 
 if TYPE_CHECKING:
     import trio
@@ -53,7 +53,7 @@ HANG_UP = getattr(signal, "SIGHUP", None)  # not on Windows
 REPORT_SIGNALS = tuple(getattr(signal, name) for name in ("SIGUSR1",) if hasattr(signal, name))  # not on Windows
 
 
-class Plan(NamedTuple):
+class BrokerToRun(NamedTuple):
     """A broker to run. `temporary`: the directory that is removed at the end."""
 
     config: BrokerConfig
@@ -61,11 +61,11 @@ class Plan(NamedTuple):
     temporary: str | None = None
 
 
-def plan(props: Mapping[str, str], source: str, temporary: str | None = None) -> Plan:
+def plan(props: Mapping[str, str], source: str, temporary: str | None = None) -> BrokerToRun:
     """Check the keys that the user gave; `source` says where, for the error. Ends the process if one is bad."""
     try:
         interpreted = interpret(props)
-        return Plan(BrokerConfig(interpreted.props), interpreted.notes, temporary)
+        return BrokerToRun(BrokerConfig(interpreted.props), interpreted.notes, temporary)
     except ConfigError as error:
         fail(f"{error} ({source})", fix_for(error), EXIT_CONFIG)
 
@@ -97,7 +97,7 @@ class Extras(NamedTuple):
 NO_EXTRAS = Extras()
 
 
-def run(plans: Sequence[Plan], extras: Extras = NO_EXTRAS) -> int:
+def run(plans: Sequence[BrokerToRun], extras: Extras = NO_EXTRAS) -> int:
     """Run one broker, or a cluster of a few, until stopped; the exit code."""
     import trio
 
@@ -127,7 +127,7 @@ def run(plans: Sequence[Plan], extras: Extras = NO_EXTRAS) -> int:
     return EXIT_OK
 
 
-def _warn_of_exposure(plans: Sequence[Plan], extras: Extras) -> None:
+def _warn_of_exposure(plans: Sequence[BrokerToRun], extras: Extras) -> None:
     from kpybroker.broker.lifecycle.open_tree import EMBEDDED_TREE_FILE
 
     tree = [Path(extras.directory) / EMBEDDED_TREE_FILE]
@@ -135,7 +135,7 @@ def _warn_of_exposure(plans: Sequence[Plan], extras: Extras) -> None:
     exposure.warn(shown)
 
 
-def log_notes(wanted: Plan) -> None:
+def log_notes(wanted: BrokerToRun) -> None:
     """Say what the configuration has that has no effect, or another one than in Kafka."""
     for note in wanted.notes:
         config_log.log(logging.WARNING if note.serious else logging.INFO, "%s", note.text)
@@ -148,7 +148,7 @@ def _the_only(error: BaseException) -> BaseException:
     return error
 
 
-async def _serve(plans: Sequence[Plan], extras: Extras) -> None:
+async def _serve(plans: Sequence[BrokerToRun], extras: Extras) -> None:
     import trio
 
     from kpybroker.control.hosted import Hosted
@@ -287,7 +287,7 @@ def announce(facts: Facts, *, to_a_person: bool) -> None:
             sys.stderr.flush()
 
 
-def _facts(brokers: Sequence[Broker], wanted: Plan, control: tuple[str, int] | None) -> Facts:
+def _facts(brokers: Sequence[Broker], wanted: BrokerToRun, control: tuple[str, int] | None) -> Facts:
     connect = wanted.config.get_str("zookeeper.connect")
     return Facts(
         nodes=[

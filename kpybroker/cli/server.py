@@ -59,7 +59,7 @@ def run_server(
     return run.run([wanted])
 
 
-def _run_processes(wanted: run.Plan, processes: int, log_format: str, log_level: str) -> int:
+def _run_processes(wanted: run.BrokerToRun, processes: int, log_format: str, log_level: str) -> int:
     from kpybroker.cli.processes.derive import NotDerivable, derive
     from kpybroker.cli.processes.supervisor import Family, supervise
 

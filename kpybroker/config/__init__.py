@@ -4,5 +4,5 @@
   of property files, environment variables and JAAS files (`sources`).
 - Never here: the tree, the event loop, logging. `broker.cluster.config_repository` applies dynamic changes.
 - Start from `broker.BrokerConfig`; a topic's settings are `topic.LogConfig`. To add a key, add a row in `keys` and a
-  sentence in `docs`, then run `python -m kpybroker.config.docs.page`.
+  sentence in `docs`, then run `python -m tests.docs.configuration`.
 """

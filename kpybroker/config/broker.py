@@ -141,7 +141,7 @@ class BrokerConfig:
 
     @property
     def log_defaults(self) -> LogConfig:
-        """What topics inherit (`KafkaConfig.extractLogConfigMap`)."""
+        """What topics inherit (``KafkaConfig.extractLogConfigMap``)."""
         if self._log_defaults is None:
             self._log_defaults = topic_defaults(self)
         return self._log_defaults
@@ -203,7 +203,7 @@ def _lookup_order(name: str) -> tuple[str, ...]:
 
 
 def _with_identity(props: dict[str, str]) -> dict[str, str]:
-    """`broker.id` and `node.id` are one value under two names (`KafkaConfig.populateSynonyms`)."""
+    """`broker.id` and `node.id` are one value under two names (``KafkaConfig.populateSynonyms``)."""
     if "broker.id" in props:
         props.setdefault("node.id", props["broker.id"])
     elif "node.id" in props:

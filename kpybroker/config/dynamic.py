@@ -1,8 +1,8 @@
 """Dynamic configuration, the pure part: which changes are allowed, and the result of incremental operations.
 
-Kafka's `DynamicBrokerConfig` and `ConfigAdminManager.prepareIncrementalConfigs`, with their error texts, which clients
-print. Nothing here reads or writes: `broker.cluster.config_repository` does, and the handlers turn `ConfigError` into
-error codes.
+Kafka's `DynamicBrokerConfig` and ``ConfigAdminManager.prepareIncrementalConfigs``, with their error texts, which
+clients print. Nothing here reads or writes: `broker.cluster.config_repository` does, and the handlers turn
+`ConfigError` into error codes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ QUOTA_KEYS: Final[dict[str, Key]] = {
         "replica.alter.log.dirs.io.max.bytes.per.second",
     )
 }
-"""Broker keys that can be set dynamically only, never in a file (`QuotaConfigs.brokerQuotaConfigs`)."""
+"""Broker keys that can be set dynamically only, never in a file (``QuotaConfigs.brokerQuotaConfigs``)."""
 
 SECURITY_KEYS: Final = frozenset(
     {
@@ -252,7 +252,7 @@ def without_encoding(stored: Mapping[str, str], decode: Decode | None) -> tuple[
 
 
 def _check_change(old: BrokerConfig, new: BrokerConfig) -> None:
-    """The checks of Kafka's `BrokerReconfigurable`s: from which value to which."""
+    """The checks of Kafka's ``BrokerReconfigurable``s: from which value to which."""
     try:
         _check_threads(old, new)
         _check_cleaner_threads(old, new)

@@ -9,7 +9,7 @@ from collections.abc import Collection
 from functools import lru_cache
 
 _BUCKETS_MIN = 16
-"""Scala's `mutable.HashMap` starts with this many and doubles them when it is three quarters full."""
+"""Scala's ``mutable.HashMap`` starts with this many and doubles them when it is three quarters full."""
 
 
 def hash_order(names: Collection[str]) -> list[str]:
@@ -22,7 +22,7 @@ def hash_order(names: Collection[str]) -> list[str]:
 
 @lru_cache(1024)
 def _hash(name: str) -> int:
-    """Java's `String.hashCode`, signed, with the upper half mixed into the lower half."""
+    """Java's ``String.hashCode``, signed, with the upper half mixed into the lower half."""
     units = name.encode("utf-16-be", "surrogatepass")
     code = 0
     for at in range(0, len(units), 2):

@@ -1,4 +1,4 @@
-"""Which login modules a listener's mechanism has: Kafka's `JaasContext.loadServerContext`.
+"""Which login modules a listener's mechanism has: Kafka's ``JaasContext.loadServerContext``.
 
 First `listener.name.<listener>.<mechanism>.sasl.jaas.config`, which holds exactly one module; then, in the JAAS file,
 the context `<listener>.KafkaServer`, and then `KafkaServer`, which may hold the modules of several mechanisms. Listener

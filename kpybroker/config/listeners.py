@@ -1,6 +1,6 @@
 """Parsing of `listeners`, `advertised.listeners` and `listener.security.protocol.map`.
 
-Syntax and error texts are Kafka's (`CoreUtils.listenerListToEndPoints`, `KafkaConfig`). An empty host is every
+Syntax and error texts are Kafka's (``CoreUtils.listenerListToEndPoints``, `KafkaConfig`). An empty host is every
 interface, as in Kafka. Which protocols are served: `unserved`.
 """
 

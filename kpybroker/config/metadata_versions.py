@@ -1,6 +1,6 @@
 """Kafka's metadata versions ("3.9-IV0"), the values of `inter.broker.protocol.version` and the message format keys.
 
-As in `MetadataVersion.fromVersionString`, a release ("3.9", "0.10.2.1") means its newest version.
+As in ``MetadataVersion.fromVersionString``, a release ("3.9", "0.10.2.1") means its newest version.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Checks between keys: `KafkaConfig.validateValues`, in its order, with its error texts.
+"""Checks between keys: ``KafkaConfig.validateValues``, in its order, with its error texts.
 
 Checks for KRaft roles are missing: `interpret` maps a KRaft file to ZooKeeper mode first. A missing `zookeeper.connect`
 is not an error here: coordination is then embedded.

@@ -149,7 +149,7 @@ def parse_topic_value(name: str, text: str | None) -> Value:
 
 
 def validate_topic_props(overrides: Mapping[str, str], defaults: LogConfig | None = None) -> LogConfig:
-    """The `LogConfig` of `overrides`, checked as CreateTopics and the configuration APIs do (`LogConfig.validate`).
+    """The `LogConfig` of `overrides`, checked as CreateTopics and the configuration APIs do (``LogConfig.validate``).
 
     Raises `UnknownTopicConfig`, `ConfigConflict` or `ConfigError`.
     """
@@ -184,7 +184,7 @@ _COMPOSED: Final = frozenset({"segment.ms", "segment.jitter.ms", "retention.ms",
 
 
 def topic_defaults(config: ConfigLookup) -> LogConfig:
-    """What topics inherit from the broker's keys (`KafkaConfig.extractLogConfigMap`)."""
+    """What topics inherit from the broker's keys (``KafkaConfig.extractLogConfigMap``)."""
     values: dict[str, Any] = {
         field_name(topic_key): config.get(broker_key)
         for topic_key, broker_key in TOPIC_SYNONYMS.items()

@@ -1,4 +1,4 @@
-"""Configuration values: parsing, writing and validation, as in Kafka's `ConfigDef`.
+"""Configuration values: parsing, writing and validation, as in Kafka's ``ConfigDef``.
 
 A value is trimmed and parsed by its type. Writing is the reverse: DescribeConfigs shows the parsed value, so `0.50`
 becomes `0.5`. The error texts are Kafka's, because clients see them.
@@ -118,7 +118,7 @@ def parse_value(name: str, type_name: str, text: str | None) -> Value:
 
 
 def java_double(number: float) -> str:
-    """Java's `Double.toString`: decimal from 10^-3 to 10^7, otherwise one digit before the point and an `E`."""
+    """Java's ``Double.toString``: decimal from 10^-3 to 10^7, otherwise one digit before the point and an `E`."""
     if math.isnan(number):
         return "NaN"
     if math.isinf(number):
@@ -139,7 +139,7 @@ def java_double(number: float) -> str:
 
 
 def value_text(value: Value, type_name: str) -> str | None:
-    """A parsed value as text, as `ConfigDef.convertToString` writes it; None for None."""
+    """A parsed value as text, as ``ConfigDef.convertToString`` writes it; None for None."""
     if value is None:
         return None
     if type_name == BOOLEAN:
@@ -157,27 +157,27 @@ Validator = tuple[Any, ...]
 
 
 def at_least(minimum: float) -> Validator:
-    """A number that is not below `minimum` (Kafka's `Range.atLeast`)."""
+    """A number that is not below `minimum` (Kafka's ``Range.atLeast``)."""
     return ("range", minimum, None)
 
 
 def between(minimum: float, maximum: float) -> Validator:
-    """A number in a closed range (Kafka's `Range.between`)."""
+    """A number in a closed range (Kafka's ``Range.between``)."""
     return ("range", minimum, maximum)
 
 
 def one_of(*choices: str) -> Validator:
-    """A string that equals one of `choices` (Kafka's `ValidString`)."""
+    """A string that equals one of `choices` (Kafka's ``ValidString``)."""
     return ("one_of", *choices)
 
 
 def any_case_one_of(*choices: str) -> Validator:
-    """As `one_of`, ignoring case; `choices` are in upper case (Kafka's `CaseInsensitiveValidString`)."""
+    """As `one_of`, ignoring case; `choices` are in upper case (Kafka's ``CaseInsensitiveValidString``)."""
     return ("any_case_one_of", *choices)
 
 
 def list_of(*choices: str) -> Validator:
-    """A list whose items are all in `choices` (Kafka's `ValidList`)."""
+    """A list whose items are all in `choices` (Kafka's ``ValidList``)."""
     return ("list_of", *choices)
 
 

@@ -6,7 +6,6 @@ needs click and h11 only, which kpybroker has already.
 
 from __future__ import annotations
 
-import errno
 import logging
 import socket
 import sys
@@ -14,9 +13,9 @@ from typing import Final
 
 import uvicorn
 
-from kpybroker import system
 from kpybroker.client.connect.admin import Cluster
-from kpybroker.client.connect.errors import CommandError, usage
+from kpybroker.client.connect.errors import usage
+from kpybroker.client.connect.listening import bound
 from kpybroker.console.app import make_app
 from kpybroker.console.options import LOOPBACK, ConsoleOptions
 from kpybroker.http.server import Limits
@@ -24,7 +23,6 @@ from kpybroker.http.slow_clients import HEAD_BYTES_MAX, protocol
 
 logger = logging.getLogger("kpybroker.console")
 
-EXIT_BIND: Final = 5
 LIMITS: Final = Limits(connections=512)
 START_S_MAX: Final = 5.0
 STOP_S_MAX: Final = 2
@@ -66,12 +64,3 @@ def check(options: ConsoleOptions) -> None:
             f"--host {options.host} would serve the console to others without a login",
             "add --password-file FILE, or --user-header NAME behind a proxy that logs users in",
         )
-
-
-def bound(host: str, port: int) -> socket.socket:
-    """A listening socket. Raises CommandError with exit code 5."""
-    try:
-        return system.listening(host, port)
-    except OSError as error:
-        fix = "choose another port: --port" if error.errno in (errno.EADDRINUSE, errno.EACCES) else "check --host"
-        raise CommandError(f"cannot listen on {host}:{port}: {error.strerror or error}", fix, EXIT_BIND) from None

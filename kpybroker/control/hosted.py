@@ -36,7 +36,7 @@ from kpybroker.broker.maintenance.background import PRESENCE_LOOK_S
 from kpybroker.control.errors import ControlError
 from kpybroker.control.plan import BrokerPlan, Processes
 from kpybroker.core.tree import SystemFailure
-from kpybroker.system import make_private_directory, take_directory
+from kpybroker.system.private_files import make_private_directory, take_directory
 from kpybroker.wire.znodes import broker_path
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import trio
 from kpybroker.broker.handlers import routes
 from kpybroker.broker.loop.steps import run_to_end
 from kpybroker.broker.requests.context import PlainConnectionInfo, RequestContext
-from kpybroker.broker.requests.served import SERVED
+from kpybroker.broker.requests.served.apis import SERVED
 from kpybroker.control.errors import ControlError
 from kpybroker.control.levers.leadership import active_controller, awake
 from kpybroker.core.authorizer import AllowAll

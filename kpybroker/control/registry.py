@@ -7,14 +7,19 @@ A method is an async function whose first parameter is the `Hosted`; the others 
 
 Arguments are JSON. Their annotations may be `str`, `int`, `float`, `bool`, `None`, `JSON` (anything), `list[...]`,
 `dict[str, ...]`, `Literal[...]` and unions of these. Nothing is converted, except an integer to a float.
+
+A parameter that is a dataclass stands for several arguments, which are its fields: a caller gives these by their names,
+as if they were parameters, and the function gets one value.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
+import sys
 import types
 import typing
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -65,12 +70,23 @@ class Method:
     name: str
     doc: str
     parameters: Mapping[str, Parameter]
+    """Its arguments."""
     function: Callable[..., Awaitable[JSON]]
+    groups: Mapping[str, type[Any]]
+    """Parameters of the function that stand for several arguments, and what each is."""
 
     async def call(self, hosted: Hosted, arguments: Mapping[str, JSON]) -> JSON:
         """Check the arguments and call the function. Raises ControlError."""
         self.check(arguments)
-        return await self.function(hosted, **arguments)
+        return await self.function(hosted, **self._grouped(arguments))
+
+    def _grouped(self, arguments: Mapping[str, JSON]) -> dict[str, Any]:
+        """As the function takes them."""
+        left = dict(arguments)
+        for name, group in self.groups.items():
+            given = [field.name for field in dataclasses.fields(group) if field.name in arguments]
+            left[name] = group(**{field: left.pop(field) for field in given})
+        return left
 
     def check(self, arguments: Mapping[str, JSON]) -> None:
         """Raises ControlError at the first argument that does not exist, is missing or has the wrong type."""
@@ -98,15 +114,26 @@ class Method:
 
 def method(function: Callable[..., Awaitable[JSON]]) -> Method:
     """The method that calls `function`, under its name."""
-    signature = inspect.signature(function)
-    scope = {**vars(types), **getattr(function, "__globals__", {})}
-    parameters = {
-        name: Parameter(name, _evaluated(parameter.annotation, scope), parameter.default)
-        for name, parameter in list(signature.parameters.items())[1:]
-    }
+    parameters: dict[str, Parameter] = {}
+    groups: dict[str, type[Any]] = {}
+    for name, given in list(inspect.signature(function).parameters.items())[1:]:
+        annotation = _evaluated(given.annotation, getattr(function, "__globals__", {}))
+        if dataclasses.is_dataclass(annotation) and isinstance(annotation, type):
+            groups[name] = annotation
+            parameters |= {one.name: one for one in _fields(annotation)}
+        else:
+            parameters[name] = Parameter(name, annotation, given.default)
     doc = " ".join((inspect.getdoc(function) or "").split("\n\n")[0].split())
     assert doc, f"{function.__name__} has no docstring"
-    return Method(function.__name__, doc, parameters, function)
+    return Method(function.__name__, doc, parameters, function, groups)
+
+
+def _fields(group: type[Any]) -> Iterator[Parameter]:
+    """The arguments that a dataclass stands for."""
+    scope = vars(sys.modules[group.__module__])
+    for field in dataclasses.fields(group):
+        default = REQUIRED if field.default is dataclasses.MISSING else field.default
+        yield Parameter(field.name, _evaluated(field.type, scope), default)
 
 
 def methods(*functions: Callable[..., Awaitable[JSON]]) -> tuple[Method, ...]:
@@ -190,8 +217,8 @@ def type_name(annotation: Any) -> str:
     return _NAMES[annotation]
 
 
-def _evaluated(annotation: Any, scope: dict[str, Any]) -> Any:
-    return eval(annotation, scope) if isinstance(annotation, str) else annotation
+def _evaluated(annotation: Any, scope: Mapping[str, Any]) -> Any:
+    return eval(annotation, {**vars(types), **scope}) if isinstance(annotation, str) else annotation
 
 
 def _shown(value: JSON) -> str:

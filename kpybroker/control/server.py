@@ -39,7 +39,7 @@ DOOR: Final = Door(frozenset(("localhost",)), JSON_TYPES | {FORM}, BODY_BYTES_MA
 
 
 def answered(status: int, value: Any) -> Response:
-    """A response. Raises ValueError or TypeError for what is no JSON."""
+    """A response. Raises ValueError or TypeError for what is not JSON."""
     return Response(status, json.dumps(value, allow_nan=False).encode())
 
 

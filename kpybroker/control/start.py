@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 import trio
 
 from kpybroker.broker.lifecycle.errors import EXIT_PORT, StartupError
-from kpybroker.broker.loop.movable_clock import MovableClock
 from kpybroker.control.catalogue import all_methods
-from kpybroker.control.interception import remove_faults_on_reset
 from kpybroker.control.levers.leadership import undo_all
+from kpybroker.control.levers.movable_clock import MovableClock
 from kpybroker.control.levers.topology import Topology
 from kpybroker.control.log_ring import LogRing
-from kpybroker.control.seams import seams_of
+from kpybroker.control.seams import remove_all_faults, seams_of
 from kpybroker.control.server import HOST, ControlServer
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ def equip(hosted: Hosted) -> None:
     hosted.clock = MovableClock()
     hosted.part(Topology).install(hosted)
     hosted.on_reset(partial(undo_all, hosted))
-    remove_faults_on_reset(hosted)
+    hosted.on_reset(partial(remove_all_faults, hosted))
     hosted.seams_of = partial(seams_of, hosted)
 
 

@@ -25,7 +25,8 @@ from pathlib import Path
 from kpybroker.coordination.image import Image, Node
 from kpybroker.coordination.tree import CoordinationUnavailable
 from kpybroker.core.tree import Acl
-from kpybroker.system import OPEN_FLAGS, PRIVATE_FILE, sync_directory
+from kpybroker.system.files import OPEN_FLAGS, sync_directory
+from kpybroker.system.private_files import PRIVATE_FILE
 
 FORMAT_VERSION = 3
 WAL = "-wal"

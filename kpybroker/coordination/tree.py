@@ -1,6 +1,6 @@
 """The contract of the znode tree, kept by `embedded`, `zookeeper` and `faults` (tests/coordination/test_contract.py).
 
-One `Tree` is one client with one session at a time, as one `org.apache.zookeeper.ZooKeeper` handle. Rules:
+One `Tree` is one client with one session at a time, as one ``org.apache.zookeeper.ZooKeeper`` handle. Rules:
 
 * **Order.** Operations are performed in the order of their submission. Results and events arrive in the tree's order;
   a watch event reaches the listener before any result that shows the change it announces, also when the watcher made
@@ -13,7 +13,7 @@ One `Tree` is one client with one session at a time, as one `org.apache.zookeepe
 * **Unknown outcomes.** `ConnectionLoss` always reaches the caller. Nothing is retried here; the helpers at the end of
   this module retry what may be retried, and say so.
 * **Expiry** is an event, and every operation returns `SessionExpired` until `reopen` makes the next session (Kafka's
-  `ZooKeeperClient.reinitialize`), which raises the generation by one.
+  ``ZooKeeperClient.reinitialize``), which raises the generation by one.
 
 It does not know what Kafka keeps in the tree.
 """

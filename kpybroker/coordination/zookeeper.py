@@ -2,8 +2,8 @@
 
 Rules (those of the contract, and how they are kept here):
 
-* kazoo's thread appends signals to one queue and wakes the loop (`TrioToken.run_sync_soon`); the loop takes them out in
-  order: results, watch events and states cannot overtake each other;
+* kazoo's thread appends signals to one queue and wakes the loop (``TrioToken.run_sync_soon``); the loop takes them out
+  in order: results, watch events and states cannot overtake each other;
 * each client of kazoo is one session, and is dropped when that session ends: its signals carry it, and those of a
   former session are ignored;
 * the server loses watches with the connection, and kazoo does not renew them. After a reconnection every watch is set

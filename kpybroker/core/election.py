@@ -1,7 +1,7 @@
 """Which replica leads next: the four election strategies of the controller, and the choice of a test.
 
-Kafka's `Election` and `PartitionLeaderElectionAlgorithms`. Plain functions over one partition; `online` says whether a
-broker is alive and the partition's log directory on it too. Each returns the new `LeaderAndIsr` (None: no replica can
+Kafka's `Election` and ``PartitionLeaderElectionAlgorithms``. Plain functions over one partition; `online` says whether
+a broker is alive and the partition's log directory on it too. Each returns the new `LeaderAndIsr` (None: no replica can
 lead) and the brokers to notify of it.
 """
 

@@ -1,6 +1,7 @@
-"""How many log lines one client may cause: a budget for each, and a count of what it did not allow.
+"""How many log lines a subject may cause: a budget for each, and a count of what it did not allow.
 
-Pure: the time is an argument. At most `SUBJECTS_MAX` clients have a window; the oldest one gives way to a new one.
+A subject is a client, or a kind of line that any client can cause (`Seldom`). Pure: the time is an argument. At most
+`SUBJECTS_MAX` subjects have a window; the oldest one gives way to a new one.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def about_client(address: str) -> dict[str, object]:
 
 
 class Suppressed(NamedTuple):
-    """How many lines about a client there were beyond its budget."""
+    """How many lines about a subject there were beyond its budget."""
 
     subject: str
     lines: int
@@ -40,13 +41,14 @@ class _Window:
 
 
 class LineLimit:
-    """The windows of all clients. A window begins with a line and lasts `WINDOW_S`."""
+    """The windows of all subjects. A window begins with a line and lasts `window_s`."""
 
-    __slots__ = ("_counts", "_windows", "lines_max")
+    __slots__ = ("_counts", "_window_s", "_windows", "lines_max")
 
-    def __init__(self) -> None:
-        self.lines_max = LINES_MAX
+    def __init__(self, lines_max: int = LINES_MAX, window_s: float = WINDOW_S) -> None:
+        self.lines_max = lines_max
         """0: no limit."""
+        self._window_s = window_s
         self._windows: dict[str, _Window] = {}  # by the time they began
         self._counts: list[Suppressed] = []
 
@@ -55,7 +57,7 @@ class LineLimit:
         if not self.lines_max:
             return True
         window = self._windows.get(subject)
-        if window is not None and now - window.began >= WINDOW_S:
+        if window is not None and now - window.began >= self._window_s:
             self._end(subject)
             window = None
         if window is None:
@@ -71,9 +73,13 @@ class LineLimit:
     def take_counts(self, now: float) -> list[Suppressed]:
         """What was suppressed in windows that are over at `now` (infinity: in all), and was not returned before."""
         for subject, window in list(self._windows.items()):
-            if now - window.began < WINDOW_S:
+            if now - window.began < self._window_s:
                 break
             self._end(subject)
+        return self.take_ended()
+
+    def take_ended(self) -> list[Suppressed]:
+        """As `take_counts`, of windows that gave way to a new one."""
         counts, self._counts = self._counts, []
         return counts
 
@@ -81,3 +87,18 @@ class LineLimit:
         window = self._windows.pop(subject)
         if window.suppressed:
             self._counts.append(Suppressed(subject, window.suppressed))
+
+
+class Seldom:
+    """Kinds of lines, each at most once in `period_s`: the first at once, the next one with a count of the others."""
+
+    __slots__ = ("_limit",)
+
+    def __init__(self, period_s: float = WINDOW_S) -> None:
+        self._limit = LineLimit(1, period_s)
+
+    def may_say(self, now: float, kind: str = "") -> int | None:
+        """How many lines were left out since the last one, if one may be written now; None: leave out this one too."""
+        if not self._limit.allows(kind, now, is_warning=True):
+            return None
+        return sum(one.lines for one in self._limit.take_ended() if one.subject == kind)

@@ -1,4 +1,4 @@
-"""Which brokers get which replicas of a new topic: Kafka's `AdminUtils.assignReplicasToBrokers`.
+"""Which brokers get which replicas of a new topic: Kafka's ``AdminUtils.assignReplicasToBrokers``.
 
 First replicas go round-robin over the brokers from `start_index`; the others follow at a shift that grows by one each
 time the round wraps, so that sets do not repeat. With racks the broker list alternates racks first and a replica

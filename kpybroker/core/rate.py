@@ -1,4 +1,4 @@
-"""An amount a second over the last windows: Kafka's `Rate` over `SampledStat`, to the digit.
+"""An amount a second over the last windows: Kafka's `Rate` over ``SampledStat``, to the digit.
 
 Pure; bounded by the number of windows. A window begins with the first record after the one before is over, and is
 emptied when its last record is older than all windows together. The sum is divided by the time of all windows but one

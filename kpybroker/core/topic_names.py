@@ -1,6 +1,6 @@
 """Which topic names are allowed, which are Kafka's own, and which would collide in metric names.
 
-Kafka's `org.apache.kafka.common.internals.Topic`; the error messages reach clients.
+Kafka's ``org.apache.kafka.common.internals.Topic``; the error messages reach clients.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class AtTheDoor:
         self._held_bytes = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass it on, or refuse it. What is no request of HTTP passes."""
+        """Pass it on, or refuse it. What is not a request of HTTP passes."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

@@ -20,11 +20,11 @@ import h11
 import trio
 
 from kpybroker.core.doors.crowd import Crowd, Seat
-from kpybroker.core.doors.seldom import Seldom
+from kpybroker.core.line_limit import Seldom
 from kpybroker.http import doors
 from kpybroker.http.doors import Door
 from kpybroker.http.messages import HttpError, Request, Response
-from kpybroker.system import listening
+from kpybroker.system.sockets import listening
 
 HEADER_BYTES_MAX = 16 << 10
 CHUNK_BYTES = 8 << 10
@@ -37,7 +37,7 @@ CLOSE: Final = ("Connection", "close")
 
 class Served(NamedTuple):
     """What a server serves: `door` decides which requests `respond` sees, which may raise HttpError. `refuse` makes
-    the response to that, to what the door refuses, and to what is no HTTP."""
+    the response to that, to what the door refuses, and to what is not HTTP."""
 
     door: Door
     respond: Callable[[Request], Awaitable[Response]]

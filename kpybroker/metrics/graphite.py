@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from kpybroker.config.values import java_double
 from kpybroker.metrics.histogram import Histogram
@@ -74,6 +74,7 @@ def lines(
 
     `now_s` is on the clock of `rates`, `epoch_s` the time that the lines carry.
     """
+    moment = _Moment(now_s, epoch_s)
     for reading in readings:
         scopes: dict[tuple[str, ...], list[str]] = {}
         for family, values in reading.columns:
@@ -86,31 +87,36 @@ def lines(
                 yield ""
             for start in range(0, len(values), SLICE_ROWS):
                 yield "".join(
-                    _of_mbean(family, heads[index], values[index], layout, rates.get((family, row)), now_s, epoch_s)
+                    _of_mbean(family, heads[index], values[index], layout, rates.get((family, row)), moment)
                     for index, row in enumerate(reading.rows[start : start + SLICE_ROWS], start)
                     if values[index] is not None
                 )
 
 
 def _scope(tags: Sequence[str], row: Tags) -> str:
-    """`KafkaMetricsGroup.toScope`, with a dot at its end; empty without tags."""
+    """``KafkaMetricsGroup.toScope``, with a dot at its end; empty without tags."""
     pairs = sorted((tag, value) for tag, value in zip(tags, row, strict=True) if value)
     return "".join(f"{tag}.{value.replace('.', '_')}." for tag, value in pairs)
 
 
-def _of_mbean(
-    family: Family, scope: str, value: Value, layout: Layout, rates: Rates | None, now_s: float, epoch_s: int
-) -> str:
+class _Moment(NamedTuple):
+    """See `lines`."""
+
+    now_s: float
+    epoch_s: int
+
+
+def _of_mbean(family: Family, scope: str, value: Value, layout: Layout, rates: Rates | None, moment: _Moment) -> str:
     name = f"{family.domain}.{family.type}.{scope}{family.name}"
     if layout.exclude is not None and layout.exclude.fullmatch(name):
         return ""
     head = _SPACE.sub("-", f"{layout.prefix}.{name}")
     if family.kind is Kind.GAUGE:
-        return f"{head}.value {java_double(value) if isinstance(value, float) else value} {epoch_s}\n"
+        return f"{head}.value {java_double(value) if isinstance(value, float) else value} {moment.epoch_s}\n"
     wanted = layout.suffixes
     return "".join(
-        f"{head}.{suffix} {number} {epoch_s}\n"
-        for suffix, number in _dimensions(family, value, rates, now_s)
+        f"{head}.{suffix} {number} {moment.epoch_s}\n"
+        for suffix, number in _dimensions(family, value, rates, moment.now_s)
         if suffix in wanted
     )
 

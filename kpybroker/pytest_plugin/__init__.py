@@ -1,4 +1,4 @@
-"""The pytest plugin: fixtures for a broker, its topics, clients, faults and clock. docs/guides/pytest.md shows them.
+"""The pytest plugin: fixtures for a broker, its topics, clients, faults and clock. docs/guides/testing.md shows them.
 
 pytest imports this in every run, also of projects that use none of it: so nothing is imported here but pytest, and
 what a fixture needs is imported when a test asks for it.

@@ -53,7 +53,7 @@ def _place(run_id: str) -> Path:
 
 def _address(place: Path, keys: Mapping[str, str], wanted: Mapping[str, Any]) -> tuple[str, int, str]:
     """Host and port of the control channel, and where its files are; starts the broker if no other worker does."""
-    from kpybroker.system import take_directory
+    from kpybroker.system.private_files import take_directory
 
     try:
         take_directory(str(place))
@@ -65,11 +65,12 @@ def _address(place: Path, keys: Mapping[str, str], wanted: Mapping[str, Any]) ->
     except FileExistsError:
         return _wait_for(found)
     from kpybroker.testing.running.launch import Launch
+    from kpybroker.testing.running.options import BrokerOptions
     from kpybroker.testing.security import Security
 
     try:
         security_ = Security(**{"tls": False, "sasl": None, "acl": False, **wanted})
-        launch = Launch(1, dict(keys), "127.0.0.1", 0, None, False, False, security_.wanted)
+        launch = Launch(1, dict(keys), BrokerOptions(), security_.wanted)
         host, port = launch.process(exit_with=os.getppid()).start(START_S_MAX)
     except Exception as error:
         _publish(found, {"error": str(error)})

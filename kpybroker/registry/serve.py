@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import logging
 import signal
 import socket
@@ -14,9 +13,9 @@ from urllib.parse import urlsplit
 import uvicorn
 from starlette.middleware import Middleware
 
-from kpybroker import system
 from kpybroker.client.connect.admin import Cluster
 from kpybroker.client.connect.errors import CommandError, usage
+from kpybroker.client.connect.listening import bound
 from kpybroker.http.doors import ANY_NAME, ANYWHERE, Door, names_of
 from kpybroker.http.server import Limits
 from kpybroker.http.slow_clients import HEAD_BYTES_MAX, protocol
@@ -29,7 +28,6 @@ from kpybroker.registry.options import LOOPBACK, RegistryOptions
 from kpybroker.registry.service import Service
 from kpybroker.registry.store.log import TopicLog
 
-EXIT_BIND: Final = 5
 STOP_S_MAX: Final = 2
 """Of requests in progress; uvicorn waits as long for idle connections with TLS."""
 LIMITS: Final = Limits(connections=512)
@@ -150,12 +148,3 @@ def _check_files(options: RegistryOptions) -> None:
             ssl.create_default_context(cafile=options.ca_file)
     except (OSError, ssl.SSLError) as error:
         raise usage(f"{options.ca_file}: {error.strerror or error}", "name certificates in PEM: --ca-file") from None
-
-
-def bound(host: str, port: int) -> socket.socket:
-    """A listening socket. Raises CommandError with exit code 5."""
-    try:
-        return system.listening(host, port)
-    except OSError as error:
-        fix = "choose another port: --port" if error.errno in (errno.EADDRINUSE, errno.EACCES) else "check --host"
-        raise CommandError(f"cannot listen on {host}:{port}: {error.strerror or error}", fix, EXIT_BIND) from None

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
 from kpybroker.registry.errors import NO_LEADER, STORE_ERROR, RegistryError
+from kpybroker.registry.rules.change import Change
 from kpybroker.registry.rules.library import Library
-from kpybroker.registry.rules.plan import Plan
 from kpybroker.registry.store import records
 from kpybroker.registry.store.records import Record
 from kpybroker.registry.store.state import State
@@ -72,7 +72,7 @@ class Service:
         with self.lock:
             return query(self._state, self._library)
 
-    def write(self, planned: Query[Plan]) -> Any:
+    def write(self, planned: Query[Change]) -> Any:
         """The result of a plan whose records are in the log. Raises RegistryError, 50004 where another one leads."""
         assert self._log is not None, "attached before the first request"
         with self._writing:
@@ -88,7 +88,7 @@ class Service:
                 raise RegistryError(STORE_ERROR, "another leader gave this id away at the same time; try again")
             return plan.result
 
-    def _holds(self, plan: Plan) -> bool:
+    def _holds(self, plan: Change) -> bool:
         wanted = plan.expected
         assert wanted is not None
         return self.read(lambda state, _: state.version(wanted.subject, wanted.version)) == wanted

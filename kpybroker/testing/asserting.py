@@ -3,17 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from kpybroker.testing.look import Record
 from kpybroker.testing.looking import Looking, to_value
+from kpybroker.testing.running.options import takes
+
+if TYPE_CHECKING:
+    from typing import Unpack
 
 SHOWN_MAX = 20
+
+
+class Comparison(TypedDict, total=False):
+    """The keyword arguments of `assert_records` beyond what it compares with; `Compared` has their defaults."""
+
+    partition: int | None
+    in_any_order: bool
+    committed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """See `Asserting.assert_records`."""
+
+    partition: int | None = None
+    in_any_order: bool = False
+    committed: bool = True
 
 
 class Asserting(Looking):
     """Each method raises AssertionError. What other tasks are about to do is awaited by `wait_for` first."""
 
+    @takes(Compared)
     def assert_records(
         self,
         topic: str,
@@ -21,23 +44,22 @@ class Asserting(Looking):
         *,
         keys: Sequence[Any] | None = None,
         count: int | None = None,
-        partition: int | None = None,
-        in_any_order: bool = False,
-        committed: bool = True,
+        **how: Unpack[Comparison],
     ) -> list[Record]:
         """The topic has exactly these records, in the order of partition and offset; they are returned.
 
-        Values and keys are compared as bytes, text or JSON, as they are given here. `committed`: those of open and
-        aborted transactions do not count.
+        Values and keys are compared as bytes, text or JSON, as they are given here. `partition`: of this one alone.
+        `in_any_order`: or in another order. `committed`: those of open and aborted transactions do not count.
         """
+        compared = Compared(**how)
         limit = 1 + max(len(values or ()), len(keys or ()), count or 0, SHOWN_MAX)
-        isolation: Any = "read_committed" if committed else "read_uncommitted"
-        records = self.records(topic, partition, limit=limit, isolation=isolation)
+        isolation: Any = "read_committed" if compared.committed else "read_uncommitted"
+        records = self.records(topic, compared.partition, limit=limit, isolation=isolation)
         if count is not None and len(records) != count:
             raise AssertionError(f"{topic} has {_counted(len(records), limit)}, not {count}: {_shown(records)}")
         for what, wanted in (("value", values), ("key", keys)):
             if wanted is not None:
-                _compare(topic, records, what, list(wanted), in_any_order)
+                _compare(topic, records, what, list(wanted), compared.in_any_order)
         return records
 
     def assert_committed(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from kpybroker.testing.brokers import START_S, Brokers
+from kpybroker.testing.brokers import Brokers
+from kpybroker.testing.running.options import BrokerKeywords, BrokerOptions, takes
 
 if TYPE_CHECKING:
-    import os
-
-    from kpybroker.testing.security import Sasl
+    from typing import Unpack
 
 
 class Broker(Brokers):
@@ -27,39 +25,9 @@ class Broker(Brokers):
       but test and broker share one interpreter, so that neither is fast while the other works.
     """
 
-    def __init__(
-        self,
-        *,
-        topics: Sequence[str] | Mapping[str, int] = (),
-        partitions: int | None = None,
-        auto_create: bool | None = None,
-        config: Mapping[str, Any] | None = None,
-        tls: bool = False,
-        sasl: Sasl | None = None,
-        acl: bool = False,
-        host: str = "127.0.0.1",
-        port: int = 0,
-        data_dir: str | os.PathLike[str] | None = None,
-        keep: bool = False,
-        in_thread: bool = False,
-        start_timeout: float = START_S,
-    ) -> None:
-        super().__init__(
-            1,
-            topics=topics,
-            partitions=partitions,
-            auto_create=auto_create,
-            config=config,
-            tls=tls,
-            sasl=sasl,
-            acl=acl,
-            host=host,
-            port=port,
-            data_dir=data_dir,
-            keep=keep,
-            in_thread=in_thread,
-            start_timeout=start_timeout,
-        )
+    @takes(BrokerOptions)
+    def __init__(self, **options: Unpack[BrokerKeywords]) -> None:
+        super().__init__(1, **options)
 
     @property
     def host(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,20 +14,18 @@ from kpybroker.testing.errors import BrokerGone, TestingError, UsageError
 from kpybroker.testing.faults import Faults
 from kpybroker.testing.looking import text_of
 from kpybroker.testing.running.channel import Channel
+from kpybroker.testing.running.options import BrokerKeywords, BrokerOptions, takes
 from kpybroker.testing.security import Security
 from kpybroker.testing.waiting import wait_for
 
 if TYPE_CHECKING:
-    import os
-    from typing import Self
+    from typing import Self, Unpack
 
     from kpybroker.testing.look import Group
     from kpybroker.testing.running.runner import Runner
-    from kpybroker.testing.security import Sasl
 
 T = TypeVar("T")
 
-START_S = 30.0
 INTERNAL_TOPICS = {"offsets.topic.num.partitions": "6", "transaction.state.log.num.partitions": "6"}
 """Enough for three coordinators. The first group and each snapshot are faster than with Kafka's 50 of each."""
 
@@ -35,35 +33,21 @@ INTERNAL_TOPICS = {"offsets.topic.num.partitions": "6", "transaction.state.log.n
 class Brokers(Asserting, Block):
     """See `Broker` and `Cluster`."""
 
-    def __init__(
-        self,
-        brokers: int,
-        *,
-        topics: Sequence[str] | Mapping[str, int] = (),
-        partitions: int | None = None,
-        auto_create: bool | None = None,
-        config: Mapping[str, Any] | None = None,
-        tls: bool = False,
-        sasl: Sasl | None = None,
-        acl: bool = False,
-        host: str = "127.0.0.1",
-        port: int = 0,
-        data_dir: str | os.PathLike[str] | None = None,
-        keep: bool = False,
-        in_thread: bool = False,
-        start_timeout: float = START_S,
-    ) -> None:
+    @takes(BrokerOptions)
+    def __init__(self, brokers: int, **options: Unpack[BrokerKeywords]) -> None:
         from kpybroker.testing.running.launch import Launch
 
-        keys = INTERNAL_TOPICS | {name: text_of(value) for name, value in (config or {}).items()}
+        wanted = BrokerOptions(**options)
+        topics, partitions = wanted.topics, wanted.partitions
+        keys = INTERNAL_TOPICS | {name: text_of(value) for name, value in (wanted.config or {}).items()}
         if partitions is not None:
             keys["num.partitions"] = str(partitions)
-        if auto_create is not None:
-            keys["auto.create.topics.enable"] = text_of(auto_create)
+        if wanted.auto_create is not None:
+            keys["auto.create.topics.enable"] = text_of(wanted.auto_create)
         self._topics = dict(topics) if isinstance(topics, Mapping) else dict.fromkeys(topics, partitions or 1)
-        self._security = Security(tls, sasl, acl)
-        self._launch = Launch(brokers, keys, host, port, data_dir, keep, in_thread, self._security.wanted)
-        self._start_timeout = start_timeout
+        self._security = Security(wanted.tls, wanted.sasl, wanted.acl)
+        self._launch = Launch(brokers, keys, wanted, self._security.wanted)
+        self._start_timeout = wanted.start_timeout
         self._runner: Runner | None = None
         self._channel: Channel | None = None
         self._log_at_end = ""

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from kpybroker.testing.brokers import START_S, Brokers
+from kpybroker.testing.brokers import Brokers
 from kpybroker.testing.errors import UsageError
 from kpybroker.testing.fault import Fault
+from kpybroker.testing.running.options import BrokerKeywords, BrokerOptions, takes
 
 if TYPE_CHECKING:
-    import os
+    from typing import Unpack
 
     from kpybroker.testing.running.channel import Channel
-    from kpybroker.testing.security import Sasl
 
 
 class Node:
@@ -82,40 +82,9 @@ class Cluster(Brokers):
     The other arguments are those of `Broker`; `port` is the first of as many ports.
     """
 
-    def __init__(
-        self,
-        brokers: int = 3,
-        *,
-        topics: Sequence[str] | Mapping[str, int] = (),
-        partitions: int | None = None,
-        auto_create: bool | None = None,
-        config: Mapping[str, Any] | None = None,
-        tls: bool = False,
-        sasl: Sasl | None = None,
-        acl: bool = False,
-        host: str = "127.0.0.1",
-        port: int = 0,
-        data_dir: str | os.PathLike[str] | None = None,
-        keep: bool = False,
-        in_thread: bool = False,
-        start_timeout: float = START_S,
-    ) -> None:
-        super().__init__(
-            brokers,
-            topics=topics,
-            partitions=partitions,
-            auto_create=auto_create,
-            config=config,
-            tls=tls,
-            sasl=sasl,
-            acl=acl,
-            host=host,
-            port=port,
-            data_dir=data_dir,
-            keep=keep,
-            in_thread=in_thread,
-            start_timeout=start_timeout,
-        )
+    @takes(BrokerOptions)
+    def __init__(self, brokers: int = 3, **options: Unpack[BrokerKeywords]) -> None:
+        super().__init__(brokers, **options)
 
     # --- its brokers
 

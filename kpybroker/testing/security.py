@@ -9,7 +9,7 @@ from kpybroker.testing.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from kpybroker.control.development.security import Wanted
+    from kpybroker.control.development.security import SecurityOptions
 
 Sasl = Literal["plain", "scram", "oauthbearer"]
 """The ways to log in."""
@@ -19,14 +19,14 @@ class Security:
     """What was asked for. Nothing is imported for brokers without security. Raises UsageError."""
 
     def __init__(self, tls: bool, sasl: Sasl | None, acl: bool) -> None:
-        self.wanted: Wanted | None = None
+        self.wanted: SecurityOptions | None = None
         if not (tls or acl or sasl is not None):
             return
-        from kpybroker.control.development.security import MECHANISMS, Wanted
+        from kpybroker.control.development.security import MECHANISMS, SecurityOptions
 
         if sasl is not None and sasl not in MECHANISMS:
             raise UsageError(f"sasl={sasl!r} is no way to log in", f"use one of {', '.join(MECHANISMS)}")
-        self.wanted = Wanted(tls, sasl, acl).complete()
+        self.wanted = SecurityOptions(tls, sasl, acl).complete()
 
     @property
     def users(self) -> Mapping[str, str]:

@@ -20,6 +20,7 @@ from kpybroker.wire.primitives import Buffer
 from kpybroker.wire.schema import Message
 
 __all__ = [
+    "ANY_ELEMENTS",
     "LARGE_FRAME_BYTES",
     "MAX_ELEMENTS",
     "UnsupportedFieldError",
@@ -39,6 +40,9 @@ M = TypeVar("M", bound=Message)
 
 MAX_ELEMENTS = 100_000
 """Array elements and unknown tagged fields that one frame may hold, unless the caller allows more."""
+
+ANY_ELEMENTS = 2**31 - 1
+"""For frames that this process has made: their elements are not limited."""
 
 _Key: TypeAlias = "tuple[type[Message], int]"  # message class, version
 

@@ -43,7 +43,7 @@ def scala_mutable_order(keys: tuple[str, ...], literal: int = 0) -> tuple[str, .
     """scala.collection.mutable.HashMap: doubled when three quarters full; a bucket is sorted by hash.
 
     `literal` is the number of keys given when the map was made: `mutable.Map(a -> 1, b -> 2)` is sized for its
-    arguments, `mutable.Map()` has 16 buckets.
+    arguments, ``mutable.Map()`` has 16 buckets.
     """
     buckets = 16 if literal == 0 else 2 << (max(int((literal + 1) / 0.75) - 1, 4).bit_length() - 1)
     while len(keys) >= buckets * 3 // 4:

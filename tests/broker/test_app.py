@@ -16,8 +16,8 @@ from kpybroker.wire.headers import RequestHeader, encode_request_header
 from kpybroker.wire.messages.find_coordinator import FindCoordinatorRequest
 from kpybroker.wire.messages.join_group import JoinGroupRequest
 from kpybroker.wire.znodes import decode_topic
-from tests.support.memory_transport import MemoryTransport
-from tests.support.running_broker import ask, create_topic, running_broker, settings
+from tests.support.brokers.running_broker import ask, create_topic, running_broker, settings
+from tests.support.network.memory_transport import MemoryTransport
 
 JOIN_VERSION = 3  # before KIP-394: the first join is held at once
 

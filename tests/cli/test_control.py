@@ -79,9 +79,9 @@ def test_a_start_without_it_imports_nothing_of_it() -> None:
         "h11",
         "kpybroker.control.server",
         "kpybroker.control.methods",
-        "kpybroker.broker.interception",
-        "kpybroker.broker.loop.movable_clock",
-        "kpybroker.core.faults",
+        "kpybroker.control.requests",
+        "kpybroker.control.levers",
+        "kpybroker.control.rules",
         "kpybroker.testing",
         "difflib",
     )

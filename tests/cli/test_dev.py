@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from kpybroker.cli import dev
 from kpybroker.cli.options import DevOptions
+from tests.support.loggers import kept_logging
+
+
+@pytest.fixture(autouse=True)
+def undo() -> Iterator[None]:
+    with kept_logging():
+        yield
 
 
 @pytest.mark.skipif(sys.platform in ("darwin", "win32"), reason="the XDG directories are for the other platforms")

@@ -21,12 +21,12 @@ from kpybroker.control.hosted import Hosted
 from kpybroker.control.plan import BrokerPlan
 from kpybroker.core.authorizer import AllowAll
 from kpybroker.wire.api import ApiKey
-from tests.support.hosted import running
+from tests.support.brokers.hosted import running
 
 
 def plans(
     directory: Path, count: int, port: int = 0, given: Mapping[str, str] = MappingProxyType({})
-) -> list[run.Plan]:
+) -> list[run.BrokerToRun]:
     options = DevOptions(port, "127.0.0.1", brokers=count)
     return dev_cluster.plans({**development_defaults(count), **given}, options, str(directory))
 
@@ -101,7 +101,7 @@ async def test_a_factor_above_the_number_of_brokers_is_lowered_with_one_warning_
     assert "offsets.topic.replication.factor from 3 to 2" in warning
 
 
-def hosted_by(wanted: list[run.Plan], directory: Path) -> Hosted:
+def hosted_by(wanted: list[run.BrokerToRun], directory: Path) -> Hosted:
     return Hosted([BrokerPlan.of(plan.config) for plan in wanted], directory)
 
 

@@ -7,7 +7,7 @@ import pytest
 from kpybroker.cli.dev_security import client_lines
 from kpybroker.cli.options import DevOptions
 from kpybroker.control.development.certificates import TlsFiles
-from kpybroker.control.development.security import MECHANISMS, USERS, Wanted
+from kpybroker.control.development.security import MECHANISMS, USERS, SecurityOptions
 
 AT = "127.0.0.1:9092"
 FILES = TlsFiles("/ca", "/broker", "/client")
@@ -15,7 +15,7 @@ FILES = TlsFiles("/ca", "/broker", "/client")
 
 @pytest.mark.parametrize("sasl", MECHANISMS)
 def test_the_banner_has_settings_for_each_kind_of_client(sasl: str) -> None:
-    text = "\n".join(client_lines(AT, Wanted(sasl=sasl), None))
+    text = "\n".join(client_lines(AT, SecurityOptions(sasl=sasl), None))
     for word in (f"kcat -L -b {AT}", "'sasl.mechanisms': ", "sasl.jaas.config=", MECHANISMS[sasl]):
         assert word in text
     assert all(password in text for password in USERS.values())
@@ -23,7 +23,7 @@ def test_the_banner_has_settings_for_each_kind_of_client(sasl: str) -> None:
 
 @pytest.mark.parametrize("sasl", [None, *MECHANISMS])
 def test_with_certificates_it_says_what_to_trust(sasl: str | None) -> None:
-    text = "\n".join(client_lines(AT, Wanted(tls=True, sasl=sasl), FILES))
+    text = "\n".join(client_lines(AT, SecurityOptions(tls=True, sasl=sasl), FILES))
     for word in ("-X ssl.ca.location=/ca", "'ssl.ca.location': '/ca'", "ssl.truststore.location=/ca"):
         assert word in text
     assert ("SASL_SSL" in text) is (sasl is not None)
@@ -32,7 +32,7 @@ def test_with_certificates_it_says_what_to_trust(sasl: str | None) -> None:
 
 @pytest.mark.parametrize("sasl", MECHANISMS)
 def test_with_acls_it_says_how_to_allow_more(sasl: str) -> None:
-    without, wanted = Wanted(sasl=sasl), Wanted(sasl=sasl, acl=True)
+    without, wanted = SecurityOptions(sasl=sasl), SecurityOptions(sasl=sasl, acl=True)
     lines = client_lines(AT, wanted, None)
     assert lines[:-2] == client_lines(AT, without, None)
     assert "kpybroker acl create --allow-principal alice" in lines[-1]
@@ -41,5 +41,5 @@ def test_with_acls_it_says_how_to_allow_more(sasl: str) -> None:
 
 
 def test_acls_alone_come_with_logins() -> None:
-    assert DevOptions(0, "127.0.0.1", acl=True).security == Wanted(sasl="scram", acl=True)
+    assert DevOptions(0, "127.0.0.1", acl=True).security == SecurityOptions(sasl="scram", acl=True)
     assert DevOptions(0, "127.0.0.1", tls=True).security.protocol == "SSL"

@@ -11,7 +11,7 @@ import trio
 import trio.testing
 
 from kpybroker.cli import garbage
-from tests.support.running_broker import create_topic, running_broker
+from tests.support.brokers.running_broker import create_topic, running_broker
 
 
 @pytest.fixture

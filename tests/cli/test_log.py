@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kpybroker.storage.disk.local_files import local_files
-from tests.support.log_dir import END_OFFSET, make_log_dir
+from tests.support.storage.log_dir import END_OFFSET, make_log_dir
 
 
 def run(*arguments: str | Path) -> tuple[int, str, str]:

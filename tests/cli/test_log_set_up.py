@@ -17,25 +17,15 @@ from kpybroker.broker.requests.log_fields import write_counts
 from kpybroker.cli.log_set_up import STREAMS, LogSettingError, apply_settings, set_up_logging
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.core.line_limit import about_client
+from tests.support.loggers import kept_logging
 
 FILES = {"server.log", *STREAMS.values()}
-LOGGERS = (None, "kafka.server.KafkaServer", "kazoo", "kafka.controller.KafkaController", *STREAMS)
 
 
 @pytest.fixture(autouse=True)
 def undo() -> Iterator[None]:
-    """Logging is one for the process: handlers and levels are put back."""
-    loggers = [logging.getLogger(name) for name in LOGGERS]
-    before = [(logger, logger.handlers[:], logger.level) for logger in loggers]
-    raises = logging.raiseExceptions
-    yield
-    for logger, handlers, level in before:
-        for handler in logger.handlers:
-            if handler not in handlers:
-                handler.close()
-        logger.handlers[:] = handlers
-        logger.setLevel(level)
-    logging.raiseExceptions = raises
+    with kept_logging():
+        yield
 
 
 def settings(**keys: object) -> BrokerConfig:

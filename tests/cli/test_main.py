@@ -19,7 +19,7 @@ import pytest
 from kpybroker import __version__
 from kpybroker.cli import main as command_line
 from kpybroker.cli.exit_codes import EXIT_CODES
-from tests.support.ports import free_port
+from tests.support.network.ports import free_port
 
 READY = re.compile(r"kpybroker ready at (\S+):(\d+)\s")
 SECONDS_MAX = 60

@@ -12,7 +12,7 @@ import pytest
 
 from kpybroker.cli.main import cli
 from kpybroker.client.commands.options import AnyBytes
-from tests.support.command_line import invoke
+from tests.support.programs.command_line import invoke
 
 ODD = "\udcff\udcfe\x1b[31m"
 """As Python has an argument of the bytes FF FE."""

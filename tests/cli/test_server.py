@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,27 +12,24 @@ from kpybroker.cli.exit_codes import EXIT_CONFIG
 from kpybroker.cli.processes import supervisor
 from kpybroker.cli.server import run_server
 from kpybroker.storage.disk.checkpoints import MetaProperties, encode_meta_properties
+from tests.support.loggers import kept_logging
 
 
 @pytest.fixture
-def planned(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[run.Plan]]:
+def planned(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[run.BrokerToRun]]:
     """Collects the plans instead of running them, and restores logging afterwards."""
-    plans: list[run.Plan] = []
+    plans: list[run.BrokerToRun] = []
 
-    def collect(wanted: list[run.Plan]) -> int:
+    def collect(wanted: list[run.BrokerToRun]) -> int:
         plans.extend(wanted)
         return 0
 
     monkeypatch.setattr(run, "run", collect)
-    root = logging.getLogger()
-    handlers, level, raising = root.handlers[:], root.level, logging.raiseExceptions
-    yield plans
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    logging.raiseExceptions = raising
+    with kept_logging():
+        yield plans
 
 
-def test_overrides_override_the_environment_and_that_the_file(tmp_path: Path, planned: list[run.Plan]) -> None:
+def test_overrides_override_the_environment_and_that_the_file(tmp_path: Path, planned: list[run.BrokerToRun]) -> None:
     file = tmp_path / "server.properties"
     file.write_text("num.partitions=1\nbroker.id=1\nlog.dirs=/a\n")
     environment = {"KAFKA_NUM_PARTITIONS": "2", "KAFKA_BROKER_ID": "2", "KAFKA_HEAP_OPTS": "-Xmx1g"}
@@ -45,12 +41,14 @@ def test_overrides_override_the_environment_and_that_the_file(tmp_path: Path, pl
     assert [note.key for note in plan.notes] == ["KAFKA_HEAP_OPTS"]
 
 
-def test_a_file_is_not_needed(planned: list[run.Plan]) -> None:
+def test_a_file_is_not_needed(planned: list[run.BrokerToRun]) -> None:
     assert run_server(None, {"KAFKA_BROKER_ID": "7"}, [], "json", "INFO") == 0
     assert planned[0].config.get_int("broker.id") == 7
 
 
-def test_an_error_names_its_source(tmp_path: Path, planned: list[run.Plan], capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_error_names_its_source(
+    tmp_path: Path, planned: list[run.BrokerToRun], capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "server.properties"
     file.write_text("num.partitions=x\n")
     with pytest.raises(SystemExit, check=lambda error: error.code == EXIT_CONFIG):
@@ -64,7 +62,7 @@ def test_an_error_names_its_source(tmp_path: Path, planned: list[run.Plan], caps
 
 
 @pytest.fixture
-def supervised(monkeypatch: pytest.MonkeyPatch, planned: list[run.Plan]) -> list[supervisor.Family]:
+def supervised(monkeypatch: pytest.MonkeyPatch, planned: list[run.BrokerToRun]) -> list[supervisor.Family]:
     """Collects what would be supervised."""
     families: list[supervisor.Family] = []
 
@@ -98,7 +96,7 @@ def test_meta_properties_that_cannot_be_read_are_left_to_the_broker(
 
 
 def test_a_file_that_cannot_be_that_of_several_is_two_lines(
-    planned: list[run.Plan], capsys: pytest.CaptureFixture[str]
+    planned: list[run.BrokerToRun], capsys: pytest.CaptureFixture[str]
 ) -> None:
     overrides = ["listeners=PLAINTEXT://:9092,SASL_PLAINTEXT://:9093"]
     with pytest.raises(SystemExit, check=lambda error: error.code == EXIT_CONFIG):
@@ -109,6 +107,6 @@ def test_a_file_that_cannot_be_that_of_several_is_two_lines(
     assert planned == []
 
 
-def test_one_process_needs_no_supervisor(planned: list[run.Plan], supervised: list[supervisor.Family]) -> None:
+def test_one_process_needs_no_supervisor(planned: list[run.BrokerToRun], supervised: list[supervisor.Family]) -> None:
     assert run_server(None, {}, [], "text", "INFO", 1) == 0
     assert (len(planned), supervised) == (1, [])

@@ -9,8 +9,8 @@ from typing import Protocol
 import pytest
 
 from kpybroker.client.connect.settings import ENVIRONMENT
-from tests.support.command_line import Result, invoke
-from tests.support.samples import dev_broker
+from tests.support.programs.command_line import Result, invoke
+from tests.support.programs.samples import dev_broker
 
 
 class Run(Protocol):

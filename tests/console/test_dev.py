@@ -15,7 +15,7 @@ import pytest
 from kpybroker.broker.lifecycle.errors import EXIT_PORT
 from kpybroker.cli.children.wishes import CONSOLE
 from kpybroker.control.development.security import USERS
-from kpybroker.system import PASSES_SOCKETS
+from kpybroker.system.sockets import PASSES_SOCKETS
 from tests.console.conftest import START_S
 
 DEV = [sys.executable, "-m", "kpybroker", "dev", "--port", "0", "--ephemeral"]

@@ -19,8 +19,8 @@ from kpybroker.client.connect.settings import ENVIRONMENT
 from kpybroker.client.connect.visible import CONTROL
 from kpybroker.testing import Broker
 from tests.console.conftest import START_S, MakeClient
-from tests.support import odd
-from tests.support.command_line import Result, invoke
+from tests.support.programs.command_line import Result, invoke
+from tests.support.requests import odd
 
 SEED = 39
 CONTROL_OF_A_PAGE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e]")

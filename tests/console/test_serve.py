@@ -19,7 +19,7 @@ from kpybroker.console import serve
 from kpybroker.console.options import ConsoleOptions
 from kpybroker.testing import Broker
 from tests.console.conftest import settings_for
-from tests.support.command_line import invoke
+from tests.support.programs.command_line import invoke
 
 COMMAND = [sys.executable, "-m", "kpybroker", "console", "--port", "0"]
 

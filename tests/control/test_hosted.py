@@ -16,12 +16,12 @@ from kpybroker.broker.lifecycle.errors import EXIT_COORDINATION, EXIT_PORT, Star
 from kpybroker.control.errors import ControlError
 from kpybroker.control.hosted import BROKERS_MAX, Hosted
 from kpybroker.storage.disk.errors import LogDirError
-from kpybroker.system import HAS_POSIX_FILES
+from kpybroker.system.files import HAS_POSIX_FILES
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.produce import ProduceRequest, ProduceResponse
-from tests.support.batches import batch
-from tests.support.hosted import controlled, plans, running, until
-from tests.support.running_broker import ask
+from tests.support.brokers.hosted import controlled, plans, running, until
+from tests.support.brokers.running_broker import ask
+from tests.support.storage.batches import batch
 
 TO_RETRY = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 MARKER = ".kafka_cleanshutdown"

@@ -13,8 +13,8 @@ from kpybroker.broker.lifecycle.errors import EXIT_COORDINATION, StartupError
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.control.hosted import Hosted
 from kpybroker.control.plan import BrokerPlan, Processes
-from kpybroker.system import listening
-from tests.support.hosted import plans, running, until
+from kpybroker.system.sockets import listening
+from tests.support.brokers.hosted import plans, running, until
 
 CREDENTIALS = "kpybroker:secret"
 

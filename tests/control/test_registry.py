@@ -54,6 +54,33 @@ async def test_a_wrong_argument_is_refused(arguments: dict[str, Any], cause: str
     assert (caught.value.cause, caught.value.fix, caught.value.status) == (cause, fix, 400)
 
 
+@dataclasses.dataclass(frozen=True)
+class Place:
+    rack: str
+    shelf: int | None = None
+
+
+async def put(hosted: Hosted, name: str, place: Place, times: int = 1) -> JSON:
+    """Put something somewhere."""
+    return [name, place, times]
+
+
+async def test_a_dataclass_stands_for_the_arguments_that_are_its_fields() -> None:
+    grouped = method(put)
+    assert await grouped.call(HOSTED, {"name": "n", "rack": "a"}) == ["n", Place("a"), 1]
+    assert await grouped.call(HOSTED, {"shelf": 3, "times": 2, "rack": "a", "name": "n"}) == ["n", Place("a", 3), 2]
+    assert grouped.described()["arguments"] == {
+        "name": {"type": "a string"},
+        "rack": {"type": "a string"},
+        "shelf": {"type": "an integer or null", "default": None},
+        "times": {"type": "an integer", "default": 1},
+    }
+    with pytest.raises(ControlError, match="put: `rack` is missing"):
+        await grouped.call(HOSTED, {"name": "n", "shelf": 3})
+    with pytest.raises(ControlError, match="put has no argument `place`"):
+        await grouped.call(HOSTED, {"name": "n", "rack": "a", "place": {}})
+
+
 def test_a_value_that_is_shown_in_an_error_is_short() -> None:
     with pytest.raises(ControlError) as caught:
         MAKE.check({"name": ["x" * 1000]})

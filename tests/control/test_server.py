@@ -51,7 +51,7 @@ async def crash(hosted: Hosted) -> JSON:
 
 
 async def no_json(hosted: Hosted) -> JSON:
-    """Return what is no JSON."""
+    """Return what is not JSON."""
     return object()
 
 

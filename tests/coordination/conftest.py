@@ -13,9 +13,8 @@ import pytest
 import trio
 
 from kpybroker.broker.loop.clock import SystemClock
-from kpybroker.control.levers.tree import HeldTree
+from kpybroker.control.levers.tree import ExpirableTree, HeldTree
 from kpybroker.coordination.embedded import EmbeddedStore
-from kpybroker.coordination.faults import ExpirableTree, FaultyTree
 from kpybroker.coordination.kazoo_client import ClientOptions
 from kpybroker.coordination.server.serve import TreeServer
 from kpybroker.coordination.server.sessions import Limits
@@ -23,7 +22,8 @@ from kpybroker.coordination.tree import Tree
 from kpybroker.coordination.zookeeper import ZooKeeperTree
 from kpybroker.core import tree as t
 from kpybroker.core.tree import SessionEvent, SessionState, TreeEvent, WatchEvent, WatchType
-from tests.support.zookeeper import ZooKeeperServer, zookeeper
+from tests.coordination.faulty_tree import FaultyTree
+from tests.support.programs.zookeeper import ZooKeeperServer, zookeeper
 
 START_SECONDS_MAX = 60
 SESSION_TIMEOUT_MS = 30_000

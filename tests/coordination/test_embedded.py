@@ -22,7 +22,7 @@ from kpybroker.coordination.embedded import CHUNK, EmbeddedStore, EmbeddedTree
 from kpybroker.coordination.tree import CoordinationUnavailable
 from kpybroker.core import tree as t
 from kpybroker.core.tree import WatchType
-from kpybroker.system import HAS_POSIX_FILES
+from kpybroker.system.files import HAS_POSIX_FILES
 from tests.coordination.conftest import EventLog, wall_clock_ms
 from tests.support.time_slices import counted_time_slices
 

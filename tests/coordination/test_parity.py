@@ -10,7 +10,7 @@ import pytest
 
 from kpybroker.core import tree as t
 from tests.coordination.conftest import EventLog, chroot_of, running
-from tests.support.zookeeper import ZooKeeperServer
+from tests.support.programs.zookeeper import ZooKeeperServer
 
 OPERATIONS = 400
 NAMES = ("a", "b")

@@ -26,9 +26,9 @@ from kpybroker.coordination.zookeeper import ZooKeeperTree, split_connect
 from kpybroker.core import tree as t
 from kpybroker.core.tree import SessionState, WatchType
 from tests.coordination.conftest import SESSION_TIMEOUT_MS, START_SECONDS_MAX, EventLog, chroot_of
-from tests.support.ports import free_port
-from tests.support.proxy import Proxy, tcp_proxy
-from tests.support.zookeeper import ZooKeeperServer, zookeeper
+from tests.support.network.ports import free_port
+from tests.support.network.proxy import Proxy, tcp_proxy
+from tests.support.programs.zookeeper import ZooKeeperServer, zookeeper
 
 OPTIONS = ClientOptions(SESSION_TIMEOUT_MS)
 OWNER = replace(OPTIONS, auth=(("digest", "kafka:secret"),))

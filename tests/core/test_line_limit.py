@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kpybroker.core.line_limit import LINES_MAX, SUBJECTS_MAX, WINDOW_S, LineLimit
+from kpybroker.core.line_limit import LINES_MAX, SUBJECTS_MAX, WINDOW_S, LineLimit, Seldom
 
 
 def written(limit: LineLimit, subject: str, now: float, lines: int, *, is_warning: bool = True) -> int:
@@ -51,3 +51,33 @@ def test_a_client_of_many_addresses_takes_no_more_than_a_table() -> None:
     assert len(limit._windows) == SUBJECTS_MAX
     assert limit.take_counts(2) == [("first", 1)]
     assert limit.take_counts(1000) == []
+
+
+# --- lines that strangers cause
+
+
+def test_the_first_line_is_said_and_then_one_a_period_with_the_count_of_the_others() -> None:
+    lines = Seldom(60)
+    said = {now: unsaid for now in range(180) if (unsaid := lines.may_say(now)) is not None}
+    assert said == {0: 0, 60: 59, 120: 59}
+    assert lines.may_say(1_000) == 59
+
+
+def test_each_kind_of_line_has_a_count_of_its_own() -> None:
+    lines = Seldom(60)
+    assert [lines.may_say(0, "a"), lines.may_say(1, "b"), lines.may_say(2, "a"), lines.may_say(3, "b")] == [
+        0,
+        0,
+        None,
+        None,
+    ]
+    assert [lines.may_say(4, "b"), lines.may_say(61, "a"), lines.may_say(62, "b")] == [None, 1, 2]
+
+
+def test_kinds_without_an_end_take_no_more_than_a_table() -> None:
+    lines = Seldom(60)
+    for number in range(10 * SUBJECTS_MAX):
+        assert lines.may_say(1, f"kind {number}") == 0
+        assert lines.may_say(1, f"kind {number}") is None
+    assert len(lines._limit._windows) == SUBJECTS_MAX
+    assert len(lines._limit._counts) <= 1

@@ -1,4 +1,4 @@
-"""Bytes a second, held against what `org.apache.kafka.common.metrics.stats.Rate` of 3.9.1 measured."""
+"""Bytes a second, held against what ``org.apache.kafka.common.metrics.stats.Rate`` of 3.9.1 measured."""
 
 from __future__ import annotations
 

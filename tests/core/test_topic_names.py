@@ -1,4 +1,4 @@
-"""Topic names are valid as in Kafka's `Topic.validate`, with its error messages."""
+"""Topic names are valid as in Kafka's ``Topic.validate``, with its error messages."""
 
 from __future__ import annotations
 

@@ -8,8 +8,8 @@ from types import ModuleType
 
 import pytest
 
-from compat_tests.bench import report
-from tests.support.samples import ROOT, module_of
+from compat_tests.bench.measuring import report
+from tests.support.programs.samples import ROOT, module_of
 
 DATA = sorted((ROOT / "docs" / "speed" / "data").glob("*.json"))
 

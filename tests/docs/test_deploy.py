@@ -19,7 +19,7 @@ import yaml
 
 from kpybroker.config.sources.environment import keys_from_environment
 from kpybroker.config.sources.properties import load_properties
-from tests.support.samples import ROOT, environment, unknown_or_without_effect
+from tests.support.programs.samples import ROOT, environment, unknown_or_without_effect
 
 DEPLOY = ROOT / "docs" / "deploy"
 HADOLINT = Path(sys.executable).with_name("hadolint")

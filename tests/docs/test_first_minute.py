@@ -9,7 +9,7 @@ import pytest
 
 from kpybroker import __version__
 from kpybroker.cli.banner import Address, Facts, Node, banner, ready_line
-from tests.support.samples import ROOT, module_of
+from tests.support.programs.samples import ROOT, module_of
 
 START = ROOT / "docs" / "start"
 AGAIN = "run python docs/_ext/terminal.py"

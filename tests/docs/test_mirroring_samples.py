@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.client.conftest import Run
-from tests.support.command_line import invoke
-from tests.support.samples import DevBroker, dev_broker, run_sample
+from tests.support.programs.command_line import invoke
+from tests.support.programs.samples import DevBroker, dev_broker, run_sample
 
 
 @pytest.fixture

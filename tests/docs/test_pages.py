@@ -18,9 +18,9 @@ TESTS = [
     ROOT / "compat_tests" / "docs" / "test_samples.py",
     ROOT / "compat_tests" / "security" / "test_rolling_change.py",
     ROOT / "tests" / "docs" / "test_deploy.py",
-    ROOT / "compat_tests" / "test_delivery.py",
-    ROOT / "compat_tests" / "spark" / "test_standalone.py",
-    ROOT / "compat_tests" / "spark" / "test_logs.py",
+    ROOT / "compat_tests" / "clients" / "test_delivery.py",
+    ROOT / "compat_tests" / "spark" / "pipelines" / "test_standalone.py",
+    ROOT / "compat_tests" / "spark" / "pipelines" / "test_logs.py",
     ROOT / "tests" / "docs" / "test_security_samples.py",
     ROOT / "compat_tests" / "docs" / "test_security_samples.py",
     ROOT / "compat_tests" / "spark" / "test_sample.py",
@@ -29,7 +29,7 @@ TESTS = [
     ROOT / "compat_tests" / "registry" / "test_samples.py",
     ROOT / "compat_tests" / "connect" / "test_samples.py",
     ROOT / "tests" / "docs" / "test_mirroring_samples.py",
-    ROOT / "compat_tests" / "connect" / "test_mirror_samples.py",
+    ROOT / "compat_tests" / "connect" / "mirror" / "test_mirror_samples.py",
 ]
 INCLUDED = re.compile(r"^\s*```\{literalinclude\} (\S+)|\{download\}`[^`]*<(\S+)>`", re.MULTILINE)
 COMMAND = re.compile(r"^\s*(make|python -m|python docs/|\.venv/bin/|kpybroker|\. \.venv|#|$)")

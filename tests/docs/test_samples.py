@@ -23,9 +23,9 @@ from kpybroker.metrics.graphite import Layout, lines
 from kpybroker.metrics.reading import Reading
 from kpybroker.metrics.spelling import Spelling
 from kpybroker.metrics.tables import log, requests, topics
-from tests.support.ports import free_port
-from tests.support.pytest_runs import pytest_command
-from tests.support.samples import (
+from tests.support.network.ports import free_port
+from tests.support.programs.pytest_runs import pytest_command
+from tests.support.programs.samples import (
     SAMPLES,
     DevBroker,
     dev_broker,

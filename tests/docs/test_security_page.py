@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.support.samples import ROOT
+from tests.support.programs.samples import ROOT
 
 PAGE = (ROOT / "docs" / "SECURITY.md").read_text(encoding="utf-8")
 NAMED = sorted(set(re.findall(r"`((?:compat_)?tests/[^`]+\.py)::(test_\w+)`", PAGE)))

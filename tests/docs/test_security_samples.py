@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from kpybroker.broker.requests.served import SERVED, listed_for
+from kpybroker.broker.requests.served.apis import SERVED, listed_for
 from kpybroker.config.sources.properties import load_properties
-from tests.support.ports import free_port
-from tests.support.samples import (
+from tests.support.network.ports import free_port
+from tests.support.programs.samples import (
     READY,
     ROOT,
     SAMPLES,

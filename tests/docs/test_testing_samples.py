@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.pytest_runs import run_pytest
-from tests.support.samples import environment, run_sample, text_of
+from tests.support.programs.pytest_runs import run_pytest
+from tests.support.programs.samples import environment, run_sample, text_of
 
 needs_curl = pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 

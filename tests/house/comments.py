@@ -23,6 +23,9 @@ def restyled(comment: str) -> str:
 def findings(paths: Iterable[Path]) -> Iterator[str]:
     """`file:line: the comment` for each section comment in another style, in Python files below these folders."""
     for file in (file for path in paths for file in sorted(path.rglob("*.py"))):
-        for token in tokenize.generate_tokens(io.StringIO(file.read_text(encoding="utf-8")).readline):
+        text = file.read_text(encoding="utf-8")
+        if not _LOOKS_LIKE_ONE.search(text):
+            continue
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
             if token.type == tokenize.COMMENT and (style := restyled(token.string)) != token.string:
                 yield f"{file}:{token.start[0]}: {token.string!r}: write {style!r}"

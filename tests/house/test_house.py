@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.house import comments, docstrings, rooms, words
+from tests.house import comments, docstrings, rooms, users, words
 
 
 def package(root: Path, **files: str) -> Path:
-    """A package `p` of these modules; `a__b` is the module `p/a/b.py`."""
+    """A package `p` of these modules; `a__b` is the module ``p/a/b.py``."""
     for name, text in files.items():
         file = root / "p" / f"{name.replace('__', '/')}.py"
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -18,13 +18,42 @@ def package(root: Path, **files: str) -> Path:
     return root / "p"
 
 
-def test_a_room_holds_fifteen_modules_besides_its_init(tmp_path: Path) -> None:
+def test_a_room_holds_fifteen_modules_and_its_init(tmp_path: Path) -> None:
     full = {f"full__m{number}": "" for number in range(rooms.MODULES_MAX)}
     crowded = {f"crowded__m{number}": "" for number in range(rooms.MODULES_MAX + 1)}
-    root = package(tmp_path, full____init__="", **full, **crowded)
+    root = package(tmp_path, full____init__="", full__conftest="", **full, **crowded)
     assert [Path(one.split(":")[0]).name for one in rooms.findings([root])] == ["crowded"]
     (root / "crowded").rename(root / "messages")
     assert list(rooms.findings([root])) == []
+
+
+IMPORTS = {
+    "cli__main": "def run() -> None:\n    from p.control.hosted import Hosted\n    from p.core import shared",
+    "core__shared": "import p.core.below",
+    "core__below": "",
+    "control__hosted": "from p.core.rules import parse\nfrom p.core.shared import x",
+    "core__rules__parse": "from p.core.rules.acts import y",
+    "core__rules__acts": "",
+    "testing__api": "",
+    "metrics__absent": "from p.metrics.why import z",
+    "metrics__why": "",
+    "wire__messages__generated": "",
+}
+
+
+def test_what_only_the_test_kit_or_no_one_uses_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = package(tmp_path, **IMPORTS)
+    (root / "__main__.py").write_text("from p.cli import main")
+    (root / "testing" / "__init__.py").write_text("from p.testing import api")
+
+    def found() -> list[tuple[str, str]]:
+        lines = (one.removeprefix(f"{root}/").split(": ") for one in users.findings([root]))
+        return [(line[0], line[1].split(" ", 1)[0]) for line in lines]
+
+    unused = [("metrics/absent.py", "nothing"), ("metrics/why.py", "nothing")]
+    assert found() == [("core/rules/acts.py", "only"), ("core/rules/parse.py", "only"), *unused]
+    monkeypatch.setattr(users, "FOR_KIT", frozenset(("core.rules.parse", "core.rules.acts", "core.below")))
+    assert found() == [("core/below.py", "others"), *unused]
 
 
 DOCUMENTED = '''"""A module."""

@@ -30,6 +30,8 @@ REPLACEMENTS = {
     r"let go of": "released",
     r"in hand": "buffered",
     r"borne": "tolerated",
+    r"meanwhile": "during that time, in between, at the same time",
+    r"what is no(?= )(?! (?:longer|more)\b)": "what is not a, anything but",
 }
 _BAD = {
     word: re.compile(
@@ -38,6 +40,7 @@ _BAD = {
     for word in REPLACEMENTS
 }
 """Words of prose, and those between the underscores of an identifier."""
+_ANY_BAD = re.compile("|".join(REPLACEMENTS), re.IGNORECASE)
 
 
 def findings(paths: Iterable[Path]) -> Iterator[str]:
@@ -51,7 +54,7 @@ def findings(paths: Iterable[Path]) -> Iterator[str]:
 def _of_file(file: Path) -> Iterator[str]:
     is_table_or_code = False
     for number, line in enumerate(file.read_text(encoding="utf-8").split("\n"), 1):
-        for word, pattern in _BAD.items():
+        for word, pattern in _BAD.items() if _ANY_BAD.search(line) else ():
             if (match := pattern.search(line)) and KAFKAS_TEXT not in line:
                 yield f"{file}:{number}: {match.group()!r}: write {REPLACEMENTS[word]}"
         if file.suffix == ".md":

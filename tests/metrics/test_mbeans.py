@@ -9,7 +9,7 @@ import pytest
 from kpybroker.metrics.mbeans import Kind, quoted
 from kpybroker.metrics.spelling import Spelling, spell
 from kpybroker.metrics.tables import exporter, log, network, requests, topics
-from kpybroker.metrics.tables.registry import FAMILIES
+from tests.metrics.families import FAMILIES
 
 
 def test_object_names_are_kafkas() -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.leftovers import eventually
-from tests.support.pytest_runs import OTHER_PLUGINS, run_pytest
+from tests.support.programs.leftovers import eventually
+from tests.support.programs.pytest_runs import OTHER_PLUGINS, run_pytest
 
 
 def brokers_of(run_directory: Path) -> list[str]:

@@ -17,7 +17,7 @@ import pytest
 
 from kpybroker.broker.lifecycle.errors import EXIT_PORT
 from kpybroker.control.development.security import USERS
-from kpybroker.system import PASSES_SOCKETS
+from kpybroker.system.sockets import PASSES_SOCKETS
 
 START_S = 120.0
 DEV = [sys.executable, "-m", "kpybroker", "dev", "--port", "0", "--ephemeral"]

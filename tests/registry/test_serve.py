@@ -13,8 +13,8 @@ from kpybroker.client.connect.settings import Settings
 from kpybroker.registry import serve
 from kpybroker.registry.election.protocol import Identity
 from kpybroker.registry.options import RegistryOptions
-from tests.support.certificates import Authority
-from tests.support.command_line import invoke
+from tests.support.network.certificates import Authority
+from tests.support.programs.command_line import invoke
 
 OPTIONS = RegistryOptions(Settings("127.0.0.1:1", {}, 1.0, "the test"))
 

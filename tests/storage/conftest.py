@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import kpybroker.storage.segments.index as storage_index
-from tests.support.lossy_files import LossyFiles
+from tests.support.storage.lossy_files import LossyFiles
 
 
 @pytest.fixture(params=["entries-wait", "entries-at-once"])

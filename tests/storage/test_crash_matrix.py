@@ -11,9 +11,9 @@ from random import Random
 import pytest
 
 from kpybroker.storage.directories import closing
-from tests.support.lossy_files import LossyFiles, PowerCut
-from tests.support.storage_check import check_restart
-from tests.support.storage_load import SCENARIOS, Load, Scenario, open_manager
+from tests.support.storage.lossy_files import LossyFiles, PowerCut
+from tests.support.storage.storage_check import check_restart
+from tests.support.storage.storage_load import SCENARIOS, Load, Scenario, open_manager
 
 pytestmark = pytest.mark.usefixtures("index_writes")
 

@@ -18,9 +18,9 @@ from kpybroker.storage.disk import names
 from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.storage.log.log import Log
 from kpybroker.wire.errors import ErrorCode, KafkaError
-from tests.support.batches import NOW_MS, found_by, read_all
-from tests.support.storage_check import check_log, check_restart
-from tests.support.storage_load import DIRS, FAR_FUTURE_MS, SCENARIOS, Load, Scenario
+from tests.support.storage.batches import NOW_MS, found_by, read_all
+from tests.support.storage.storage_check import check_log, check_restart
+from tests.support.storage.storage_load import DIRS, FAR_FUTURE_MS, SCENARIOS, Load, Scenario
 
 pytestmark = pytest.mark.usefixtures("index_writes")
 

@@ -13,7 +13,7 @@ import pytest
 import trio
 
 from kpybroker.testing import Broker, BrokerGone, Cluster, StartError, UsageError, WaitTimeout
-from tests.support.leftovers import (
+from tests.support.programs.leftovers import (
     Trace,
     assert_no_more_than,
     broker_pid,

@@ -14,7 +14,7 @@ import pytest
 
 from kpybroker.control.process.ephemeral import remove_stale
 from kpybroker.testing import Broker
-from tests.support.leftovers import SECONDS_MAX, eventually, is_bound
+from tests.support.programs.leftovers import SECONDS_MAX, eventually, is_bound
 
 PROGRAM = """
 import os, signal, sys, tempfile

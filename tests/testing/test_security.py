@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kpybroker.testing import Broker, Brokers, Cluster, StartError, UsageError
-from tests.support.leftovers import Trace
+from tests.support.programs.leftovers import Trace
 
 in_both = pytest.mark.parametrize("in_thread", [False, True], ids=["process", "thread"])
 WAIT_S = 30.0

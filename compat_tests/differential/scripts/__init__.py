@@ -10,7 +10,9 @@ from compat_tests.differential.script import Script
 
 def all_scripts() -> list[Script]:
     """In the order of the modules' names. Names are unique: topics and groups are called after them."""
-    modules = sorted(path.stem for path in Path(__file__).parent.glob("[a-z]*.py"))
-    scripts = [one for module in modules for one in import_module(f"{__name__}.{module}").SCRIPTS]
+    here = Path(__file__).parent
+    files = sorted(here.rglob("[a-z]*.py"), key=lambda path: path.stem)
+    modules = [".".join((__name__, *file.relative_to(here).with_suffix("").parts)) for file in files]
+    scripts = [one for module in modules for one in import_module(module).SCRIPTS]
     assert len({one.name for one in scripts}) == len(scripts), "two scripts share a name"
     return scripts

@@ -1,4 +1,4 @@
-// Go's clients in the storm (compat_tests/faults/others.py): producers, transactions and group members of franz-go and
+// Go's clients in the storm (compat_tests/faults/clients/others.py): producers, transactions and group members of franz-go and
 // sarama. Each says in JSON lines on stdout what it received, and ends orderly on SIGTERM.
 //
 //	go_clients ROLE BOOTSTRAP TOPIC PARTITIONS RATE NAME

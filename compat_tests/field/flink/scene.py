@@ -12,6 +12,7 @@ from random import Random
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import NewPartitions
 
+from compat_tests.clients.test_transactions import rows
 from compat_tests.conftest import Launcher
 from compat_tests.eos.gate import Gate
 from compat_tests.eos.readers import messages_to_end
@@ -21,8 +22,7 @@ from compat_tests.support import quick
 from compat_tests.support.services import Broker
 from compat_tests.support.tools import Tools
 from compat_tests.support.waiting import eventually
-from compat_tests.test_transactions import rows
-from tests.support.ports import free_port
+from tests.support.network.ports import free_port
 
 PARTITIONS = 3
 USERS_OF_ONE = 4

@@ -15,7 +15,7 @@ from compat_tests.support.rest import call
 from compat_tests.support.services import Service
 from compat_tests.support.tools import LOG4J, run_process
 from compat_tests.support.waiting import eventually
-from tests.support.ports import free_port
+from tests.support.network.ports import free_port
 
 TALLY = Path(__file__).with_name("Tally.java")
 RUNTIME = "org.apache.flink.runtime"

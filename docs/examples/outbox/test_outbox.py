@@ -1,4 +1,4 @@
-"""No event is lost, whatever Kafka does meanwhile, and none is sent for a change that did not happen."""
+"""No event is lost, whatever Kafka does at the same time, and none is sent for a change that did not happen."""
 
 import sqlite3
 

@@ -1,6 +1,6 @@
 """The dynamic configuration of topics and brokers: read from the tree, kept, watched, changed, applied live.
 
-Kafka's `ZkConfigManager`, `ZkConfigRepository` and the writing half of `AdminZkClient`. The tree holds the truth
+Kafka's `ZkConfigManager`, ``ZkConfigRepository`` and the writing half of ``AdminZkClient``. The tree holds the truth
 (`/config/topics/<t>`, `/config/brokers/<id>|<default>`). A change is a write there and a notification under
 `/config/changes`, which every broker watches. Kept here is what this broker applies: the overrides of topics with the
 `LogConfig` they make, and the dynamic layers of its `BrokerConfig`.
@@ -384,6 +384,6 @@ class ConfigRepository:
 
 
 def _sequence(name: str) -> int:
-    """`config_change_0000000012` -> 12; -1 for any other name."""
+    """``config_change_0000000012`` -> 12; -1 for any other name."""
     digits = name.removeprefix(znodes.CONFIG_CHANGE_PREFIX)
     return int(digits) if digits.isdigit() else -1

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ from kpybroker.core.controller import cluster, effects, events
 from kpybroker.core.controller.effects import Procedure, Settings
 from kpybroker.core.controller.events import Signal
 from kpybroker.core.controller.machine import Controller, event_for_watch
+from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.wire import znodes
 from kpybroker.wire.errors import ErrorCode, KafkaError
 
@@ -103,6 +104,8 @@ class ClusterController:
         self._queue_in, self._queue = trio.open_memory_channel[_Queued](math.inf)
         self._event_ended = trio.Event()
         self.stats = ControllerStats()
+        self.leaderless: Set[TopicPartition] = frozenset()
+        """Partitions that get no leader: a test puts its own here, before `elect`."""
         host.on_tree_event(self._on_tree_event)
         configs.on_topic_change(self._on_topic_config)
         configs.on_broker_change(self._on_broker_config)
@@ -158,7 +161,7 @@ class ClusterController:
                 leader_imbalance_per_broker_percentage=config.get_int("leader.imbalance.per.broker.percentage"),
                 leader_imbalance_check_interval_seconds=config.get_int("leader.imbalance.check.interval.seconds"),
             ),
-            self._host.holds.leaderless,
+            self.leaderless,
         )
         self._host.spawn("controller-event-thread", self._run)
         started = self._put(Signal.STARTUP)

@@ -1,7 +1,7 @@
 """The broker's loggers and their levels under Kafka's names, read and changed while it runs (KIP-412).
 
-Kafka's `Log4jController` and `RuntimeLoggerManager`. Loggers are Python's, so there is one set for the process, as in a
-JVM. Levels last until the process ends, as in Kafka.
+Kafka's `Log4jController` and ``RuntimeLoggerManager``. Loggers are Python's, so there is one set for the process, as in
+a JVM. Levels last until the process ends, as in Kafka.
 """
 
 from __future__ import annotations

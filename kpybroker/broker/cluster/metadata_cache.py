@@ -1,4 +1,4 @@
-"""What this broker knows of the cluster: which brokers live, which broker leads what. Kafka's `ZkMetadataCache`.
+"""What this broker knows of the cluster: which brokers live, which broker leads what. Kafka's ``ZkMetadataCache``.
 
 Only the controller's UpdateMetadata requests change it, one after the other; it is the same on every broker, at
 slightly different times. A reader takes `snapshot` once and works on it: it never changes, an update replaces it. An
@@ -155,7 +155,7 @@ class MetadataCache:
         Normally its advertised address, the same from all brokers: a client reconnects when one moves. But without
         `advertised.listeners`, a broker that is alone, and all brokers that share this process, are reached on the host
         where the client has just reached this one: through a forwarded port or a container's network the configured
-        address may be unreachable. (Kafka answers with its host's name: a difference for GUARANTEES.)
+        address may be unreachable. (Kafka answers with its host's name: see docs/reference/guarantees.md.)
         """
         broker = self.snapshot.brokers.get(broker_id)
         if broker is None:
@@ -217,6 +217,7 @@ class MetadataCache:
                     self._remember_deleted(topic)
                 topic_names.pop(topic_ids.pop(topic, ZERO_UUID), None)
             topics = changed
+        assert self.snapshot is old, "two updates of the metadata at a time"
         self._replace(
             MetadataSnapshot(
                 topics,
@@ -250,8 +251,8 @@ class MetadataCache:
         """Return when the controller has sent the metadata; at most as long as it takes to elect one.
 
         Kafka responds at once that there are no topics. librdkafka believes that, and drops what it has buffered. A new
-        controller first sends the live brokers without any partition (`KafkaController.onControllerFailover`): that is
-        complete only if the tree has no topics.
+        controller first sends the live brokers without any partition (``KafkaController.onControllerFailover``): that
+        is complete only if the tree has no topics.
         """
         if self.received_update:
             return

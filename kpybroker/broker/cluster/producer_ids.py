@@ -1,6 +1,6 @@
 """Producer ids, unique in the cluster: blocks of 1 000 are taken from `/latest_producer_id_block`.
 
-As Kafka's `ZkProducerIdManager`: a conditional write claims the next block. Ids that a broker has not used when it
+As Kafka's ``ZkProducerIdManager``: a conditional write claims the next block. Ids that a broker has not used when it
 stops are never used.
 """
 

@@ -1,7 +1,7 @@
 """This broker's place in the tree: the paths that must exist, the cluster's id, its own id and its registration.
 
-What Kafka's KafkaZkClient does in `KafkaServer.startup` before the controller is elected. Every function returns after
-the tree has responded, and may be called again after a session has expired.
+What Kafka's KafkaZkClient does in ``KafkaServer.startup`` before the controller is elected. Every function returns
+after the tree has responded, and may be called again after a session has expired.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class BrokerIdTaken(Exception):
 
 
 def random_uuid(source: random.Random) -> bytes:
-    """Kafka's `Uuid.randomUuid`: version 4, 16 bytes, not reserved; its text never starts with a dash, as command lines
-    would take that for an option.
+    """Kafka's ``Uuid.randomUuid``: version 4, 16 bytes, not reserved; its text never starts with a dash, as command
+    lines would take that for an option.
     """
     while True:
         number = source.getrandbits(128)

@@ -227,8 +227,8 @@ class TopicAdmin:
         """Create missing topics with their defaults, `__consumer_offsets` and `__transaction_state` with their own.
 
         NONE for a topic that has leaders within `wait_s`, LEADER_NOT_AVAILABLE for one that will have them; otherwise
-        the error. (Kafka never waits: a difference for GUARANTEES. The client's retry would cost it 100 ms.) A topic
-        that was deleted before is not waited for: a client that checks that it is gone must not find it again.
+        the error. (Kafka never waits: see docs/reference/guarantees.md. The client's retry would cost it 100 ms.) A
+        topic that was deleted before is not waited for: a client that checks that it is gone must not find it again.
         """
         wanted = list(names)
         again = {name for name in wanted if self._metadata.was_deleted(name)}

@@ -16,7 +16,7 @@ from kpybroker.wire.znodes import TopicAssignment
 
 
 def api_error(error: KafkaError) -> ApiError:
-    """`ApiError.fromThrowable`: without a text that only repeats the code, and without internal details."""
+    """``ApiError.fromThrowable``: without a text that only repeats the code, and without internal details."""
     says_more = error.code is not ErrorCode.UNKNOWN_SERVER_ERROR and error.message != error.code.message
     return ApiError(error.code, error.message if says_more else None)
 

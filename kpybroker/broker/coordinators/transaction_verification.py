@@ -1,9 +1,9 @@
 """Verification (KIP-890, part 1): before a transaction's first batch enters a partition, its coordinator must confirm
 that the transaction is open and includes the partition.
 
-Kafka's AddPartitionsToTxnManager and `ReplicaManager.maybeStartTransactionVerificationForPartitions`. If the producer's
-transaction is open in the partition already, the coordinator is not asked. A verification begins by taking a guard,
-which the append must present. A marker in between invalidates the guard: otherwise a late batch could open a
+Kafka's AddPartitionsToTxnManager and ``ReplicaManager.maybeStartTransactionVerificationForPartitions``. If the
+producer's transaction is open in the partition already, the coordinator is not asked. A verification begins by taking a
+guard, which the append must present. A marker in between invalidates the guard: otherwise a late batch could open a
 transaction that never ends.
 """
 

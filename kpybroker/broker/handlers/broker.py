@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kpybroker.broker.replication.partition import Partition
     from kpybroker.broker.replication.replicas import Replicas
     from kpybroker.broker.requests.clients import FirstTimes
+    from kpybroker.broker.requests.dispatch import Dispatcher
     from kpybroker.broker.security.acls import Acls
     from kpybroker.broker.security.tokens import DelegationTokens
     from kpybroker.core.log.header_trust import CaughtClients
@@ -34,6 +35,7 @@ class Broker(Host, Protocol):
     """All services of one broker."""
 
     cluster_id: str
+    dispatcher: Dispatcher
     metadata: MetadataCache
     configs: ConfigRepository
     producer_ids: ProducerIds

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def load(key: ApiKey) -> Handler:
-    """The handler of a served API; KeyError for one that is not in `served.SERVED`."""
+    """The handler of a served API; KeyError for one that is not in `served.apis.SERVED`."""
     for shelf in (_records, _groups, _transactions, _topics, _configuration, _cluster, _between_brokers, _security):
         handler = shelf(key)
         if handler is not None:

@@ -1,4 +1,4 @@
-"""Before it stops, a broker asks the controller to move its leaderships to others: `KafkaServer.controlledShutdown`.
+"""Before it stops, a broker asks the controller to move its leaderships to others: ``KafkaServer.controlledShutdown``.
 
 The broker serves until that is done, so that no client waits for an election. It asks once, retries
 `controlled.shutdown.max.retries` times, and stops in any case: the controller elects new leaders for what is left when

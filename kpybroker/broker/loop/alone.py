@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable
 
 import trio
 
-from kpybroker.system import peer_has_left
+from kpybroker.system.sockets import peer_has_left
 
 LOOK_S = 1.0
 

@@ -1,4 +1,4 @@
-"""The clock of what a broker keeps: sessions, transactions, retention, producer ids. Tests move it (`movable_clock`).
+"""The clock of what a broker keeps: sessions, transactions, retention, producer ids. Tests move it.
 
 Two kinds of time pass in a broker:
 

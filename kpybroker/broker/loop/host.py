@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     import random
 
     from kpybroker.broker.loop.clock import Clock
-    from kpybroker.broker.loop.holds import Holds
     from kpybroker.broker.loop.slow_work import SlowWork
     from kpybroker.config.broker import BrokerConfig
     from kpybroker.coordination.tree import Tree
@@ -48,7 +47,6 @@ class Host(Protocol):
     authorizer: Authorizer
     quotas: ClientQuotas | None
     """Of users and client ids; None while none is set anywhere."""
-    holds: Holds
     budget: StateBudget
     """What the state that clients build may take in memory."""
     slow_work: SlowWork

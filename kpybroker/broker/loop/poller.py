@@ -33,7 +33,7 @@ import trio
 from kpybroker.broker.loop.alone import Alone, OnLeft, OnReady
 from kpybroker.broker.loop.run_loop import RunLoop
 from kpybroker.broker.loop.turns import Turns
-from kpybroker.system import EPOLLERR, EPOLLHUP, EPOLLIN, EPOLLOUT, EPOLLRDHUP, HAS_EPOLL, new_epoll
+from kpybroker.system.sockets import EPOLLERR, EPOLLHUP, EPOLLIN, EPOLLOUT, EPOLLRDHUP, HAS_EPOLL, new_epoll
 
 SLICE_S = 0.0005
 """How long the poller may serve before trio's tasks run, give or take one request."""

@@ -17,8 +17,8 @@ import trio
 
 T = TypeVar("T")
 
-Wanted = Callable[[], Awaitable[Any]]
-Steps = Generator[Wanted, Any, T]
+AsyncCall = Callable[[], Awaitable[Any]]
+Steps = Generator[AsyncCall, Any, T]
 
 
 class Wait:
@@ -61,7 +61,7 @@ class Pending(Generic[T]):
 
     __slots__ = ("_steps", "_wanted", "wait")
 
-    def __init__(self, steps: Steps[T], wanted: Wanted) -> None:
+    def __init__(self, steps: Steps[T], wanted: AsyncCall) -> None:
         self._steps = steps
         self._wanted = wanted
         self.wait = wanted if isinstance(wanted, Wait) else None
@@ -148,7 +148,7 @@ async def run_to_end(steps: Steps[T]) -> T:
     return await _resume(steps, wanted)
 
 
-async def _resume(steps: Steps[T], wanted: Wanted) -> T:
+async def _resume(steps: Steps[T], wanted: AsyncCall) -> T:
     try:
         while True:
             try:

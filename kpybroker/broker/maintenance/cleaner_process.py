@@ -9,7 +9,7 @@ from subprocess import PIPE
 import trio
 
 from kpybroker.storage.cleaning.process import LAST_EVENTS, Event, decode_event
-from kpybroker.system import OWN_SESSION
+from kpybroker.system.processes import OWN_SESSION
 
 COMMAND = (sys.executable, "-m", "kpybroker.storage.cleaning.process")
 

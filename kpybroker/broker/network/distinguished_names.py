@@ -1,4 +1,4 @@
-"""The subject of a certificate as Java writes it: `X500Principal.getName()`, which is RFC 2253.
+"""The subject of a certificate as Java writes it: ``X500Principal.getName()``, which is RFC 2253.
 
 Principals and ACLs are made of this text, so it has to be Java's to the letter: nine kinds of attributes have a
 keyword, and all others are an OID with the encoded value in hexadecimal digits.

@@ -18,7 +18,7 @@ from typing import Protocol
 
 import trio
 
-from kpybroker.system import HAS_SENDFILE, HAS_SENDMSG, MSG_MORE, RWF_NOWAIT, preadv, sendfile, sendmsg
+from kpybroker.system.sockets import HAS_SENDFILE, HAS_SENDMSG, MSG_MORE, RWF_NOWAIT, preadv, sendfile, sendmsg
 
 SMALL_SLICE_BYTES = 32 * 1024
 GATHERED_BYTES = 256 * 1024

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from kpybroker.broker.network.tls_settings import PEM, PKCS12, Store, TlsError, openssl_name
 from kpybroker.broker.network.tls_stores import identity_of_store, needing_cryptography, trusted_of_store, trusted_pem
-from kpybroker.system import private_file
+from kpybroker.system.private_files import private_file
 
 _TYPE_OF_SUFFIX = {".pem": PEM, ".p12": PKCS12, ".pfx": PKCS12, ".jks": "JKS"}
 

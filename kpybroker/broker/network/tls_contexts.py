@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from kpybroker.broker.network.tls_settings import TlsError, openssl_name
 from kpybroker.broker.network.tls_stores import Identity, trusted_pem
-from kpybroker.system import private_file
+from kpybroker.system.private_files import private_file
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate

@@ -323,7 +323,7 @@ class TlsStream:
         self._inner.reset_on_close()
 
     def close(self) -> None:
-        """As `Stream.close`. The peer is notified (`close_notify`) if that takes no waiting."""
+        """As `Stream.close`. The peer is notified (``close_notify``) if that takes no waiting."""
         if self._is_shaken and not self._unsent:
             self._is_shaken = False
             with suppress(OSError, ValueError):

@@ -24,7 +24,8 @@ from kpybroker.broker.loop.alone import Alone, OnLeft, OnReady
 from kpybroker.broker.loop.poller import Poller
 from kpybroker.broker.network.sending import BUFFERS, SMALL_SLICE_BYTES, Buffer, Part, Progress, Sending, read_warm
 from kpybroker.config.keys.own import POLLER, SENDFILE, SHORTCUTS, chosen_shortcuts
-from kpybroker.system import claim_port, descriptors_max, reset_on_close
+from kpybroker.system.processes import descriptors_max
+from kpybroker.system.sockets import claim_port, reset_on_close
 
 if TYPE_CHECKING:
     from kpybroker.config.broker import BrokerConfig

@@ -1,4 +1,4 @@
-"""A connection to another broker with one request at a time on it: Kafka's `BlockingSender`.
+"""A connection to another broker with one request at a time on it: Kafka's ``BlockingSender``.
 
 It is opened by the first request, and closed after any failure. The poller drives a conversation, one request after the
 other: between a response and the next request no task wakes up, unless the response is so large that it is decoded in

@@ -1,25 +1,24 @@
 """Serving fetches: which partitions to visit, what to read of each, and how long to wait for more.
 
-The parts of Kafka's `ReplicaManager.fetchMessages`, `DelayedFetch` and `FetchManager` that need the broker; sessions
-themselves are in `core.replication.fetch_session`. Records are sent as slices of segment files and are not parsed,
-except for clients so old that they need an older format.
+The parts of Kafka's ``ReplicaManager.fetchMessages``, ``DelayedFetch`` and ``FetchManager`` that need the broker;
+sessions themselves are in `core.replication.fetch_session`. Records are sent as slices of segment files and are not
+parsed, except for clients so old that they need an older format.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
 
-from kpybroker.broker.loop.holds import UNSEEN
 from kpybroker.broker.loop.steps import Steps, Wait
 from kpybroker.broker.loop.yielding import YieldBudget, in_thread
 from kpybroker.broker.replication.fetch_visit import (
     FOLLOWER_FETCHING_SINCE,
-    NO_LIMIT,
+    UNSEEN,
     FetchParams,
     PartitionData,
     Visit,
@@ -64,6 +63,8 @@ class FetchService:
         )
         self._selector = replica_selector(config.get_str("replica.selector.class"))
         self._quota = ReplicationQuota(config, LEADER)
+        self.follower_end: Callable[[str, int, int], int] | None = None
+        """A test puts here how far a follower gets: (topic, partition, broker id) -> an offset, NO_LIMIT or UNSEEN."""
         self.waiting = 0
         """Fetches that wait for records now."""
         self.follower_requests: Counter[int] = Counter()
@@ -77,8 +78,8 @@ class FetchService:
     def fetch(self, session: FetchSession, params: FetchParams) -> Steps[list[Visit]]:
         """Visit the dirty partitions until there are `min_bytes` or `max_wait_ms` is over. Returns all visits.
 
-        The caller sends them, releases their slices, and then keeps the session or calls `let_go`. The session is
-        notified of changes in everything it has visited, from the visit on, so that it misses none.
+        The caller sends them, releases their slices, and then keeps the session or calls `release_session`. The session
+        is notified of changes in everything it has visited, from the visit on, so that it misses none.
         """
         deadline = trio.current_time() + params.max_wait_ms / 1000
         visits: dict[FetchKey, Visit] = {}
@@ -97,7 +98,7 @@ class FetchService:
                         self.waiting -= 1
         except BaseException:
             release(visits.values())
-            self.let_go(session)
+            self.release_session(session)
             raise
 
     def _visit_dirty(self, session: FetchSession, params: FetchParams, visits: dict[FetchKey, Visit]) -> Steps[None]:
@@ -109,7 +110,7 @@ class FetchService:
                 break  # the rest stays dirty and is next; but a follower's positions are always taken at once
             cached = session.partitions.get(key)
             if cached is None:
-                continue  # another request of the session has forgotten it meanwhile
+                continue  # another request of the session has forgotten it
             session.visiting(key)
             before = visits.get(key)
             if before is not None:
@@ -117,7 +118,7 @@ class FetchService:
             visit = visits[key] = Visit(
                 cached,
                 min(max(left, 0), cached.max_bytes),
-                min_one=not has_records and not params.cuts_hard,
+                min_one=not has_records and not params.has_hard_limits,
                 is_first=before is None,
             )
             self._visit(session, visit, params)
@@ -187,8 +188,8 @@ class FetchService:
         visit.is_out_of_sync = params.replica_id not in partition.isr
         if self._is_throttled(partition, params.replica_id):
             visit.limit, visit.min_one = 0, False
-        if held := self._host.holds.follower_ends:
-            visit.end = held.get((partition.topic, partition.index, params.replica_id), NO_LIMIT)
+        if self.follower_end is not None:
+            visit.end = self.follower_end(partition.topic, partition.index, params.replica_id)
         if visit.end == UNSEEN:
             visit.describe(log)
             return
@@ -295,7 +296,7 @@ class FetchService:
                 convert = partial(down_convert, stored, magic, visit.cached.fetch_offset, max_bytes=bound)
                 if visit.traffic is not None:
                     records = sum(max(header.records_count, 1) for _, header in iter_batches(stored))
-                    visit.traffic.rarely().fetch_conversions += records
+                    visit.traffic.rare_counts().fetch_conversions += records
                 connection = params.client.connection
                 with connection.may_leave():
                     stored = await in_thread(convert, self._host.slow_work.of(connection.turns_of))
@@ -356,9 +357,9 @@ class FetchService:
         for visit in visits:
             if visit.cached.key in session.partitions:
                 session.stays_dirty(visit.cached.key)
-        self.let_go(session)
+        self.release_session(session)
 
-    def let_go(self, session: FetchSession) -> None:
+    def release_session(self, session: FetchSession) -> None:
         """The response is ready: a session that is not kept is not notified any more."""
         if session.session_id == 0:
             self._unsubscribe_all(session)

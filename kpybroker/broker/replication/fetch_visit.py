@@ -1,6 +1,6 @@
 """What one fetch asks for, and the visits of its partitions: values that `fetch_service` fills.
 
-Kafka's `FetchParams`, and its `LogReadResult` with what of it goes into the response.
+Kafka's `FetchParams`, and its ``LogReadResult`` as far as it goes into the response.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 PartitionData = FetchResponse.PartitionData
 NO_LIMIT: Final = 2**63 - 1
+UNSEEN: Final = -1
+"""In place of an offset: a fetch that does not count."""
 FOLLOWER_FETCHING_SINCE: Final = 11
 
 
@@ -39,7 +41,7 @@ class FetchParams(NamedTuple):
     """Whether another broker asks, to replicate."""
     only_leader: bool
     """Consumers that support KIP-392 may read from followers too."""
-    cuts_hard: bool
+    has_hard_limits: bool
     """Versions 0-2 are without the whole-batch rule (KIP-74): limits are hard and a batch may be truncated."""
 
 
@@ -75,7 +77,7 @@ class Visit:
         self.traffic: TopicTraffic | None = None
         """The counts of its topic, once the client may read it."""
         self.end = NO_LIMIT
-        """Where a test holds the follower; UNSEEN: this fetch does not count."""
+        """Where a test holds the follower, or UNSEEN."""
 
     def describe(self, log: Log) -> None:
         """Put the log's offsets into the response, and no records."""

@@ -1,4 +1,4 @@
-"""Asking the controller for changes of the ISR: Kafka's `AlterPartitionManager` (KIP-497).
+"""Asking the controller for changes of the ISR: Kafka's ``AlterPartitionManager`` (KIP-497).
 
 One request is in flight at a time; changes that are submitted in the meantime go into the next one together. A request
 is repeated until a controller responds, a partition's change until it is decided or void

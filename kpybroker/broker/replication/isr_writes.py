@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("kafka.server.ZkAlterPartitionManager")
 
 CHECK_INTERVAL_S, LINGER_S, MAX_DELAY_S = 2.5, 5.0, 60.0
-"""`IsrChangePropagationConfig`: the controller is notified after LINGER_S without a change, or every MAX_DELAY_S."""
+"""``IsrChangePropagationConfig``: the controller is notified after LINGER_S without a change, or every MAX_DELAY_S."""
 
 
 class IsrWrites:

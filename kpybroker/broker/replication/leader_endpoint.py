@@ -1,4 +1,4 @@
-"""What a follower asks its leader: fetches, ends of epochs, and offsets. Kafka's `RemoteLeaderEndPoint`.
+"""What a follower asks its leader: fetches, ends of epochs, and offsets. Kafka's ``RemoteLeaderEndPoint``.
 
 Versions are those of `inter.broker.protocol.version`: brokers do not negotiate. Every request raises PEER_FAILURES if
 there is no response.

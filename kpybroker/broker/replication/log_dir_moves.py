@@ -165,7 +165,8 @@ class LogDirMoves:
         latest = log.epochs.latest_entry
         if latest is not None and latest.epoch != future.latest_epoch:
             future.assign_epoch(latest.epoch, latest.start_offset)  # of a leader that has not appended yet
-        future.update_high_watermark(log.high_watermark)
+        high_watermark = future.update_high_watermark(log.high_watermark)
+        assert high_watermark >= log.high_watermark, f"{future} replaces {log}: the high watermark falls"
         if log.log_start_offset > future.log_start_offset:
             future.increment_log_start_offset(log.log_start_offset)
         partition.log = self._host.logs.replace_with_future(

@@ -1,7 +1,6 @@
 """One partition hosted here: its log, its part in replication, and the requests that wait for it.
 
-All methods run on the loop. Between reading state and appending there is no checkpoint. Rules as in Kafka's
-`Partition.scala`.
+All methods run on the loop, without a checkpoint between reading state and appending. Rules as in Kafka.
 """
 
 from __future__ import annotations
@@ -145,6 +144,7 @@ class Partition:
         self._resign()
 
     def _take(self, leader_id: int, leader_epoch: int, replicas: list[int]) -> None:
+        assert leader_epoch > self.leader_epoch, f"{self.topic}-{self.index}: {leader_epoch} after {self.leader_epoch}"
         self.leader_id = leader_id
         self.leader_epoch = leader_epoch
         self.replicas = list(replicas)
@@ -280,6 +280,7 @@ class Partition:
             self._commit_to(log, high_watermark)
 
     def _commit_to(self, log: Log, high_watermark: int) -> None:
+        assert log.high_watermark < high_watermark <= log.log_end_offset, f"{log}: {high_watermark} was committed"
         log.update_high_watermark(high_watermark)
         if self.offset_waiters.waiting:
             self.offset_waiters.wake(high_watermark)
@@ -288,7 +289,7 @@ class Partition:
             self._notify_consumers(appended_bytes)
         if self._follower_sessions:
             for session, key in self._follower_sessions.items():
-                session.mention(key)
+                session.mark_without_waking(key)
 
     @property
     def lags_behind_epoch_start(self) -> bool:
@@ -395,7 +396,7 @@ class Partition:
                 _listed(leader.isr - out_of_sync),
                 leader.high_watermark,
                 leader.log_end_offset,
-                " ".join(f"(brokerId: {r}, endOffset: {leader.followers[r].log_end_offset})" for r in out_of_sync),
+                " ".join(f"(brokerId: {r}, endOffset: {leader.end_offset_text(r)})" for r in out_of_sync),
             )
             self._host.change_isr(self, leader.propose(leader.isr - out_of_sync))
 
@@ -412,7 +413,7 @@ class Partition:
             leader.partition_epoch,
         )
         for session, key in self._follower_sessions.items():
-            session.mention(key)  # the next fetch of a replica that left the ISR checks it, even if nothing is appended
+            session.mark_without_waking(key)  # a replica that left the ISR is checked, even if nothing is appended
         self.advance_again()
 
     def advance_again(self) -> None:
@@ -434,6 +435,7 @@ class Partition:
         Raises KafkaError, UnexpectedAppendOffsetError, LogDirError.
         """
         log, now_ms = self.online_log(), self._host.now_ms()
+        assert self.leader is None, f"{log}: the response of another leader, while this broker leads"
         try:
             info = log.append_as_follower(records, now_ms=now_ms)
         except UnexpectedAppendOffsetError as error:

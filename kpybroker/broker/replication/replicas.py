@@ -326,6 +326,7 @@ class Replicas:
 
     async def truncate(self, partition: Partition, offset: int) -> None:
         """Truncate a follower's log to `offset`. The caller holds `state_change_lock`. Raises LogDirError."""
+        self._check_follows(partition)
         log = partition.online_log()
         if offset < log.high_watermark:
             logger.warning(
@@ -340,12 +341,21 @@ class Replicas:
             job = self._host.logs.prepare_truncation({TopicPartition(partition.topic, partition.index): offset})
             await trio.to_thread.run_sync(job)
         if partition.log is log:  # its directory may have failed in the thread
+            self._check_follows(partition)
             log.truncate_to(offset, now_ms=self.now_ms())
             self.log_dir_moves.truncated(partition)
             partition.notify(0)
 
+    def _check_follows(self, partition: Partition) -> None:
+        assert self.state_change_lock.locked(), f"{partition.log} truncated without the lock"
+        assert partition.leader is None, f"{partition.log} truncated while this broker leads"
+
     def restart_log(self, partition: Partition, offset: int) -> None:
-        """Discard all of a follower's records; its log starts again at `offset`. Raises LogDirError."""
+        """Discard all of a follower's records; its log starts again at `offset`. Raises LogDirError.
+
+        The caller holds `state_change_lock`.
+        """
+        self._check_follows(partition)
         partition.online_log().truncate_fully_and_start_at(offset, now_ms=self.now_ms())
         self.log_dir_moves.truncated(partition)
         partition.notify(0)

@@ -1,4 +1,4 @@
-"""Throttled replication: how many bytes a second, and of which partitions. Kafka's `ReplicationQuotaManager`.
+"""Throttled replication: how many bytes a second, and of which partitions. Kafka's ``ReplicationQuotaManager``.
 
 The rates are dynamic keys of one broker (`leader.replication.throttled.rate`, `follower.replication.throttled.rate`).
 The topic says which replicas are throttled (`leader.replication.throttled.replicas`: partition and broker, or `*`).

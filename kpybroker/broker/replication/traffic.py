@@ -1,7 +1,7 @@
 """What the metrics count of each topic: plain integers, which partitions of the topic share.
 
 The produce path adds to three of them. What happens rarely is counted in an object of its own, so that an idle
-topic costs little. Kafka's `BrokerTopicStats`; `broker.metrics` reads it.
+topic costs little. Kafka's ``BrokerTopicStats``; `broker.metrics` reads it.
 """
 
 from __future__ import annotations
@@ -31,17 +31,18 @@ _FORESEEN_OF_FETCH: Final = frozenset(
     )
 )
 
-FREQUENT: Final = ("bytes_in", "messages_in", "produce_requests", "bytes_out", "fetch_requests")
-RARE: Final = (
-    *("failed_produce_requests", "failed_fetch_requests", "bytes_rejected", "invalid_crc"),
-    *("produce_conversions", "fetch_conversions"),
-)
-
 
 class RareTraffic:
     """Counts of what most topics never have."""
 
-    __slots__ = RARE
+    __slots__ = (
+        "bytes_rejected",
+        "failed_fetch_requests",
+        "failed_produce_requests",
+        "fetch_conversions",
+        "invalid_crc",
+        "produce_conversions",
+    )
 
     def __init__(self) -> None:
         self.failed_produce_requests = 0
@@ -50,6 +51,9 @@ class RareTraffic:
         self.invalid_crc = 0
         self.produce_conversions = 0
         self.fetch_conversions = 0
+
+
+FREQUENT: Final = ("bytes_in", "bytes_out", "fetch_requests", "messages_in", "produce_requests")
 
 
 class TopicTraffic:
@@ -71,8 +75,8 @@ class TopicTraffic:
         """Whether nothing was counted."""
         return not self.produce_requests and not self.fetch_requests and self.rare is None
 
-    def rarely(self) -> RareTraffic:
-        """The counts of what is rare."""
+    def rare_counts(self) -> RareTraffic:
+        """The counts of what is rare, from now on kept."""
         if self.rare is None:
             self.rare = RareTraffic()
         return self.rare
@@ -80,24 +84,24 @@ class TopicTraffic:
     def refused(self, code: ErrorCode, size: int) -> None:
         """Batches of this size were not appended."""
         if code in _TOO_LARGE:
-            self.rarely().bytes_rejected += size
+            self.rare_counts().bytes_rejected += size
         elif code is ErrorCode.CORRUPT_MESSAGE:
-            self.rarely().invalid_crc += 1
+            self.rare_counts().invalid_crc += 1
         elif code not in _FORESEEN:
-            self.rarely().failed_produce_requests += 1
+            self.rare_counts().failed_produce_requests += 1
 
     def fetch_failed(self, code: ErrorCode) -> None:
         """A partition was not read."""
         if code not in _FORESEEN_OF_FETCH:
-            self.rarely().failed_fetch_requests += 1
+            self.rare_counts().failed_fetch_requests += 1
 
     def add(self, other: TopicTraffic) -> None:
         """Count what the other has counted as well."""
         for name in FREQUENT:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         if other.rare is not None:
-            rare = self.rarely()
-            for name in RARE:
+            rare = self.rare_counts()
+            for name in RareTraffic.__slots__:
                 setattr(rare, name, getattr(rare, name) + getattr(other.rare, name))
 
 

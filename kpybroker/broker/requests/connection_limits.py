@@ -1,6 +1,6 @@
 """How many connections there may be, and how fast they may be opened: of the broker, a listener, an address.
 
-Kafka's `ConnectionQuotas`. Numbers (`max.connections`, also of one listener): at the limit accepting pauses; the
+Kafka's ``ConnectionQuotas``. Numbers (`max.connections`, also of one listener): at the limit accepting pauses; the
 listener between brokers is not bound by the broker's number where there is another one, which then gives up the
 connection that was idle longest. Of one address (`max.connections.per.ip`, with overrides, which may name a host): the
 new one is closed. Hosts are looked up once, by the first connection after a change.

@@ -1,8 +1,8 @@
 """From a frame to the bytes of its response: route by API key and version, decode, handle, encode.
 
-Rules. Only what `served.SERVED` lists is served. Whatever a handler raises becomes its API's error response, in one
-place (`_respond`). Only a ProtocolError ends the connection, as in Kafka's `KafkaApis` and `SocketServer`: a frame that
-cannot be understood, or a Produce with acks=0 that failed.
+Rules. Only what `served.apis.SERVED` lists is served. Whatever a handler raises becomes its API's error response, in
+one place (`_respond`). Only a ProtocolError ends the connection, as in Kafka's `KafkaApis` and `SocketServer`: a frame
+that cannot be understood, or a Produce with acks=0 that failed.
 
 A response that needs no waiting is returned at once. Anything else is steps (`loop.steps`), which the connection
 resumes or awaits.
@@ -29,7 +29,8 @@ from kpybroker.broker.requests.context import ConnectionInfo, RequestContext
 from kpybroker.broker.requests.error_counts import Codes, codes_of, count, count_steps
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.broker.requests.log_fields import CURRENT, of_request
-from kpybroker.broker.requests.served import LARGE_RESPONSES, SERVED
+from kpybroker.broker.requests.served.apis import LARGE_RESPONSES, SERVED
+from kpybroker.broker.requests.served.version_cap import CapOf, uncapped
 from kpybroker.broker.requests.stage_times import NEVER, StageTimes, Timing
 from kpybroker.config.keys.own import FAST_PRODUCE, chosen_shortcuts
 from kpybroker.core.tree import BadArguments, SystemFailure
@@ -140,10 +141,10 @@ class Dispatcher:
         self._has_fast_produce = FAST_PRODUCE in chosen_shortcuts(broker.config.get_list("kpybroker.shortcuts"))
         self._load_handler = load_handler
         self._routes: dict[tuple[int, int], Route] = {}
-        self._version_caps = broker.holds.version_caps
         self._times: StageTimes | None = None
         self._quotas: ClientQuotas | None = None
         self._is_watching = False  # whether a request may be timed, or counted for a quota
+        self.cap_of: CapOf = uncapped
         self.answer_now: AnswerNow = self.answer_directly
         """What connections call; a test broker puts its interceptor here."""
 
@@ -195,9 +196,9 @@ class Dispatcher:
         return route
 
     def _is_capped(self, key: ApiKey, version: int, connection: ConnectionInfo) -> bool:
-        """Whether a test has this broker serve its clients no such version."""
-        cap = self._version_caps.get(self._broker.node_id)
-        if cap is None or self._broker.holds.is_peer(connection.client_host, connection.client_port):
+        """Whether this client is served no such version."""
+        cap = self.cap_of(connection)
+        if cap is None:
             return False
         oldest, newest = cap.served.get(key, NONE)
         return not oldest <= version <= newest
@@ -225,7 +226,7 @@ class Dispatcher:
         connection.client_id = header.client_id
         version = header.api_version
         route = self._routes.get((header.api_key, version)) or self._new_route(header.api_key, version)
-        if self._version_caps and self._is_capped(route.key, version, connection):
+        if self.cap_of is not uncapped and self._is_capped(route.key, version, connection):
             route = self._route_above_cap(route.key, version)
         route.requests += 1
         timing = metering = None

@@ -1,4 +1,4 @@
-"""How long each stage of a request takes, for the metrics: Kafka's `RequestChannel.updateRequestMetrics`.
+"""How long each stage of a request takes, for the metrics: Kafka's ``RequestChannel.updateRequestMetrics``.
 
 Only while something reads the metrics. Requests are sampled: of each route (API and version) the first `FIRST` after
 each tick are timed, then one in `EVERY`, which counts for those before it. A request that is timed has a `Timing`. Its

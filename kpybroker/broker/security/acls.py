@@ -1,5 +1,5 @@
 """The ACLs of the cluster, as the tree keeps them: loaded, kept fresh by notifications, and changed. Kafka's
-`AclAuthorizer` with its `ZkAclStore`s.
+`AclAuthorizer` with its ``ZkAclStore``s.
 
 The ACLs of a resource pattern are one node below `/kafka-acl` (literal) or `/kafka-acl-extended/prefixed`. A change
 reads the node, writes it if its version is still the same, else reads again; then it is announced below
@@ -146,7 +146,7 @@ class Acls:
         return None
 
     async def _update(self, pattern: Pattern, change: Change) -> None:
-        """Change the node of a pattern, which others may change meanwhile."""
+        """Change the node of a pattern, which others may change at the same time."""
         now = self.index.acls_of(pattern) or await self._read(pattern)
         before = now
         for _ in range(UPDATES_MAX):

@@ -1,6 +1,6 @@
 """The client's side of a SASL login: this broker at another one, on the inter-broker or control plane listener.
 
-Kafka's `SaslClientAuthenticator` as brokers use it: `sasl.mechanism.inter.broker.protocol`, with what the listener's
+Kafka's ``SaslClientAuthenticator`` as brokers use it: `sasl.mechanism.inter.broker.protocol`, with what the listener's
 own JAAS context has for it: `username` and `password`, a keytab, or a token. SaslHandshake 1, then SaslAuthenticate 1,
 which every Kafka since 2.2 serves. A session that the other broker limits is renewed on the same connection, after 85 %
 of its lifetime (KIP-368).

@@ -1,5 +1,5 @@
 """The gate of a SASL listener: what a connection may ask before its client has logged in. Kafka's
-`SaslServerAuthenticator`, and the part of `SocketServer` that ends sessions.
+``SaslServerAuthenticator``, and the part of `SocketServer` that ends sessions.
 
     first      -> ApiVersions (again, while one is refused), then SaslHandshake
     handshake  -> SaslHandshake; any other request ends the connection
@@ -8,7 +8,7 @@
                   other request after the session's end ends the connection
     ended      -> nothing
 
-Rules. A refusal is sent `connection.failed.authentication.delay.ms` later, and then the connection ends; meanwhile its
+Rules. A refusal is sent `connection.failed.authentication.delay.ms` later, and then the connection ends; until then its
 frame is freed. What is refused, and why, is logged once, without any token. Frames before the login are at most 64 KiB,
 or `sasl.server.max.receive.size` where that is set. Requests before the login are not dispatched, but for ApiVersions:
 no request log holds a token.
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("kafka.network.SocketServer")
 
 REAUTHENTICATION_INTERVAL_MIN_S = 1.0
-"""`KafkaChannel.MIN_REAUTH_INTERVAL_ONE_SECOND_NANOS`."""
+"""``KafkaChannel.MIN_REAUTH_INTERVAL_ONE_SECOND_NANOS``."""
 _HANDSHAKE_KEY = int(ApiKey.SASL_HANDSHAKE).to_bytes(2, "big")
 _NO_ERROR = b"\0\0"
 
@@ -315,7 +315,7 @@ class _Guard:
         return self._refuse(response, text)
 
     async def _refuse(self, response: bytes | None, reason: str) -> Response:
-        """Wait, respond, and end the connection. The token's memory is free meanwhile."""
+        """Wait, respond, and end the connection. The token's memory is free during the wait."""
         connection = self._connection
         self._state = State.ENDED
         extra = of_connection(connection)

@@ -1,7 +1,7 @@
 """Signed bearer tokens: signatures, checked with the keys of a JWKS document (RFC 7517) in a file or behind HTTPS.
 
-Kafka's `OAuthBearerValidatorCallbackHandler` with its `RefreshingHttpsJwks`. All of this runs in the threads of logins,
-never in the loop. Rules:
+Kafka's `OAuthBearerValidatorCallbackHandler` with its ``RefreshingHttpsJwks``. All of this runs in the threads of
+logins, never in the loop. Rules:
 
 - `ALGORITHMS` is a list of what is allowed, all asymmetric: a token cannot choose `none`, nor sign with a public key.
 - Keys are read again when they are older than `refresh_s`. If that fails, the old ones are used, and the next attempt

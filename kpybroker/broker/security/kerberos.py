@@ -1,8 +1,8 @@
 """GSSAPI (RFC 4752): logins with Kerberos tickets, by the system's library and its Python binding `gssapi`.
 
-Kafka's use of Java's `GssKrb5Server`: the broker's key is in the keytab that the JAAS module names, the security layer
-is always "none" (TLS does that), and the authorization id of the client is ignored. A login reads the keytab and the
-replay cache, so it runs in a thread.
+Kafka's use of Java's ``GssKrb5Server``: the broker's key is in the keytab that the JAAS module names, the security
+layer is always "none" (TLS does that), and the authorization id of the client is ignored. A login reads the keytab and
+the replay cache, so it runs in a thread.
 
     token -> token (until the context is established), empty -> layers offered, layer chosen -> logged in
 """

@@ -1,6 +1,6 @@
 """The SASL mechanisms of each listener, made from the configuration, and made again when that changes.
 
-Kafka's `SaslChannelBuilder`. `BUILDERS` has a function for each mechanism that is available; a mechanism is made once
+Kafka's ``SaslChannelBuilder``. `BUILDERS` has a function for each mechanism that is available; a mechanism is made once
 for a listener. Whatever is wrong with the settings is a `LoginConfigError` at the start, with its fix; a dynamic change
 that cannot be applied is logged, and the mechanisms stay as they were.
 """

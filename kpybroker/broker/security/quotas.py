@@ -3,7 +3,7 @@
 `apply` is called with each of them, at the start and after each change. As long as none sets a quota the broker's
 `quotas` is None, and requests are not counted. Values that cannot be read are reported and left out.
 
-Kafka's `QuotaConfigHandler` and `IpConfigHandler`. The rules are in `core.security.quotas`, counting is in
+Kafka's ``QuotaConfigHandler`` and ``IpConfigHandler``. The rules are in `core.security.quotas`, counting is in
 `requests.metering` and, for connections, in `requests.connection_limits`.
 """
 

@@ -266,7 +266,7 @@ class ListenerTls:
 
 
 def check_same_names(old: Stores, new: Stores, settings: Settings) -> None:
-    """Kafka's `CertificateEntries.ensureCompatible`: clients must still find the names that they know.
+    """Kafka's ``CertificateEntries.ensureCompatible``: clients must still find the names that they know.
 
     Raises TlsError for another subject without `ssl.allow.dn.changes`, and for alternative names that are missing
     without `ssl.allow.san.changes`.

@@ -1,8 +1,8 @@
 """Delegation tokens: kept in the tree, known to every broker, usable as SCRAM credentials.
 
-Kafka's `DelegationTokenManagerZk` with its `DelegationTokenCache`. A token is a node below `/delegation_token/tokens`;
-a change is written there and announced below `/delegation_token/token_changes`. The broker that makes a change applies
-it to its own cache before it responds. The controller removes expired tokens.
+Kafka's `DelegationTokenManagerZk` with its ``DelegationTokenCache``. A token is a node below
+`/delegation_token/tokens`; a change is written there and announced below `/delegation_token/token_changes`. The broker
+that makes a change applies it to its own cache before it responds. The controller removes expired tokens.
 
 The SCRAM credential of a token is computed at the first login with it, since that takes milliseconds.
 """

@@ -19,7 +19,8 @@ from typing import Any, Final
 
 from kpybroker.broker.lifecycle.errors import EXIT_PORT
 from kpybroker.cli.exit_codes import EXIT_CONFIG, fail
-from kpybroker.system import OWN_SESSION, PASSES_SOCKETS, listening
+from kpybroker.system.processes import OWN_SESSION
+from kpybroker.system.sockets import PASSES_SOCKETS, listening
 
 logger = logging.getLogger("kafka.server.KafkaServer")
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from kpybroker.config.keys.registry import BROKER_KEYS
 from kpybroker.config.keys.synonyms import base_key
-from kpybroker.system import shown_to_others
+from kpybroker.system.private_files import shown_to_others
 
 if TYPE_CHECKING:
     from kpybroker.config.broker import BrokerConfig

@@ -134,7 +134,7 @@ def run_child() -> int:
     task = Task.of(first)
     set_up_logging(task.log_format, task.log_level, task.quiet, task.props.get("broker.id"))
     extras = run.Extras(processes=task.processes(), supervisor=_Supervised(lines, task.brokers is not None))
-    return run.run([run.Plan(BrokerConfig(task.props), ())], extras)
+    return run.run([run.BrokerToRun(BrokerConfig(task.props), ())], extras)
 
 
 def _lines() -> Iterator[bytes]:

@@ -39,7 +39,8 @@ from kpybroker.cli.processes.supervision import Action, Announce, Restart, Start
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.control.process import ephemeral
 from kpybroker.control.process.exit_with import exit_after
-from kpybroker.system import OWN_SESSION, PASSES_SOCKETS, listening, wait_for_end_of
+from kpybroker.system.processes import OWN_SESSION, wait_for_end_of
+from kpybroker.system.sockets import PASSES_SOCKETS, listening
 
 if TYPE_CHECKING:
     from kpybroker.cli.children.child import Children

@@ -99,9 +99,7 @@ def registry(
     from kpybroker.client.connect.errors import usage
     from kpybroker.client.connect.settings import load
 
-    missing = next((name for name in PACKAGES if find_spec(name) is None), None)
-    if missing is not None:
-        raise usage(f"this command needs {missing}, which is not installed", "pip install 'kpybroker[registry]'")
+    _check_packages()
     from kpybroker.registry.api import users
     from kpybroker.registry.options import RegistryOptions
     from kpybroker.registry.serve import serve
@@ -119,25 +117,17 @@ def registry(
     known = None if users_file is None else users.load_users(users_file)
     set_up_logging("text", log_level, quiet=False)
     exposure.warn(exposure.of_files((users_file, key_file)))
-    return serve(
-        RegistryOptions(
-            settings,
-            host,
-            port,
-            topic,
-            group,
-            not never_leads,
-            advertised_url,
-            known,
-            no_login,
-            cert_file,
-            key_file,
-            ca_file,
-            hosts,
-            proxies,
-        ),
-        socket,
-    )
+    where, tls = (host, port, topic, group), (cert_file, key_file, ca_file)
+    options = RegistryOptions(settings, *where, not never_leads, advertised_url, known, no_login, *tls, hosts, proxies)
+    return serve(options, socket)
+
+
+def _check_packages() -> None:
+    from kpybroker.client.connect.errors import usage
+
+    missing = next((name for name in PACKAGES if find_spec(name) is None), None)
+    if missing is not None:
+        raise usage(f"this command needs {missing}, which is not installed", "pip install 'kpybroker[registry]'")
 
 
 def _end_with(pid: int) -> None:

@@ -1,8 +1,8 @@
 """`topic consume`: records to standard output, from chosen offsets or as a member of a group.
 
-Without a group, partitions are assigned with the offsets to begin and to stop at (`Plan`). With one, the group assigns
-them, and what was printed and flushed is committed: when the reader of a pipe goes away, the next member gets the rest.
-Once the cluster has responded, the command waits for a broker that goes away; before, it gives up.
+Without a group, partitions are assigned with the offsets to begin and to stop at (`PartitionRange`). With one, the
+group assigns them, and what was printed and flushed is committed: when the reader of a pipe goes away, the next member
+gets the rest. Once the cluster has responded, the command waits for a broker that goes away; before, it gives up.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from kpybroker.client.records.offsets import FORMS, BadOffset, Bounds, Position,
 from kpybroker.client.records.output import writer
 from kpybroker.client.records.template import BadTemplate, Part
 from kpybroker.client.show.output import writing
-from kpybroker.system import reader_has_gone
+from kpybroker.system.processes import reader_has_gone
 
 BATCH_RECORDS: Final = 500
 POLL_S: Final = 0.1
@@ -56,7 +56,7 @@ class ConsumeOptions(NamedTuple):
     show_null: bool = False
 
 
-class Plan(NamedTuple):
+class PartitionRange(NamedTuple):
     """A partition without a group: records below `first` are left out, and `stop` is the first that is not wanted."""
 
     fetch_from: int
@@ -86,7 +86,7 @@ def consume(connection: Connection, options: ConsumeOptions) -> int:
 # --- where to begin and to stop
 
 
-def plans(settings: Settings, options: ConsumeOptions, span: Span) -> dict[Place, Plan]:
+def plans(settings: Settings, options: ConsumeOptions, span: Span) -> dict[Place, PartitionRange]:
     """The partitions of the topics with their offsets. Raises CommandError."""
     cluster = Cluster(settings)
     places = _places(cluster, options)
@@ -107,7 +107,7 @@ def plans(settings: Settings, options: ConsumeOptions, span: Span) -> dict[Place
         stop = found.end if options.exit_at_end else None
         if span.end is not None:
             stop = min(offset(place, span.end), found.end)  # a range does not wait for records
-        made[place] = Plan(within(first, found), first, stop)
+        made[place] = PartitionRange(within(first, found), first, stop)
     return made
 
 
@@ -199,7 +199,7 @@ class PlannedReader(Reader):
 
     passing = CONNECTION_ERRORS | OF_NO_GROUP
 
-    def __init__(self, settings: Settings, planned: dict[Place, Plan], exit_at_end: bool) -> None:
+    def __init__(self, settings: Settings, planned: dict[Place, PartitionRange], exit_at_end: bool) -> None:
         # librdkafka wants a group id even where none is used
         super().__init__(settings, group_id=CLIENT_ID, enable_auto_commit=False, auto_offset_reset="earliest")
         self._exit_at_end = exit_at_end

@@ -8,6 +8,9 @@ from __future__ import annotations
 import io
 import select
 import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any, Final
 
@@ -65,3 +68,28 @@ class InterruptibleSource:
         self._interrupts.wait_readable(self._source)
         data: bytes = self._source.read1(size)
         return data
+
+
+@contextmanager
+def noted_ctrl_c() -> Iterator[Callable[[], bool]]:
+    """Ctrl-C raises KeyboardInterrupt as always, and what this yields returns True from then on.
+
+    A loop that only Ctrl-C ends asks in each iteration: Python drops an exception that is raised while it finalizes an
+    object, such as a response of HTTP that was read to its end.
+    """
+    is_pressed = False
+
+    def note(number: int, frame: FrameType | None) -> None:
+        nonlocal is_pressed
+        is_pressed = True
+        raise KeyboardInterrupt
+
+    before = signal.getsignal(signal.SIGINT)
+    is_ours = before is signal.default_int_handler and threading.current_thread() is threading.main_thread()
+    if is_ours:
+        signal.signal(signal.SIGINT, note)
+    try:
+        yield lambda: is_pressed
+    finally:
+        if is_ours:
+            signal.signal(signal.SIGINT, before)

@@ -138,7 +138,7 @@ class Cluster:
         return found
 
     def metadata(self) -> Any:
-        """Brokers and topics, as `AdminClient.list_topics` has them."""
+        """Brokers and topics, as ``AdminClient.list_topics`` has them."""
         return self.result(self._in_thread(lambda: self.admin.list_topics(timeout=self.settings.timeout_s)))
 
     def _in_thread(self, call: Callable[[], Any]) -> Any:

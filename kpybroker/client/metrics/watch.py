@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, Final, NamedTuple, TypeVar
 
+from kpybroker.client.actions.interrupts import noted_ctrl_c
 from kpybroker.client.connect.errors import CommandError, note, usage
 from kpybroker.client.metrics import report
 from kpybroker.client.metrics.address import DEFAULT, parse_address, read_login
@@ -83,17 +85,16 @@ def watch(source: Source, options: Watch, clock: Clock = Clock()) -> int:  # noq
     keys = report.in_order([*values])
     write(report.header(options.form, keys))
     missing: set[str] = set()
-    try:
-        while True:
+    with suppress(KeyboardInterrupt), noted_ctrl_c() as is_interrupted:
+        while not is_interrupted():
             started_s = clock.monotonic_s()
             write(report.row(options.form, written(clock.now_s()), keys, values))
             if options.once or options.interval_ms < 0:
-                return 0
+                break
             clock.pause(max(options.interval_ms / 1000 - (clock.monotonic_s() - started_s), 0))
             values = patiently(lambda: _values(jolokia, names, chosen))
             _note_missing(keys, values, missing)
-    except KeyboardInterrupt:
-        return 0
+    return 0
 
 
 def list_names(source: Source, patterns: Sequence[str]) -> int:
@@ -104,7 +105,7 @@ def list_names(source: Source, patterns: Sequence[str]) -> int:
 
 
 def _patterns(names: Sequence[str]) -> list[str]:
-    """Raises CommandError for what is no name of an MBean."""
+    """Raises CommandError for what is not the name of an MBean."""
     for name in names:
         try:
             parse_name(name)
@@ -187,7 +188,7 @@ def _attributes(mbean: Any, chosen: frozenset[str] | None) -> Iterator[tuple[str
 
 
 def _json(attribute: str, value: Any, depth: int = 0) -> str:
-    """What is no number and no text, such as the memory of a JVM, as it was sent. Raises CommandError."""
+    """What is neither a number nor text, such as the memory of a JVM, as it was sent. Raises CommandError."""
     if depth > DEPTH_MAX:
         cause = f"the attribute {attribute} is nested too deeply to be printed"
         raise CommandError(cause, "leave it out: --attributes")

@@ -23,7 +23,7 @@ from kpybroker.client.records.offsets import Bounds
 from kpybroker.client.records.record import Record
 from kpybroker.client.transfer.copying import Target, copy
 from kpybroker.client.transfer.member import MirrorReader
-from kpybroker.client.transfer.room import Room, Wanted, in_target
+from kpybroker.client.transfer.room import Room, TargetTopic, in_target
 
 
 class MirrorOptions(NamedTuple):
@@ -51,7 +51,7 @@ def mirror(connection: Connection, options: MirrorOptions) -> int:
     group = options.group or f"kpybroker-mirror-{target_id}"
     found = _topics(source, options)
     room = Room(target, to.bootstrap, creates=options.create, errors=lambda: in_target(to.bootstrap))
-    room.prepare(source, [Wanted(one, one.name, len(one.partitions)) for one in found], by_key=options.by_key)
+    room.prepare(source, [TargetTopic(one, one.name, len(one.partitions)) for one in found], by_key=options.by_key)
     names = [one.name for one in found]
     wanted = ConsumeOptions(names, group=group, exit_at_end=options.exit_at_end)
     reader = MirrorReader(settings, wanted, _ends(source, settings, found) if options.exit_at_end else {})

@@ -17,7 +17,7 @@ from kpybroker.client.connect.settings import Connection, Settings, load
 from kpybroker.client.records.offsets import FORMS, BadOffset, parse_span
 from kpybroker.client.records.record import Record
 from kpybroker.client.transfer.copying import Target, copy
-from kpybroker.client.transfer.room import Room, Wanted
+from kpybroker.client.transfer.room import Room, TargetTopic
 
 
 class ReplayOptions(NamedTuple):
@@ -61,5 +61,5 @@ def _room(settings: Settings, options: ReplayOptions) -> Room:
     chosen = parse_partitions(options.partitions)
     needed = max(chosen) + 1 if chosen else len(found[0].partitions)
     room = Room(cluster, settings.bootstrap, creates=options.create)
-    room.prepare(cluster, [Wanted(found[0], options.target, needed)], by_key=options.by_key)
+    room.prepare(cluster, [TargetTopic(found[0], options.target, needed)], by_key=options.by_key)
     return room

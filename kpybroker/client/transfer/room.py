@@ -28,7 +28,7 @@ OF_THE_CLUSTER: Final = frozenset(
 """Settings of a topic that belong to its brokers: a new topic in another cluster does not get them."""
 
 
-class Wanted(NamedTuple):
+class TargetTopic(NamedTuple):
     """A topic of the source, the name that its records have in the target, and how many partitions they need there."""
 
     source: Topic
@@ -56,7 +56,7 @@ class Room:
         self._errors = errors
         self._counts: dict[str, int] = {}
 
-    def prepare(self, source: Cluster, wanted: Sequence[Wanted], *, by_key: bool) -> None:
+    def prepare(self, source: Cluster, wanted: Sequence[TargetTopic], *, by_key: bool) -> None:
         """All topics and partitions are there afterwards. Raises CommandError, or SystemExit for what was reported."""
         self._refresh()
         missing = [one for one in wanted if one.name not in self._counts]
@@ -94,7 +94,7 @@ class Room:
         self._wait_for({name: count})
         return True
 
-    def _create(self, source: Cluster, missing: Sequence[Wanted]) -> None:
+    def _create(self, source: Cluster, missing: Sequence[TargetTopic]) -> None:
         """As many partitions as the source has, its settings, and the target's number of replicas."""
         names = [ConfigResource(ConfigResource.Type.TOPIC, one.source.name) for one in missing]
         described = source.admin.describe_configs(names, **source.timeout)

@@ -11,3 +11,6 @@ _TABLES: Final = (remote, zookeeper, replication, network, log, group, kraft, se
 
 BROKER_KEYS: Final[dict[str, Key]] = {row[0]: Key._make(row) for table in _TABLES for row in table.ROWS}
 """Name -> key, in the order in which Kafka declares them; ours are last."""
+
+PASSWORDS: Final = frozenset(name for name, key in BROKER_KEYS.items() if key.sensitive)
+"""Those whose values are never shown."""

@@ -52,7 +52,7 @@ def base_key(name: str) -> str:
 
 def broker_synonyms(name: str, match_listener_override: bool = True) -> tuple[str, ...]:
     """Every key that may give `name` its value, most specific first
-    (`DynamicBrokerConfig.brokerConfigSynonyms`).
+    (``DynamicBrokerConfig.brokerConfigSynonyms``).
     """
     if name in _GROUPS:
         return _GROUPS[name]

@@ -1,6 +1,6 @@
 """How passwords of the dynamic configuration are kept: encrypted with `password.encoder.secret`, in Kafka's format.
 
-Kafka's `EncryptingPasswordEncoder`: `name:value` pairs with commas between them. The key is made of the secret by
+Kafka's ``EncryptingPasswordEncoder``: `name:value` pairs with commas between them. The key is made of the secret by
 PBKDF2, with a salt of its own for each password. What encrypted it is in the text, so that what was written with other
 settings is still read. Random bytes are an argument. This needs the package cryptography; no error shows a password.
 """

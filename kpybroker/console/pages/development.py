@@ -13,7 +13,7 @@ from starlette.responses import RedirectResponse, Response
 from kpybroker.client.connect.errors import CommandError, usage
 from kpybroker.console.queries import control as queries
 from kpybroker.console.queries import logs
-from kpybroker.console.queries.control import Control, Switch, Wanted
+from kpybroker.console.queries.control import Control, RequestFilter, Switch
 from kpybroker.console.web.context import console_of, render
 from kpybroker.console.web.forms import is_bad_input, read_change, whole_number
 
@@ -31,7 +31,7 @@ async def _call(request: Request, work: Callable[[Control], Any]) -> Any:
 async def requests(request: Request) -> Response:
     """`/requests`: the newest, decoded."""
     query = request.query_params
-    wanted = Wanted(query.get("api", "").strip(), query.get("client_id", "").strip(), bool(query.get("failed")))
+    wanted = RequestFilter(query.get("api", "").strip(), query.get("client_id", "").strip(), bool(query.get("failed")))
     rows = await _call(request, lambda control: queries.requests(control, wanted))
     return render(request, "requests.html", title="Requests", rows=rows, wanted=wanted, limit=queries.SHOWN_MAX)
 
@@ -39,7 +39,7 @@ async def requests(request: Request) -> Response:
 async def log_lines(request: Request) -> Response:
     """`/logs`: of a development broker; for others the page says why there are none."""
     query = request.query_params
-    wanted = logs.Wanted(*(query.get(name, "").strip() for name in logs.Wanted._fields))
+    wanted = logs.Filter(*(query.get(name, "").strip() for name in logs.Filter._fields))
     if wanted.level not in ("", *logs.LEVELS):
         raise usage(f"{wanted.level[:50]!r} is no level", f"one of {', '.join(logs.LEVELS)}")
     rows = None

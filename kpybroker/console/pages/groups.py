@@ -32,7 +32,7 @@ async def listing(request: Request) -> Response:
     """`/groups`"""
     query = dict(request.query_params)
     page = whole_number(query, "page", 1, 1, 10**6)
-    wanted = groups.Wanted(query.get("q", ""), query.get("state", ""), query.get("lag", ""), page)
+    wanted = groups.Filter(query.get("q", ""), query.get("state", ""), query.get("lag", ""), page)
     found, notes = await console_of(request).live.ask(lambda cluster, failed: groups.listed(cluster, wanted, failed))
     context: dict[str, Any] = {"found": found, "wanted": wanted, "states": groups.STATES}
     return render(request, "groups.html", title="Groups", notes=notes, **context)

@@ -21,7 +21,7 @@ from kpybroker.client.records.record import Record, key_bytes
 from kpybroker.console.queries import bulk, messages, produce
 from kpybroker.console.queries.decoding import DECODERS, Decoder, decoded, header_key, parsed_by, with_schemas
 from kpybroker.console.queries.filters import Accepts, Filters, compiled
-from kpybroker.console.queries.messages import Reading, Wanted
+from kpybroker.console.queries.messages import Reading, Selection
 from kpybroker.console.queries.outside.registry import Patience, Registry
 from kpybroker.console.web.context import Console, console_of, render
 from kpybroker.console.web.follow import Following
@@ -51,7 +51,7 @@ class Query:
             raise usage(f"{start[:50]!r} is no place to start", f"one of {', '.join(messages.STARTS)}")
         limit = whole_number(fields, "limit", 50, 1, messages.SHOWN_MAX)
         cursor = messages.read_cursor(fields.get("cursor", ""))
-        self.wanted = Wanted(topic, start, fields.get("at", "").strip(), fields.get("partitions", ""), limit, cursor)
+        self.wanted = Selection(topic, start, fields.get("at", "").strip(), fields.get("partitions", ""), limit, cursor)
         self.filters = Filters(*(fields.get(name, "") for name in ("key", "value", "header", "path")))
         self.accepts: Accepts = compiled(self.filters, parsed_by(registry and Patience(registry)))
         self.decoder = fields.get("as") or "auto"
@@ -191,7 +191,7 @@ async def download(request: Request) -> Response:
 
 
 def _downloaded(
-    console: Console, wanted: Wanted, span: dict[tuple[str, int], Bounds], accepts: Accepts
+    console: Console, wanted: Selection, span: dict[tuple[str, int], Bounds], accepts: Accepts
 ) -> Iterator[Record]:
     deadline = time.monotonic() + DOWNLOAD_S_MAX
     count = 0

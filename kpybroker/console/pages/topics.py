@@ -15,7 +15,7 @@ from kpybroker.console.web.forms import whole_number
 async def listing(request: Request) -> Response:
     """`/topics`"""
     console, query = console_of(request), dict(request.query_params)
-    wanted = topics.Wanted(
+    wanted = topics.Filter(
         query.get("q", ""),
         bool(query.get("internal")),
         bool(query.get("problems")),

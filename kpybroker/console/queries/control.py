@@ -70,7 +70,7 @@ def metrics_addresses(control: Control) -> list[str]:
     return found
 
 
-class Wanted(NamedTuple):
+class RequestFilter(NamedTuple):
     """Which requests a page shows; empty texts ask for nothing."""
 
     api: str = ""
@@ -78,7 +78,7 @@ class Wanted(NamedTuple):
     failed: bool = False
 
 
-def requests(control: Control, wanted: Wanted) -> list[dict[str, Any]]:
+def requests(control: Control, wanted: RequestFilter) -> list[dict[str, Any]]:
     """The newest requests, newest first, with their bodies as text. Raises CommandError."""
     arguments: dict[str, Any] = {"limit": SHOWN_MAX}
     if wanted.api:

@@ -40,7 +40,7 @@ STATES: Final = ("Stable", "Empty", "PreparingRebalance", "CompletingRebalance",
 TARGETS: Final = ("start", "end", "offset", "shift", "time")
 
 
-class Wanted(NamedTuple):
+class Filter(NamedTuple):
     """Which groups a list shows."""
 
     text: str = ""
@@ -59,7 +59,7 @@ class Listed(NamedTuple):
     asked: int | None = None
 
 
-def listed(cluster: Cluster, wanted: Wanted, failures: Failures) -> Listed:
+def listed(cluster: Cluster, wanted: Filter, failures: Failures) -> Listed:
     """The groups of one page. Raises CommandError."""
     everything = list_groups(cluster, failures)
     names = sorted(

@@ -21,7 +21,7 @@ LEVELS: Final = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")
 LINE: Final = re.compile(r"\[(?P<time>[^\]]{1,40})\] (?P<level>[A-Z]{4,5}) (?P<text>.*) \((?P<logger>[^()\s]+)\)")
 
 
-class Wanted(NamedTuple):
+class Filter(NamedTuple):
     """Which lines a page shows: of at least a level, of a logger and those below it, with a text, of a request."""
 
     level: str = ""
@@ -49,19 +49,19 @@ def parsed(line: str) -> Line:
     return Line(found["time"], found["level"], found["logger"], found["text"] + end + trace)
 
 
-def lines(control: Control, wanted: Wanted) -> list[Line]:
+def lines(control: Control, wanted: Filter) -> list[Line]:
     """The newest lines that are wanted, newest first. Raises CommandError."""
     return chosen([parsed(line) for line in control.call("log", lines=READ_MAX)], wanted)
 
 
-def chosen(found: Sequence[Line], wanted: Wanted) -> list[Line]:
+def chosen(found: Sequence[Line], wanted: Filter) -> list[Line]:
     """Those that are wanted, newest first, cut, and without control characters."""
     least = LEVELS.index(wanted.level) if wanted.level in LEVELS else -1
     kept = [line for line in found if _is_wanted(line, wanted, least)][-SHOWN_MAX:]
     return [Line(*(visible(part[:CHARACTERS_MAX]) for part in line)) for line in reversed(kept)]
 
 
-def _is_wanted(line: Line, wanted: Wanted, least: int) -> bool:
+def _is_wanted(line: Line, wanted: Filter, least: int) -> bool:
     if line.level in LEVELS and LEVELS.index(line.level) < least:
         return False
     if wanted.logger and line.logger != wanted.logger and not line.logger.startswith(f"{wanted.logger}."):

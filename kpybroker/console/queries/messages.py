@@ -52,7 +52,7 @@ Cursor = dict[int, int]
 """By partition, the next offset to read."""
 
 
-class Wanted(NamedTuple):
+class Selection(NamedTuple):
     """Where to read, and how much. `start` is one of STARTS, and `at` its offset or time."""
 
     topic: str
@@ -72,7 +72,7 @@ class Read(NamedTuple):
     is_at_end: bool
 
 
-def read(cluster: Cluster, wanted: Wanted, accepts: Accepts, has_filter: bool) -> Read:
+def read(cluster: Cluster, wanted: Selection, accepts: Accepts, has_filter: bool) -> Read:
     """The records of one page. Raises CommandError.
 
     The latest are the end of every partition, read forward. Where that is more than a page may read, less is tried.
@@ -95,7 +95,7 @@ def _order(record: Record) -> tuple[int, int, int]:
     return record.timestamp_ms or 0, record.partition or 0, record.offset or 0
 
 
-def spans(cluster: Cluster, wanted: Wanted, count: int) -> dict[Place, Bounds]:
+def spans(cluster: Cluster, wanted: Selection, count: int) -> dict[Place, Bounds]:
     """For each partition the first offset to read and the end, now. `count`: of `latest`, over all partitions."""
     topic = find(cluster, wanted.topic)
     numbers = parse_partitions([wanted.partitions]) if wanted.partitions.strip() else []
@@ -116,7 +116,7 @@ def spans(cluster: Cluster, wanted: Wanted, count: int) -> dict[Place, Bounds]:
     return {place: Bounds(within(begins[place], one), one.end) for place, one in edges.items()}
 
 
-def _position(wanted: Wanted, each: int) -> Position:
+def _position(wanted: Selection, each: int) -> Position:
     now_ms = time.time_ns() // 1_000_000
     try:
         if wanted.start == "offset":
@@ -230,7 +230,7 @@ class Reading:
 def one(cluster: Cluster, topic: str, partition: int, offset: int) -> Record:
     """The record at an offset. Raises CommandError if there is none."""
     place = (topic, partition)
-    span = spans(cluster, Wanted(topic, "offset", str(offset), str(partition)), 1)
+    span = spans(cluster, Selection(topic, "offset", str(offset), str(partition)), 1)
     if place in span:
         with Reading(cluster.settings, topic, {place: Bounds(offset, offset + 1)}) as reading:
             for record in reading.collect(lambda record: True, 1, time.monotonic() + SCAN_S_MAX):

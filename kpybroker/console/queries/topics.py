@@ -22,7 +22,7 @@ from kpybroker.console.queries.pages import Page
 PLACES_MAX: Final = 2000
 
 
-class Wanted(NamedTuple):
+class Filter(NamedTuple):
     """Which topics a list shows: a part of their name, internal ones or not, only those with a problem."""
 
     text: str = ""
@@ -45,7 +45,7 @@ class Listed(NamedTuple):
     leaders: list[tuple[int, int]]
 
 
-def listed(cluster: Cluster, wanted: Wanted, failures: Failures) -> Listed:
+def listed(cluster: Cluster, wanted: Filter, failures: Failures) -> Listed:
     """The topics of one page, with what is true of all of them. Raises CommandError."""
     metadata = cluster.metadata()
     everything = all_topics(metadata)
@@ -83,7 +83,7 @@ def _sizes(cluster: Cluster, failures: Failures) -> Counter[str]:
     return sizes
 
 
-def _is_wanted(topic: Topic, wanted: Wanted) -> bool:
+def _is_wanted(topic: Topic, wanted: Filter) -> bool:
     if wanted.text.lower() not in topic.name.lower() or (topic.is_internal and not wanted.internal):
         return False
     return not wanted.problems or any(p.leader is None or len(p.isr) < len(p.replicas) for p in topic.partitions)

@@ -14,7 +14,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kpybroker.system import take_directory
+from kpybroker.system.private_files import take_directory
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate, GeneralName, KeyUsage

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kpybroker.control.development.security import MODULES, OAUTHBEARER, USERS, Wanted
+from kpybroker.control.development.security import MODULES, OAUTHBEARER, USERS, SecurityOptions
 
 if TYPE_CHECKING:
     from kpybroker.control.development.certificates import TlsFiles
@@ -18,7 +18,7 @@ class Login(NamedTuple):
     """Who a client is, and which authority it trusts. `user` matters with a mechanism only: else the certificate is
     the client's name."""
 
-    wanted: Wanted
+    wanted: SecurityOptions
     user: str
     tls: TlsFiles | None = None
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.config.development import development_defaults
-from kpybroker.control.development.security import Wanted, broker_keys, tls_directory, tls_files
+from kpybroker.control.development.security import SecurityOptions, broker_keys, tls_directory, tls_files
 from kpybroker.control.plan import BrokerPlan, listener_text
 
 
@@ -16,7 +16,7 @@ def development_plans(
     brokers: int,
     address: tuple[str, int],
     directory: Path,
-    security: tuple[Wanted, str | None] = (Wanted(), None),
+    security: tuple[SecurityOptions, str | None] = (SecurityOptions(), None),
 ) -> list[BrokerPlan]:
     """Ids from 0, ports from that of `address` (0: any free ones), files below `directory`.
 

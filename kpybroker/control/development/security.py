@@ -35,14 +35,14 @@ MODULES: Final = {
 """Mechanism -> its login module, as Kafka and Java clients name it."""
 
 
-class Wanted(NamedTuple):
+class SecurityOptions(NamedTuple):
     """What is asked for. `sasl`: a key of `MECHANISMS`."""
 
     tls: bool = False
     sasl: str | None = None
     acl: bool = False
 
-    def complete(self) -> Wanted:
+    def complete(self) -> SecurityOptions:
         """With the logins that ACLs need."""
         return self._replace(sasl=DEFAULT_SASL) if self.acl and self.sasl is None else self
 
@@ -92,7 +92,7 @@ def tls_files(directory: Path, host: str) -> TlsFiles:
         ) from error
 
 
-def broker_keys(wanted: Wanted, tls: TlsFiles | None = None) -> dict[str, str]:
+def broker_keys(wanted: SecurityOptions, tls: TlsFiles | None = None) -> dict[str, str]:
     """The keys of each broker; `tls` has the files where TLS is wanted. They go below what a user sets."""
     keys: dict[str, str] = {}
     if wanted.protocol != "PLAINTEXT":

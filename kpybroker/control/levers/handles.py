@@ -1,12 +1,12 @@
-"""Levers that stay until they are removed, in the one space of ids of all faults (`broker.interception.handles`)."""
+"""Levers that stay until they are removed, in the one space of ids of all faults (`control.requests.handles`)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from kpybroker.broker.interception.faults import FaultRules
-from kpybroker.broker.interception.handles import Handles, Hits
+from kpybroker.control.requests.faults import FaultRules
+from kpybroker.control.requests.handles import Handles, Hits
 
 if TYPE_CHECKING:
     from kpybroker.control.hosted import Hosted

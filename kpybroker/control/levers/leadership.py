@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import trio
 
-from kpybroker.broker.loop.holds import UNSEEN
+from kpybroker.broker.replication.fetch_visit import UNSEEN
 from kpybroker.control.errors import ControlError, did_you_mean
 from kpybroker.control.levers.topology import Topology
 from kpybroker.core import metadata_version as mv

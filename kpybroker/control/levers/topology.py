@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any, cast
 
-from kpybroker.broker.loop.holds import Holds
 from kpybroker.broker.network.transport import socket_transport
+from kpybroker.control.levers.disk import FaultyFiles
+from kpybroker.control.levers.holds import Holds
 from kpybroker.control.levers.transport import HeldTransport, Network
 from kpybroker.control.levers.tree import HeldTree
-from kpybroker.storage.disk.faults import FaultyFiles
 from kpybroker.storage.disk.local_files import local_files
 
 if TYPE_CHECKING:
     from kpybroker.broker.network.transport import Transport
     from kpybroker.config.broker import BrokerConfig
     from kpybroker.control.hosted import Hosted
+    from kpybroker.control.levers.tree import ExpirableTree
     from kpybroker.control.plan import BrokerPlan
-    from kpybroker.coordination.faults import ExpirableTree
     from kpybroker.coordination.tree import Tree
 
 MakeTransport = Callable[["BrokerConfig"], "Transport"]
@@ -90,7 +90,7 @@ class Topology:
         if levers is None:
             transport = HeldTransport(self._make_transport(plan.config()), plan.broker_id, self.network)
             levers = self._levers[plan.broker_id] = Levers(transport)
-        return {"transport": levers.transport, "files": levers.files, "holds": self.holds}
+        return {"transport": levers.transport, "files": levers.files}
 
     def levers(self, broker_id: int) -> Levers:
         """Those of a broker that was started. Raises KeyError."""

@@ -15,7 +15,7 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import trio
 
@@ -25,21 +25,57 @@ from kpybroker.core.tree import SessionEvent, SessionState, TreeEvent, path_of
 
 if TYPE_CHECKING:
     from kpybroker.broker.loop.clock import Clock
-    from kpybroker.coordination.faults import ExpirableTree
 
 logger = logging.getLogger("kafka.server.KafkaServer")
 
 Spawn = Callable[[Callable[[], Awaitable[None]]], object]
 
 
-class HeldTree(Tree):
+class ExpirableTree(Tree, Protocol):
+    """A tree whose session a test can end."""
+
+    async def expire(self) -> None:
+        """End the session as if the session timeout had passed without a request."""
+
+
+class ForwardingTree(Tree):
+    """`inner`'s session as its own, and a listener that gets what the tree around it lets through."""
+
+    def __init__(self, inner: ExpirableTree) -> None:
+        self._inner = inner
+        self._listener: Listener | None = None
+
+    @property
+    def session_id(self) -> int:
+        """The session id of `inner`."""
+        return self._inner.session_id
+
+    @property
+    def generation(self) -> int:
+        """The generation of `inner`."""
+        return self._inner.generation
+
+    @property
+    def negotiated_timeout_ms(self) -> int:
+        """The session timeout of `inner`."""
+        return self._inner.negotiated_timeout_ms
+
+    def listen(self, listener: Listener) -> None:
+        """As `Tree.listen`."""
+        self._listener = listener
+
+    async def expire(self) -> None:
+        """End the session now, as if its timeout had passed without a sign of life."""
+        await self._inner.expire()
+
+
+class HeldTree(ForwardingTree):
     """`inner`, as far as it is let through. `spawn` runs a task that outlives the call; `clock` is the broker's."""
 
     def __init__(self, inner: ExpirableTree, spawn: Spawn, clock: Clock) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._spawn = spawn
         self._clock = clock
-        self._listener: Listener | None = None
         self._is_paused = False
         self._is_cut = False
         self._cuts = 0
@@ -83,10 +119,6 @@ class HeldTree(Tree):
             if self._inner.connected:
                 self._on_session(SessionEvent(SessionState.CONNECTED, self.generation))
             self._end_silence()
-
-    async def expire(self) -> None:
-        """End the session now, as if its timeout had passed without a sign of life."""
-        await self._inner.expire()
 
     def _begin_silence(self) -> None:
         if self._is_paused != self._is_cut:  # it is the first reason
@@ -133,28 +165,9 @@ class HeldTree(Tree):
     # --- the contract
 
     @property
-    def session_id(self) -> int:
-        """The session id of `inner`."""
-        return self._inner.session_id
-
-    @property
-    def generation(self) -> int:
-        """The generation of `inner`."""
-        return self._inner.generation
-
-    @property
     def connected(self) -> bool:
         """Whether `inner` is connected and not cut off."""
         return self._inner.connected and not self._is_cut
-
-    @property
-    def negotiated_timeout_ms(self) -> int:
-        """The session timeout of `inner`."""
-        return self._inner.negotiated_timeout_ms
-
-    def listen(self, listener: Listener) -> None:
-        """As `Tree.listen`."""
-        self._listener = listener
 
     async def _wait_let_through(self, *, also_connected: bool) -> None:
         while self._is_paused or (also_connected and self._is_cut):

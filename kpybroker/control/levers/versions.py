@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kpybroker.broker.loop.holds import VersionCap
-from kpybroker.broker.requests.served import SERVED
+from kpybroker.broker.requests.served.apis import SERVED
+from kpybroker.broker.requests.served.kafka_releases import (
+    RELEASES,
+    capped,
+    lists_own_range,
+    release_named,
+    versions_of,
+)
+from kpybroker.broker.requests.served.version_cap import VersionCap
 from kpybroker.control.errors import ControlError, did_you_mean
-from kpybroker.core.faults.errors import FaultError
-from kpybroker.core.faults.kafka_releases import capped, lists_own_range, release_named, versions_of
+from kpybroker.control.rules.errors import nearest
 from kpybroker.wire.api import API_INFO, ApiKey
 
 Asked = list[int] | int | None
@@ -21,10 +27,10 @@ def version_cap(as_version: str | None, apis: Mapping[str, Asked]) -> VersionCap
         return None
     served, names_range = dict(SERVED), True
     if as_version is not None:
-        try:
-            release = release_named(as_version)
-        except FaultError as error:
-            raise ControlError(f"cap_versions: {error.cause}", error.fix) from error
+        release = release_named(as_version)
+        if release is None:
+            cause = f"cap_versions: there is no table of Kafka `{as_version}`"
+            raise ControlError(cause, nearest(as_version, RELEASES))
         served, names_range = capped(SERVED, versions_of(release)), lists_own_range(release)
     for name, asked in apis.items():
         key = _key(name)

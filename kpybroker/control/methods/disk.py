@@ -1,19 +1,17 @@
-"""Disks that fail. What each kind does, and what it does not cover: `kpybroker.storage.disk.faults`."""
+"""Disks that fail. What each kind does, and what it does not cover: `kpybroker.control.levers.disk`."""
 
 from __future__ import annotations
 
 import threading
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import trio
 
 from kpybroker.control.errors import ControlError, did_you_mean
-from kpybroker.control.levers.handles import keep
-from kpybroker.control.levers.topology import Levers, Topology
-from kpybroker.control.registry import JSON, methods
-from kpybroker.storage.disk.faults import (
+from kpybroker.control.levers.disk import (
     CRASH_BEFORE_FSYNC,
     EIO,
     FULL,
@@ -23,6 +21,9 @@ from kpybroker.storage.disk.faults import (
     DiskFault,
     DiskRule,
 )
+from kpybroker.control.levers.handles import keep
+from kpybroker.control.levers.topology import Levers, Topology
+from kpybroker.control.registry import JSON, methods
 
 if TYPE_CHECKING:
     from kpybroker.control.hosted import Hosted
@@ -42,15 +43,47 @@ _PATHS = {TORN_WRITE: "*.log"}
 """The files meant by default, if not all."""
 
 
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """Which operations fail, and how."""
+
+    path: str | None = None
+    operations: list[str] | None = None
+    delay_ms: int = 0
+    after: int = 0
+    times: int | None = None
+
+    def check(self, kind: str) -> None:
+        """Raises ControlError for what makes no sense with this kind of fault."""
+        given = {"delay_ms": self.delay_ms, "after": self.after, "operations": self.operations}
+        _check_taken(kind, {name for name, value in given.items() if value})
+        is_counted = self.after >= 0 and (self.times is None or self.times >= 1)
+        if not 0 <= self.delay_ms <= DELAY_MS_MAX or not is_counted:
+            raise ControlError(
+                "disk_fault: a number is out of range",
+                f"give a `delay_ms` of 0 to {DELAY_MS_MAX}, an `after` of 0 or more, a `times` of 1 or more",
+            )
+        if kind == SLOW_FSYNC and not self.delay_ms:
+            raise ControlError("disk_fault: a slow_fsync without `delay_ms` is none", "give milliseconds")
+        for operation in self.operations or ():
+            if operation not in OPERATIONS:
+                cause = f"disk_fault: there is no operation `{operation}`"
+                raise ControlError(cause, did_you_mean(operation, OPERATIONS))
+
+    def rule(self, kind: str) -> DiskRule:
+        """What the lever of the disk takes."""
+        path, operations = self.path or _PATHS.get(kind, "*"), frozenset(self.operations or ())
+        return DiskRule(kind, path, operations, delay_ms=self.delay_ms, after=self.after, times=self.times)
+
+
+ALWAYS = Effect()
+
+
 async def disk_fault(
     hosted: Hosted,
     kind: Literal["full", "slow_fsync", "eio", "torn_write", "crash_before_fsync"],
     broker: int | None = None,
-    path: str | None = None,
-    operations: list[str] | None = None,
-    delay_ms: int = 0,
-    after: int = 0,
-    times: int | None = None,
+    effect: Effect = ALWAYS,
 ) -> JSON:
     """Let a broker's disk fail, null: those of all; the id of the fault, for `fault`, `wait_fault`, `remove_fault`.
 
@@ -58,25 +91,11 @@ async def disk_fault(
     operations of an `eio` that still succeed; `operations` are the names of those that fail. `times` is how often it
     happens, null: until it is removed.
     """
-    given = {"delay_ms": delay_ms, "after": after, "operations": operations}
-    _check(kind, {name for name, value in given.items() if value})
-    if not 0 <= delay_ms <= DELAY_MS_MAX or after < 0 or (times is not None and times < 1):
-        raise ControlError(
-            "disk_fault: a number is out of range",
-            f"give a `delay_ms` of 0 to {DELAY_MS_MAX}, an `after` of 0 or more, a `times` of 1 or more",
-        )
-    if kind == SLOW_FSYNC and not delay_ms:
-        raise ControlError("disk_fault: a slow_fsync without `delay_ms` is none", "give milliseconds")
-    for operation in operations or ():
-        if operation not in OPERATIONS:
-            raise ControlError(f"disk_fault: there is no operation `{operation}`", did_you_mean(operation, OPERATIONS))
-    rule = DiskRule(
-        kind, path or _PATHS.get(kind, "*"), frozenset(operations or ()), delay_ms=delay_ms, after=after, times=times
-    )
-    return {"id": _set(hosted, rule, broker)}
+    effect.check(kind)
+    return {"id": _set(hosted, effect.rule(kind), broker)}
 
 
-def _check(kind: str, given: set[str]) -> None:
+def _check_taken(kind: str, given: set[str]) -> None:
     for name in sorted(given - _TAKES[kind]):
         kinds = [other for other, taken in _TAKES.items() if name in taken]
         raise ControlError(f"disk_fault: {kind} takes no `{name}`", f"leave it out; it is for {' and '.join(kinds)}")

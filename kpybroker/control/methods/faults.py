@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from kpybroker.broker.interception.faults import FaultRules
-from kpybroker.broker.interception.handles import Handle
-from kpybroker.broker.interception.predicates import Predicates
-from kpybroker.broker.requests.served import SERVED
+from kpybroker.broker.requests.served.apis import SERVED
 from kpybroker.control.errors import ControlError
 from kpybroker.control.registry import JSON, methods
-from kpybroker.core.faults.errors import FaultError
-from kpybroker.core.faults.parse import parse
-from kpybroker.core.faults.rule import Rule
+from kpybroker.control.requests.faults import FaultRules
+from kpybroker.control.requests.handles import Handle
+from kpybroker.control.requests.predicates import Predicates
+from kpybroker.control.rules.errors import FaultError
+from kpybroker.control.rules.parse import parse
+from kpybroker.control.rules.rule import Rule
 
 if TYPE_CHECKING:
     from kpybroker.control.hosted import Hosted

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import trio
@@ -36,12 +37,22 @@ COMMITTED = "read_committed"
 # --- reading
 
 
+@dataclass(frozen=True, slots=True)
+class Offsets:
+    """From `start` up to `end`; None is the log's own end on that side."""
+
+    start: int | None = None
+    end: int | None = None
+
+
+ALL = Offsets()
+
+
 async def records(
     hosted: Hosted,
     topic: str,
     partition: int | None = None,
-    start: int | None = None,
-    end: int | None = None,
+    offsets: Offsets = ALL,
     limit: int = 1_000,
     isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted",
 ) -> JSON:
@@ -54,23 +65,23 @@ async def records(
     found: list[JSON] = []
     for index in partitions_of(hosted, topic) if partition is None else [partition]:
         _, replica = leading(hosted, topic, index)
-        await _read(replica, _Range(start, end, isolation == COMMITTED), limit, found)
+        await _read(replica, _Range(offsets, isolation == COMMITTED), limit, found)
         if len(found) >= limit:
             break
     return found
 
 
 class _Range(NamedTuple):
-    """Offsets to read; None is the log's own end on that side."""
+    """What to read of a log."""
 
-    start: int | None
-    end: int | None
+    offsets: Offsets
     is_committed: bool
 
     def within(self, log: Log) -> tuple[int, int, int]:
         """The first offset to read, the one after the last, and what bounds the batches to read."""
         bound = log.last_stable_offset if self.is_committed else log.high_watermark
-        return max(self.start or 0, log.log_start_offset), bound if self.end is None else min(self.end, bound), bound
+        start, end = self.offsets.start or 0, self.offsets.end
+        return max(start, log.log_start_offset), bound if end is None else min(end, bound), bound
 
 
 async def _read(replica: Partition, wanted: _Range, limit: int, found: list[JSON]) -> None:

@@ -21,7 +21,7 @@ from kpybroker.broker.lifecycle.open_tree import EMBEDDED_TREE_FILE
 from kpybroker.control.errors import ControlError
 from kpybroker.control.registry import JSON, methods
 from kpybroker.coordination.database import write_database
-from kpybroker.system import PRIVATE_DIRECTORY
+from kpybroker.system.private_files import PRIVATE_DIRECTORY
 
 if TYPE_CHECKING:
     from kpybroker.control.hosted import Hosted

@@ -1,13 +1,13 @@
-"""The brokers' clock. What moves with it and what does not: `kpybroker.broker.loop.movable_clock`."""
+"""The brokers' clock. What moves with it and what does not: `kpybroker.control.levers.movable_clock`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kpybroker.broker.loop.movable_clock import MovableClock
 from kpybroker.control.errors import ControlError
+from kpybroker.control.idle import Idle
+from kpybroker.control.levers.movable_clock import MovableClock
 from kpybroker.control.registry import JSON, methods
-from kpybroker.control.rest import Rest
 
 if TYPE_CHECKING:
     from kpybroker.control.hosted import Hosted
@@ -25,7 +25,7 @@ async def advance(hosted: Hosted, ms: int) -> JSON:
     """Move the clock forward; every timer that is due runs, in order, before this returns the new time."""
     if not 0 <= ms <= ADVANCE_MS_MAX:
         raise ControlError(f"advance: `ms` is {ms}", "give milliseconds from 0 up to a hundred years")
-    await _movable(hosted).advance(ms, Rest(hosted))
+    await _movable(hosted).advance(ms, Idle(hosted))
     return await clock(hosted)
 
 

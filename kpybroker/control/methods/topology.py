@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from random import Random
 from typing import TYPE_CHECKING, Literal
 
-from kpybroker.broker.requests.served import SERVED
+from kpybroker.broker.requests.served.apis import SERVED
 from kpybroker.control.errors import ControlError
 from kpybroker.control.levers import leadership
 from kpybroker.control.levers.handles import LeverHandle, handles_of, keep

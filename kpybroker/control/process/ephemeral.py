@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
-from kpybroker.system import HAS_FLOCK, belongs_to_this_user, try_flock
+from kpybroker.system.files import HAS_FLOCK, belongs_to_this_user, try_flock
 
 logger = logging.getLogger("kafka.server.KafkaServer")
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from kpybroker.system import wait_for_end_of
+from kpybroker.system.processes import wait_for_end_of
 
 STOP_S_MAX: Final = 5.0
 EXIT_CODE: Final = 1

@@ -15,7 +15,7 @@ from typing import Final
 from kpybroker.coordination.server.client import Client
 from kpybroker.coordination.server.sessions import Limits
 from kpybroker.core.doors.crowd import Crowd, Seat
-from kpybroker.core.doors.seldom import Seldom
+from kpybroker.core.line_limit import Seldom
 
 logger = logging.getLogger("kafka.zookeeper.ZooKeeperServer")
 

@@ -1,7 +1,7 @@
 """The server: sockets and timers around `Service` and `Connection`.
 
 Each connection has a task that reads and one that writes. One task commits for all of them, so that changes which
-arrive meanwhile share the next commit. One ends sessions at their time; one removes empty containers.
+arrive during a commit share the next one. One ends sessions at their time; one removes empty containers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kpybroker.coordination.server.service import Service, logger
 from kpybroker.coordination.server.sessions import Limits
 from kpybroker.core.line_limit import about_client
 from kpybroker.core.tree import SystemFailure
-from kpybroker.system import listening
+from kpybroker.system.sockets import listening
 
 if TYPE_CHECKING:
     from kpybroker.coordination.embedded import EmbeddedStore

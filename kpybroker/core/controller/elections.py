@@ -76,7 +76,7 @@ def elect_leaders(parts: Parts, event: ReplicaLeaderElection) -> Procedure[dict[
 def designated_election(parts: Parts, event: DesignatedElection) -> Procedure[dict[TopicPartition, ApiError]]:
     """Elect the leaders that a test has chosen, or depose the leader (NO_LEADER).
 
-    A partition stays without a leader while it is in `context.leaderless`, and is OFFLINE meanwhile.
+    A partition stays without a leader while it is in `context.leaderless`, and is OFFLINE until then.
     """
     if not parts.is_active:
         return dict.fromkeys(event.leaders, ApiError(ErrorCode.NOT_CONTROLLER))

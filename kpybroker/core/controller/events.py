@@ -1,4 +1,4 @@
-"""The events of a controller, as Kafka's `ControllerEvent`s.
+"""The events of a controller, as Kafka's ``ControllerEvent``s.
 
 Events of the first part are from watches, responses and timers, and have no result; those of the second part are
 requests, and the result of their procedure is the response.

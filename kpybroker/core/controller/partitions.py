@@ -1,4 +1,4 @@
-"""Partition transitions: Kafka's `ZkPartitionStateMachine`.
+"""Partition transitions: Kafka's ``ZkPartitionStateMachine``.
 
 NonExistent -> New: known, no leader yet. New -> Online: the first live replica leads, all live ones are the ISR, and
 the state znode is created. Online/Offline -> Online: an election. Any of these -> Offline -> NonExistent: in memory

@@ -1,6 +1,6 @@
 """Moving replicas (KIP-455): by AlterPartitionReassignments, or by the tools' older way, `/admin/reassign_partitions`.
 
-The steps are those of `KafkaController.onPartitionReassignment`. First the topic's znode records which replicas are
+The steps are those of ``KafkaController.onPartitionReassignment``. First the topic's znode records which replicas are
 added and removed, so that any controller can continue; the new replicas are started and catch up. When the target is
 within the ISR, the leader moves to the target, removed replicas leave the ISR and are deleted, and last the znode drops
 the origin. A reassignment may be replaced or cancelled (reassigned to its origin) at any time before that.

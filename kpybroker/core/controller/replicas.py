@@ -1,4 +1,4 @@
-"""Replica transitions: Kafka's `ZkReplicaStateMachine`.
+"""Replica transitions: Kafka's ``ZkReplicaStateMachine``.
 
 New: the broker may create the replica. Online: the broker receives the replica's role. Offline: the broker stops the
 replica, which leaves the ISR. The deletion states follow a StopReplica(delete) and its response; NonExistent removes

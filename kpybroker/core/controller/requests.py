@@ -1,4 +1,4 @@
-"""The requests of one transition to brokers, collected and then sent: `ControllerBrokerRequestBatch`.
+"""The requests of one transition to brokers, collected and then sent: ``ControllerBrokerRequestBatch``.
 
 A batch makes at most one LeaderAndIsr, one UpdateMetadata and one StopReplica (two before version 3) a broker, in that
 order. Versions follow `inter.broker.protocol.version`; a message is filled for the version it is sent in.

@@ -1,5 +1,6 @@
-"""What every door to strangers needs, whatever protocol is behind it: connections before a login, wrong passwords, and
-log lines that strangers can cause. All are bounded tables; times are arguments, in seconds of a monotonic clock.
+"""What every door to strangers needs, whatever protocol is behind it: connections before a login, and wrong passwords.
+(Log lines that strangers can cause: `core.line_limit`.) All are bounded tables; times are arguments, in seconds of a
+monotonic clock.
 
 Never here: a protocol, a socket, a password.
 """

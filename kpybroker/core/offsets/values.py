@@ -17,12 +17,12 @@ class OffsetAndMetadata:
 
 
 def java_length(text: str) -> int:
-    """Java's `String.length()`, in which Kafka measures `offset.metadata.max.bytes`: UTF-16 units."""
+    """Java's ``String.length()``, in which Kafka measures `offset.metadata.max.bytes`: UTF-16 units."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def java_hash_code(text: str) -> int:
-    """Java's `String.hashCode()`, a signed 32-bit number."""
+    """Java's ``String.hashCode()``, a signed 32-bit number."""
     value = 0
     if text.isascii():
         for unit in text.encode():

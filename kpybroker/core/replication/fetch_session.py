@@ -9,8 +9,8 @@ the client changed its position, when its last response had records or an error,
 it, and when the broker marks it (append, high watermark, log start, leadership). Only dirty partitions are visited, so
 that 1 000 idle partitions cost nothing. Kafka visits all of them, with the same responses.
 
-Rules kept from Kafka's `FetchSession.scala`: epochs run 1..2^31-1 and wrap to 1; a full request with a session id ends
-that session; an incremental one with an unknown id or a wrong epoch gets FETCH_SESSION_ID_NOT_FOUND or
+Rules kept from Kafka's ``FetchSession.scala``: epochs run 1..2^31-1 and wrap to 1; a full request with a session id
+ends that session; an incremental one with an unknown id or a wrong epoch gets FETCH_SESSION_ID_NOT_FOUND or
 INVALID_FETCH_SESSION_EPOCH; a session left without partitions ends; a partition whose response had records goes to the
 end of the queue.
 
@@ -163,7 +163,7 @@ class FetchSession:
         if known is None:
             self.partitions[partition.key] = partition
             self.name_bytes += len(partition.key[1])
-            self.to_the_back(partition)
+            self.move_to_end(partition)
             return True
         known.take_position(partition)
         return False
@@ -184,12 +184,12 @@ class FetchSession:
             if self.on_dirty is not None:
                 self.on_dirty(appended_bytes)
 
-    def mention(self, key: FetchKey) -> None:
+    def mark_without_waking(self, key: FetchKey) -> None:
         """Name the partition in the next response without completing a waiting fetch: a follower's high watermark."""
         if key in self.partitions:
             self.dirty[key] = None
 
-    def to_the_back(self, partition: CachedPartition) -> None:
+    def move_to_end(self, partition: CachedPartition) -> None:
         """The partition is new, or its response had records: it is visited after all others."""
         self.positions_used += 1
         partition.queue_position = self.positions_used

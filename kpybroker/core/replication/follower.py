@@ -1,4 +1,4 @@
-"""What a follower decides: where to fetch from next, and where to cut its log. Kafka's `AbstractFetcherThread`.
+"""What a follower decides: where to fetch from next, and where to cut its log. Kafka's ``AbstractFetcherThread``.
 
 Pure. A partition is either *truncating* (it must first learn from the leader where their logs diverge) or fetching.
 From `inter.broker.protocol.version` 2.7 on, a fetch carries the epoch of the follower's last record, and the leader

@@ -1,6 +1,6 @@
 """The follower's side of a fetch session (KIP-227): which positions the next request must name.
 
-Kafka's `FetchSessionHandler`. The first request names everything and asks for a session; the next ones name what has
+Kafka's ``FetchSessionHandler``. The first request names everything and asks for a session; the next ones name what has
 changed. After an error, a lost connection, or when topic ids appear or disappear, a full request closes the old session
 and opens another.
 """

@@ -144,6 +144,7 @@ class LeaderState:
 
         A leader that is elected again keeps what it knows of its followers; those in the ISR count as caught up now.
         """
+        assert leader_epoch > self.leader_epoch, f"leader epoch {leader_epoch} after {self.leader_epoch}"
         self.leader_epoch = leader_epoch
         self._take_isr(isr, partition_epoch)
         self.epoch_start_offset = self.log_end_offset
@@ -239,6 +240,11 @@ class LeaderState:
             )
         )
 
+    def end_offset_text(self, replica: int) -> str:
+        """A follower's log end, for the log; "unknown" of a member of the ISR that is no replica any more."""
+        follower = self.followers.get(replica)
+        return "unknown" if follower is None else str(follower.log_end_offset)
+
     def _take_isr(self, isr: Iterable[int], partition_epoch: int) -> None:
         """Set the committed ISR; no change is pending any more."""
         self.isr_order = tuple(isr)
@@ -253,7 +259,9 @@ class LeaderState:
         order of hashes, which are the ids.
         """
         assert self.pending is None, "one change of the ISR at a time"
-        order = (*(i for i in self.isr_order if i in isr), *sorted(isr - self.isr))
+        added, replicas = isr - self.isr, {self.broker_id, *self.followers}
+        assert added <= replicas, f"{set(added)} would join the ISR of {replicas}"
+        order = (*(i for i in self.isr_order if i in isr), *sorted(added))
         order = order if len(order) <= SMALL_SET_MAX else tuple(sorted(order))
         self.pending = IsrChange(order, self.leader_epoch, self.partition_epoch)
         self.maximal_isr = self.isr | isr

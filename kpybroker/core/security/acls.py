@@ -48,7 +48,7 @@ def by_code(kind: type[Code], code: int) -> Code:
 
 
 def parse_principal(text: str) -> Principal:
-    """`User:alice`, split at the first colon. Raises ValueError, as `SecurityUtils.parseKafkaPrincipal` does."""
+    """`User:alice`, split at the first colon. Raises ValueError, as ``SecurityUtils.parseKafkaPrincipal`` does."""
     kind, colon, name = text.partition(":")
     if not colon:
         raise ValueError(f"expected a string in format principalType:principalName but got {text}")
@@ -95,7 +95,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class PatternFilter:
-    """Kafka's `ResourcePatternFilter`; a name of None fits all."""
+    """Kafka's ``ResourcePatternFilter``; a name of None fits all."""
 
     resource_type: ResourceType = ResourceType.ANY
     name: str | None = None
@@ -128,7 +128,7 @@ class PatternFilter:
 
 @dataclass(frozen=True, slots=True)
 class EntryFilter:
-    """Kafka's `AccessControlEntryFilter`; None and ANY fit all."""
+    """Kafka's ``AccessControlEntryFilter``; None and ANY fit all."""
 
     principal: str | None = None
     host: str | None = None

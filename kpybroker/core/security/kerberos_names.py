@@ -1,6 +1,6 @@
 """Kerberos principals and the users that they are: `sasl.kerberos.principal.to.local.rules`.
 
-Kafka's `KerberosName`, `KerberosRule` and `KerberosShortNamer`. A rule is `DEFAULT`, or
+Kafka's `KerberosName`, ``KerberosRule`` and ``KerberosShortNamer``. A rule is `DEFAULT`, or
 
     RULE:[components:format](pattern)s/from/to/g/L
 

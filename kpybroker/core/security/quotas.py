@@ -1,6 +1,6 @@
 """Client quotas: which limit applies to a user and client id, what they have used, how long they must wait.
 
-Kafka's `ClientQuotaManager`, `ClientRequestQuotaManager`, `ControllerMutationQuotaManager`, `QuotaUtils` and
+Kafka's `ClientQuotaManager`, ``ClientRequestQuotaManager``, ``ControllerMutationQuotaManager``, ``QuotaUtils`` and
 `TokenBucket`, to the digit. Rules:
 
 - A limit belongs to an entity: a user, a client id, or both, each by name or as the default. The first of eight levels
@@ -217,7 +217,7 @@ def throttle_ms(rate: Rate, limit: float, now_ms: int, longest_ms: int | None = 
 
 
 def _rounded(value: float) -> int:
-    """Java's `Math.round`."""
+    """Java's ``Math.round``."""
     return math.floor(value + 0.5)
 
 

@@ -34,7 +34,7 @@ class ScramMechanism(Enum):
 
     @property
     def type_code(self) -> int:
-        """`ScramMechanism.type` of the admin requests."""
+        """``ScramMechanism.type`` of the admin requests."""
         return self.value[0]
 
     @property
@@ -89,7 +89,7 @@ def form_of(credential: ScramCredential) -> SaltForm:
 
 
 def salt_of(number: int) -> bytes:
-    """A salt in the form of Kafka's tools (`ScramFormatter.secureRandomBytes`): `SALT_BITS` random bits in base 36.
+    """A salt in the form of Kafka's tools (``ScramFormatter.secureRandomBytes``): `SALT_BITS` random bits in base 36.
 
     It has 26 digits, or 25.
     """
@@ -121,7 +121,7 @@ def make_credential(mechanism: ScramMechanism, password: str, salt: bytes, itera
 
 
 def format_credential(credential: ScramCredential) -> str:
-    """The value in `/config/users`: Kafka's `ScramCredentialUtils.credentialToString`, byte for byte."""
+    """The value in `/config/users`: Kafka's ``ScramCredentialUtils.credentialToString``, byte for byte."""
     return (
         f"salt={_base64(credential.salt)},stored_key={_base64(credential.stored_key)},"
         f"server_key={_base64(credential.server_key)},iterations={credential.iterations}"

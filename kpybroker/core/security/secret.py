@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 STARS = "[hidden]"
-"""Kafka's `Password.HIDDEN`."""
+"""Kafka's ``Password.HIDDEN``."""
 
 
 class Secret:

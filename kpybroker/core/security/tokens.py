@@ -75,7 +75,7 @@ def password_of(token_hmac: bytes) -> str:
 def check_connection(security_protocol: str, principal: Principal) -> None:
     """Raise KafkaError where tokens may not be asked for: without a login, and after a login with a token.
 
-    `KafkaApis.allowTokenRequests`.
+    ``KafkaApis.allowTokenRequests``.
     """
     is_anonymous = security_protocol == "SSL" and principal == ANONYMOUS
     if principal.token_authenticated or security_protocol == "PLAINTEXT" or is_anonymous:
@@ -182,7 +182,7 @@ def from_stored(stored: StoredToken) -> Token:
 
 
 def _principal(text: str) -> Principal:
-    """`User:alice`, as `SecurityUtils.parseKafkaPrincipal`."""
+    """`User:alice`, as ``SecurityUtils.parseKafkaPrincipal``."""
     kind, colon, name = text.partition(":")
     if not colon:
         raise ValueError(f"{text!a} is not a principal, which is written as type:name")

@@ -1,6 +1,6 @@
 """The records of `__transaction_state`: values <-> key and value bytes, in Kafka's formats.
 
-Keys and values are written in version 0, as by Kafka 3.9 while the feature `transaction.version` is not finalized (in
+Keys and values are written in version 0, as by Kafka 3.9 while the feature ``transaction.version`` is not finalized (in
 ZooKeeper mode: always); value version 1 is also read. Topics and partitions are in ascending order; Kafka's have the
 order of a hash set. A null value is a tombstone.
 """

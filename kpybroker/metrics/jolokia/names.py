@@ -1,4 +1,4 @@
-"""Object names and patterns of them, as `javax.management.ObjectName` has them."""
+"""Object names and patterns of them, as ``javax.management.ObjectName`` has them."""
 
 from __future__ import annotations
 

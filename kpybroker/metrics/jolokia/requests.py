@@ -17,7 +17,7 @@ TEXT_MAX: Final = 4_000
 ATTRIBUTES_MAX: Final = 100
 """Names of attributes in a request; no MBean here has twenty."""
 SHOWN_MAX: Final = 100
-"""Characters of what is no request, in its error."""
+"""Characters of a text that is not a request, in its error."""
 OPERATIONS: Final = ("read", "list", "search", "version")
 NOT_ALLOWED: Final = ("write", "exec")
 _SEPARATED: Final = re.compile(r"((?:[^/!]|!.|!$)*)(?:/|$)", re.DOTALL)

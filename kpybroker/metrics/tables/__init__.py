@@ -1,4 +1,5 @@
-"""Every family that a broker has values for, a module for each area, and what is left out with its reason.
+"""Every family that a broker has values for, a module for each area.
 
-`registry.FAMILIES` is all of them, in the order of the page docs/reference/metrics.md, which is generated from here.
+docs/reference/metrics.md is made from them: `tests.metrics.families` has them in the order of that page, and
+`tests.metrics.absent` what is left out, with its reason.
 """

@@ -50,7 +50,7 @@ class Fold:
         due = self._due(found)
         ready = self._hold(pool.where(due))
         summed = summaries(ready)
-        tables = [self._merged(versions, base, name, ready, one) for name, one in summed.items()]
+        tables = [self._merged(versions, base, ready, one) for one in summed.values()]
         if batch.number not in versions.numbers():
             next_one = Version(batch.number, found.transaction, found.lsn, found.snapshot, base.tables)
             next_one = replace(next_one, positions=highest(new, base), changes=_counts(summed), ends=found.ends)
@@ -68,11 +68,12 @@ class Fold:
 
         return is_before(found) if self.transactions else F.col("op") != END
 
-    def _merged(self, versions: Versions, base: Version, name: str, ready: DataFrame, summary: Summary) -> Merged:
+    def _merged(self, versions: Versions, base: Version, ready: DataFrame, summary: Summary) -> Merged:
         from pyspark.sql import functions as F
 
-        here = ready.where(F.col("table") == name)
-        return merged(versions, name, base.tables.get(name, Table()), here, summary, self.buckets, self._hold)
+        here = ready.where(F.col("table") == summary.table)
+        before = base.tables.get(summary.table, Table())
+        return merged(versions, before, here, summary, self.buckets, self._hold)
 
 
 def _counts(found: Mapping[str, Summary]) -> dict[str, dict[str, int]]:

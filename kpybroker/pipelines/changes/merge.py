@@ -30,6 +30,7 @@ NEWEST = "newest"
 class Summary:
     """The events of a table: their number by op, their columns, the newest last, the position of the last truncate."""
 
+    table: str
     counts: Mapping[str, int]
     forms: Sequence[str]
     cut: tuple[int, int, int] | None
@@ -68,13 +69,12 @@ def summaries(events: DataFrame) -> dict[str, Summary]:
         cuts = [(row["at"]["commit"], row["at"]["lsn"], row["at"]["offset"]) for row in rows if row["op"] == TRUNCATE]
         newest_last = list(dict.fromkeys(forms))[::-1]
         lacking = any(row["lacks"] for row in rows)
-        found[table] = Summary(counts, newest_last, max(cuts, default=None), lacking)
+        found[table] = Summary(table, counts, newest_last, max(cuts, default=None), lacking)
     return found
 
 
 def merged(
     versions: Versions,
-    name: str,
     before: Table,
     events: DataFrame,
     summary: Summary,
@@ -99,7 +99,7 @@ def merged(
         KEY, COMMIT, LSN, _bucket(F.col(KEY), buckets).alias(BUCKET), *(_quoted(column) for column in columns)
     )
     untouched = {bucket: one for bucket, one in before.buckets.items() if bucket not in touched}
-    return Merged(name, columns, kept, _rows(joined, name, columns), untouched)
+    return Merged(summary.table, columns, kept, _rows(joined, summary.table, columns), untouched)
 
 
 def _bucket(key: Column, buckets: int) -> Column:

@@ -59,7 +59,7 @@ def demo(arguments: Sequence[str]) -> None:
 
 
 def _serve_and_ship(orders: str, billing: str, logs: dict[str, Path], place: Path, seconds: int) -> None:
-    """Run the services for so long and ship all logs meanwhile, then the heartbeat that closes them."""
+    """Run the services for so long and ship all logs at the same time, then the heartbeat that closes them."""
     from confluent_kafka import Producer
 
     sources = [Source(path, name, "demo") for name, path in logs.items()]

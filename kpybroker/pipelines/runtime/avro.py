@@ -208,7 +208,7 @@ def _references(registry: str, answer: Any) -> dict[str, Any]:
 
 
 def _get(registry: str, path: str) -> Any:
-    """Raises OSError (HTTPError for a status), and ValueError for what is no JSON."""
+    """Raises OSError (HTTPError for a status), and ValueError for what is not JSON."""
     parts = urlsplit(registry)
     place = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path.rstrip("/") + path, "", ""))
     request = Request(place, headers={"Accept": "application/vnd.schemaregistry.v1+json"})

@@ -28,7 +28,7 @@ from kpybroker.pipelines.demo.pictures import check_picture, save_picture
 from kpybroker.pipelines.demo.spark import command, run_spark
 from kpybroker.pipelines.demo.tables import Row, read_json, table
 from kpybroker.pipelines.errors import PipelineError
-from kpybroker.pipelines.suggestion.generator import Plan, lines
+from kpybroker.pipelines.suggestion.generator import Workload, lines
 from kpybroker.pipelines.suggestion.pictures import heat_map, hit_rates
 from kpybroker.pipelines.suggestion.quality import (
     FIRST,
@@ -62,7 +62,7 @@ def demo(arguments: Sequence[str]) -> None:
     parser.add_argument("--purchases", metavar="FILE", help=text)
     options = parser.parse_args(arguments)
     check_picture(options.picture)
-    given = list(lines(Plan(SEED, START, WEEKS))) if options.purchases is None else _lines_of(options.purchases)
+    given = list(lines(Workload(SEED, START, WEEKS))) if options.purchases is None else _lines_of(options.purchases)
     rows = list(_understood(given))
     found = split(rows)
     if not found.wanted:

@@ -36,7 +36,7 @@ OWN_TASTE, COMPANION, FOR_EVERYONE = 0.75, 0.35, 1 / 3
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Workload:
     """`weeks` from `start`, in which each user has a basket about each `days` days. `late` lines are `late_s` late."""
 
     seed: int
@@ -65,7 +65,7 @@ class Purchase:
         return {**asdict(self), "time": self.time.isoformat(timespec="milliseconds")}
 
 
-def purchases(plan: Plan) -> list[Purchase]:
+def purchases(plan: Workload) -> list[Purchase]:
     """All of them, ordered by time."""
     dice = random.Random(plan.seed)
     shelves = _shelves(plan)
@@ -85,7 +85,7 @@ def purchases(plan: Plan) -> list[Purchase]:
     return sorted(out, key=lambda one: (one.time, one.basket))
 
 
-def lines(plan: Plan) -> Iterator[str]:
+def lines(plan: Workload) -> Iterator[str]:
     """What is written, in its order: by time, but for the lines that are late, with broken ones between."""
     dice = random.Random(plan.seed + 1)
     waiting: list[Purchase] = []
@@ -101,7 +101,7 @@ def lines(plan: Plan) -> Iterator[str]:
     yield from (json.dumps(one.row()) for one in waiting)
 
 
-def _shelves(plan: Plan) -> dict[str, list[str]]:
+def _shelves(plan: Workload) -> dict[str, list[str]]:
     """The products of each taste, the most popular first."""
     each = -(-plan.products // len(TASTES))
     return {taste: [f"{taste}-{number:02d}" for number in range(each)] for taste in TASTES}
@@ -129,7 +129,7 @@ def _zipf(dice: random.Random, among: Sequence[str]) -> str:
 
 
 def _lines(
-    dice: random.Random, plan: Plan, day: float, user: str, basket: str, products: Sequence[str]
+    dice: random.Random, plan: Workload, day: float, user: str, basket: str, products: Sequence[str]
 ) -> Iterator[Purchase]:
     """A line each few seconds, so that a basket takes minutes."""
     time = plan.start + timedelta(seconds=round(day * 86_400))

@@ -1,6 +1,6 @@
 """Avro: whether the reader's schema can read the writer's data, by the rules of Avro's schema resolution.
 
-The verdicts are those of Java's `SchemaCompatibility`: names are compared without their namespace, aliases of the
+The verdicts are those of Java's ``SchemaCompatibility``: names are compared without their namespace, aliases of the
 reader count, logical types do not. A pair of types that is met again within itself counts as compatible there.
 """
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from kpybroker.registry.compatibility import json_objects, json_values
-from kpybroker.registry.compatibility.json_objects import Comparer
+from kpybroker.registry.compatibility.json_objects import Comparer, Keyword
 from kpybroker.registry.compatibility.json_shapes import EMPTY, FALSE, Shape
 from kpybroker.registry.compatibility.reasons import Reason
+
+ADDITIONAL_ITEMS: Final = Keyword("additionalItems", "ADDITIONAL_ITEMS")
+UNEVALUATED_ITEMS: Final = Keyword("unevaluatedItems", "UNEVALUATED_ITEMS")
 
 
 def differences(compare: Comparer, old: Shape, new: Shape) -> list[Reason]:
     """Of two arrays."""
     found = [*_of_all(compare, old, new), *_places(compare, old, new)]
-    found += json_objects.others(compare, old, new, "additionalItems", "ADDITIONAL_ITEMS", _rest_of(old), _rest_of(new))
-    found += json_objects.unevaluated(compare, old, new, "unevaluatedItems", "UNEVALUATED_ITEMS")
+    found += json_objects.others(compare, old, new, ADDITIONAL_ITEMS, _rest_of(old), _rest_of(new))
+    found += json_objects.unevaluated(compare, old, new, UNEVALUATED_ITEMS)
     for key, name in (("maxItems", "MAX_ITEMS"), ("maxContains", "MAX_CONTAINS")):
         found += json_values.upper(compare.reason, key, name, old.raw.get(key), new.raw.get(key))
     for key, name in (("minItems", "MIN_ITEMS"), ("minContains", "MIN_CONTAINS")):

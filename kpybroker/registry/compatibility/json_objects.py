@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from kpybroker.registry.compatibility import json_values
 from kpybroker.registry.compatibility.json_shapes import EMPTY, FALSE, Shape
@@ -19,6 +19,17 @@ LIMITS: Final = (
     ("maxProperties", "MAX_PROPERTIES", json_values.upper),
     ("minProperties", "MIN_PROPERTIES", json_values.lower),
 )
+
+
+class Keyword(NamedTuple):
+    """A keyword of JSON Schema, and what Confluent's kinds of differences call it."""
+
+    key: str
+    name: str
+
+
+ADDITIONAL_PROPERTIES: Final = Keyword("additionalProperties", "ADDITIONAL_PROPERTIES")
+UNEVALUATED_PROPERTIES: Final = Keyword("unevaluatedProperties", "UNEVALUATED_PROPERTIES")
 
 
 class Comparer(Protocol):
@@ -37,8 +48,8 @@ class Comparer(Protocol):
 def differences(compare: Comparer, old: Shape, new: Shape) -> list[Reason]:
     """Of two objects."""
     found = [*_required(compare, old, new), *_properties(compare, old, new), *_dependencies(compare, old, new)]
-    found += additional(compare, old, new, "additionalProperties", "ADDITIONAL_PROPERTIES")
-    found += unevaluated(compare, old, new, "unevaluatedProperties", "UNEVALUATED_PROPERTIES")
+    found += additional(compare, old, new, ADDITIONAL_PROPERTIES)
+    found += unevaluated(compare, old, new, UNEVALUATED_PROPERTIES)
     pairs = (
         ("maxProperties", "MAX_PROPERTIES", json_values.upper),
         ("minProperties", "MIN_PROPERTIES", json_values.lower),
@@ -190,13 +201,14 @@ def _dependencies_of(raw: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def additional(compare: Comparer, old: Shape, new: Shape, key: str, name: str) -> list[Reason]:
+def additional(compare: Comparer, old: Shape, new: Shape, keyword: Keyword) -> list[Reason]:
     """Of `additionalProperties` or `additionalItems`: what is not named."""
-    return others(compare, old, new, key, name, old.raw.get(key, True), new.raw.get(key, True))
+    return others(compare, old, new, keyword, old.raw.get(keyword.key, True), new.raw.get(keyword.key, True))
 
 
-def others(compare: Comparer, old: Shape, new: Shape, key: str, name: str, before: Any, after: Any) -> list[Reason]:
+def others(compare: Comparer, old: Shape, new: Shape, keyword: Keyword, before: Any, after: Any) -> list[Reason]:
     """The rule for both: booleans and schemas apart, since a schema that accepts everything is written as one."""
+    key, name = keyword
     with compare.at(key):
         if (before is False) != (after is False):
             if after is False:
@@ -209,8 +221,9 @@ def others(compare: Comparer, old: Shape, new: Shape, key: str, name: str, befor
     return []
 
 
-def unevaluated(compare: Comparer, old: Shape, new: Shape, key: str, name: str) -> list[Reason]:
+def unevaluated(compare: Comparer, old: Shape, new: Shape, keyword: Keyword) -> list[Reason]:
     """Of `unevaluatedProperties` or `unevaluatedItems`."""
+    key, name = keyword
     if key not in new.raw:
         return []
     after = new.sub(new.raw[key])

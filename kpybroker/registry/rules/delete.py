@@ -13,13 +13,13 @@ from kpybroker.registry.errors import (
     subject_not_found,
 )
 from kpybroker.registry.rules import look_up, scope
-from kpybroker.registry.rules.plan import Plan
+from kpybroker.registry.rules.change import Change
 from kpybroker.registry.store import contexts, records
 from kpybroker.registry.store.records import Record, Version
 from kpybroker.registry.store.state import State
 
 
-def version(state: State, subject: str, text: str, *, permanent: bool) -> Plan:
+def version(state: State, subject: str, text: str, *, permanent: bool) -> Change:
     """The result is the number of the version."""
     scope.check_writable(state, subject)
     found = look_up.find_version(state, subject, text, deleted=True)
@@ -33,13 +33,13 @@ def version(state: State, subject: str, text: str, *, permanent: bool) -> Plan:
         raise RegistryError(VERSION_NOT_SOFT_DELETED, shown)
     _check_unused(state, found, state.referrers(subject, found.version, deleted=permanent))
     if not permanent:
-        return Plan([records.schema(found._replace(is_deleted=True))], found.version)
+        return Change([records.schema(found._replace(is_deleted=True))], found.version)
     left = [one for one in state.versions(subject, deleted=True) if one.version != found.version]
     settings = [] if left else _settings(state, subject)
-    return Plan([records.schema_removed(subject, found.version), *settings], found.version)
+    return Change([records.schema_removed(subject, found.version), *settings], found.version)
 
 
-def subject(state: State, name: str, *, permanent: bool) -> Plan:
+def subject(state: State, name: str, *, permanent: bool) -> Change:
     """The result is the list of versions that were deleted."""
     scope.check_writable(state, name)
     versions = list(state.versions(name, deleted=permanent))
@@ -56,16 +56,16 @@ def subject(state: State, name: str, *, permanent: bool) -> Plan:
             raise RegistryError(SUBJECT_NOT_SOFT_DELETED, shown)
     numbers = [one.version for one in versions]
     if not permanent:
-        return Plan([records.subject_deleted(name, numbers[-1])], numbers)
+        return Change([records.subject_deleted(name, numbers[-1])], numbers)
     removed = [records.schema_removed(name, number) for number in reversed(numbers)]
-    return Plan([*removed, *_settings(state, name)], numbers)
+    return Change([*removed, *_settings(state, name)], numbers)
 
 
-def context(state: State, name: str) -> Plan:
+def context(state: State, name: str) -> Change:
     """Removes one without subjects. Raises RegistryError 42211 for one that has some, deleted softly or not."""
     if any(contexts.of(subject) == name for subject in state.subjects(deleted=True)):
         raise RegistryError(CONTEXT_NOT_EMPTY, f"The specified context '{contexts.mark(name)}' is not empty.")
-    return Plan([records.context(name, exists=False)] if name in state.context_names()[1:] else [], None)
+    return Change([records.context(name, exists=False)] if name in state.context_names()[1:] else [], None)
 
 
 def _check_unused(state: State, version: Version, users: list[Version]) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 from kpybroker.registry.compatibility import levels
 from kpybroker.registry.errors import INCOMPATIBLE_SCHEMA, RegistryError, invalid_schema, not_permitted
 from kpybroker.registry.rules import look_up, scope
+from kpybroker.registry.rules.change import Change
 from kpybroker.registry.rules.library import Library
-from kpybroker.registry.rules.plan import Plan
 from kpybroker.registry.schemas.model import Definition, Parsed
 from kpybroker.registry.store import contexts, records
 from kpybroker.registry.store.records import Version
@@ -21,7 +21,7 @@ Reasons = Callable[[State, Library], list[str]]
 def known(state: State, library: Library, subject: str, body: dict[str, Any], normalize: bool) -> dict[str, Any] | None:
     """The response for a schema that the subject has already: such a request writes nothing, so any instance answers.
 
-    None where a leader has to decide. Raises RegistryError for what is no schema.
+    None where a leader has to decide. Raises RegistryError for what is not a schema.
     """
     scope.check_subject(subject)
     wanted, _ = _wanted(state, library, subject, body, normalize)
@@ -35,12 +35,12 @@ def known(state: State, library: Library, subject: str, body: dict[str, Any], no
 def find(
     state: State, library: Library, subject: str, body: dict[str, Any], normalize: bool, *, deleted: bool
 ) -> Version | None:
-    """The version of a subject that is this schema. Raises RegistryError 42201 for what is no schema."""
+    """The version of a subject that is this schema. Raises RegistryError 42201 for what is not a schema."""
     wanted, _ = _wanted(state, library, subject, body, normalize)
     return look_up.same_version(state, subject, wanted, deleted=deleted)
 
 
-def plan(state: State, library: Library, subject: str, body: dict[str, Any], *, normalize: bool, force: bool) -> Plan:
+def plan(state: State, library: Library, subject: str, body: dict[str, Any], *, normalize: bool, force: bool) -> Change:
     """Raises RegistryError: 42201 for no schema, 409 for an incompatible one, 42205 for one that the mode forbids."""
     scope.check_subject(subject)
     identifier, number = _asked(body)
@@ -56,7 +56,7 @@ def plan(state: State, library: Library, subject: str, body: dict[str, Any], *, 
         )
     same = look_up.same_version(state, subject, wanted)
     if same is not None and number is None and identifier in (None, same.id):
-        return Plan([], _registered(same))
+        return Change([], _registered(same))
     if not is_import and not force:
         _check_compatible(state, library, subject, wanted, parsed, current)
     following = max((version.version for version in versions), default=0) + 1
@@ -73,7 +73,7 @@ def plan(state: State, library: Library, subject: str, body: dict[str, Any], *, 
         and old.version < version.version
         and not state.referrers(subject, old.version, deleted=True)
     ]
-    return Plan([*written, records.schema(version)], _registered(version), version)
+    return Change([*written, records.schema(version)], _registered(version), version)
 
 
 def reasons(

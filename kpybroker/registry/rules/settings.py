@@ -20,7 +20,7 @@ from kpybroker.registry.errors import (
     subject_not_found,
 )
 from kpybroker.registry.rules import scope
-from kpybroker.registry.rules.plan import Plan
+from kpybroker.registry.rules.change import Change
 from kpybroker.registry.store import contexts, records
 from kpybroker.registry.store.records import Record
 from kpybroker.registry.store.state import READ_WRITE, State
@@ -43,7 +43,7 @@ def get_config(state: State, subject: str | None, *, is_effective: bool) -> dict
     return dict(own)
 
 
-def put_config(state: State, subject: str | None, body: dict[str, Any]) -> Plan:
+def put_config(state: State, subject: str | None, body: dict[str, Any]) -> Change:
     """What the body leaves out stays as it is, null removes it."""
     if subject is not None:
         scope.check_scope(subject)
@@ -60,7 +60,7 @@ def put_config(state: State, subject: str | None, body: dict[str, Any]) -> Plan:
     merged = {**(state.config(subject) or {}), **changed}
     merged = {key: value for key, value in merged.items() if value is not None}
     shown = {"compatibility" if key == "compatibilityLevel" else key: value for key, value in merged.items()}
-    return Plan([records.config(subject, merged)], shown)
+    return Change([records.config(subject, merged)], shown)
 
 
 def _check_keys(changed: dict[str, Any]) -> None:
@@ -74,13 +74,13 @@ def _check_keys(changed: dict[str, Any]) -> None:
             raise RegistryError(UNPROCESSABLE, f"{key} cannot be {value!r}")
 
 
-def delete_config(state: State, subject: str | None) -> Plan:
+def delete_config(state: State, subject: str | None) -> Change:
     """The result is what was set. Raises RegistryError 40401 where nothing was."""
     scope.check_writable(state, subject)
     own = state.config(subject)
     if own is None and subject is not None:
         raise subject_not_found(subject)
-    return Plan([records.config(subject, None)], own or get_config(state, None, is_effective=True))
+    return Change([records.config(subject, None)], own or get_config(state, None, is_effective=True))
 
 
 def get_mode(state: State, subject: str | None, *, is_effective: bool) -> dict[str, Any]:
@@ -96,7 +96,7 @@ def get_mode(state: State, subject: str | None, *, is_effective: bool) -> dict[s
     return {"mode": own}
 
 
-def put_mode(state: State, subject: str | None, body: dict[str, Any], *, force: bool) -> Plan:
+def put_mode(state: State, subject: str | None, body: dict[str, Any], *, force: bool) -> Change:
     """Raises RegistryError 42204 for no mode, 42205 for an import into a registry or subject that is not empty."""
     if subject is not None:
         scope.check_scope(subject)
@@ -107,7 +107,7 @@ def put_mode(state: State, subject: str | None, body: dict[str, Any], *, force: 
     written: list[Record] = []
     if mode == scope.IMPORT and scope.mode_in_scope(state, subject) != scope.IMPORT and not force:
         written = _emptied(state, subject)
-    return Plan([*written, records.mode(subject, mode)], {"mode": mode})
+    return Change([*written, records.mode(subject, mode)], {"mode": mode})
 
 
 def _emptied(state: State, subject: str | None) -> list[Record]:
@@ -126,9 +126,9 @@ def _emptied(state: State, subject: str | None) -> list[Record]:
     return [*removed, records.subject_cleared(subject)]
 
 
-def delete_mode(state: State, subject: str | None) -> Plan:
+def delete_mode(state: State, subject: str | None) -> Change:
     """The result is what was set. Raises RegistryError 40401 where nothing was."""
     own = state.mode(subject)
     if own is None and subject is not None:
         raise subject_not_found(subject)
-    return Plan([records.mode(subject, None)], {"mode": own or READ_WRITE})
+    return Change([records.mode(subject, None)], {"mode": own or READ_WRITE})

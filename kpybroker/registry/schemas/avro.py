@@ -1,4 +1,4 @@
-"""Avro: a schema as a tree with full names, its canonical text (that of Java's `Schema.toString`), and its defaults.
+"""Avro: a schema as a tree with full names, its canonical text (that of Java's ``Schema.toString``), and its defaults.
 
 fastavro checks the schema; the tree is made here, since comparing needs aliases, defaults and properties as they were
 written. A named type occurs once in the tree and is then referred to by the same object, so trees may have cycles.

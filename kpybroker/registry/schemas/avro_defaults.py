@@ -1,4 +1,4 @@
-"""Whether defaults of fields are values of the fields' schemas, as JSON; Java's `Schema.isValidDefault`."""
+"""Whether defaults of fields are values of the fields' schemas, as JSON; Java's ``Schema.isValidDefault``."""
 
 from __future__ import annotations
 

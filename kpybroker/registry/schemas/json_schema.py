@@ -128,7 +128,7 @@ def looked_up(resolver: Resolver, reference: str) -> tuple[Raw, Resolver]:
         found = resolver.lookup(reference)
     except referencing.exceptions.Unresolvable:
         raise invalid_schema(f"$ref {reference[:200]} leads nowhere, and nothing is fetched") from None
-    except Exception as error:  # a pointer into what is no object, for one
+    except Exception as error:  # a pointer into what is not an object, for one
         raise invalid_schema(f"$ref {reference[:200]}: {type(error).__name__}") from None
     return found.contents, found.resolver
 

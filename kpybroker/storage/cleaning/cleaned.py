@@ -60,6 +60,7 @@ def swap_in(log: Log, cleaned: CleanedSegment, now_ms: int) -> Callable[[], None
     Returns a job for a thread that syncs the directory; only after it may the checkpoint say that the segment is clean.
     Both raise LogDirError: the next load of the directory finishes or undoes half a swap.
     """
+    assert log.cleaning is not None, f"{cleaned} is of a cleaning of {log} that was cancelled"
     segments = log.segments_map
     old = [segment for base in cleaned.replaces if (segment := segments.get(base)) is not None]
     assert len(old) == len(cleaned.replaces), f"{log} lost segments of {cleaned} without aborting its cleaning"

@@ -2,7 +2,7 @@
 
 `clean` reads segments and writes cleaned ones next to them (`.cleaned`), complete and synced, and reports each step; it
 changes no existing file. The broker then puts each cleaned segment in its place (`cleaned.swap_in`), or removes it. So
-a cleaning may be stopped at any point. Files that it reads may vanish meanwhile: then it fails.
+a cleaning may be stopped at any point. Files that it reads may vanish during it: then it fails.
 
 Steps: map the last offset of each key in the dirty part, as far as the map's memory allows; group segments; copy each
 group into one segment through the filter. Every batch's CRC is checked (Kafka does not): damaged batches are not

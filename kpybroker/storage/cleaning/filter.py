@@ -1,4 +1,4 @@
-"""What remains of a batch: `MemoryRecords.filterTo` with the cleaner's rules (Cleaner.cleanInto, shouldRetainRecord).
+"""What remains of a batch: ``MemoryRecords.filterTo`` with the cleaner's rules (Cleaner.cleanInto, shouldRetainRecord).
 
 A record is kept if it has a key and no later record of that key was seen, unless it is a tombstone whose time is over.
 That time, the delete horizon, begins when a cleaning first meets the tombstone, and is written into its batch

@@ -26,7 +26,7 @@ from kpybroker.storage.cleaning.timestamps import Timestamps, TimestampsJob, rea
 from kpybroker.storage.disk.errors import is_disk_full
 from kpybroker.storage.disk.files import Files
 from kpybroker.storage.disk.local_files import local_files
-from kpybroker.system import lower_priority
+from kpybroker.system.processes import lower_priority
 
 NICENESS = 10
 WINDOW_S = 0.3  # over which the rate is held, as in Kafka's Throttler
@@ -115,7 +115,7 @@ class Input:
 
 
 class Throttle:
-    """Keeps reading and writing at a rate, and watches the input meanwhile."""
+    """Keeps reading and writing at a rate, and watches the input at the same time."""
 
     def __init__(self, bytes_per_second: float, jobs: Input) -> None:
         self._rate = bytes_per_second

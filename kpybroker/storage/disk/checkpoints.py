@@ -174,7 +174,7 @@ def encode_meta_properties(meta: MetaProperties) -> bytes:
 
 
 def decode_meta_properties(data: bytes, path: str) -> MetaProperties:
-    """The fields of `meta.properties`, none of which version 0 must have (`MetaProperties.Builder`).
+    """The fields of `meta.properties`, none of which version 0 must have (``MetaProperties.Builder``).
 
     Raises CorruptCheckpointError for what ends Kafka's reading of the directory too.
     """

@@ -16,7 +16,7 @@ from kpybroker.storage.disk.files import Files, remove_tree, unlink_if_exists
 logger = logging.getLogger("kafka.log.LogManager")
 
 REMOVALS_MAX = 10
-"""How often what is added to a directory meanwhile is removed too."""
+"""How often what is added to a directory during its removal is removed too."""
 
 Job = Callable[[], None]
 
@@ -74,7 +74,7 @@ def remove_log_job(files: Files, path: str) -> Job:
 
 
 def _remove_directory(files: Files, path: str) -> None:
-    """Remove it with all it holds. A flush that began before the deletion may write leader epochs into it meanwhile."""
+    """Remove it with all it holds. A flush that began before the deletion may still write leader epochs into it."""
     for left in reversed(range(REMOVALS_MAX)):
         try:
             return remove_tree(files, path)

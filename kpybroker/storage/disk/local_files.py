@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kpybroker.storage.disk.files import Files
 from kpybroker.storage.disk.os_files import OsFiles
-from kpybroker.system import HAS_POSIX_FILES
+from kpybroker.system.files import HAS_POSIX_FILES
 
 
 def local_files() -> Files:

@@ -6,10 +6,11 @@ import errno
 import os
 import stat
 
-from kpybroker import system
 from kpybroker.storage.disk.files import Buffer, DirEntry, DiskUsage, FileStat
 from kpybroker.storage.disk.names import IS_LINK
-from kpybroker.system import NO_FOLLOW, OPEN_FLAGS, PRIVATE_DIRECTORY, PRIVATE_FILE, pread, pwrite, sync_data
+from kpybroker.system import files as system_files
+from kpybroker.system.files import NO_FOLLOW, OPEN_FLAGS, pread, pwrite, sync_data
+from kpybroker.system.private_files import PRIVATE_DIRECTORY, PRIVATE_FILE
 
 
 def open_descriptor(path: str, *, create: bool = False, writable: bool = True) -> int:
@@ -100,7 +101,7 @@ class OsFiles:
 
     def rename(self, source: str, target: str) -> None:
         """`rename(2)`, which replaces the target."""
-        system.replace(source, target)
+        system_files.replace(source, target)
 
     def unlink(self, path: str) -> None:
         """`unlink(2)`."""
@@ -134,14 +135,14 @@ class OsFiles:
 
     def sync_dir(self, path: str) -> None:
         """`fsync` of the directory, where directories have it."""
-        system.sync_directory(path)
+        system_files.sync_directory(path)
 
     def sync_all(self, path: str) -> bool:
         """`syncfs`, if there is a lock in that file system: its descriptor reports errors since it was opened."""
         device = os.stat(path).st_dev
         for (held_on, _), lock in self._locked.items():
             if held_on == device and lock._fd >= 0:
-                return system.sync_file_system(lock._fd)
+                return system_files.sync_file_system(lock._fd)
         return False
 
     def lock(self, path: str) -> OsFileLock | None:
@@ -153,7 +154,7 @@ class OsFiles:
                 return None
         fd = open_descriptor(path, create=True)
         try:
-            is_locked = system.try_lock(fd)
+            is_locked = system_files.try_lock(fd)
         except OSError:
             os.close(fd)
             raise
@@ -167,7 +168,7 @@ class OsFiles:
 
     def disk_usage(self, path: str) -> DiskUsage:
         """Usable are the bytes that a process without privileges can fill."""
-        return DiskUsage(*system.disk_usage(path))
+        return DiskUsage(*system_files.disk_usage(path))
 
     def real_path(self, path: str) -> str:
         """The path with all symbolic links resolved."""

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from kpybroker.storage.disk.files import Buffer, DirEntry, DiskUsage, FileStat
 from kpybroker.storage.disk.names import DELETED_SUFFIX
 from kpybroker.storage.disk.os_files import OsFileLock, OsFiles, open_descriptor
-from kpybroker.system import sync_data
+from kpybroker.system.files import sync_data
 
 
 class PortableFile:
@@ -75,7 +75,7 @@ class PortableFile:
             self._is_closed = True
             self._forget(self)
 
-    def let_go(self) -> None:
+    def close_descriptor(self) -> None:
         """Close the descriptor; the caller has `lock`. The next call opens the file again."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
@@ -186,7 +186,7 @@ class PortableFiles:
             file.lock.acquire()
         try:
             for file in files:
-                file.let_go()
+                file.close_descriptor()
             self._system.rename(source, target)
             for path in moved:
                 new = target + path[len(source) :]
@@ -210,7 +210,7 @@ class PortableFiles:
     def _closed(self, file: PortableFile) -> None:
         with self._lock:
             with file.lock:
-                file.let_go()
+                file.close_descriptor()
             path = file.path
             opened = self._open[path]
             opened.discard(file)

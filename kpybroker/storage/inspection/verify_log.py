@@ -1,7 +1,7 @@
 """One look at one partition for `kpybroker log verify`: a single walk over its segments feeds every check.
 
 Files are listed before they are read and indexes are measured before the log, so that no file misses what a broker
-appends meanwhile while another one has it. A file that was removed since is a note.
+appends at that time while another one has it. A file that was removed since is a note.
 """
 
 from __future__ import annotations

@@ -236,6 +236,7 @@ def _lacks_verification(state: ProducerState, header: BatchHeader, guard: Verifi
 def _write(log: LogState, records: ValidatedRecords, now_ms: int, aborted: Sequence[AbortedTxn] = ()) -> bool:
     """Roll if needed, write, and move the log end offset; whether it rolled. `aborted`: the transactions it ends."""
     data, _, first_offset, last_offset, max_timestamp, offset_of_max_timestamp, _, _, _ = records
+    assert last_offset >= log.log_end_offset, f"{log}: the end would become {last_offset + 1}"
     config = log.config
     size = len(data)
     if size > config.segment_bytes:
@@ -305,10 +306,11 @@ def _analyze_follower(
     valid_bytes = 0
     for position, header in iter_batches(records):
         verify_crc(records, position, header)
-        if header.last_offset <= last_offset:
+        if header.last_offset <= last_offset or header.last_offset_delta < 0:
             raise KafkaError(
                 ErrorCode.UNKNOWN_SERVER_ERROR,
-                f"Out of order offsets found in append to {partition}: {header.last_offset} after {last_offset}",
+                f"Out of order offsets found in append to {partition}: {header.last_offset} after "
+                f"{max(last_offset, header.base_offset)}",
             )
         last_offset = header.last_offset
         if header.max_timestamp > max_timestamp:

@@ -69,7 +69,8 @@ class LogLoader:
         if self.directory.endswith(names.DELETE_DIR_SUFFIX):
             if not len(self.segments):
                 self.segments.add(self._open_segment(0, create=True))
-            self.recovery_point = self.next_offset = 0
+            self.recovery_point = 0
+            self.next_offset = max(self.log_start_offset, self.segments.first.base_offset)
         else:
             self._retry_on_overflow(self._recover_log)
         self.segments.active.become_active()

@@ -98,6 +98,7 @@ class LogState:
         self.bound_cache = NOTHING_CACHED
         self.first_unstable_offset: int | None = None
         self.update_first_unstable_offset()
+        self.check_order()
 
     def __repr__(self) -> str:
         return (
@@ -211,12 +212,22 @@ class LogState:
         if self.first_unstable_offset is not None:
             self.producers.on_high_watermark_updated(high_watermark)
             self.update_first_unstable_offset()
+            self.check_order()
         return high_watermark
 
     def update_first_unstable_offset(self) -> None:
         """Take over the producer state's first unstable offset, not below the log start offset."""
         first = self.producers.first_unstable_offset
         self.first_unstable_offset = None if first is None else max(first, self.log_start_offset)
+
+    def check_order(self) -> None:
+        """Assert the first rule of `log`, after what moves more than one of its offsets.
+
+        A plain append moves one end of it: there `append` and `Partition` compare that one.
+        """
+        assert self.log_start_offset <= self.last_stable_offset <= self.high_watermark <= self.log_end_offset, (
+            f"{self}: its offsets are not in order"
+        )
 
 
 def remove_files_in_the_way(files: Files, directory: str, base_offset: int) -> None:

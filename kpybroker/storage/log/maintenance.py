@@ -104,6 +104,7 @@ def truncate_to(log: LogState, target_offset: int, now_ms: int) -> bool:
     _rebuild_producer_state(log, target_offset, now_ms)
     log.update_first_unstable_offset()
     log.update_high_watermark(log.high_watermark)
+    log.check_order()
     return True
 
 
@@ -132,6 +133,7 @@ def truncate_fully_and_start_at(log: LogState, new_offset: int, now_ms: int, log
     _rebuild_producer_state(log, new_offset, now_ms)
     log.update_first_unstable_offset()
     log.update_high_watermark(new_offset)
+    log.check_order()
 
 
 def _rebuild_producer_state(log: LogState, end_offset: int, now_ms: int) -> None:
@@ -167,6 +169,7 @@ def increment_log_start_offset(log: LogState, offset: int) -> bool:
     log.epochs.truncate_from_start(offset)
     log.snapshots.on_log_start_offset_incremented(offset)
     log.update_first_unstable_offset()
+    log.check_order()
     logger.info("Incremented log start offset of %s to %d", log.partition, offset)
     return True
 

@@ -27,7 +27,7 @@ from kpybroker.storage.segments.segment_indexes import SegmentIndexes, walk
 from kpybroker.storage.segments.txn_index import TransactionIndex
 from kpybroker.wire.constants import INT32_MAX, NO_TIMESTAMP
 from kpybroker.wire.errors import KafkaError
-from kpybroker.wire.records.batch import RECORD_BATCH_OVERHEAD, BatchHeader, corrupt, parse_header
+from kpybroker.wire.records.batch import RECORD_BATCH_OVERHEAD, corrupt, parse_header
 
 logger = logging.getLogger("kafka.log.LogSegment")
 
@@ -298,21 +298,13 @@ class LogSegment:
         for position, header in self.records.headers(mapped_position):
             last_offset = header.last_offset
             if first:
-                self._check_mapping(header, mapped_offset, mapped_position)
+                self._indexes.check_entry(header, mapped_offset, mapped_position, self)
                 first = False
             if last_offset >= offset:
                 return BatchPosition(position, header.size)
         if first:
             raise CorruptIndexError(f"{self}: the index names position {mapped_position}, where no batch begins")
         return None
-
-    def _check_mapping(self, header: BatchHeader, offset: int, position: int) -> None:
-        """An entry's offset is the last of the batches appended at its position: the first ends at or before it."""
-        if header.last_offset > offset or header.base_offset < self.base_offset:
-            raise CorruptIndexError(
-                f"{self}: the index names offset {offset} at position {position}, where the batch is "
-                f"{header.base_offset}..{header.last_offset}"
-            )
 
     def next_offset(self) -> int:
         """The offset after the last batch, by a scan from the last index entry. As `translate_offset`.
@@ -332,7 +324,7 @@ class LogSegment:
         end = mapped_position
         for position, header in self.records.headers(mapped_position):
             if first:
-                self._check_mapping(header, mapped_offset, mapped_position)
+                self._indexes.check_entry(header, mapped_offset, mapped_position, self)
                 first = False
             offset = header.next_offset
             end = position + header.size

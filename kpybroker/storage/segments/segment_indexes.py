@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from kpybroker.storage.disk import names
-from kpybroker.storage.disk.errors import is_disk_full
+from kpybroker.storage.disk.errors import CorruptIndexError, is_disk_full
 from kpybroker.storage.disk.files import Files, unlink_if_exists
 from kpybroker.storage.disk.slice import LazyFile
 from kpybroker.storage.segments.index import IndexFile, OffsetIndex, TimeIndex
@@ -81,6 +81,17 @@ class SegmentIndexes:
             LazyFile(self._files.files, self._files.path(kind), create=False) if index is None else index.file.handle
         )
         handle.rename_to(new)
+
+    def check_entry(self, header: BatchHeader, offset: int, position: int, name: object) -> None:
+        """Raise CorruptIndexError unless an entry's offset is the last of the batches appended at its position.
+
+        `header` is of the batch there, the first of them: it ends at or before the offset.
+        """
+        if header.last_offset > offset or header.base_offset < self._files.base_offset:
+            raise CorruptIndexError(
+                f"{name}: the index names offset {offset} at position {position}, where the batch is "
+                f"{header.base_offset}..{header.last_offset}"
+            )
 
     def update_paths(self) -> None:
         """Take over the paths of a directory that was renamed."""

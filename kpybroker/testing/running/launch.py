@@ -10,7 +10,8 @@ from kpybroker.testing.errors import UsageError
 from kpybroker.testing.running.process import Process, new_directory_name
 
 if TYPE_CHECKING:
-    from kpybroker.control.development.security import Wanted
+    from kpybroker.control.development.security import SecurityOptions
+    from kpybroker.testing.running.options import BrokerOptions
     from kpybroker.testing.running.runner import Runner
 
 BROKERS_MAX = 9
@@ -20,26 +21,19 @@ class Launch:
     """What `Brokers` were made with, checked. Raises UsageError."""
 
     def __init__(
-        self,
-        brokers: int,
-        keys: Mapping[str, str],
-        host: str,
-        port: int,
-        data_dir: str | os.PathLike[str] | None,
-        keep: bool,
-        in_thread: bool,
-        security: Wanted | None = None,
+        self, brokers: int, keys: Mapping[str, str], options: BrokerOptions, security: SecurityOptions | None = None
     ) -> None:
         if not 1 <= brokers <= BROKERS_MAX:
             raise UsageError(f"{brokers} brokers", f"choose 1 to {BROKERS_MAX}")
         _check_keys(keys)
         self._brokers = brokers
         self._keys = keys
-        self._host = host
-        self._port = port
-        self._in_thread = in_thread
+        self._host = options.host
+        self._port = options.port
+        self._in_thread = options.in_thread
         self._security = security
-        self._is_kept = keep or data_dir is not None
+        data_dir = options.data_dir
+        self._is_kept = options.keep or data_dir is not None
         self.directory = new_directory_name() if data_dir is None else os.path.abspath(os.fspath(data_dir))
 
     def runner(self) -> Runner:

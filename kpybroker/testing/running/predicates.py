@@ -1,7 +1,7 @@
 """Predicates in the test's process on requests that arrive at the broker: `when=lambda request: ...`.
 
 A thread asks the channel for the next request that a predicate has to judge, for as long as there are such faults.
-Meanwhile that request waits, so a predicate must be quick, and must not use a client of this broker.
+Until it has, that request waits, so a predicate must be quick, and must not use a client of this broker.
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ class Process:
         self._is_stopping = True
         if self._child is None:
             return
-        from kpybroker.system import is_ended
+        from kpybroker.system.processes import is_ended
 
         if not is_ended(self._child.pid, STOP_S_MAX):  # `wait` with a limit looks every 50 ms only
             with suppress(subprocess.TimeoutExpired):

@@ -13,7 +13,7 @@ from kpybroker.testing.errors import BrokerGone, StartError, TestingError
 if TYPE_CHECKING:
     import trio
 
-    from kpybroker.control.development.security import Wanted
+    from kpybroker.control.development.security import SecurityOptions
 
 STOP_S_MAX = 30.0
 LOGGERS = ("kafka", "kpybroker", "state.change.logger")
@@ -32,7 +32,7 @@ class Thread:
         listen_at: Address,
         directory: str,
         is_kept: bool,
-        security: Wanted | None = None,
+        security: SecurityOptions | None = None,
     ) -> None:
         self._brokers = brokers
         self._keys = keys
@@ -112,12 +112,12 @@ class Thread:
         import trio
 
         from kpybroker.control.development.plans import development_plans
-        from kpybroker.control.development.security import Wanted
+        from kpybroker.control.development.security import SecurityOptions
         from kpybroker.control.hosted import Hosted
         from kpybroker.control.log_ring import LogRing
         from kpybroker.control.start import open_channel
 
-        security = self._security or Wanted(), None if self._is_kept else self._directory
+        security = self._security or SecurityOptions(), None if self._is_kept else self._directory
         plans = development_plans(self._keys, self._brokers, self._listen_at, directory, security)
         hosted = Hosted(plans, directory)
         ring = hosted.part(LogRing)

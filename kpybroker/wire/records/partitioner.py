@@ -1,4 +1,4 @@
-"""Where Kafka's own producer sends a record with a key: `Utils.murmur2` and `BuiltInPartitioner.partitionForKey`."""
+"""Where Kafka's producer sends a record with a key: ``Utils.murmur2`` and ``BuiltInPartitioner.partitionForKey``."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from kpybroker.broker.loop.clock import Clock
 from kpybroker.config.topic import LogConfig
 from kpybroker.core import tree as t
 from kpybroker.wire import znodes
-from tests.support.configured_broker import configured_broker
+from tests.support.brokers.configured_broker import configured_broker
 
 
 async def tell(broker: Broker, entity_type: str, entity: str, props: dict[str, str]) -> None:

@@ -26,9 +26,9 @@ from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.leader_and_isr import LeaderAndIsrResponse
 from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
-from tests.support.control_broker import NOW_MS, running_broker
-from tests.support.host import fake_host
-from tests.support.memory_transport import MemoryTransport
+from tests.support.brokers.control_broker import NOW_MS, running_broker
+from tests.support.brokers.host import fake_host
+from tests.support.network.memory_transport import MemoryTransport
 
 
 def new_store() -> EmbeddedStore:

@@ -70,6 +70,15 @@ async def test_a_partial_update_leaves_the_rest(metadata: MetadataCache) -> None
     assert before.topics["a"][1].leader == 1
 
 
+async def test_two_updates_at_a_time_are_noticed(metadata: MetadataCache) -> None:
+    """The second one would lose what the first has changed. The handler has one lock for both."""
+    requests = [request(*(state(topic, index) for index in range(5000))) for topic in "ab"]
+    with pytest.RaisesGroup(pytest.RaisesExc(AssertionError, match="two updates of the metadata at a time")):
+        async with trio.open_nursery() as nursery:
+            for one in requests:
+                nursery.start_soon(metadata.update, one)
+
+
 async def test_a_topic_and_its_id_are_removed_with_its_last_partition(metadata: MetadataCache) -> None:
     await metadata.update(request(state("a", 0), state("a", 1), ids={"a": b"A" * 16}))
     assert await metadata.update(request(state("a", 0, LEADER_DURING_DELETE), ids={"a": b"A" * 16})) == [("a", 0)]

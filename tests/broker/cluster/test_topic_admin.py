@@ -15,7 +15,7 @@ from kpybroker.core import tree as t
 from kpybroker.core.controller.events import ApiError
 from kpybroker.wire import znodes
 from kpybroker.wire.errors import ErrorCode
-from tests.support.control_broker import ControlBroker, running_broker
+from tests.support.brokers.control_broker import ControlBroker, running_broker
 
 
 async def create(broker: ControlBroker, topic: NewTopic, **options: Any) -> ApiError:

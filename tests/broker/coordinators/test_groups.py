@@ -21,8 +21,8 @@ from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.records.batch import iter_batches
 from kpybroker.wire.records.builder import build_batch
 from kpybroker.wire.records.control import ControlRecordType, EndTransactionMarker, build_end_transaction_batch
-from tests.support.fake_broker import fake_broker
-from tests.support.group_requests import T0, commit, committed, fetch, join, refusal, stable_member
+from tests.support.brokers.fake_broker import fake_broker
+from tests.support.requests.group_requests import T0, commit, committed, fetch, join, refusal, stable_member
 
 # --- leadership and loading
 

@@ -11,8 +11,8 @@ import trio.testing
 from kpybroker.core.group.values import CommitResult, JoinResult
 from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.wire.errors import ErrorCode, KafkaError
-from tests.support.fake_broker import fake_broker
-from tests.support.group_requests import T0, commit, committed, fetch, join, refusal, stable_member
+from tests.support.brokers.fake_broker import fake_broker
+from tests.support.requests.group_requests import T0, commit, committed, fetch, join, refusal, stable_member
 
 # --- the high watermark
 

@@ -17,8 +17,8 @@ from kpybroker.core.topic_names import TRANSACTION_STATE_TOPIC_NAME
 from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.core.transaction.values import AddPartitions, EndTransaction, InitProducerId, InitResult, WriteMarkers
 from kpybroker.wire.errors import ErrorCode, KafkaError
-from tests.support.fake_broker import FakeClock, FakeMetadata, FakePartition
-from tests.support.host import FakeHost
+from tests.support.brokers.fake_broker import FakeClock, FakeMetadata, FakePartition
+from tests.support.brokers.host import FakeHost
 
 T0: PartitionKey = ("t", 0)
 

@@ -13,7 +13,7 @@ from kpybroker.core.transaction.values import WriteMarkers
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
-from tests.support.transactional import fetched, one_producer, transactional_broker
+from tests.support.brokers.transactional import fetched, one_producer, transactional_broker
 
 
 def order(*partitions: tuple[str, int], producer_id: int = 5, epoch: int = 0) -> WriteMarkers:

@@ -20,8 +20,8 @@ from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.add_partitions_to_txn import AddPartitionsToTxnResponse
 from kpybroker.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
-from tests.support.running_broker import ask
-from tests.support.transactional import Producer, completed, one_producer, transactional_broker
+from tests.support.brokers.running_broker import ask
+from tests.support.brokers.transactional import Producer, completed, one_producer, transactional_broker
 
 T0 = ("t", 0)
 UNKNOWN = TransactionProducer("x", 5, 2)

@@ -14,8 +14,16 @@ from kpybroker.core.offsets.values import coordinator_partition
 from kpybroker.core.transaction.values import InitProducerId
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.offset_fetch import OffsetFetchRequest
-from tests.support.running_broker import ask
-from tests.support.transactional import Producer, completed, fetched, loaded, one_producer, read, transactional_broker
+from tests.support.brokers.running_broker import ask
+from tests.support.brokers.transactional import (
+    Producer,
+    completed,
+    fetched,
+    loaded,
+    one_producer,
+    read,
+    transactional_broker,
+)
 
 # --- what readers see
 

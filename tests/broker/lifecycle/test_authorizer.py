@@ -11,7 +11,7 @@ from kpybroker.broker.lifecycle.errors import EXIT_CONFIG, StartupError
 from kpybroker.broker.security.audit import AclAuthorizer
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.core.authorizer import AllowAll, Principal
-from tests.support.running_broker import running_broker
+from tests.support.brokers.running_broker import running_broker
 
 CLASS = "kafka.security.authorizer.AclAuthorizer"
 

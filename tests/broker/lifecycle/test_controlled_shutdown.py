@@ -11,8 +11,8 @@ from kpybroker.broker.app import Broker
 from kpybroker.wire import znodes
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.create_topics import CreateTopicsRequest
-from tests.support.running_broker import ask
-from tests.support.running_cluster import RunningCluster, running_cluster
+from tests.support.brokers.running_broker import ask
+from tests.support.brokers.running_cluster import RunningCluster, running_cluster
 
 Topic = CreateTopicsRequest.CreatableTopic
 Assignment = CreateTopicsRequest.CreatableReplicaAssignment

@@ -15,7 +15,7 @@ import pytest
 import trio
 
 from kpybroker.storage.disk import names
-from tests.support.damaged import (
+from tests.support.storage.damaged import (
     COMMITTED,
     KINDS,
     REFUSALS,

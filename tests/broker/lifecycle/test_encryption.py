@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.certificates import Authority
-from tests.support.hosted import until
-from tests.support.running_cluster import RunningCluster, running_cluster
-from tests.support.tls_transport import authority
+from tests.support.brokers.hosted import until
+from tests.support.brokers.running_cluster import RunningCluster, running_cluster
+from tests.support.network.certificates import Authority
+from tests.support.network.tls_transport import authority
 
 DEADLINE_S = 20
 

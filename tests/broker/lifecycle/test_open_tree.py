@@ -14,8 +14,8 @@ from kpybroker.broker.lifecycle.errors import StartupError
 from kpybroker.broker.lifecycle.open_tree import EMBEDDED_TREE_FILE
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.wire.messages.describe_configs import DescribeConfigsRequest
-from tests.support.memory_transport import MemoryTransport
-from tests.support.running_broker import ask, create_topic, settings
+from tests.support.brokers.running_broker import ask, create_topic, settings
+from tests.support.network.memory_transport import MemoryTransport
 
 
 async def start(*directories: Path, new_topic: str | None = None) -> set[str]:

@@ -15,11 +15,11 @@ from kpybroker.broker.lifecycle import errors
 from kpybroker.broker.lifecycle.errors import StartupError
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.coordination.embedded import EmbeddedStore, EmbeddedTree
-from kpybroker.coordination.faults import FaultyTree
 from kpybroker.core import tree as t
 from kpybroker.wire import znodes
-from tests.support.memory_transport import MemoryTransport
-from tests.support.running_broker import settings
+from tests.coordination.faulty_tree import FaultyTree
+from tests.support.brokers.running_broker import settings
+from tests.support.network.memory_transport import MemoryTransport
 
 Refuse = Callable[[Sequence[t.Operation]], t.TreeError | None]
 

@@ -13,11 +13,11 @@ from kpybroker.broker.lifecycle.errors import StartupError
 from kpybroker.broker.lifecycle.zookeeper_client import secure_acl, zookeeper_tree
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.core import tree as t
-from tests.support.certificates import PASSWORD, Authority
-from tests.support.memory_transport import MemoryTransport
-from tests.support.ports import free_port
-from tests.support.running_broker import settings
-from tests.support.zookeeper import zookeeper
+from tests.support.brokers.running_broker import settings
+from tests.support.network.certificates import PASSWORD, Authority
+from tests.support.network.memory_transport import MemoryTransport
+from tests.support.network.ports import free_port
+from tests.support.programs.zookeeper import zookeeper
 
 JAAS = 'Client { org.apache.zookeeper.server.auth.DigestLoginModule required username="kafka" password="secret"; };'
 

@@ -8,10 +8,10 @@ import pytest
 import trio
 import trio.testing
 
-from kpybroker import system
 from kpybroker.broker.loop import alone
 from kpybroker.broker.loop.alone import Alone
-from tests.support.hosted import until
+from kpybroker.system import sockets
+from tests.support.brokers.hosted import until
 
 
 async def test_it_calls_until_on_ready_returns_false() -> None:
@@ -48,7 +48,7 @@ async def test_while_a_task_watches_no_one_else_looks_for_the_end() -> None:
 
 
 async def test_on_other_systems_bytes_hide_the_end_until_they_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(system, "_POLLRDHUP", 0)
+    monkeypatch.setattr(sockets, "_POLLRDHUP", 0)
     monkeypatch.setattr(alone, "LOOK_S", 0.001)
     near, far = socket.socketpair()
     left: list[bool] = []

@@ -12,7 +12,7 @@ import trio.testing
 from trio._core import _run
 
 from kpybroker.broker.loop.run_loop import RunLoop
-from kpybroker.system import HAS_EPOLL
+from kpybroker.system.sockets import HAS_EPOLL
 
 pytestmark = pytest.mark.skipif(not HAS_EPOLL, reason="needs epoll")
 

@@ -14,7 +14,7 @@ import trio.testing
 
 from kpybroker.broker.loop.slow_work import SLICE_S, FairLock, SlowWork
 from kpybroker.wire.records.pauses import PAUSE
-from tests.support.hosted import until
+from tests.support.brokers.hosted import until
 
 
 class Clock:

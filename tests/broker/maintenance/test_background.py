@@ -18,11 +18,11 @@ from kpybroker.broker.maintenance.background import RESTART_DELAY_S, supervised
 from kpybroker.broker.maintenance.roll_flusher import RollFlusher
 from kpybroker.core.tree import TreeClosed
 from kpybroker.storage.disk.errors import LogDirError
-from kpybroker.system import HAS_POSIX_FILES
+from kpybroker.system.files import HAS_POSIX_FILES
 from kpybroker.wire.errors import ErrorCode, KafkaError
-from tests.support.batches import append
-from tests.support.host import fake_host
-from tests.support.running_broker import running_broker
+from tests.support.brokers.host import fake_host
+from tests.support.brokers.running_broker import running_broker
+from tests.support.storage.batches import append
 
 
 class Flushed:

@@ -28,10 +28,10 @@ from kpybroker.storage.log.log import Log
 from kpybroker.wire.messages.delete_topics import DeleteTopicsRequest
 from kpybroker.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from kpybroker.wire.records.builder import build_batch
-from tests.support.host import fake_host
-from tests.support.keyed_load import all_records
-from tests.support.memory_transport import MemoryTransport
-from tests.support.running_broker import ask, create_topic, settings
+from tests.support.brokers.host import fake_host
+from tests.support.brokers.running_broker import ask, create_topic, settings
+from tests.support.network.memory_transport import MemoryTransport
+from tests.support.storage.keyed_load import all_records
 
 WITHIN_S = 60
 COMPACT: dict[str, Any] = {"cleanup_policy": "compact", "segment_bytes": "3000", "min_cleanable_dirty_ratio": "0.01"}

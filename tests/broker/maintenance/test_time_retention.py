@@ -15,8 +15,8 @@ from kpybroker.broker.maintenance.time_retention import delete_by_read_timestamp
 from kpybroker.storage.cleaning.process import IO_ERROR, OTHER, Event, Failed
 from kpybroker.storage.cleaning.timestamps import Timestamps
 from kpybroker.storage.log.log import Log
-from tests.support.batches import append_batch, batch, claiming
-from tests.support.running_broker import create_topic, running_broker
+from tests.support.brokers.running_broker import create_topic, running_broker
+from tests.support.storage.batches import append_batch, batch, claiming
 
 DAY_MS = 24 * 3600 * 1000
 KEPT_MS = 3600 * 1000
@@ -48,14 +48,14 @@ def now_ms() -> int:
 
 
 class FakeProcess:
-    """A cleaner's process that answers its jobs with these events, after `meanwhile`."""
+    """A cleaner's process that answers its jobs with these events, after the logs of `truncated` are cut."""
 
-    def __init__(self, events: Sequence[Event | None], meanwhile: list[Log] | None = None) -> None:
+    def __init__(self, events: Sequence[Event | None], truncated: list[Log] | None = None) -> None:
         self.events = list(events)
         self.jobs = 0
         self.is_closed = False
         self.is_idle = True
-        self._meanwhile = meanwhile or []
+        self._truncated = truncated or []
 
     async def start(self) -> None:
         await trio.lowlevel.checkpoint()
@@ -65,7 +65,7 @@ class FakeProcess:
 
     async def receive(self) -> Event | None:
         await trio.lowlevel.checkpoint()
-        for log in self._meanwhile:
+        for log in self._truncated:
             log.truncate_to(3, now_ms=now_ms())
         event = self.events.pop(0) if self.events else None
         self.is_idle = event is not None
@@ -145,7 +145,7 @@ async def test_a_disk_that_fails_takes_the_directory_offline(tmp_path: Path, mon
         assert failed == [log.log_dir]
 
 
-async def test_what_was_read_of_a_log_that_was_cut_meanwhile_is_not_used(
+async def test_what_was_read_of_a_log_that_was_cut_since_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with running_broker(tmp_path) as broker:

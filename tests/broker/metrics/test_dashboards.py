@@ -14,14 +14,14 @@ import trio
 from prometheus_client import Metric
 
 from kpybroker.metrics.spelling import Spelling, spell
-from kpybroker.metrics.tables.absent import NAMES as ABSENT
 from kpybroker.metrics.tables.requests import TOTAL_TIME
 from kpybroker.wire.messages.find_coordinator import FindCoordinatorRequest
 from kpybroker.wire.messages.offset_commit import OffsetCommitRequest
 from tests.broker.metrics.test_server import PORT, scrape
 from tests.broker.replication.test_traffic import fetch, produce
-from tests.support.batches import batch
-from tests.support.running_broker import ask, running_broker
+from tests.metrics.absent import NAMES as ABSENT
+from tests.support.brokers.running_broker import ask, running_broker
+from tests.support.storage.batches import batch
 
 _TOPICS = "kafka_server_brokertopicmetrics"
 _STRIMZI_ALIKE = [

@@ -13,8 +13,8 @@ import trio
 from kpybroker.broker.app import Broker
 from tests.broker.metrics.test_server import PORT, get
 from tests.broker.replication.test_traffic import produce
-from tests.support.batches import batch
-from tests.support.running_broker import ask, running_broker
+from tests.support.brokers.running_broker import ask, running_broker
+from tests.support.storage.batches import batch
 
 MESSAGES_IN = "kafka.server:name=MessagesInPerSec,topic=t,type=BrokerTopicMetrics"
 SIZE = "kafka.log:type=Log,name=Size,topic=t,partition=0"

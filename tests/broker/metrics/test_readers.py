@@ -20,10 +20,10 @@ from kpybroker.http.messages import Request, Response
 from kpybroker.metrics.mbeans import Family
 from kpybroker.metrics.reading import Reading
 from kpybroker.metrics.spelling import Spelling
-from kpybroker.metrics.tables.registry import FAMILIES
 from tests.broker.replication.test_traffic import produce
-from tests.support.batches import batch
-from tests.support.running_broker import ask, running_broker
+from tests.metrics.families import FAMILIES
+from tests.support.brokers.running_broker import ask, running_broker
+from tests.support.storage.batches import batch
 
 OF_MBEANS = {
     *("TopicsReader", "RequestsReader", "NetworkReader", "PartitionsReader", "ReplicationReader", "LogsReader"),

@@ -19,8 +19,8 @@ from kpybroker.broker.lifecycle.errors import StartupError
 from kpybroker.broker.metrics.ticker import TICKS_A_WINDOW
 from kpybroker.metrics.spelling import Spelling
 from tests.broker.replication.test_traffic import fetch, produce
-from tests.support.batches import batch
-from tests.support.running_broker import ask, running_broker
+from tests.support.brokers.running_broker import ask, running_broker
+from tests.support.storage.batches import batch
 
 PORT = "0"
 

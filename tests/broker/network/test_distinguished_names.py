@@ -1,4 +1,4 @@
-"""Subjects as Java writes them; compat_tests/security/test_tls_names.py asks Java itself."""
+"""Subjects as Java writes them; compat_tests/security/tls/test_tls_rules.py asks Java itself."""
 
 from __future__ import annotations
 

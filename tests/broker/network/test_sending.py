@@ -12,7 +12,7 @@ import pytest
 
 from kpybroker.broker.network import sending
 from kpybroker.broker.network.sending import GATHERED_BYTES, SMALL_SLICE_BYTES, Part, Progress, Sending
-from tests.support.file_slice import Slice
+from tests.support.storage.file_slice import Slice
 
 CONTENT = random.Random(3).randbytes(600_000)
 

@@ -12,7 +12,7 @@ import pytest
 
 from kpybroker.broker.network.tls import TlsSettings, client_context
 from kpybroker.broker.network.tls_settings import Store, TlsError, openssl_name
-from tests.support.certificates import PASSWORD, Authority
+from tests.support.network.certificates import PASSWORD, Authority
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,7 @@ def test_no_other_authority_is_trusted(authority: Authority, tmp_path: Path) -> 
 
 
 def test_an_encrypted_key_needs_its_password(authority: Authority, tmp_path: Path) -> None:
-    from tests.support.certificates import openssl
+    from tests.support.network.certificates import openssl
 
     encrypted = tmp_path / "encrypted.pem"
     openssl(

@@ -9,7 +9,7 @@ import pytest
 from kpybroker.broker.network.tls_contexts import TLS_1_3_SUITES, TlsOptions, listener_context, peer_context
 from kpybroker.broker.network.tls_settings import Store, TlsError
 from kpybroker.broker.network.tls_stores import Identity, identity_of_store, trusted_of_store
-from tests.support.tls_transport import authority
+from tests.support.network.tls_transport import authority
 
 BOTH = ("TLSv1.2", "TLSv1.3")
 OLD_SUITE = "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"

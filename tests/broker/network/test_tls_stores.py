@@ -16,8 +16,8 @@ from kpybroker.broker.network.tls_stores import (
     trusted_of_pem,
     trusted_of_store,
 )
-from tests.support.certificates import PASSWORD, openssl
-from tests.support.tls_transport import authority
+from tests.support.network.certificates import PASSWORD, openssl
+from tests.support.network.tls_transport import authority
 
 
 def now() -> datetime.datetime:

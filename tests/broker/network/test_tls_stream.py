@@ -16,9 +16,9 @@ from kpybroker.broker.network.handshakes import HandshakeFailed
 from kpybroker.broker.network.other_protocols import OtherProtocolError
 from kpybroker.broker.network.sending import Progress
 from kpybroker.broker.network.tls_stream import FED_BYTES, TlsStream, new_scratch
-from tests.support.certificates import Authority
-from tests.support.memory_transport import MemoryStream, Pipe
-from tests.support.tls_transport import authority, client_context, server_context
+from tests.support.network.certificates import Authority
+from tests.support.network.memory_transport import MemoryStream, Pipe
+from tests.support.network.tls_transport import authority, client_context, server_context
 
 ADDRESS = ("127.0.0.1", 9093)
 

@@ -19,7 +19,7 @@ from kpybroker.broker.network.transport import (
     SocketTransport,
     Stream,
 )
-from tests.support.file_slice import Slice
+from tests.support.storage.file_slice import Slice
 
 
 async def pair() -> tuple[Stream, Stream]:

@@ -17,7 +17,7 @@ from kpybroker.wire.codec import decode_from, encode
 from kpybroker.wire.errors import ProtocolError
 from kpybroker.wire.headers import parse_request_header
 from kpybroker.wire.messages.fetch import FetchRequest, FetchResponse
-from tests.support.memory_transport import MemoryTransport
+from tests.support.network.memory_transport import MemoryTransport
 from tests.support.time_slices import counted_time_slices
 
 VERSION = 12

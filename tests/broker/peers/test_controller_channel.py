@@ -12,7 +12,7 @@ from kpybroker.core.controller.events import AllocateProducerIds
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
-from tests.support.running_cluster import running_cluster
+from tests.support.brokers.running_cluster import running_cluster
 
 
 @pytest.mark.parametrize("asking", [1, 2])

@@ -15,9 +15,9 @@ from kpybroker.config.broker import BrokerConfig
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ProtocolError
 from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
-from tests.support.host import FakeHost
-from tests.support.memory_transport import MemoryTransport
-from tests.support.peer import HOST, PORT, Peer
+from tests.support.brokers.host import FakeHost
+from tests.support.brokers.peer import HOST, PORT, Peer
+from tests.support.network.memory_transport import MemoryTransport
 
 CONTROLLER_TIMEOUT_S = 2
 

@@ -10,10 +10,10 @@ from kpybroker.broker.app import Broker
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.fetch import FetchRequest
 from kpybroker.wire.messages.produce import ProduceRequest, ProduceResponse
-from tests.support.batches import batch
-from tests.support.leadership import TOPIC_ID, order
-from tests.support.lossy_files import LossyFiles
-from tests.support.running_broker import ask, running_broker
+from tests.support.brokers.leadership import TOPIC_ID, order
+from tests.support.brokers.running_broker import ask, running_broker
+from tests.support.storage.batches import batch
+from tests.support.storage.lossy_files import LossyFiles
 
 WRITTEN = batch(b"v", producer_id=7, producer_epoch=0, base_sequence=0)
 NEXT = batch(b"w", producer_id=7, producer_epoch=0, base_sequence=1)

@@ -19,8 +19,8 @@ from kpybroker.wire.codec import decode, encode
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.headers import RequestHeader, encode_request_header
 from kpybroker.wire.messages.fetch import FetchRequest, FetchResponse
-from tests.support.batches import NOW_MS, batch
-from tests.support.running_broker import running_broker
+from tests.support.brokers.running_broker import running_broker
+from tests.support.storage.batches import NOW_MS, batch
 
 VERSION = 10  # of a consumer that reads from the leader only
 HEADER_BYTES = 4 + 4  # size, correlation id

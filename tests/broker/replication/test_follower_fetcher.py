@@ -11,6 +11,7 @@ import pytest
 import trio
 import trio.testing
 
+from kpybroker.broker.app import Broker
 from kpybroker.broker.loop.steps import run_to_end
 from kpybroker.broker.peers.connection import Request
 from kpybroker.broker.replication.follower_fetcher import LOOK_EVERY_S, FollowerFetcher
@@ -21,18 +22,26 @@ from kpybroker.wire.codec import decode_from, encode
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.headers import parse_request_header
 from kpybroker.wire.messages.fetch import FetchRequest, FetchResponse
-from tests.support.batches import batch
-from tests.support.memory_transport import MemoryStream, Pipe
-from tests.support.running_broker import create_topic, running_broker
+from tests.support.brokers.running_broker import create_topic, running_broker
+from tests.support.network.memory_transport import MemoryStream, Pipe
+from tests.support.storage.batches import batch
 
 KEY = TopicPartition("t", 0)
+
+
+async def followed_topic(broker: Broker, *, partitions: int = 1, **config: str) -> bytes:
+    """The id of a new topic `t`, of which this broker has followers only."""
+    topic_id = await create_topic(broker, "t", partitions=partitions, **config)
+    for index in range(partitions):
+        broker.replicas.hosted("t", index).follow(1, 1, [1, 0])
+    return topic_id
 
 
 @pytest.mark.parametrize("is_replaced", [False, True])
 async def test_after_a_stale_response_the_leader_sends_everything_again(tmp_path: Path, is_replaced: bool) -> None:
     """The leader assumes that its high watermark is known, and would not send it in this session again."""
     async with running_broker(tmp_path) as broker:
-        topic_id = await create_topic(broker, "t")
+        topic_id = await followed_topic(broker)
         fetcher = broker.replicas.fetchers.new_fetcher(1, 0)
         session = fetcher._endpoint.session
         asked = FetchState("t", 0, topic_id, leader_epoch=0, fetch_offset=0)
@@ -89,6 +98,7 @@ class Leader:
         while len(data) < size:
             buffer = bytearray(size - len(data))
             received = await self._stream.receive_into(memoryview(buffer))
+            assert received, "the fetcher has closed its connection"
             data += buffer[:received]
         return data
 
@@ -97,7 +107,7 @@ class Leader:
 async def following(directory: Path) -> AsyncIterator[tuple[Leader, FollowerFetcher, Log]]:
     """A fetcher at work on an empty log."""
     async with running_broker(directory) as broker:
-        topic_id = await create_topic(broker, "t")
+        topic_id = await followed_topic(broker)
         own_log = broker.replicas.hosted("t", 0).online_log()
         fetcher = broker.replicas.fetchers.new_fetcher(1, 0)
         there, back = Pipe(65536), Pipe(65536)
@@ -201,7 +211,7 @@ async def test_after_a_response_only_the_partitions_it_named_are_looked_at(
 ) -> None:
     """Except if a partition is added, removed or fails, and twice a second, for changes without a notification."""
     async with running_broker(tmp_path) as broker:
-        topic_id = await create_topic(broker, "t", partitions=4)
+        topic_id = await followed_topic(broker, partitions=4)
         fetcher = broker.replicas.fetchers.new_fetcher(1, 0)
 
         def grown(index: int, *values: bytes) -> Named:
@@ -237,7 +247,7 @@ async def test_a_throttled_partition_waits_once_its_rate_is_used_up(
 ) -> None:
     """Also if the responses before let the fetcher look only at what had grown."""
     async with running_broker(tmp_path) as broker:
-        topic_id = await create_topic(broker, "t", partitions=2, follower_replication_throttled_replicas="1:0")
+        topic_id = await followed_topic(broker, partitions=2, follower_replication_throttled_replicas="1:0")
         broker.config.dynamic_broker["follower.replication.throttled.rate"] = "1"
         fetcher = broker.replicas.fetchers.new_fetcher(1, 0)
         begin(fetcher, topic_id, range(2))
@@ -257,7 +267,7 @@ async def test_what_cannot_be_appended_is_asked_for_again_later(
     tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
     async with running_broker(tmp_path) as broker:
-        topic_id = await create_topic(broker, "t", partitions=2)
+        topic_id = await followed_topic(broker, partitions=2)
         fetcher = broker.replicas.fetchers.new_fetcher(1, 0)
         begin(fetcher, topic_id, range(2))
         assert named(fetcher._ask()) == ({0: (0, 0), 1: (0, 0)}, [])
@@ -269,7 +279,7 @@ async def test_what_cannot_be_appended_is_asked_for_again_later(
 
 async def test_a_topic_that_gets_its_id_is_asked_for_by_it(tmp_path: Path) -> None:
     async with running_broker(tmp_path) as broker:
-        topic_id = await create_topic(broker, "t")
+        topic_id = await followed_topic(broker)
         fetcher = broker.replicas.fetchers.new_fetcher(1, 0)
         begin(fetcher, bytes(16), range(1))
         first = fetcher._ask()
@@ -284,7 +294,7 @@ async def test_a_topic_that_gets_its_id_is_asked_for_by_it(tmp_path: Path) -> No
 
 async def test_a_leader_without_sessions_gets_all_partitions_each_time(tmp_path: Path) -> None:
     async with running_broker(tmp_path) as broker:
-        topic_id = await create_topic(broker, "t", partitions=2)
+        topic_id = await followed_topic(broker, partitions=2)
         fetcher = broker.replicas.fetchers.new_fetcher(1, 0)
         begin(fetcher, topic_id, range(2))
         assert named(fetcher._ask()) == ({0: (0, 0), 1: (0, 0)}, [])

@@ -22,10 +22,10 @@ from kpybroker.storage.log.log import Log
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.fetch import FetchRequest
 from kpybroker.wire.messages.produce import ProduceRequest
-from tests.support.batches import batch
-from tests.support.config_requests import DELETE, SET, TOPIC, incremental
-from tests.support.lossy_files import LossyFiles
-from tests.support.running_broker import ask, create_topic, running_broker
+from tests.support.brokers.running_broker import ask, create_topic, running_broker
+from tests.support.requests.config_requests import DELETE, SET, TOPIC, incremental
+from tests.support.storage.batches import batch
+from tests.support.storage.lossy_files import LossyFiles
 
 LOGS = Path("/logs")
 OTHER_LOGS = Path("/other")

@@ -21,10 +21,10 @@ from kpybroker.broker.replication.partition import Partition
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.fetch import FetchRequest
 from kpybroker.wire.messages.produce import ProduceRequest
-from tests.support.batches import batch
-from tests.support.leadership import TOPIC_ID, RefusingController, lead, update_metadata
-from tests.support.lossy_files import LossyFiles
-from tests.support.running_broker import ask, running_broker
+from tests.support.brokers.leadership import TOPIC_ID, RefusingController, lead, update_metadata
+from tests.support.brokers.running_broker import ask, running_broker
+from tests.support.storage.batches import batch
+from tests.support.storage.lossy_files import LossyFiles
 
 LAG_MAX_MS = 30_000
 

@@ -10,9 +10,9 @@ import trio
 from kpybroker.broker.app import Broker
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.fetch import FetchRequest, FetchResponse
-from tests.support.leadership import TOPIC_ID, RefusingController, lead, update_metadata
-from tests.support.lossy_files import LossyFiles
-from tests.support.running_broker import ask, running_broker
+from tests.support.brokers.leadership import TOPIC_ID, RefusingController, lead, update_metadata
+from tests.support.brokers.running_broker import ask, running_broker
+from tests.support.storage.lossy_files import LossyFiles
 
 FOLLOWER = 1
 

@@ -19,7 +19,7 @@ from kpybroker.core.replication.replica import IsrChange, Verdict
 from kpybroker.wire import znodes
 from kpybroker.wire.errors import ErrorCode
 from tests.broker.lifecycle.test_controlled_shutdown import create, state
-from tests.support.running_cluster import running_cluster
+from tests.support.brokers.running_cluster import running_cluster
 
 STATE = znodes.partition_state_path("t", 0)
 

@@ -19,8 +19,8 @@ from kpybroker.storage.log.append import ProducedBatches
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from kpybroker.wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
-from tests.support.batches import NOW_MS, batch
-from tests.support.host import FakeHost, fake_host
+from tests.support.brokers.host import FakeHost, fake_host
+from tests.support.storage.batches import NOW_MS, batch
 
 TOPIC_ID = b"t" * 16
 State = LeaderAndIsrRequest.LeaderAndIsrPartitionState
@@ -177,3 +177,23 @@ async def test_a_failed_directory_takes_its_partitions_offline(tmp_path: Path) -
         assert made.events == ["elected t-0", "resigned t-0"]
         assert codes(await made.order(led_by(0, 1))) == [ErrorCode.KAFKA_STORAGE_ERROR]
         assert (await made.stop(1, delete=True)).partition_errors[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+async def test_a_log_is_truncated_under_the_lock_and_never_by_its_leader(tmp_path: Path) -> None:
+    async with scene(tmp_path) as made:
+        partition = await made.lead(0)
+        partition.append(ProducedBatches(batch(b"a", b"b"), NOW_MS, 9))
+        async with made.replicas.state_change_lock:
+            with pytest.raises(AssertionError, match="truncated while this broker leads"):
+                await made.replicas.truncate(partition, 0)
+            with pytest.raises(AssertionError, match="truncated while this broker leads"):
+                made.replicas.restart_log(partition, 7)
+        await made.order(led_by(-1, 1))
+        with pytest.raises(AssertionError, match="truncated without the lock"):
+            await made.replicas.truncate(partition, 0)
+        with pytest.raises(AssertionError, match="truncated without the lock"):
+            made.replicas.restart_log(partition, 7)
+        assert partition.online_log().log_end_offset == 2
+        async with made.replicas.state_change_lock:
+            made.replicas.restart_log(partition, 7)
+        assert partition.online_log().log_end_offset == 7

@@ -25,7 +25,7 @@ import pytest
 from kpybroker.broker.replication.partition import Partition
 from kpybroker.core.replication.replica import IsrChange, Verdict
 from kpybroker.wire.errors import ErrorCode, KafkaError
-from tests.support.replicated_partition import IDS, LAG_MS, MIN_ISR, Answer, Fetch, Node, Order, Produced, World
+from tests.support.brokers.replicated_partition import IDS, LAG_MS, MIN_ISR, Answer, Fetch, Node, Order, Produced, World
 
 HISTORIES = 60
 STEPS = 150

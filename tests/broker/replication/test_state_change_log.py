@@ -12,7 +12,7 @@ from kpybroker.broker.requests.log_fields import TRACE
 from kpybroker.wire.messages.leader_and_isr import LeaderAndIsrRequest
 from kpybroker.wire.messages.stop_replica import StopReplicaRequest
 from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest
-from tests.support.running_broker import running_broker
+from tests.support.brokers.running_broker import running_broker
 
 LOGGER = "state.change.logger"
 

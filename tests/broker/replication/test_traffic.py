@@ -14,8 +14,8 @@ from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.delete_topics import DeleteTopicsRequest
 from kpybroker.wire.messages.fetch import FetchRequest
 from kpybroker.wire.messages.produce import ProduceRequest
-from tests.support.batches import batch
-from tests.support.running_broker import ask, create_topic, running_broker
+from tests.support.brokers.running_broker import ask, create_topic, running_broker
+from tests.support.storage.batches import batch
 
 
 def produce(topic: str, records: bytes | bytearray, acks: int = 1) -> ProduceRequest:
@@ -73,9 +73,9 @@ async def test_what_is_refused_counts_by_its_cause(tmp_path: Path) -> None:
         damaged[-1] ^= 1
         await ask(broker, produce("strict", bytes(damaged)), 9)
         small, strict = (broker.replicas.traffic.topics[name] for name in ("small", "strict"))
-        assert (small.produce_requests, small.bytes_in, small.rarely().bytes_rejected) == (1, 0, len(records))
-        assert small.rarely().failed_produce_requests == 0
-        assert (strict.rarely().failed_produce_requests, strict.rarely().invalid_crc) == (1, 1)
+        assert (small.produce_requests, small.bytes_in, small.rare_counts().bytes_rejected) == (1, 0, len(records))
+        assert small.rare_counts().failed_produce_requests == 0
+        assert (strict.rare_counts().failed_produce_requests, strict.rare_counts().invalid_crc) == (1, 1)
 
 
 async def test_a_deleted_topic_stays_in_the_sum(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_the_last_partition_ends_a_topic() -> None:
     traffic.drop("t")
     assert traffic.topics == {}
     assert traffic.removed.bytes_in == 7
-    assert traffic.removed.rarely().failed_fetch_requests == 1
+    assert traffic.removed.rare_counts().failed_fetch_requests == 1
 
 
 def test_changes_of_the_isr_count_by_their_direction() -> None:

@@ -10,9 +10,9 @@ import trio.testing
 
 from kpybroker.broker.requests import connection_limits
 from kpybroker.broker.requests.connection_limits import ConnectionLimits
-from tests.support.echo_server import HOST, Client, Config, House
-from tests.support.fake_broker import FakeClock
-from tests.support.memory_transport import MemoryTransport
+from tests.support.brokers.fake_broker import FakeClock
+from tests.support.network.echo_server import HOST, Client, Config, House
+from tests.support.network.memory_transport import MemoryTransport
 
 BETWEEN = "REPLICATION"
 

@@ -16,7 +16,7 @@ from kpybroker.broker.handlers.groups import list_groups
 from kpybroker.broker.loop.steps import Pending, Steps
 from kpybroker.broker.requests.context import PlainConnectionInfo
 from kpybroker.broker.requests.dispatch import Dispatcher, Route
-from kpybroker.broker.requests.served import SERVED
+from kpybroker.broker.requests.served.apis import SERVED
 from kpybroker.broker.requests.stage_times import StageTimes
 from kpybroker.core.tree import BadArguments, SystemFailure
 from kpybroker.storage.disk.errors import LogDirError
@@ -27,7 +27,7 @@ from kpybroker.wire.headers import RequestHeader, encode_request_header
 from kpybroker.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kpybroker.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from kpybroker.wire.messages.list_offsets import ListOffsetsRequest
-from tests.support.running_broker import CLIENT, ask, running_broker
+from tests.support.brokers.running_broker import CLIENT, ask, running_broker
 
 
 @pytest.mark.parametrize("key", SERVED, ids=lambda key: key.name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kpybroker.broker.requests.error_counts import codes_of, count, count_steps
-from kpybroker.broker.requests.served import SERVED
+from kpybroker.broker.requests.served.apis import SERVED
 from kpybroker.wire.api import API_INFO, ApiKey
 from kpybroker.wire.messages.add_partitions_to_txn import AddPartitionsToTxnResponse
 from kpybroker.wire.messages.fetch import FetchResponse

@@ -42,6 +42,7 @@ def handler() -> Iterator[Lines]:
     logger.setLevel(logging.DEBUG)
     yield found
     logger.removeHandler(found)
+    logger.setLevel(logging.NOTSET)
 
 
 logger = logging.getLogger("kafka.server.TestOfLines")

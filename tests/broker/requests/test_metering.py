@@ -30,8 +30,8 @@ from kpybroker.wire.messages.list_offsets import ListOffsetsRequest
 from kpybroker.wire.messages.metadata import MetadataRequest
 from kpybroker.wire.messages.produce import ProduceRequest
 from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest
-from tests.support.batches import batch
-from tests.support.running_broker import ask, running_broker
+from tests.support.brokers.running_broker import ask, running_broker
+from tests.support.storage.batches import batch
 
 VALUE = bytes(10_000)
 

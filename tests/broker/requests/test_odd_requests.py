@@ -15,7 +15,7 @@ import pytest
 import trio
 
 from kpybroker.broker.app import Broker
-from kpybroker.broker.requests.served import SERVED
+from kpybroker.broker.requests.served.apis import SERVED
 from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME
 from kpybroker.wire.api import API_INFO, ApiKey
 from kpybroker.wire.errors import ErrorCode, ProtocolError
@@ -29,8 +29,8 @@ from kpybroker.wire.messages.stop_replica import StopReplicaRequest
 from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest
 from kpybroker.wire.primitives import MAX_STRING
 from kpybroker.wire.schema import Message, struct_fields
-from tests.support.odd_requests import LONG, odd_request
-from tests.support.running_broker import ask, create_topic, running_broker
+from tests.support.brokers.running_broker import ask, create_topic, running_broker
+from tests.support.requests.odd_requests import LONG, odd_request
 
 STATE_OF_THE_CLUSTER = {ApiKey.LEADER_AND_ISR, ApiKey.UPDATE_METADATA, ApiKey.STOP_REPLICA, ApiKey.CONTROLLED_SHUTDOWN}
 """They change what the broker believes, as a controller may: they have tests of their own."""

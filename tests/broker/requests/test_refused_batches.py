@@ -15,10 +15,10 @@ from kpybroker.broker.requests.refused_batches import BEHIND_MAX, FOR_NOW, PARTI
 from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.produce import ProduceRequest
-from tests.support.batches import batch
-from tests.support.leadership import order
-from tests.support.lossy_files import LossyFiles
-from tests.support.running_broker import ask, running_broker
+from tests.support.brokers.leadership import order
+from tests.support.brokers.running_broker import ask, running_broker
+from tests.support.storage.batches import batch
+from tests.support.storage.lossy_files import LossyFiles
 
 NOT_LEADER = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 

@@ -14,9 +14,9 @@ import trio.testing
 from kpybroker.broker.network.transport import SocketTransport, Transport
 from kpybroker.broker.requests import connection_limits
 from kpybroker.control.levers.transport import HeldTransport, Network
-from tests.support.echo_server import HOST, Client, Config, House
-from tests.support.memory_transport import MemoryListener, MemoryTransport
-from tests.support.tls_transport import TlsTransport
+from tests.support.network.echo_server import HOST, Client, Config, House
+from tests.support.network.memory_transport import MemoryListener, MemoryTransport
+from tests.support.network.tls_transport import TlsTransport
 
 
 def held_sockets() -> HeldTransport:

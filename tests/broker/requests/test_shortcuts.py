@@ -20,7 +20,7 @@ from kpybroker.wire.headers import RequestHeader, encode_request_header
 from kpybroker.wire.messages.fetch import FetchRequest
 from kpybroker.wire.messages.produce import ProduceRequest
 from kpybroker.wire.records.builder import build_batch
-from tests.support.running_broker import create_topic, settings
+from tests.support.brokers.running_broker import create_topic, settings
 
 NOW_MS = 1_700_000_000_000
 VALUES = [SHORTCUTS, frozenset[str](), *(SHORTCUTS - {name} for name in sorted(SHORTCUTS))]

@@ -15,8 +15,8 @@ from kpybroker.broker.requests.stage_times import EVERY, FIRST, NEVER, StageTime
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ProtocolError
 from tests.broker.replication.test_traffic import fetch, produce
-from tests.support.batches import batch
-from tests.support.running_broker import ask, running_broker
+from tests.support.brokers.running_broker import ask, running_broker
+from tests.support.storage.batches import batch
 
 
 @dataclass

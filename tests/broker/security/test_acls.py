@@ -25,7 +25,7 @@ from kpybroker.core.security.acls import (
 )
 from kpybroker.wire import znodes
 from kpybroker.wire.errors import ErrorCode
-from tests.support.host import FakeHost, fake_host
+from tests.support.brokers.host import FakeHost, fake_host
 
 ORDERS = Pattern(ResourceType.TOPIC, "orders")
 READ = Entry("User:alice", "*", Operation.READ, Permission.ALLOW)
@@ -141,7 +141,7 @@ async def test_what_another_broker_wrote_is_kept(tmp_path: Path) -> None:
         ]
 
 
-async def test_a_node_that_appeared_or_is_gone_meanwhile_is_no_failure(tmp_path: Path) -> None:
+async def test_a_node_that_appeared_or_is_gone_since_is_no_failure(tmp_path: Path) -> None:
     async with started(tmp_path) as (host, acls):
         await acls.create([Binding(ORDERS, READ)])
         await host.tree.delete(NODE)

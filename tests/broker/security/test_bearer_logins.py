@@ -18,9 +18,9 @@ from kpybroker.broker.security.logins import LoginConfigError
 from kpybroker.broker.security.oauthbearer import MODULE
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.core.authorizer import Principal
-from tests.support.bearer import JwksServer, document, jwks_server, rsa_key, signed, unsecured
-from tests.support.memory_transport import MemoryTransport
-from tests.support.sasl_broker import SETTINGS, sasl_broker
+from tests.support.brokers.sasl_broker import SETTINGS, sasl_broker
+from tests.support.network.bearer import JwksServer, document, jwks_server, rsa_key, signed, unsecured
+from tests.support.network.memory_transport import MemoryTransport
 
 RSA = rsa_key("one")
 PREFIX = "listener.name.sasl.oauthbearer"

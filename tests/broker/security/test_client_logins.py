@@ -18,10 +18,10 @@ from kpybroker.broker.security.logins import LoginConfigError
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.wire.errors import ProtocolError
 from kpybroker.wire.messages.metadata import MetadataRequest
-from tests.support.echo_server import Client, framed
-from tests.support.memory_transport import MemoryTransport
-from tests.support.raw_client import RawClient
-from tests.support.sasl_broker import SCRAM_MODULE, SETTINGS, sasl_broker
+from tests.support.brokers.sasl_broker import SCRAM_MODULE, SETTINGS, sasl_broker
+from tests.support.network.echo_server import Client, framed
+from tests.support.network.memory_transport import MemoryTransport
+from tests.support.network.raw_client import RawClient
 
 MECHANISMS = ["PLAIN", "SCRAM-SHA-256"]
 

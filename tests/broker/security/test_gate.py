@@ -23,9 +23,7 @@ from kpybroker.wire.messages.api_versions import ApiVersionsRequest
 from kpybroker.wire.messages.metadata import MetadataRequest
 from kpybroker.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from kpybroker.wire.messages.sasl_handshake import SaslHandshakeRequest
-from tests.support.memory_transport import MemoryTransport
-from tests.support.raw_client import RawClient
-from tests.support.sasl_broker import (
+from tests.support.brokers.sasl_broker import (
     ScramClient,
     authenticate,
     handshake,
@@ -34,6 +32,8 @@ from tests.support.sasl_broker import (
     sasl_broker,
     scram_log_in,
 )
+from tests.support.network.memory_transport import MemoryTransport
+from tests.support.network.raw_client import RawClient
 
 VERSIONS = ApiVersionsRequest(client_software_name="test", client_software_version="1")
 REAUTHENTICATION = {"connections.max.reauth.ms": "60000"}

@@ -25,7 +25,7 @@ from kpybroker.broker.security.jwks import (
 )
 from kpybroker.core.security.sasl.bearer_tokens import Expected
 from kpybroker.core.security.sasl.oauthbearer import BearerToken, TokenRefused
-from tests.support.bearer import document, encoded, jwks_server, rsa_key, signed
+from tests.support.network.bearer import document, encoded, jwks_server, rsa_key, signed
 
 NOW_MS = 1_000_000
 CLAIMS: dict[str, Any] = {"sub": "alice", "iat": 990, "exp": 1100}

@@ -13,8 +13,8 @@ from kpybroker.broker.security.scram_users import ScramUsers
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.core.authorizer import Principal
 from kpybroker.core.security.sasl.mechanism import LoggedIn, LoginFailed
-from tests.support.memory_transport import MemoryTransport
-from tests.support.sasl_broker import PLAIN_MODULE, SETTINGS, sasl_broker
+from tests.support.brokers.sasl_broker import PLAIN_MODULE, SETTINGS, sasl_broker
+from tests.support.network.memory_transport import MemoryTransport
 
 PLAIN = "listener.name.sasl.plain.sasl.jaas.config"
 CALLBACK = "listener.name.sasl.plain.sasl.server.callback.handler.class"

@@ -8,7 +8,7 @@ import trio
 
 from kpybroker.broker.app import Broker
 from kpybroker.broker.security.notifications import Notifications, Subject
-from tests.support.running_broker import running_broker
+from tests.support.brokers.running_broker import running_broker
 
 PATH, PREFIX = "/things/changes", "change_"
 

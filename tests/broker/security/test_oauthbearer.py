@@ -13,10 +13,10 @@ from kpybroker.broker.lifecycle.errors import StartupError
 from kpybroker.broker.security.oauthbearer import MODULE, SIGNED_CALLBACKS
 from kpybroker.core.authorizer import Principal
 from kpybroker.wire.errors import ErrorCode
-from tests.support.bearer import document, jwks_server, message, rsa_key, signed, unsecured
-from tests.support.memory_transport import MemoryTransport
-from tests.support.raw_client import RawClient
-from tests.support.sasl_broker import authenticate, handshake, sasl_broker
+from tests.support.brokers.sasl_broker import authenticate, handshake, sasl_broker
+from tests.support.network.bearer import document, jwks_server, message, rsa_key, signed, unsecured
+from tests.support.network.memory_transport import MemoryTransport
+from tests.support.network.raw_client import RawClient
 
 RSA = rsa_key("one")
 PREFIX = "listener.name.sasl.oauthbearer"

@@ -11,7 +11,7 @@ import trio.testing
 from kpybroker.broker.app import Broker
 from kpybroker.broker.requests.connection_limits import resolve
 from kpybroker.wire import znodes
-from tests.support.configured_broker import configured_broker
+from tests.support.brokers.configured_broker import configured_broker
 
 
 async def tell(broker: Broker, entity_type: str, entity: str, props: dict[str, str]) -> None:

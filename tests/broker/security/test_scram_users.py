@@ -18,9 +18,9 @@ from kpybroker.core.security.scram import (
     salt_of,
 )
 from kpybroker.wire import znodes
-from tests.support.memory_transport import MemoryTransport
-from tests.support.raw_client import RawClient
-from tests.support.sasl_broker import sasl_broker, scram_log_in
+from tests.support.brokers.sasl_broker import sasl_broker, scram_log_in
+from tests.support.network.memory_transport import MemoryTransport
+from tests.support.network.raw_client import RawClient
 
 CREDENTIAL = make_credential(ScramMechanism.SHA_256, "secret", b"salt", 4096)
 TEXT = format_credential(CREDENTIAL)

@@ -27,12 +27,12 @@ from kpybroker.config.sources.passwords import PasswordEncoder
 from kpybroker.config.values import ConfigError
 from kpybroker.wire import znodes
 from kpybroker.wire.messages.metadata import MetadataRequest
-from tests.support.certificates import PASSWORD, Authority
-from tests.support.echo_server import Client
-from tests.support.memory_transport import MemoryTransport
-from tests.support.raw_client import RawClient
-from tests.support.running_broker import running_broker
-from tests.support.tls_transport import authority, client_context
+from tests.support.brokers.running_broker import running_broker
+from tests.support.network.certificates import PASSWORD, Authority
+from tests.support.network.echo_server import Client
+from tests.support.network.memory_transport import MemoryTransport
+from tests.support.network.raw_client import RawClient
+from tests.support.network.tls_transport import authority, client_context
 
 DIRECTORY = authority().directory
 

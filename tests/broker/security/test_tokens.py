@@ -13,18 +13,18 @@ import trio
 import trio.testing
 
 from kpybroker.broker.app import Broker
-from kpybroker.broker.loop.movable_clock import MovableClock
 from kpybroker.broker.security.tokens import DelegationTokens, secret_key
 from kpybroker.config.broker import BrokerConfig
+from kpybroker.control.levers.movable_clock import MovableClock
 from kpybroker.core.authorizer import Principal
 from kpybroker.core.security.sasl.scram_login import TokenLogin
 from kpybroker.core.security.secret import Secret
 from kpybroker.core.security.tokens import password_of
 from kpybroker.wire import znodes
-from tests.support.memory_transport import MemoryTransport
-from tests.support.raw_client import RawClient
-from tests.support.running_broker import running_broker
-from tests.support.sasl_broker import ScramClient, authenticate, handshake, sasl_broker
+from tests.support.brokers.running_broker import running_broker
+from tests.support.brokers.sasl_broker import ScramClient, authenticate, handshake, sasl_broker
+from tests.support.network.memory_transport import MemoryTransport
+from tests.support.network.raw_client import RawClient
 
 ALICE, BOB = Principal("User", "alice"), Principal("User", "bob")
 KEY: dict[str, Any] = {"delegation_token_secret_key": "key-of-the-cluster"}

@@ -14,8 +14,8 @@ import pytest
 from kpybroker.broker.app import Broker
 from kpybroker.cli.health import exposure
 from kpybroker.config.broker import BrokerConfig
-from tests.support.memory_transport import MemoryTransport
-from tests.support.running_broker import create_topic, settings
+from tests.support.brokers.running_broker import create_topic, settings
+from tests.support.network.memory_transport import MemoryTransport
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="modes of POSIX")
 

@@ -13,11 +13,11 @@ from pathlib import Path
 import click
 import pytest
 
-from kpybroker.broker.requests.served import SERVED, listed_for
+from kpybroker.broker.requests.served.apis import SERVED, listed_for
 from kpybroker.cli.health.no_broker import NoBroker
 from kpybroker.cli.health.ping import PAUSE_S, RESPONSE_BYTES_MAX, count_apis, parse_address, wait_until
 from tests.cli.test_main import finish, ready, two_lines
-from tests.support.ports import free_port
+from tests.support.network.ports import free_port
 
 TIMEOUT_S = 20.0
 

@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from kpybroker.broker.requests.served import SERVED, listed_for
+from kpybroker.broker.requests.served.apis import SERVED, listed_for
 from kpybroker.control.development import logins
 from kpybroker.control.development.certificates import certificates
 from kpybroker.control.development.logins import Login
-from kpybroker.control.development.security import Wanted, broker_keys
+from kpybroker.control.development.security import SecurityOptions, broker_keys
 from tests.cli.test_main import finish, ready, two_lines
-from tests.support.ports import free_port
+from tests.support.network.ports import free_port
 
-WANTED = Wanted(tls=True, sasl="scram", acl=True)
+WANTED = SecurityOptions(tls=True, sasl="scram", acl=True)
 
 
 class Running(NamedTuple):

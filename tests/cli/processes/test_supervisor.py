@@ -8,7 +8,7 @@ import pytest
 
 from kpybroker.cli.processes.child import Task
 from kpybroker.cli.processes.supervisor import Family, pinned, supervise
-from kpybroker.system import listening
+from kpybroker.system.sockets import listening
 
 
 def task(**props: str) -> Task:

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from kpybroker.broker.requests.served import SERVED, listed_for
+from kpybroker.broker.requests.served.apis import SERVED, listed_for
 from kpybroker.client.actions.clusters import problem_row
 from kpybroker.client.actions.partitions import Partition
 from tests.client.conftest import Run
-from tests.support.command_line import invoke
-from tests.support.samples import dev_broker
+from tests.support.programs.command_line import invoke
+from tests.support.programs.samples import dev_broker
 
 
 def test_info_names_brokers_controller_and_version(run: Run, bootstrap: str) -> None:

@@ -16,8 +16,8 @@ from confluent_kafka import Producer
 from kpybroker.client.connect.settings import ENVIRONMENT
 from kpybroker.testing import Broker
 from tests.client.conftest import Run
-from tests.support import odd
-from tests.support.command_line import invoke
+from tests.support.programs.command_line import invoke
+from tests.support.requests import odd
 
 
 def test_lines_go_in_and_come_out(run: Run, name: str) -> None:

@@ -15,7 +15,7 @@ from confluent_kafka.admin import (
 )
 
 from kpybroker.testing import Broker
-from tests.support.command_line import Result, invoke
+from tests.support.programs.command_line import Result, invoke
 
 
 @pytest.fixture(scope="module")

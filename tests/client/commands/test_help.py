@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from kpybroker.cli.lazy import CLIENT_COMMANDS
 from kpybroker.cli.main import cli
-from tests.support.command_line import invoke
+from tests.support.programs.command_line import invoke
 
 
 def commands(command: click.Command, words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:

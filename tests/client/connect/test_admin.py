@@ -10,7 +10,7 @@ from kpybroker.client.connect import admin
 from kpybroker.client.connect.admin import Cluster, ErrorWatch, make
 from kpybroker.client.connect.errors import CommandError
 from kpybroker.client.connect.settings import Connection, load
-from tests.support.ports import free_port
+from tests.support.network.ports import free_port
 
 
 def test_a_refused_login_ends_it_at_once() -> None:

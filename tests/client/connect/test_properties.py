@@ -10,7 +10,7 @@ from confluent_kafka import Consumer
 from kpybroker.client.connect.errors import CommandError
 from kpybroker.client.connect.java_keys import IGNORED
 from kpybroker.client.connect.properties import is_secret, jaas_options, translate, unknown_key
-from tests.support.certificates import Authority
+from tests.support.network.certificates import Authority
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 

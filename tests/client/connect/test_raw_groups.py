@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kpybroker.client.connect.raw_groups import assigned, shown_bytes
-from tests.support import odd
+from tests.support.requests import odd
 
 READABLE = {
     "empty": [],

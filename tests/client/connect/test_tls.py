@@ -9,7 +9,7 @@ import pytest
 
 from kpybroker.client.connect import tls
 from kpybroker.client.connect.errors import CommandError
-from tests.support.certificates import Authority
+from tests.support.network.certificates import Authority
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from kafka.protocol.broker_version_data import BROKER_API_VERSIONS
 
-from kpybroker.broker.requests.served import SERVED
+from kpybroker.broker.requests.served.apis import SERVED
 from kpybroker.client.connect.versions import MARKERS, is_controller_only, looks_like
 
 RECORDED = {version: ranges for version, ranges in BROKER_API_VERSIONS.items() if version >= (0, 10, 0)}

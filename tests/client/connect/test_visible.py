@@ -7,7 +7,7 @@ import json
 import pytest
 
 from kpybroker.client.connect.visible import CONTROL, is_text, visible, visible_bytes, visible_json, visible_lines
-from tests.support import odd
+from tests.support.requests import odd
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ from kpybroker.wire.messages.find_coordinator import FindCoordinatorResponse
 from kpybroker.wire.messages.metadata import MetadataRequest, MetadataResponse
 from kpybroker.wire.messages.sasl_authenticate import SaslAuthenticateResponse
 from kpybroker.wire.messages.sasl_handshake import SaslHandshakeResponse
-from tests.support.ports import free_port
-from tests.support.wire_server import Answer, bytes_server, kafka_server, versions
+from tests.support.network.ports import free_port
+from tests.support.network.wire_server import Answer, bytes_server, kafka_server, versions
 
 PASSWORD = "a-long-password"
 

@@ -6,7 +6,7 @@ import pytest
 
 from kpybroker.client.doctor import ports
 from kpybroker.client.doctor.ports import is_loopback, is_unspecified, resolve, speech
-from tests.support.wire_server import bytes_server, kafka_server
+from tests.support.network.wire_server import bytes_server, kafka_server
 
 
 def test_kafka() -> None:

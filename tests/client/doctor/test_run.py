@@ -20,11 +20,11 @@ from kpybroker.wire.messages.metadata import MetadataResponse
 from kpybroker.wire.messages.sasl_authenticate import SaslAuthenticateResponse
 from kpybroker.wire.messages.sasl_handshake import SaslHandshakeResponse
 from tests.client.conftest import Run
-from tests.support.certificates import Authority
-from tests.support.command_line import Result, invoke
-from tests.support.ports import free_port
-from tests.support.samples import dev_broker
-from tests.support.wire_server import Answer, bytes_server, kafka_server, versions
+from tests.support.network.certificates import Authority
+from tests.support.network.ports import free_port
+from tests.support.network.wire_server import Answer, bytes_server, kafka_server, versions
+from tests.support.programs.command_line import Result, invoke
+from tests.support.programs.samples import dev_broker
 
 
 def at(address: tuple[str, int]) -> str:

@@ -12,10 +12,10 @@ from kpybroker.client.metrics.address import parse_address
 from kpybroker.client.metrics.jolokia import Jolokia
 from kpybroker.client.metrics.watch import AS_THE_SERVER
 from tests.broker.replication.test_traffic import produce
-from tests.support.batches import batch
-from tests.support.command_line import Result, invoke
-from tests.support.jolokia_fake import FakeJolokia, serving
-from tests.support.running_broker import ask, running_broker
+from tests.support.brokers.running_broker import ask, running_broker
+from tests.support.network.jolokia_fake import FakeJolokia, serving
+from tests.support.programs.command_line import Result, invoke
+from tests.support.storage.batches import batch
 
 COUNT = "kafka.server:type=ReplicaManager,name=PartitionCount"
 ASKED = [

@@ -15,9 +15,9 @@ from kpybroker.client.connect.errors import CommandError
 from kpybroker.client.metrics import jolokia
 from kpybroker.client.metrics.address import parse_address
 from kpybroker.client.metrics.jolokia import REQUESTS_MAX, Jolokia
-from tests.support.command_line import invoke
-from tests.support.jolokia_fake import FakeJolokia, serving
-from tests.support.ports import free_port
+from tests.support.network.jolokia_fake import FakeJolokia, serving
+from tests.support.network.ports import free_port
+from tests.support.programs.command_line import invoke
 
 ONE = [{"type": "read", "mbean": "a:b=c"}]
 

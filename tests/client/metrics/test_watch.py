@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import errno
 import io
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -13,8 +14,8 @@ import pytest
 
 from kpybroker.client.connect.errors import CommandError
 from kpybroker.client.metrics.watch import DEPTH_MAX, PAUSE_S, Clock, Source, Watch, watch
-from tests.support.command_line import invoke
-from tests.support.jolokia_fake import FakeJolokia, serving
+from tests.support.network.jolokia_fake import FakeJolokia, serving
+from tests.support.programs.command_line import invoke
 
 A = "kafka.server:type=A,name=a"
 B = "kafka.server:type=A,name=b"
@@ -58,6 +59,20 @@ def test_a_header_then_a_row_for_each_time(fake: FakeJolokia, capsys: pytest.Cap
         "1001000,2,0.5,7",
     ]
     assert days.pauses == [1.0, 1.0]
+
+
+def test_a_ctrl_c_whose_exception_is_lost_ends_it_too(fake: FakeJolokia, capsys: pytest.CaptureFixture[str]) -> None:
+    """As Python drops one that is raised while it finalizes an object."""
+
+    def press() -> None:
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+
+    days = Days(press, lambda: pytest.fail("it goes on"))
+    before = signal.getsignal(signal.SIGINT)
+    assert watch(Source(fake.address), Watch([ALL]), days.clock) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 2
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_the_columns_are_those_of_the_start(fake: FakeJolokia, capsys: pytest.CaptureFixture[str]) -> None:

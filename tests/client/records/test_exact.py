@@ -14,7 +14,7 @@ from kpybroker.client.records.record import Record
 from kpybroker.wire.records.partitioner import murmur2_partition
 from kpybroker.wire.records.record import Record as WireRecord
 from tests.client.conftest import Run
-from tests.support import odd
+from tests.support.requests import odd
 
 PLAIN = Record("t", b"k", b"v", [("h", b"1")], timestamp_ms=5)
 

@@ -8,8 +8,8 @@ import pytest
 
 from kpybroker.client.connect.settings import ENVIRONMENT
 from tests.client.conftest import Run
-from tests.support.command_line import invoke
-from tests.support.samples import dev_broker
+from tests.support.programs.command_line import invoke
+from tests.support.programs.samples import dev_broker
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from kpybroker.client.actions.partitions import topics
 from kpybroker.client.connect.admin import Cluster
 from kpybroker.client.connect.errors import CommandError, Failures
 from kpybroker.client.connect.settings import Connection, load
-from kpybroker.client.transfer.room import Room, Wanted, in_target
+from kpybroker.client.transfer.room import Room, TargetTopic, in_target
 from tests.client.conftest import Run
 
 
@@ -17,9 +17,9 @@ def cluster(bootstrap: str) -> Cluster:
     return Cluster(load(Connection(bootstrap)))
 
 
-def wanted(cluster: Cluster, source: str, target: str, partitions: int) -> list[Wanted]:
+def wanted(cluster: Cluster, source: str, target: str, partitions: int) -> list[TargetTopic]:
     (found,) = topics(cluster, [source], Failures())
-    return [Wanted(found, target, partitions)]
+    return [TargetTopic(found, target, partitions)]
 
 
 def test_a_topic_is_made_as_the_source_is(run: Run, cluster: Cluster, bootstrap: str, name: str) -> None:

@@ -10,14 +10,14 @@ import pytest
 from kpybroker.control.development import logins
 from kpybroker.control.development.certificates import TlsFiles
 from kpybroker.control.development.logins import Login
-from kpybroker.control.development.security import Wanted
+from kpybroker.control.development.security import SecurityOptions
 
 FILES = TlsFiles("/ca", "/broker", "/client")
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 
 def test_a_user_with_a_password() -> None:
-    login = Login(Wanted(tls=True, sasl="scram"), "bob", FILES)
+    login = Login(SecurityOptions(tls=True, sasl="scram"), "bob", FILES)
     assert logins.librdkafka(login) == {
         "security.protocol": "SASL_SSL",
         "ssl.ca.location": "/ca",
@@ -44,7 +44,7 @@ def test_a_user_with_a_password() -> None:
 
 
 def test_a_certificate_in_place_of_a_user() -> None:
-    login = Login(Wanted(tls=True), "", FILES)
+    login = Login(SecurityOptions(tls=True), "", FILES)
     assert logins.librdkafka(login)["ssl.key.location"] == "/client"
     assert logins.java(login)["ssl.keystore.location"] == "/client"
     assert logins.kafka_python(login)["ssl_certfile"] == "/client"
@@ -53,7 +53,7 @@ def test_a_certificate_in_place_of_a_user() -> None:
 
 @pytest.mark.parametrize("library", logins.BY_LIBRARY)
 def test_a_token_in_place_of_a_password(library: str) -> None:
-    settings = logins.BY_LIBRARY[library](Login(Wanted(sasl="oauthbearer"), "zoe"))
+    settings = logins.BY_LIBRARY[library](Login(SecurityOptions(sasl="oauthbearer"), "zoe"))
     text = str(settings)
     assert "OAUTHBEARER" in text
     assert "password" not in text

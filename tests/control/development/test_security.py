@@ -13,7 +13,7 @@ from kpybroker.control.development.certificates import certificates
 from kpybroker.control.development.security import (
     MECHANISMS,
     NoCertificates,
-    Wanted,
+    SecurityOptions,
     broker_keys,
     tls_directory,
     tls_files,
@@ -21,27 +21,27 @@ from kpybroker.control.development.security import (
 from kpybroker.core.authorizer import Principal
 
 
-def config_of(wanted: Wanted, directory: Path) -> BrokerConfig:
+def config_of(wanted: SecurityOptions, directory: Path) -> BrokerConfig:
     keys = broker_keys(wanted, certificates(directory, "localhost") if wanted.tls else None)
     return BrokerConfig({**keys, "listeners": f"{wanted.protocol}://127.0.0.1:9092"})
 
 
 def test_without_it_nothing_changes() -> None:
-    assert Wanted().complete() == Wanted()
-    assert Wanted().protocol == "PLAINTEXT"
-    assert broker_keys(Wanted()) == {}
+    assert SecurityOptions().complete() == SecurityOptions()
+    assert SecurityOptions().protocol == "PLAINTEXT"
+    assert broker_keys(SecurityOptions()) == {}
 
 
 @pytest.mark.parametrize("sasl", MECHANISMS)
 def test_the_brokers_log_in_by_a_mechanism_that_is_enabled(sasl: str, tmp_path: Path) -> None:
-    config = config_of(Wanted(sasl=sasl), tmp_path)
+    config = config_of(SecurityOptions(sasl=sasl), tmp_path)
     enabled = config.get_list("sasl.enabled.mechanisms")
     assert enabled[0] == MECHANISMS[sasl]
     assert config.get_str("sasl.mechanism.inter.broker.protocol") in enabled
 
 
 def test_with_acls_admin_may_do_everything(tmp_path: Path) -> None:
-    config = config_of(Wanted(acl=True).complete(), tmp_path)
+    config = config_of(SecurityOptions(acl=True).complete(), tmp_path)
     assert config.get_str("authorizer.class.name") == "kafka.security.authorizer.AclAuthorizer"
     assert rules_of(config).super_users == {Principal("User", "admin")}
     assert config.get_list("sasl.enabled.mechanisms") == ("SCRAM-SHA-256",)
@@ -49,7 +49,7 @@ def test_with_acls_admin_may_do_everything(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("sasl", [None, *MECHANISMS])
 def test_a_listener_serves_with_the_certificates(tmp_path: Path, sasl: str | None) -> None:
-    wanted = Wanted(tls=True, sasl=sasl)
+    wanted = SecurityOptions(tls=True, sasl=sasl)
     assert wanted.protocol == ("SSL" if sasl is None else "SASL_SSL")
     ListenerTls(config_of(wanted, tmp_path), wanted.protocol)
 

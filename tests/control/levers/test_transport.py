@@ -18,8 +18,8 @@ from kpybroker.broker.network.transport import SocketTransport, Stream, Transpor
 from kpybroker.control.levers.transport import HeldTransport, Network
 from kpybroker.storage.disk.local_files import local_files
 from kpybroker.storage.disk.slice import SharedFile
-from tests.support.echo_server import HOST, Client, Config, House
-from tests.support.memory_transport import MemoryTransport
+from tests.support.network.echo_server import HOST, Client, Config, House
+from tests.support.network.memory_transport import MemoryTransport
 
 BROKER, OTHER, THIRD = 0, 1, 2
 FILE_BYTES = 6_000_000

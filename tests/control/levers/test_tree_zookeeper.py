@@ -15,7 +15,7 @@ from kpybroker.coordination.zookeeper import ZooKeeperTree
 from kpybroker.core import tree as t
 from kpybroker.core.tree import SessionState
 from tests.coordination.conftest import START_SECONDS_MAX, EventLog
-from tests.support.zookeeper import zookeeper
+from tests.support.programs.zookeeper import zookeeper
 
 TIMEOUT_MS = 1_000
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kpybroker.broker.requests.served import SERVED
+from kpybroker.broker.requests.served.apis import SERVED
 from kpybroker.control.errors import ControlError
 from kpybroker.control.levers.versions import Asked, version_cap
 from kpybroker.wire.api import ApiKey
@@ -36,6 +36,8 @@ def test_changes_without_a_release_leave_the_rest_as_it_is() -> None:
     ("release", "apis", "cause", "fix"),
     [
         ("2.44", {}, "there is no table of Kafka `2.44`", "did you mean `2.4`?"),
+        ("0.11", {}, "there is no table of Kafka `0.11`", "did you mean `0.11.0`?"),
+        ("2.4.x", {}, "there is no table of Kafka `2.4.x`", "did you mean `2.4`?"),
         (None, {"Fech": 3}, "there is no API `Fech`", "did you mean `Fetch`?"),
         (None, {"Fetch": [20, 30]}, "no version of Fetch from 20 to 30 is served", "give some of 0 to 17"),
         (None, {"Fetch": [1]}, "[1] is no range of Fetch", "give the oldest and the newest version"),

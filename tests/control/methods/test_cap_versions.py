@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kpybroker.broker.requests.served import SERVED
+from kpybroker.broker.requests.served.apis import SERVED
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.codec import decode, encode
 from kpybroker.wire.errors import ErrorCode, ProtocolError
@@ -15,8 +15,8 @@ from kpybroker.wire.headers import RequestHeader, encode_request_header
 from kpybroker.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kpybroker.wire.messages.list_groups import ListGroupsRequest
 from tests.control.methods.test_topology import refused
-from tests.support.hosted_cluster import HostedCluster, eventually, hosted_cluster
-from tests.support.running_broker import CLIENT, ask
+from tests.support.brokers.hosted_cluster import HostedCluster, eventually, hosted_cluster
+from tests.support.brokers.running_broker import CLIENT, ask
 
 ASKED = ApiVersionsRequest(client_software_name="librdkafka", client_software_version="1")
 

@@ -9,7 +9,7 @@ import trio
 from kpybroker.control.levers.handles import handles_of
 from kpybroker.wire.errors import ErrorCode
 from tests.control.methods.test_topology import refused
-from tests.support.hosted_cluster import HostedCluster, eventually, hosted_cluster
+from tests.support.brokers.hosted_cluster import HostedCluster, eventually, hosted_cluster
 
 
 async def wait_hits(cluster: HostedCluster, handle_id: int, count: int) -> None:
@@ -120,7 +120,7 @@ async def test_an_acknowledgement_waits_for_a_slow_fsync(tmp_path: Path) -> None
             await wait_hits(cluster, slow["id"], 1)
             assert cluster.log_end("orders", broker=0) == 1
             assert not answered.is_set()
-            assert await cluster.records("orders", broker=0) == b""  # the loop goes on meanwhile
+            assert await cluster.records("orders", broker=0) == b""  # the loop goes on
             handles_of(cluster.hosted).remove(slow["id"])
             await answered.wait()
 

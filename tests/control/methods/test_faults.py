@@ -14,8 +14,8 @@ import trio.testing
 from kpybroker.control.errors import ControlError
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.heartbeat import HeartbeatRequest
-from tests.support.hosted_cluster import HostedCluster, eventually, hosted_cluster
-from tests.support.running_broker import ask
+from tests.support.brokers.hosted_cluster import HostedCluster, eventually, hosted_cluster
+from tests.support.brokers.running_broker import ask
 
 BUSY = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 RULE: dict[str, Any] = {

@@ -10,7 +10,7 @@ import trio
 from kpybroker.control.levers.handles import handles_of
 from kpybroker.wire.errors import ErrorCode
 from tests.control.methods.test_topology import refused
-from tests.support.hosted_cluster import HostedCluster, eventually, hosted_cluster
+from tests.support.brokers.hosted_cluster import HostedCluster, eventually, hosted_cluster
 
 
 def remove(cluster: HostedCluster, handle_id: int) -> None:

@@ -16,7 +16,7 @@ from kpybroker.wire.messages.init_producer_id import InitProducerIdRequest
 from kpybroker.wire.messages.join_group import JoinGroupRequest
 from kpybroker.wire.messages.offset_commit import OffsetCommitRequest
 from kpybroker.wire.messages.sync_group import SyncGroupRequest
-from tests.support.hosted import hosted_brokers, refusal
+from tests.support.brokers.hosted import hosted_brokers, refusal
 
 VERSION_0 = b"\0\0"
 

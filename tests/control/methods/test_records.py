@@ -9,7 +9,7 @@ import pytest
 from kpybroker.control.inside import leading
 from kpybroker.wire.records.builder import BatchFields, build_batch
 from kpybroker.wire.records.control import ControlRecordType, EndTransactionMarker
-from tests.support.hosted import hosted_brokers, refusal
+from tests.support.brokers.hosted import hosted_brokers, refusal
 
 
 async def test_what_was_produced_is_read_with_every_field(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ import trio
 from kpybroker.control.errors import ControlError
 from kpybroker.wire.messages.heartbeat import HeartbeatRequest
 from kpybroker.wire.messages.list_groups import ListGroupsRequest
-from tests.support.hosted_cluster import HostedCluster, hosted_cluster
-from tests.support.running_broker import ask
+from tests.support.brokers.hosted_cluster import HostedCluster, hosted_cluster
+from tests.support.brokers.running_broker import ask
 
 
 async def send(cluster: HostedCluster, broker: int = 0, client_id: str = "one") -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.support.hosted import hosted_brokers, refusal
+from tests.support.brokers.hosted import hosted_brokers, refusal
 
 
 async def test_a_created_topic_is_known_to_every_broker_at_once(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from tests.control.methods.test_look import join
-from tests.support.hosted import hosted_brokers, refusal
+from tests.support.brokers.hosted import hosted_brokers, refusal
 
 
 async def test_a_broker_goes_back(tmp_path: Path) -> None:

@@ -19,10 +19,10 @@ from kpybroker.wire.messages.fetch import FetchRequest
 from kpybroker.wire.messages.find_coordinator import FindCoordinatorRequest
 from kpybroker.wire.messages.heartbeat import HeartbeatRequest
 from kpybroker.wire.messages.offset_commit import OffsetCommitRequest
-from tests.support.group_requests import join, stable_member
-from tests.support.hosted import call, controlled, plans, until
-from tests.support.running_broker import ask, create_topic
-from tests.support.transactional import Producer, loaded, read
+from tests.support.brokers.hosted import call, controlled, plans, until
+from tests.support.brokers.running_broker import ask, create_topic
+from tests.support.brokers.transactional import Producer, loaded, read
+from tests.support.requests.group_requests import join, stable_member
 
 SECOND, MINUTE, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000
 

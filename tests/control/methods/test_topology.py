@@ -10,8 +10,8 @@ from kpybroker.control.errors import ControlError
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.find_coordinator import FindCoordinatorRequest
 from kpybroker.wire.messages.metadata import MetadataRequest
-from tests.support.hosted_cluster import HostedCluster, eventually, hosted_cluster
-from tests.support.running_broker import ask
+from tests.support.brokers.hosted_cluster import HostedCluster, eventually, hosted_cluster
+from tests.support.brokers.running_broker import ask
 
 
 async def refused(cluster: HostedCluster, method: str, **arguments: object) -> ControlError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.support.hosted import hosted_brokers, refusal
+from tests.support.brokers.hosted import hosted_brokers, refusal
 
 
 async def test_retention_deletes_what_is_too_old_and_nothing_else(tmp_path: Path) -> None:

@@ -12,11 +12,11 @@ import trio
 import trio.testing
 
 from kpybroker.broker.loop.clock import SystemClock
-from kpybroker.broker.loop.movable_clock import MovableClock
+from kpybroker.control.levers.movable_clock import MovableClock
 from kpybroker.coordination.embedded import EmbeddedStore
 from kpybroker.coordination.server.serve import FILE_LOOK_SECONDS, TreeServer
 from kpybroker.coordination.server.sessions import Limits
-from kpybroker.system import HAS_POSIX_FILES
+from kpybroker.system.files import HAS_POSIX_FILES
 from tests.coordination.conftest import served, wall_clock_ms
 from tests.coordination.server.conversation import Session, connect, create
 

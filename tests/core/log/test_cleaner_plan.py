@@ -10,7 +10,7 @@ import pytest
 from kpybroker.config.topic import LogConfig
 from kpybroker.core.log.cleaner_plan import SegmentSizes, from_offset, group_segments, log_to_clean
 from kpybroker.wire.constants import INT32_MAX
-from tests.support.batches import log_config
+from tests.support.storage.batches import log_config
 
 NOW = 1_000_000
 

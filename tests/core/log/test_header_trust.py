@@ -19,7 +19,7 @@ from kpybroker.wire.compression import Codec
 from kpybroker.wire.records.builder import BatchFields, build_batch
 from kpybroker.wire.records.default_record import Record
 from kpybroker.wire.records.legacy import build_message_set
-from tests.support.batches import claiming
+from tests.support.storage.batches import claiming
 
 NOW_MS = 1_700_000_000_000
 LEFT_OUT = 0x18

@@ -89,7 +89,7 @@ def test_a_partition_with_records_moves_to_the_end() -> None:
     kept.visiting(key(0))
     kept.stays_dirty(key(0))
     assert kept.take_dirty() == [key(0), key(1), key(2)]
-    kept.to_the_back(kept.partitions[key(0)])
+    kept.move_to_end(kept.partitions[key(0)])
     assert kept.take_dirty() == [key(1), key(2), key(0)]
     kept.put(CachedPartition(key(0), 5, 1000))
     assert kept.take_dirty() == [key(1), key(2), key(0)], "a new position keeps its turn"

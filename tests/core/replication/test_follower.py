@@ -1,4 +1,4 @@
-"""Where a follower begins, where it truncates its log, and which fetcher it has: Kafka's `AbstractFetcherThread`."""
+"""Where a follower begins, where it truncates its log, and which fetcher it has: Kafka's ``AbstractFetcherThread``."""
 
 from __future__ import annotations
 

@@ -222,3 +222,24 @@ def test_the_low_watermark_is_the_smallest_start_of_live_replicas() -> None:
     assert state.low_watermark(4, lambda _: True) == 2
     assert state.low_watermark(4, lambda broker_id: broker_id == 2) == 3
     assert leader((1,), (1,)).low_watermark(4, lambda _: True) == 4
+
+
+# --- what is asserted
+
+
+@pytest.mark.parametrize("epoch", [4, 5])
+def test_a_leader_epoch_that_does_not_grow_is_noticed(state: LeaderState, epoch: int) -> None:
+    with pytest.raises(AssertionError, match=f"leader epoch {epoch} after 5"):
+        state.take_epoch(epoch, 8, (1, 2, 3), (1, 2), 0)
+
+
+def test_a_broker_that_is_no_replica_cannot_join_the_isr(state: LeaderState) -> None:
+    with pytest.raises(AssertionError, match=r"\{4\} would join the ISR of \{1, 2, 3\}"):
+        state.propose({1, 2, 4})
+
+
+def test_an_isr_may_have_brokers_that_are_no_replicas_any_more() -> None:
+    """As the controller orders it at the end of a reassignment. They leave it like replicas that lag."""
+    state = leader((1, 2), (1, 2, 3, 4))
+    assert state.out_of_sync(0, LAG_MS) == {3, 4}
+    assert state.propose({1, 2, 3}).isr == (1, 2, 3)

@@ -1,4 +1,4 @@
-"""Patterns, filters and names: what matches what, as in Kafka's `ResourcePatternFilter` and `SecurityUtils`."""
+"""Patterns, filters and names: what matches what, as in Kafka's ``ResourcePatternFilter`` and ``SecurityUtils``."""
 
 from __future__ import annotations
 

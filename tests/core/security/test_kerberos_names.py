@@ -1,4 +1,4 @@
-"""Kerberos principals and rules, with the cases of Kafka's `KerberosRuleTest` in mind."""
+"""Kerberos principals and rules, with the cases of Kafka's ``KerberosRuleTest`` in mind."""
 
 from __future__ import annotations
 

@@ -111,7 +111,8 @@ def test_request_time_is_waited_for_one_window_at_most() -> None:
 
 @pytest.mark.parametrize(("longest", "expected"), [(None, 0), (1000, 1000)])
 def test_a_limit_of_zero_as_in_kafka(longest: int | None, expected: int) -> None:
-    """`Math.round` of infinity is the largest long, whose low 32 bits are -1: no one waits, but where it is bounded."""
+    """``Math.round`` of infinity is the largest long, whose low 32 bits are -1: no one waits, but where it is
+    bounded."""
     assert quota(0, throttle_ms_max=longest).record("u", "c", 1, 0) == expected
 
 

@@ -1,7 +1,7 @@
 """A harness for the transaction state machine: a clock to advance, a log that can fail, and markers on command.
 
-The harness is a `MachineHarness` that also does what `broker/transactions.py` does, in memory. Commands, one a line;
-`PRODUCER` is `id/epoch`, producer ids are handed out from 100 on:
+The harness is a `MachineHarness` that also does what `kpybroker/broker/coordinators/transactions.py` does, in memory.
+Commands, one a line; `PRODUCER` is `id/epoch`, producer ids are handed out from 100 on:
 
     TICKET: init ID [timeout=MS] [is=PRODUCER]     TICKET: add ID PRODUCER PARTITION...
     TICKET: commit ID PRODUCER                     TICKET: abort ID PRODUCER

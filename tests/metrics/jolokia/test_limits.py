@@ -1,4 +1,4 @@
-"""What is asked of Jolokia is bounded before it is matched: anyone may ask, and the loop waits meanwhile."""
+"""What is asked of Jolokia is bounded before it is matched: anyone may ask, and the loop waits for it."""
 
 from __future__ import annotations
 

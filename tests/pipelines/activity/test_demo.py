@@ -1,4 +1,7 @@
-"""The demo without Spark: its broker, its input, its output. compat_tests/spark/test_pipeline.py runs all of it."""
+"""The demo without Spark: its broker, its input, its output.
+
+`compat_tests/spark/pipelines/activity/test_pipeline.py` runs all of it.
+"""
 
 from __future__ import annotations
 

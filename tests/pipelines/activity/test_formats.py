@@ -1,4 +1,7 @@
-"""Guessing formats. compat_tests/spark/test_pipeline.py tests with Spark that lines become the right events."""
+"""Guessing formats.
+
+`compat_tests/spark/pipelines/activity/test_pipeline.py` tests with Spark that lines become the right events.
+"""
 
 from __future__ import annotations
 

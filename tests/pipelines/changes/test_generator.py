@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from kpybroker.pipelines.changes.columns import UNAVAILABLE
-from kpybroker.pipelines.changes.generator import CUSTOMERS, ORDERS, TRANSACTIONS, Record, Shop, topic_of
+from tests.pipelines.changes.generator import CUSTOMERS, ORDERS, TRANSACTIONS, Record, Shop, topic_of
 
 
 def records(seed: int) -> tuple[Shop, list[Record]]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from datetime import UTC, datetime
 
-from kpybroker.pipelines.logs.generator import BROKEN, FAILING, NOISY, ROUTE, Plan, records
+from tests.pipelines.logs.generator import BROKEN, FAILING, NOISY, ROUTE, Workload, records
 
-PLAN = Plan(seed=1, start=datetime(2024, 3, 5, tzinfo=UTC))
+PLAN = Workload(seed=1, start=datetime(2024, 3, 5, tzinfo=UTC))
 
 
 def test_a_seed_makes_the_same_records_and_another_one_others() -> None:
     assert list(records(PLAN)) == list(records(PLAN))
-    assert list(records(PLAN)) != list(records(Plan(seed=2, start=PLAN.start)))
+    assert list(records(PLAN)) != list(records(Workload(seed=2, start=PLAN.start)))
 
 
 def test_every_trouble_is_in_the_records() -> None:

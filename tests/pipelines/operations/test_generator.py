@@ -7,15 +7,15 @@ from collections import Counter
 from datetime import UTC, datetime
 
 from kpybroker.pipelines.demo.tables import sparkline
-from kpybroker.pipelines.operations.generator import BROKEN, Plan, lines
 from kpybroker.pipelines.operations.source import of_machine
+from tests.pipelines.operations.generator import BROKEN, Workload, lines
 
-PLAN = Plan(seed=1, start=datetime(2024, 3, 5, tzinfo=UTC))
+PLAN = Workload(seed=1, start=datetime(2024, 3, 5, tzinfo=UTC))
 
 
 def test_a_seed_makes_the_same_lines_and_another_one_others() -> None:
     assert list(lines(PLAN)) == list(lines(PLAN))
-    other = Plan(seed=2, start=PLAN.start)
+    other = Workload(seed=2, start=PLAN.start)
     assert list(lines(PLAN)) != list(lines(other))
 
 

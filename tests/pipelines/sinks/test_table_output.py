@@ -1,4 +1,4 @@
-"""Values on their way to PostgreSQL. compat_tests/spark/test_warehouse.py has a real one."""
+"""Values on their way to PostgreSQL. compat_tests/spark/pipelines/test_warehouse.py has a real one."""
 
 from __future__ import annotations
 

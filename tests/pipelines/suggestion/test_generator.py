@@ -6,14 +6,22 @@ import json
 from collections import Counter, defaultdict
 from datetime import UTC, datetime
 
-from kpybroker.pipelines.suggestion.generator import BROKEN, EVERYONES, ROBOT, ROBOT_PRODUCTS, Plan, lines, purchases
+from kpybroker.pipelines.suggestion.generator import (
+    BROKEN,
+    EVERYONES,
+    ROBOT,
+    ROBOT_PRODUCTS,
+    Workload,
+    lines,
+    purchases,
+)
 
-PLAN = Plan(seed=1, start=datetime(2024, 2, 29, tzinfo=UTC), weeks=4, users=60)
+PLAN = Workload(seed=1, start=datetime(2024, 2, 29, tzinfo=UTC), weeks=4, users=60)
 
 
 def test_a_seed_makes_the_same_lines_and_another_one_others() -> None:
     assert list(lines(PLAN)) == list(lines(PLAN))
-    assert list(lines(PLAN)) != list(lines(Plan(seed=2, start=PLAN.start, weeks=4, users=60)))
+    assert list(lines(PLAN)) != list(lines(Workload(seed=2, start=PLAN.start, weeks=4, users=60)))
 
 
 def test_every_trouble_is_in_the_lines() -> None:

@@ -15,7 +15,7 @@ from kpybroker.registry.api.app import make_app
 from kpybroker.registry.api.forward import Forwarder
 from kpybroker.registry.api.logins import Login
 from tests.registry.conftest import Registry
-from tests.support.command_line import invoke
+from tests.support.programs.command_line import invoke
 
 
 def test_only_the_right_password_comes_in(registry: Registry) -> None:

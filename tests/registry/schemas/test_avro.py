@@ -1,4 +1,4 @@
-"""Avro: the canonical text is Java's, and what is no schema is refused."""
+"""Avro: the canonical text is Java's, and what is not a schema is refused."""
 
 from __future__ import annotations
 

@@ -18,9 +18,9 @@ from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.storage.disk.files import read_file, write_file
 from kpybroker.storage.log.log import Log
 from kpybroker.wire.records.builder import BatchFields, build_batch
-from tests.support.batches import NOW_MS, append_batch, log_config, read_all
-from tests.support.cleaning import clean_log, job_for
-from tests.support.lossy_files import LossyFiles
+from tests.support.storage.batches import NOW_MS, append_batch, log_config, read_all
+from tests.support.storage.cleaning import clean_log, job_for
+from tests.support.storage.lossy_files import LossyFiles
 
 COMPACT = log_config(segment_bytes=1000, cleanup_policy=frozenset({"compact"}), file_delete_delay_ms=1000)
 BOTH = log_config(segment_bytes=1000, cleanup_policy=frozenset({"compact", "delete"}), retention_ms=10)
@@ -51,6 +51,7 @@ def file_names(files: LossyFiles, log: Log) -> set[str]:
 
 def cleaned_files(log: Log) -> list[CleanedSegment]:
     """The cleaner has run; nothing is swapped in yet."""
+    log.cleaning = lambda: None
     events = list(clean(log.files, job_for(log)[1], lambda size: None))
     return [event for event in events if isinstance(event, CleanedSegment)]
 
@@ -90,6 +91,15 @@ def test_after_a_swap_the_log_reads_the_new_segment_and_drops_the_old_ones_later
         if files.stat(path) is not None:
             files.unlink(path)
     assert not [name for name in file_names(files, log) if name.endswith(names.DELETED_SUFFIX)]
+
+
+def test_a_segment_of_a_cancelled_cleaning_is_never_swapped_in() -> None:
+    log = dirty_log(open_manager(LossyFiles()))
+    (event,) = cleaned_files(log)
+    log.abort_cleaning()
+    with pytest.raises(AssertionError, match=r"of a cleaning of .* that was cancelled"):
+        swap_in(log, event, NOW_MS)
+    assert read_all(log)[0] == (0, b"v0")
 
 
 def test_a_flush_in_progress_is_not_disturbed() -> None:

@@ -14,10 +14,10 @@ from kpybroker.wire.constants import INT32_MAX
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.builder import build_batch, build_batch_of
 from kpybroker.wire.records.default_record import Record
-from tests.support.batches import NOW_MS, append_batch, log_config, open_log
-from tests.support.cleaning import clean_log, job_for
-from tests.support.keyed_load import all_records
-from tests.support.lossy_files import LossyFiles
+from tests.support.storage.batches import NOW_MS, append_batch, log_config, open_log
+from tests.support.storage.cleaning import clean_log, job_for
+from tests.support.storage.keyed_load import all_records
+from tests.support.storage.lossy_files import LossyFiles
 
 PATH = "/logs/t-0"
 COMPACT = frozenset({"compact"})

@@ -16,10 +16,10 @@ from kpybroker.storage.disk import names
 from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.storage.log.log import Log
 from kpybroker.storage.log.settings import LogSettings
-from tests.support.batches import NOW_MS, log_config
-from tests.support.cleaning import clean_log
-from tests.support.keyed_load import KeyedLoad, all_records, committed_records, latest_values
-from tests.support.lossy_files import LossyFiles, PowerCut
+from tests.support.storage.batches import NOW_MS, log_config
+from tests.support.storage.cleaning import clean_log
+from tests.support.storage.keyed_load import KeyedLoad, all_records, committed_records, latest_values
+from tests.support.storage.lossy_files import LossyFiles, PowerCut
 
 CONFIG = log_config(
     segment_bytes=10_000, index_interval_bytes=500, cleanup_policy=frozenset({"compact"}), delete_retention_ms=0

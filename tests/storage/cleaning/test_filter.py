@@ -18,7 +18,7 @@ from kpybroker.wire.records.builder import BatchFields, build_batch_of, encode_r
 from kpybroker.wire.records.default_record import Record, iter_spans
 from kpybroker.wire.records.legacy import build_message_set, encode_message
 from kpybroker.wire.records.record import iter_records
-from tests.support.batches import marker
+from tests.support.storage.batches import marker
 
 NOW = 5_000_000
 RETENTION = 1000

@@ -10,10 +10,10 @@ import pytest
 from kpybroker.core.log.producer_state import ProducerState
 from kpybroker.storage.log.log import Log
 from kpybroker.wire.records.record import iter_records
-from tests.support.batches import log_config, open_log, read_all
-from tests.support.cleaning import clean_log
-from tests.support.keyed_load import KeyedLoad, Seen, all_records, committed_records, latest_values
-from tests.support.lossy_files import LossyFiles
+from tests.support.storage.batches import log_config, open_log, read_all
+from tests.support.storage.cleaning import clean_log
+from tests.support.storage.keyed_load import KeyedLoad, Seen, all_records, committed_records, latest_values
+from tests.support.storage.lossy_files import LossyFiles
 
 PATH = "/logs/t-0"
 CONFIG = log_config(

@@ -22,9 +22,9 @@ from kpybroker.storage.cleaning.process import (
 from kpybroker.storage.disk.local_files import local_files
 from kpybroker.storage.log.log import Log
 from kpybroker.wire.records.builder import build_batch
-from tests.support.batches import NOW_MS, append_batch, log_config
-from tests.support.cleaning import job_for
-from tests.support.keyed_load import all_records
+from tests.support.storage.batches import NOW_MS, append_batch, log_config
+from tests.support.storage.cleaning import job_for
+from tests.support.storage.keyed_load import all_records
 
 UNLIMITED = sys.float_info.max
 END_WITHIN_S = 30

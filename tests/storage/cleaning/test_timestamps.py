@@ -10,8 +10,8 @@ from kpybroker.wire.compression import Codec
 from kpybroker.wire.records.builder import BatchFields, build_batch
 from kpybroker.wire.records.default_record import Record
 from kpybroker.wire.records.legacy import build_message_set
-from tests.support.batches import claiming
-from tests.support.lossy_files import LossyFiles
+from tests.support.storage.batches import claiming
+from tests.support.storage.lossy_files import LossyFiles
 
 PATH = "/log"
 NO_RECORDS = Timestamps(-1, -1, True)

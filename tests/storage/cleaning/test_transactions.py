@@ -6,7 +6,7 @@ from kpybroker.storage.cleaning.transactions import CleanedTransactions
 from kpybroker.storage.segments.txn_index import AbortedTxn
 from kpybroker.wire.records.batch import parse_header, stamp
 from kpybroker.wire.records.builder import empty_batch
-from tests.support.batches import batch, marker
+from tests.support.storage.batches import batch, marker
 
 A, B = 1001, 1002
 

@@ -15,8 +15,8 @@ from kpybroker.storage.directories import closing
 from kpybroker.storage.directories.manager import LogManager
 from kpybroker.storage.disk import names
 from kpybroker.storage.disk.files import read_file
-from tests.support.batches import NOW_MS, append, log_config, read_all
-from tests.support.lossy_files import LossyFiles, failing
+from tests.support.storage.batches import NOW_MS, append, log_config, read_all
+from tests.support.storage.lossy_files import LossyFiles, failing
 
 CONFIG = log_config()
 MANY = closing.SYNCED_EACH_MAX + 20
@@ -231,7 +231,7 @@ def test_a_full_disk_leaves_one_log_to_the_next_start_and_closes_the_others(file
         assert log.epoch_for_offset(0) == 3
 
 
-def test_a_directory_that_fails_meanwhile_goes_offline(files: LossyFiles) -> None:
+def test_a_directory_that_fails_while_it_is_closed_goes_offline(files: LossyFiles) -> None:
     files.syncs_all = True
     manager = opened(files)
     create(manager, range(MANY))

@@ -15,7 +15,7 @@ from kpybroker.storage.disk.errors import (
 )
 from kpybroker.storage.disk.files import make_dirs, read_file, write_file
 from kpybroker.wire.errors import ErrorCode, KafkaError
-from tests.support.lossy_files import LossyFiles, failing
+from tests.support.storage.lossy_files import LossyFiles, failing
 
 
 def test_meta_properties_are_written_once_and_checked(files: LossyFiles) -> None:

@@ -23,8 +23,8 @@ from kpybroker.storage.disk.local_files import local_files
 from kpybroker.storage.log.log import Log
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.builder import build_batch
-from tests.support.batches import NOW_MS, append, append_as_coordinator, log_config, read_all
-from tests.support.lossy_files import LossyFiles, failing
+from tests.support.storage.batches import NOW_MS, append, append_as_coordinator, log_config, read_all
+from tests.support.storage.lossy_files import LossyFiles, failing
 
 CONFIG = log_config(segment_bytes=300, retention_ms=-1, file_delete_delay_ms=1000)
 TOPIC_ID = b"t" * 16
@@ -205,7 +205,7 @@ def test_retention_ends_even_while_too_old_records_are_appended() -> None:
     assert 50 <= log.log_start_offset < log.log_end_offset
 
 
-def test_retention_skips_a_log_that_was_deleted_meanwhile() -> None:
+def test_retention_skips_a_log_that_was_deleted_since() -> None:
     logs = manager(LossyFiles())
     for topic in ("t", "u"):
         log = logs.get_or_create(topic, 0, TOPIC_ID, log_config(segment_bytes=100, retention_ms=10), NOW_MS)

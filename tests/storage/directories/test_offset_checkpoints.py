@@ -13,8 +13,8 @@ from kpybroker.storage.disk.checkpoints import decode_offsets
 from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.storage.disk.files import read_file
 from kpybroker.storage.log.log import Log
-from tests.support.batches import append, open_log
-from tests.support.lossy_files import LossyFiles, failing
+from tests.support.storage.batches import append, open_log
+from tests.support.storage.lossy_files import LossyFiles, failing
 
 
 def offsets(files: LossyFiles, name: str, log_dir: str = "/a") -> dict[object, int]:

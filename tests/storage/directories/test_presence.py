@@ -15,7 +15,7 @@ from kpybroker.storage.directories.presence import IDLE_PER_PASS
 from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.storage.disk.local_files import local_files
 from kpybroker.storage.log.log import Log
-from tests.support.batches import NOW_MS, append, log_config
+from tests.support.storage.batches import NOW_MS, append, log_config
 
 CONFIG = log_config(segment_bytes=300, retention_ms=-1, file_delete_delay_ms=0)
 

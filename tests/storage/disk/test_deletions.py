@@ -9,7 +9,7 @@ import pytest
 from kpybroker.storage.disk.deletions import PendingDeletions, remove_log_job, sync_job, unlink_job
 from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.storage.disk.files import make_dirs, write_file
-from tests.support.lossy_files import LossyFiles, failing
+from tests.support.storage.lossy_files import LossyFiles, failing
 
 
 def test_paths_are_due_once_and_not_before_their_time() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kpybroker.storage.disk.faults import FaultyFiles
+from kpybroker.control.levers.disk import FaultyFiles
 from kpybroker.storage.disk.files import (
     Files,
     make_dirs,
@@ -26,8 +26,8 @@ from kpybroker.storage.disk.files import (
 )
 from kpybroker.storage.disk.local_files import local_files
 from kpybroker.storage.disk.portable_files import PortableFiles
-from kpybroker.system import HAS_POSIX_FILES, sync_file_system
-from tests.support.lossy_files import LossyFiles, PowerCut
+from kpybroker.system.files import HAS_POSIX_FILES, sync_file_system
+from tests.support.storage.lossy_files import LossyFiles, PowerCut
 
 
 @pytest.fixture(params=["local", "portable", "lossy", "faulty"])

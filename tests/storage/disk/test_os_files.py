@@ -11,7 +11,7 @@ import pytest
 from kpybroker.storage.disk.files import make_dirs, replace_file
 from kpybroker.storage.disk.os_files import OsFiles
 from kpybroker.storage.disk.portable_files import PortableFiles
-from kpybroker.system import HAS_POSIX_FILES
+from kpybroker.system.files import HAS_POSIX_FILES
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="modes of POSIX")
 

@@ -54,7 +54,7 @@ def test_the_rules_are_those_of_windows(root: str) -> None:
 
 
 def test_the_rules_reach_brokers_in_other_processes() -> None:
-    """`make compat-portable` and `compat_tests/test_portable.py` start them with this."""
+    """`make compat-portable` and `compat_tests/storage/test_portable.py` start them with this."""
     folder = str(Path(rules.__file__).parent)
     environment = {**os.environ, "KPYBROKER_PORTABLE": "1", "PYTHONPATH": folder}
     shown = subprocess.run(

@@ -11,10 +11,10 @@ import pytest
 from kpybroker.storage.disk.local_files import local_files
 from kpybroker.storage.disk.slice import FileSlice, LazyFile, SharedFile
 from kpybroker.storage.segments.file_records import FileRecords
-from kpybroker.system import HAS_SENDFILE
+from kpybroker.system.sockets import HAS_SENDFILE
 from kpybroker.wire.errors import KafkaError
-from tests.support.batches import batch
-from tests.support.lossy_files import LossyFiles
+from tests.support.storage.batches import batch
+from tests.support.storage.lossy_files import LossyFiles
 
 
 def test_a_file_closes_with_its_last_holder(files: LossyFiles) -> None:

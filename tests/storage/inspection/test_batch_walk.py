@@ -10,8 +10,8 @@ from kpybroker.storage.disk.files import File, write_file
 from kpybroker.storage.inspection import batch_walk
 from kpybroker.storage.inspection.batch_walk import Damage, DamageKind, crc_of, walk
 from kpybroker.wire.records.batch import stamp
-from tests.support.batches import batch
-from tests.support.lossy_files import LossyFiles
+from tests.support.storage.batches import batch
+from tests.support.storage.lossy_files import LossyFiles
 
 
 def opened(data: bytes) -> File:
@@ -67,7 +67,7 @@ def test_kinds_of_damage() -> None:
     assert damage(b"\x7f" * 200).kind is DamageKind.CORRUPT
 
 
-def test_a_file_that_shrinks_meanwhile_is_incomplete() -> None:
+def test_a_file_that_shrinks_during_the_walk_is_incomplete() -> None:
     data = log_of([10])
     with pytest.raises(Damage, check=lambda error: error.kind is DamageKind.INCOMPLETE):
         list(walk(opened(data), len(data) + 100))

@@ -8,8 +8,8 @@ from kpybroker.storage.disk import names
 from kpybroker.storage.disk.files import write_file
 from kpybroker.storage.inspection.dump import NotALogError, check_path, dump, kind_of
 from kpybroker.storage.inspection.dump_segment import Row, Selection
-from tests.support.log_dir import ABORTED_FIRST, ABORTED_MARKER, ABORTED_PRODUCER, END_OFFSET, make_log_dir
-from tests.support.lossy_files import LossyFiles
+from tests.support.storage.log_dir import ABORTED_FIRST, ABORTED_MARKER, ABORTED_PRODUCER, END_OFFSET, make_log_dir
+from tests.support.storage.lossy_files import LossyFiles
 
 ROOT = "/data"
 OFFSETS = list(range(END_OFFSET))

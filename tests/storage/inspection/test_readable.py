@@ -14,7 +14,7 @@ from kpybroker.storage.inspection.dump import check_path, dump
 from kpybroker.storage.inspection.dump_segment import Selection
 from kpybroker.storage.inspection.readable import open_file
 from kpybroker.storage.inspection.verify import ERROR, Totals, verify
-from tests.support.log_dir import make_log_dir
+from tests.support.storage.log_dir import make_log_dir
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs the named pipes of POSIX")
 

@@ -19,9 +19,9 @@ from kpybroker.storage.inspection.verify import ERROR, NOTE, Finding, Totals, ve
 from kpybroker.storage.segments.index import OffsetIndex
 from kpybroker.wire.compression import Codec
 from kpybroker.wire.records.batch import RECORD_BATCH_OVERHEAD, iter_batches, stamp
-from tests.support.batches import NOW_MS, batch
-from tests.support.log_dir import ABORTED_MARKER, END_OFFSET, make_log_dir
-from tests.support.lossy_files import LossyFiles
+from tests.support.storage.batches import NOW_MS, batch
+from tests.support.storage.log_dir import ABORTED_MARKER, END_OFFSET, make_log_dir
+from tests.support.storage.lossy_files import LossyFiles
 
 ROOT = "/data"
 

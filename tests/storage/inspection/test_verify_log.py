@@ -21,8 +21,8 @@ from kpybroker.wire.records.batch import TimestampType, iter_batches, stamp
 from kpybroker.wire.records.builder import BatchFields, build_batch_of
 from kpybroker.wire.records.default_record import Record
 from kpybroker.wire.records.legacy import build_message_set
-from tests.support.batches import NOW_MS, append, batch, claiming, log_config, marker, open_log
-from tests.support.lossy_files import LossyFiles
+from tests.support.storage.batches import NOW_MS, append, batch, claiming, log_config, marker, open_log
+from tests.support.storage.lossy_files import LossyFiles
 
 DIRECTORY = "/data/t-0"
 LOG = f"{DIRECTORY}/00000000000000000000.log"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kpybroker.storage.log.log import Log
-from tests.support.lossy_files import LossyFiles
-from tests.support.small_log import new
+from tests.support.storage.lossy_files import LossyFiles
+from tests.support.storage.small_log import new
 
 
 @pytest.fixture

@@ -10,19 +10,20 @@ from kpybroker.storage.log.log import Log
 from kpybroker.storage.segments.index import OffsetIndex
 from kpybroker.storage.segments.txn_index import AbortedTxn
 from kpybroker.wire.errors import ErrorCode
-from tests.support.batches import (
+from tests.support.storage.batches import (
     NOW_MS,
     append,
     append_as_coordinator,
     append_batch,
     batch,
+    claiming,
     log_config,
     marker,
     open_log,
     read_all,
 )
-from tests.support.lossy_files import LossyFiles
-from tests.support.small_log import SMALL, code_of, new
+from tests.support.storage.lossy_files import LossyFiles
+from tests.support.storage.small_log import SMALL, code_of, new
 
 
 def test_append_info_describes_the_append() -> None:
@@ -197,6 +198,9 @@ def test_a_follower_ignores_a_cut_off_batch_and_refuses_damage() -> None:
         follower.append_as_follower(batch(b"z"), now_ms=NOW_MS)
     follower.append_as_follower(batch(b"gap", base_offset=10), now_ms=NOW_MS)
     assert read_all(follower) == [(0, b"a"), (10, b"gap")]
+    backwards = claiming(batch(b"z", base_offset=11), last_offset_delta=-5)
+    assert code_of(lambda: follower.append_as_follower(backwards, now_ms=1)) is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert follower.log_end_offset == 11
 
 
 def test_origin_decides_what_is_checked(log: Log) -> None:

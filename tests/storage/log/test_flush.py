@@ -14,8 +14,8 @@ from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.storage.disk.files import read_file
 from kpybroker.storage.disk.local_files import local_files
 from kpybroker.wire.errors import ErrorCode, KafkaError
-from tests.support.batches import NOW_MS, append, log_config, open_log, read_all
-from tests.support.lossy_files import LossyFiles
+from tests.support.storage.batches import NOW_MS, append, log_config, open_log, read_all
+from tests.support.storage.lossy_files import LossyFiles
 
 PATH = "/logs/t-0"
 
@@ -86,7 +86,7 @@ def test_a_job_holds_the_files_it_syncs(files: LossyFiles) -> None:
     job.complete()
 
 
-def test_a_truncation_meanwhile_keeps_the_recovery_point() -> None:
+def test_a_truncation_during_a_flush_keeps_the_recovery_point() -> None:
     log = open_log(LossyFiles(), PATH)
     for _ in range(5):
         append(log, b"a")
@@ -156,7 +156,7 @@ def test_an_older_capture_of_the_epochs_does_not_replace_a_newer_one(files: Loss
     assert log.recovery_point == 2
 
 
-def test_a_directory_renamed_for_deletion_meanwhile_is_no_error(files: LossyFiles) -> None:
+def test_a_directory_renamed_for_deletion_during_a_flush_is_no_error(files: LossyFiles) -> None:
     log = open_log(files, PATH)
     append(log, b"a")
     log.assign_topic_id(b"i" * 16)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from kpybroker.storage.disk import names
 from kpybroker.storage.disk.files import write_file
 from kpybroker.storage.log.log import Log
-from tests.support.batches import NOW_MS, append, log_config, open_log, read_all
-from tests.support.lossy_files import LossyFiles
+from tests.support.storage.batches import NOW_MS, append, log_config, open_log, read_all
+from tests.support.storage.lossy_files import LossyFiles
 
 CONFIG = log_config(segment_bytes=300, index_interval_bytes=80, file_delete_delay_ms=1000)
 PATH = "/logs/t-0"
@@ -125,8 +125,9 @@ def test_the_start_offset_is_kept_within_a_segment() -> None:
 def test_a_log_marked_for_deletion_is_not_recovered() -> None:
     files = filled()
     files.rename(PATH, "/logs/t-0.abc-delete")
-    log = open_log(files, "/logs/t-0.abc-delete", CONFIG, had_clean_shutdown=False)
+    log = open_log(files, "/logs/t-0.abc-delete", CONFIG, log_start_offset=7, had_clean_shutdown=False)
     assert log.partition == ("t", 0)
+    assert log.log_start_offset == log.high_watermark == log.log_end_offset == 7
     log.close_handlers()
 
 

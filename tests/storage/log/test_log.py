@@ -12,9 +12,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.storage.log.log import Log
 from kpybroker.wire.errors import ErrorCode, KafkaError
-from tests.support.batches import NOW_MS, append, open_log, read_all
-from tests.support.lossy_files import LossyFiles
-from tests.support.small_log import SMALL, new
+from tests.support.storage.batches import NOW_MS, append, open_log, read_all
+from tests.support.storage.lossy_files import LossyFiles
+from tests.support.storage.small_log import SMALL, new
 
 
 def test_offsets_are_consecutive_over_batches_and_segments(log: Log) -> None:

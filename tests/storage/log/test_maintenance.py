@@ -12,7 +12,7 @@ from kpybroker.storage.disk import names
 from kpybroker.storage.log.log import Log
 from kpybroker.storage.log.maintenance import undecided_segment
 from kpybroker.wire.errors import ErrorCode, KafkaError
-from tests.support.batches import (
+from tests.support.storage.batches import (
     NOW_MS,
     append,
     append_as_coordinator,
@@ -25,7 +25,7 @@ from tests.support.batches import (
     open_log,
     read_all,
 )
-from tests.support.lossy_files import LossyFiles
+from tests.support.storage.lossy_files import LossyFiles
 
 PATH = "/logs/t-0"
 

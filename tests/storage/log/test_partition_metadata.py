@@ -8,8 +8,8 @@ from kpybroker.storage.disk.files import write_file
 from kpybroker.storage.log import partition_metadata
 from kpybroker.storage.log.log import Log
 from kpybroker.wire.errors import ErrorCode, KafkaError
-from tests.support.batches import open_log
-from tests.support.lossy_files import LossyFiles
+from tests.support.storage.batches import open_log
+from tests.support.storage.lossy_files import LossyFiles
 
 
 def new(files: LossyFiles) -> Log:

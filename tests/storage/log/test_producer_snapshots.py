@@ -10,7 +10,7 @@ from kpybroker.core.log.producer_state import BatchMetadata, ProducerState, Prod
 from kpybroker.storage.disk.errors import CorruptCheckpointError
 from kpybroker.storage.disk.files import read_file, write_file
 from kpybroker.storage.log.producer_snapshots import ProducerSnapshots, decode_snapshot, encode_snapshot
-from tests.support.lossy_files import LossyFiles
+from tests.support.storage.lossy_files import LossyFiles
 
 # What Kafka 3.9.1's ProducerStateManager.writeSnapshot writes for producer 4000, epoch 3, last sequence 9 at offset
 # 120, offset delta 2, timestamp 1700000000000, coordinator epoch 5, open transaction from 100.

@@ -17,9 +17,9 @@ from kpybroker.wire.compression import Codec
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.records.batch import TimestampType, parse_header, set_max_timestamp
 from kpybroker.wire.yield_budget import SLICE_UNITS
-from tests.support.batches import NOW_MS, append, append_batch, batch, found_by, open_log, read_all
-from tests.support.lossy_files import LossyFiles
-from tests.support.small_log import SMALL, code_of, new
+from tests.support.storage.batches import NOW_MS, append, append_batch, batch, found_by, open_log, read_all
+from tests.support.storage.lossy_files import LossyFiles
+from tests.support.storage.small_log import SMALL, code_of, new
 
 
 def test_a_read_is_bounded_but_gives_the_first_batch_whole(log: Log) -> None:

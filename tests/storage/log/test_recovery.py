@@ -13,7 +13,7 @@ from kpybroker.storage.disk.checkpoints import decode_leader_epochs
 from kpybroker.storage.disk.files import read_file
 from kpybroker.storage.log.log import Log
 from kpybroker.wire.errors import ErrorCode, KafkaError
-from tests.support.batches import (
+from tests.support.storage.batches import (
     NOW_MS,
     append,
     append_as_coordinator,
@@ -24,7 +24,7 @@ from tests.support.batches import (
     open_log,
     read_all,
 )
-from tests.support.lossy_files import LossyFiles, PowerCut
+from tests.support.storage.lossy_files import LossyFiles, PowerCut
 
 CONFIG = log_config(segment_bytes=700, index_interval_bytes=100, segment_index_bytes=400, retention_ms=-1)
 PATH = "/logs/t-0"

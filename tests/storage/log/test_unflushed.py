@@ -9,8 +9,8 @@ import pytest
 from kpybroker.core.replication.leader_epochs import EpochEntry, LeaderEpochCache
 from kpybroker.storage.disk.files import read_file
 from kpybroker.storage.log.unflushed import EpochCheckpoint
-from tests.support.batches import NOW_MS, append, open_log
-from tests.support.lossy_files import LossyFiles
+from tests.support.storage.batches import NOW_MS, append, open_log
+from tests.support.storage.lossy_files import LossyFiles
 
 PATH = "/leader-epoch-checkpoint"
 

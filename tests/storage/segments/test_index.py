@@ -14,7 +14,7 @@ import kpybroker.storage.segments.index as storage_index
 from kpybroker.storage.disk.errors import CorruptIndexError
 from kpybroker.storage.disk.files import File, read_exactly, read_file, write_file
 from kpybroker.storage.segments.index import OffsetIndex, TimeIndex
-from tests.support.lossy_files import LossyFiles, failing
+from tests.support.storage.lossy_files import LossyFiles, failing
 
 BASE = 1000
 PATH = "/00000000000000001000.index"

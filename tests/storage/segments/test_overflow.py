@@ -7,8 +7,8 @@ import pytest
 from kpybroker.storage.segments.overflow import SegmentOverflowError, check_no_overflow
 from kpybroker.storage.segments.segment import LogSegment
 from kpybroker.storage.segments.segment_files import SegmentFiles, SegmentSettings
-from tests.support.batches import NOW_MS
-from tests.support.lossy_files import LossyFiles
+from tests.support.storage.batches import NOW_MS
+from tests.support.storage.lossy_files import LossyFiles
 
 
 def test_offsets_beyond_the_index_overflow() -> None:

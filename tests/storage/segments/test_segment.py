@@ -9,8 +9,8 @@ from kpybroker.storage.disk import names
 from kpybroker.storage.segments.segment import LogSegment
 from kpybroker.storage.segments.segment_files import SegmentFiles, SegmentSettings
 from kpybroker.storage.segments.segment_list import LogSegments
-from tests.support.batches import NOW_MS, batch
-from tests.support.lossy_files import LossyFiles
+from tests.support.storage.batches import NOW_MS, batch
+from tests.support.storage.lossy_files import LossyFiles
 
 
 def segment(

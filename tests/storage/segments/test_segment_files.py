@@ -5,7 +5,7 @@ from __future__ import annotations
 from kpybroker.storage.disk import names
 from kpybroker.storage.disk.files import write_file
 from kpybroker.storage.segments.segment_files import SegmentFiles
-from tests.support.lossy_files import LossyFiles
+from tests.support.storage.lossy_files import LossyFiles
 
 
 def test_paths_follow_the_directory_and_the_suffix() -> None:

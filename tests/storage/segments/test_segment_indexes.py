@@ -14,8 +14,8 @@ from kpybroker.storage.segments.segment_indexes import SegmentIndexes, walk
 from kpybroker.storage.segments.segment_list import open_segment
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.batch import iter_batches
-from tests.support.batches import NOW_MS, batch, log_config
-from tests.support.lossy_files import LossyFiles
+from tests.support.storage.batches import NOW_MS, batch, log_config
+from tests.support.storage.lossy_files import LossyFiles
 
 KINDS = (names.INDEX_SUFFIX, names.TIME_INDEX_SUFFIX)
 CONFIG: LogConfig = log_config(index_interval_bytes=150)

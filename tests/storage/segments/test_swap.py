@@ -7,8 +7,8 @@ import pytest
 from kpybroker.storage.disk import names
 from kpybroker.storage.disk.files import make_dirs, write_file
 from kpybroker.wire.constants import INT32_MAX
-from tests.support.batches import batch, log_config, open_log, read_all
-from tests.support.lossy_files import LossyFiles, PowerCut
+from tests.support.storage.batches import batch, log_config, open_log, read_all
+from tests.support.storage.lossy_files import LossyFiles, PowerCut
 
 PATH = "/logs/t-0"
 OFFSETS = [0, 5, INT32_MAX, INT32_MAX + 1, INT32_MAX + 9, 2 * INT32_MAX + 40]

@@ -9,7 +9,7 @@ import pytest
 from kpybroker.storage.disk.errors import CorruptIndexError
 from kpybroker.storage.disk.files import read_file, write_file
 from kpybroker.storage.segments.txn_index import AbortedTxn, TransactionIndex
-from tests.support.lossy_files import LossyFiles
+from tests.support.storage.lossy_files import LossyFiles
 
 PATH = "/00000000000000000000.txnindex"
 ENTRIES = [AbortedTxn(0, 0, 10, 11), AbortedTxn(1, 5, 15, 13), AbortedTxn(2, 18, 35, 25), AbortedTxn(3, 32, 50, 40)]

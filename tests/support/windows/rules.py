@@ -17,7 +17,7 @@ from functools import wraps
 from typing import Any
 
 OTHERS_S_MAX = 0.5
-"""How long a child process may have a file open that this process renames: `kpybroker.system.replace` tries so long."""
+"""How long a child process may have a file open that this process renames: `system.files.replace` tries so long."""
 _NAMES = ("replace", "rename", "unlink", "remove")
 
 

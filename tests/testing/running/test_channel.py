@@ -108,7 +108,7 @@ def test_many_threads_get_their_own_results_and_few_connections_are_kept() -> No
         assert len(channel._idle) <= IDLE_CONNECTIONS_MAX
 
 
-def test_a_connection_that_has_ended_meanwhile_is_replaced() -> None:
+def test_a_connection_that_has_ended_in_between_is_replaced() -> None:
     with served() as (channel, handler):
         for _ in range(3):
             assert channel.call("close") == {}

@@ -14,7 +14,7 @@ from kpybroker.wire.records.builder import BatchFields, build_batch, build_batch
 from kpybroker.wire.records.claims import is_true, largest_timestamp
 from kpybroker.wire.records.default_record import Record
 from kpybroker.wire.records.legacy import build_message_set
-from tests.support.batches import claiming
+from tests.support.storage.batches import claiming
 
 TIMES = [1000, 3000, 2000]
 RECORDS = [Record(n, time, b"k", b"v" * n * 40) for n, time in enumerate(TIMES)]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from kpybroker.broker.coordinators.transaction_markers import TransactionEnd
-from kpybroker.broker.loop.yielding import ELEMENT, YieldBudget, listed
+from kpybroker.broker.handlers.transactions.results import results_by_topic
+from kpybroker.broker.loop.yielding import ELEMENT, YieldBudget
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
@@ -48,25 +48,18 @@ async def handle(broker: Broker, request: WriteTxnMarkersRequest, context: Reque
         await budget.spend(ELEMENT * len(written))
     return WriteTxnMarkersResponse(
         markers=[
-            Result(producer_id=producer_id, topics=await _topics(by_partition, budget))
+            Result(producer_id=producer_id, topics=await results_by_topic(by_partition, budget, _result, _topic))
             for producer_id, by_partition in errors.items()
         ]
     )
 
 
-async def _topics(errors: Mapping[PartitionKey, ErrorCode], budget: YieldBudget) -> list[TopicResult]:
-    await budget.spend()
-    topics = by_topic(errors.items())
-    await budget.spend(ELEMENT * len(errors))
-    return [
-        TopicResult(
-            name=name,
-            partitions=await listed(
-                (PartitionResult(partition_index=index, error_code=code) for index, code in codes), budget
-            ),
-        )
-        for name, codes in topics.items()
-    ]
+def _result(index: int, code: ErrorCode) -> PartitionResult:
+    return PartitionResult(partition_index=index, error_code=code)
+
+
+def _topic(name: str, results: list[PartitionResult]) -> TopicResult:
+    return TopicResult(name=name, partitions=results)
 
 
 def _partitions(marker: WriteTxnMarkersRequest.WritableTxnMarker) -> dict[PartitionKey, None]:
@@ -79,10 +72,7 @@ def _response(errors: ErrorsByProducer) -> WriteTxnMarkersResponse:
             Result(
                 producer_id=producer_id,
                 topics=[
-                    TopicResult(
-                        name=name,
-                        partitions=[PartitionResult(partition_index=index, error_code=code) for index, code in codes],
-                    )
+                    _topic(name, [_result(index, code) for index, code in codes])
                     for name, codes in by_topic(by_partition.items()).items()
                 ],
             )

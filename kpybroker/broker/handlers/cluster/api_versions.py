@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
-from kpybroker.broker.requests.served import SERVED, listed_for
+from kpybroker.broker.requests.served.apis import SERVED, listed_for
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -39,7 +39,7 @@ SERVED_FROM = 3
 
 async def handle(broker: Broker, request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsResponse:
     """The table of served APIs, and the finalized features."""
-    cap = broker.holds.version_caps.get(broker.node_id)
+    cap = broker.dispatcher.cap_of(context.connection)
     served = SERVED if cap is None else cap.served
     oldest, newest = served[ApiKey.API_VERSIONS]
     if not oldest <= context.api_version <= newest:

@@ -1,4 +1,4 @@
-"""What DescribeConfigs returns for a topic, a broker, the broker defaults and the loggers (`ConfigHelper`).
+"""What DescribeConfigs returns for a topic, a broker, the broker defaults and the loggers (``ConfigHelper``).
 
 Every key has its value, its source and, when asked for, every synonym that could have given it
 another value, in order of precedence. Passwords, and values of keys that are not known, are never shown.
@@ -55,7 +55,7 @@ class ConfigResourceType(enum.IntEnum):
 
 
 class Source(enum.IntEnum):
-    """`DescribeConfigsResponse.ConfigSource`."""
+    """``DescribeConfigsResponse.ConfigSource``."""
 
     TOPIC_CONFIG = 1
     DYNAMIC_BROKER_CONFIG = 2
@@ -77,7 +77,7 @@ TYPE_IDS: Final[dict[str, int]] = {
     CLASS: 8,
     PASSWORD: 9,
 }
-"""`DescribeConfigsResponse.ConfigType`."""
+"""``DescribeConfigsResponse.ConfigType``."""
 
 DEFAULTS: Final[dict[str, str]] = {key.name: key.default for key in BROKER_KEYS.values() if key.default is not None}
 

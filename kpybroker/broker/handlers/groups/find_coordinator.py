@@ -121,7 +121,7 @@ async def _find(broker: Broker, context: RequestContext, key_type: int, key: str
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     partition_count = broker.metadata.partition_count(topic) or broker.config.get_int(coordinator_type.partitions_key)
     index = coordinator_partition(key, partition_count)
-    if TopicPartition(topic, index) in broker.holds.leaderless:
+    if TopicPartition(topic, index) in broker.controller.leaderless:
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)  # without waiting for a leader that will not come
     if not await broker.metadata.wait_until(_has_leader(topic, index), CREATION_WAIT_S_MAX):
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)

@@ -1,8 +1,9 @@
 """Fetch 0-17: read record batches from partitions, for consumers and followers.
 
-Sessions (KIP-227) as in `core.fetch_session`; records leave by `sendfile`. Consumers read up to the high watermark, or
-the last stable offset with READ_COMMITTED, followers up to the log end. A batch is sent whole, so the first may begin
-below the offset and may exceed the limits (KIP-74). Versions below 4 receive message sets of magic 0 or 1.
+Sessions (KIP-227) as in `core.replication.fetch_session`; records leave by `sendfile`. Consumers read up to the high
+watermark, or the last stable offset with READ_COMMITTED, followers up to the log end. A batch is sent whole, so the
+first may begin below the offset and may exceed the limits (KIP-74). Versions below 4 receive message sets of magic 0 or
+1.
 """
 
 from __future__ import annotations
@@ -72,8 +73,7 @@ def handle(broker: Broker, request: FetchRequest, context: RequestContext) -> St
     params = _params(broker, request, context, readable)
     if params.is_follower:
         _is_of_follower(broker, params, context, readable)
-    now_ms = broker.clock.time_ms()
-    fetches = broker.fetch_service
+    now_ms, fetches = broker.clock.time_ms(), broker.fetch_service
     try:
         session = fetches.sessions.session_for(
             request.session_id,
@@ -116,7 +116,7 @@ def handle(broker: Broker, request: FetchRequest, context: RequestContext) -> St
     if request.session_epoch == INITIAL_EPOCH and params.version >= 7:
         session.owner = context.owner
         fetches.sessions.keep(session, fetches.new_session_ids(), now_ms)
-    fetches.let_go(session)
+    fetches.release_session(session)
     if is_large:
         yield trio.lowlevel.checkpoint
         visits.sort(key=_order)
@@ -194,7 +194,7 @@ def _params(broker: Broker, request: FetchRequest, context: RequestContext, read
         readable=readable,
         is_follower=replica_id >= 0,
         only_leader=replica_id >= 0 or version < FOLLOWER_FETCHING_SINCE,
-        cuts_hard=version <= 2,
+        has_hard_limits=version <= 2,
     )
 
 
@@ -269,7 +269,7 @@ def _response(session: FetchSession, visits: list[Visit], *, is_full: bool, by_i
             if not news and not is_full:
                 continue
             if has_records and not is_full:
-                session.to_the_back(visit.cached)
+                session.move_to_end(visit.cached)
         topic: str | bytes = key[0] if by_id else key[1]
         if topic != last_topic:
             topics.append(FetchResponse.FetchableTopicResponse(topic=key[1], topic_id=key[0]))

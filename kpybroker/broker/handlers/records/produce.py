@@ -232,7 +232,7 @@ def handle(broker: Broker, request: ProduceRequest, context: RequestContext) -> 
             else:
                 _appended(broker, pending, partition, info, answer)
                 if len(records) > MAGIC_AT and records[MAGIC_AT] < MAGIC_MAX:
-                    partition.traffic.rarely().produce_conversions += info.last_offset - info.first_offset + 1
+                    partition.traffic.rare_counts().produce_conversions += info.last_offset - info.first_offset + 1
         if answers:
             response.responses.append(TopicResponse(name=topic.name, partition_responses=answers))
     return (yield from _acknowledge(broker, context, pending, response))

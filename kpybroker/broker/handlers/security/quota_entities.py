@@ -163,7 +163,7 @@ def check_props(node: Node, props: Mapping[str, str]) -> None:
 
 
 def java_double(value: float) -> str:
-    """Java's `Double.toString`."""
+    """Java's ``Double.toString``."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):

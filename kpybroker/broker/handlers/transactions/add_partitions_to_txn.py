@@ -10,13 +10,14 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from kpybroker.broker.handlers.transactions.results import results_by_topic
 from kpybroker.broker.loop.yielding import ELEMENT, YieldBudget, listed
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.budget import Owner
 from kpybroker.core.topic_names import is_internal
-from kpybroker.core.topic_partition import PartitionKey, by_topic
+from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.core.transaction.values import AddPartitions
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
@@ -160,18 +161,13 @@ def _all(transaction: Transaction, code: ErrorCode) -> Iterator[TopicResult]:
 
 
 async def _each(errors: Errors, budget: YieldBudget) -> list[TopicResult]:
-    await budget.spend(ELEMENT * len(errors))
-    topics = by_topic(errors.items())
-    await budget.spend(ELEMENT * len(errors))
-    return [
-        TopicResult(
-            name=name,
-            results_by_partition=await listed(
-                (PartitionResult(partition_index=index, partition_error_code=code) for index, code in codes), budget
-            ),
-        )
-        for name, codes in topics.items()
-    ]
+    def result(index: int, code: ErrorCode) -> PartitionResult:
+        return PartitionResult(partition_index=index, partition_error_code=code)
+
+    def topic(name: str, results: list[PartitionResult]) -> TopicResult:
+        return TopicResult(name=name, results_by_partition=results)
+
+    return await results_by_topic(errors, budget, result, topic)
 
 
 def error_response(

@@ -10,7 +10,7 @@ import trio
 from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.metrics.reading import Reading, single
 from kpybroker.metrics.tables import process as p
-from kpybroker.system import process_usage
+from kpybroker.system.processes import process_usage
 
 
 class ProcessReader:

@@ -64,7 +64,7 @@ class RequestsReader:
 
 
 def api_name(key: ApiKey) -> str:
-    """As Kafka's `ApiKeys.name`: `Produce`, `OffsetCommit`."""
+    """As Kafka's ``ApiKeys.name``: `Produce`, `OffsetCommit`."""
     return API_INFO[key].name
 
 

@@ -10,7 +10,7 @@ from kpybroker.core.tree import SessionEvent, SessionState, TreeEvent
 from kpybroker.metrics.histogram import Histogram
 from kpybroker.metrics.reading import Reading, single
 from kpybroker.metrics.tables import server as s
-from kpybroker.system import disk_bytes
+from kpybroker.system.processes import disk_bytes
 
 if TYPE_CHECKING:
     from kpybroker.broker.metrics.measured import Measured

@@ -6,16 +6,27 @@ from collections.abc import Sequence
 from typing import Final
 
 from kpybroker.broker.loop.yielding import YieldBudget
-from kpybroker.broker.replication.traffic import FREQUENT, RARE, TopicTraffic, Traffic
+from kpybroker.broker.replication.traffic import TopicTraffic, Traffic
 from kpybroker.metrics.mbeans import Family
 from kpybroker.metrics.reading import Reading, Value
 from kpybroker.metrics.tables import topics as t
 
-OF_FREQUENT = (t.BYTES_IN, t.MESSAGES_IN, t.PRODUCE_REQUESTS, t.BYTES_OUT, t.FETCH_REQUESTS)
-OF_RARE = (
-    *(t.FAILED_PRODUCE_REQUESTS, t.FAILED_FETCH_REQUESTS, t.BYTES_REJECTED, t.INVALID_CRC),
-    *(t.PRODUCE_CONVERSIONS, t.FETCH_CONVERSIONS),
+FREQUENT: Final = (
+    ("bytes_in", t.BYTES_IN),
+    ("messages_in", t.MESSAGES_IN),
+    ("produce_requests", t.PRODUCE_REQUESTS),
+    ("bytes_out", t.BYTES_OUT),
+    ("fetch_requests", t.FETCH_REQUESTS),
 )
+RARE: Final = (
+    ("failed_produce_requests", t.FAILED_PRODUCE_REQUESTS),
+    ("failed_fetch_requests", t.FAILED_FETCH_REQUESTS),
+    ("bytes_rejected", t.BYTES_REJECTED),
+    ("invalid_crc", t.INVALID_CRC),
+    ("produce_conversions", t.PRODUCE_CONVERSIONS),
+    ("fetch_conversions", t.FETCH_CONVERSIONS),
+)
+"""What `TopicTraffic` and `RareTraffic` count, and where it is shown."""
 
 
 class TopicsReader:
@@ -32,16 +43,17 @@ class TopicsReader:
         total = TopicTraffic()
         total.add(traffic.removed)
         rows = [("",)]
-        columns: dict[Family, list[Value]] = {family: [] for family in (*OF_FREQUENT, *OF_RARE)}
+        columns: dict[Family, list[Value]] = {family: [] for _, family in (*FREQUENT, *RARE)}
         for topic, counted in list(traffic.topics.items()):
             await budget.spend()
             if counted.is_idle:
                 continue
             total.add(counted)
             rows.append((topic,))
-            self._append(columns, counted)
-        for family, value in zip((*OF_FREQUENT, *OF_RARE), _values(total), strict=True):
-            columns[family].insert(0, value)
+            for column, value in zip(columns.values(), _values(counted), strict=True):
+                column.append(value or None)
+        for column, value in zip(columns.values(), _values(total), strict=True):
+            column.insert(0, value)
         rest: list[Value] = [None] * (len(rows) - 1)
         columns[t.INVALID_CRC][1:] = rest  # as in Kafka, whose validator does not know the topic
         only_broker = [
@@ -50,12 +62,8 @@ class TopicsReader:
         ]
         return [Reading(rows, [*columns.items(), *only_broker])]
 
-    @staticmethod
-    def _append(columns: dict[Family, list[Value]], counted: TopicTraffic) -> None:
-        for column, value in zip(columns.values(), _values(counted), strict=True):
-            column.append(value or None)
-
 
 def _values(counted: TopicTraffic) -> list[int]:
-    frequent = [getattr(counted, name) for name in FREQUENT]
-    return frequent + [0 if counted.rare is None else getattr(counted.rare, name) for name in RARE]
+    """In the order of FREQUENT and RARE."""
+    frequent = [getattr(counted, name) for name, _ in FREQUENT]
+    return frequent + [0 if counted.rare is None else getattr(counted.rare, name) for name, _ in RARE]

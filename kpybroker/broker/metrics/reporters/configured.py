@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from kpybroker.metrics.mbeans import Family
     from kpybroker.metrics.reading import Reading
 
-    Wanted = Callable[[Family], bool]
-    Read = Callable[[Wanted], Awaitable[Sequence[Reading]]]
+    Filter = Callable[[Family], bool]
+    Read = Callable[[Filter], Awaitable[Sequence[Reading]]]
 
 OTLP_PATH: Final = "/v1/metrics"
 OTLP_PACKAGES: Final = ("httpx", "opentelemetry.proto")

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from jsonpath import JSONPathEnvironment, JSONPathError
 
-from kpybroker.system import limit_memory
+from kpybroker.system.processes import limit_memory
 
 UNBOUNDED: Final = ("match", "search")
 """Functions with regular expressions: they are left out, since no one misses them in a filter."""

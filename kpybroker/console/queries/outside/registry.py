@@ -2,6 +2,9 @@
 
 Schemas never change, so they are kept. A registry that fails is left alone for AWAY_S, so that the messages of a page
 wait for it once; an id that it does not know is remembered as long.
+
+Not confluent-kafka's SchemaRegistryClient: its time limit is for each piece of a response (23 bytes took it 23 seconds
+with a limit of 2), it reads a response of any size, and it takes proxies from the environment.
 """
 
 from __future__ import annotations

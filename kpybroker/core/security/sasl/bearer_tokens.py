@@ -1,6 +1,6 @@
 """What bearer tokens (JSON Web Tokens, RFC 7519) must claim, and tokens without a signature.
 
-`check_claims` has the rules for signed tokens, those of Kafka's `ValidatorAccessTokenValidator` and jose4j.
+`check_claims` has the rules for signed tokens, those of Kafka's ``ValidatorAccessTokenValidator`` and jose4j.
 `UnsecuredValidator` is Kafka's `OAuthBearerUnsecuredValidatorCallbackHandler`: it takes any token that is well formed,
 so that every client is who it says. It is for development only.
 """

@@ -1,4 +1,4 @@
-"""PLAIN (RFC 4616), as Kafka's `PlainSaslServer`: user name and password in one token.
+"""PLAIN (RFC 4616), as Kafka's ``PlainSaslServer``: user name and password in one token.
 
 The password is checked by a callback, `Check`. `of_users` makes the one that Kafka has by default: users and passwords
 of the JAAS configuration, compared in constant time, an unknown user like a wrong password.

@@ -1,4 +1,4 @@
-"""The server's side of SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677), as Kafka's `ScramSaslServer`.
+"""The server's side of SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677), as Kafka's ``ScramSaslServer``.
 
 Two steps: the client's name and nonce, answered by salt and iterations; then its proof, answered by the server's
 signature. Every refusal but that of a foreign authorization id has the same text, and an unknown user takes the same

@@ -21,7 +21,7 @@ from kpybroker.wire.messages.allocate_producer_ids import AllocateProducerIdsReq
 from kpybroker.wire.messages.leader_and_isr import LeaderAndIsrRequest
 from kpybroker.wire.messages.stop_replica import StopReplicaRequest
 from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest
-from tests.support.control_broker import Denying, call, running_broker
+from tests.support.brokers.control_broker import Denying, call, running_broker
 
 Lisr = LeaderAndIsrRequest
 Stop = StopReplicaRequest
@@ -105,7 +105,7 @@ async def test_a_former_controller_does_not_change_the_metadata() -> None:
 
 
 async def test_orders_are_carried_out_one_at_a_time_and_seen_whole() -> None:
-    """A long one gives the loop back; what comes meanwhile waits, and readers see what was before."""
+    """A long one gives the loop back; what arrives until its end waits, and readers see what was before."""
     state = UpdateMetadataRequest.UpdateMetadataPartitionState
     many = [state(partition_index=index, leader=0) for index in range(5000)]
 

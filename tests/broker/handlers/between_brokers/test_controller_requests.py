@@ -13,7 +13,7 @@ from kpybroker.wire.messages.alter_partition import AlterPartitionRequest
 from kpybroker.wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from kpybroker.wire.messages.controlled_shutdown import ControlledShutdownRequest
 from kpybroker.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
-from tests.support.control_broker import ControlBroker, Denying, call, running_broker
+from tests.support.brokers.control_broker import ControlBroker, Denying, call, running_broker
 
 ReassignTopic = AlterPartitionReassignmentsRequest.ReassignableTopic
 ReassignPartition = AlterPartitionReassignmentsRequest.ReassignablePartition

@@ -12,9 +12,9 @@ from kpybroker.broker.handlers.between_brokers import write_txn_markers
 from kpybroker.core.authorizer import CLUSTER_NAME, Operation, ResourceType
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.write_txn_markers import WriteTxnMarkersRequest
-from tests.support.fake_broker import Denying, versions
-from tests.support.running_broker import ask
-from tests.support.transactional import fetched, one_producer, read, transactional_broker
+from tests.support.brokers.fake_broker import Denying, versions
+from tests.support.brokers.running_broker import ask
+from tests.support.brokers.transactional import fetched, one_producer, read, transactional_broker
 
 
 def marker(producer_id: int, *indexes: int, epoch: int = 0, committed: bool = False) -> Any:

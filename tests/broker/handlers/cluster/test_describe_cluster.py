@@ -8,7 +8,7 @@ from kpybroker.broker.handlers.cluster import describe_cluster
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.describe_cluster import DescribeClusterRequest
-from tests.support.control_broker import Denying, call, running_broker
+from tests.support.brokers.control_broker import Denying, call, running_broker
 
 ALL_OPERATIONS = sum(1 << n for n in (5, 7, 8, 9, 10, 11, 12))
 

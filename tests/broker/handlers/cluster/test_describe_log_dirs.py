@@ -10,10 +10,10 @@ from kpybroker.broker.handlers.cluster import describe_log_dirs
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
-from tests.support.configured_broker import call, configured_broker
-from tests.support.control_broker import Denying
+from tests.support.brokers.configured_broker import call, configured_broker
+from tests.support.brokers.control_broker import Denying
 
-Wanted = DescribeLogDirsRequest.DescribableLogDirTopic
+Topic = DescribeLogDirsRequest.DescribableLogDirTopic
 
 
 def found(result: DescribeLogDirsResponse.DescribeLogDirsResult) -> set[tuple[str, int]]:
@@ -39,7 +39,7 @@ async def test_every_log_with_size_and_space(tmp_path: Path, version: int) -> No
 async def test_only_what_is_asked_for(tmp_path: Path) -> None:
     async with configured_broker(tmp_path, "a", "b") as broker:
         request = DescribeLogDirsRequest(
-            topics=[Wanted(topic="a", partitions=[0, 7]), Wanted(topic="zz", partitions=[0])]
+            topics=[Topic(topic="a", partitions=[0, 7]), Topic(topic="zz", partitions=[0])]
         )
         response = await call(broker, describe_log_dirs, request, 4)
         assert found(response.results[0]) == {("a", 0)}

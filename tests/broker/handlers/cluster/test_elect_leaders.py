@@ -9,7 +9,7 @@ from kpybroker.broker.handlers.cluster import elect_leaders
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
-from tests.support.control_broker import Denying, call, running_broker
+from tests.support.brokers.control_broker import Denying, call, running_broker
 
 Partitions = ElectLeadersRequest.TopicPartitions
 

@@ -10,9 +10,9 @@ import pytest
 from kpybroker.broker.handlers.configuration import alter_configs, incremental_alter_configs
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.wire.errors import ErrorCode, KafkaError
-from tests.support.config_requests import BROKER, SET, TOPIC, alter, change, incremental, legacy
-from tests.support.configured_broker import call, configured_broker
-from tests.support.control_broker import Denying
+from tests.support.brokers.configured_broker import call, configured_broker
+from tests.support.brokers.control_broker import Denying
+from tests.support.requests.config_requests import BROKER, SET, TOPIC, alter, change, incremental, legacy
 
 RECORDED = json.loads((Path(__file__).parent / "kafka_3_9_1_alter_configs.json").read_text())
 """[kind, [[type, name, entries]...], [[code, message, type, name]...]], all of them with validate_only."""

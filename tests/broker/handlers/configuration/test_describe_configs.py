@@ -13,8 +13,8 @@ from kpybroker.config.broker import BrokerConfig
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
-from tests.support.configured_broker import call, configured_broker
-from tests.support.control_broker import Denying
+from tests.support.brokers.configured_broker import call, configured_broker
+from tests.support.brokers.control_broker import Denying
 
 KAFKA = json.loads((Path(__file__).parents[3] / "config" / "keys" / "kafka_3_9_1_configs.json").read_text())
 TOPIC, BROKER, LOGGER, METRICS = 2, 4, 8, 16

@@ -9,8 +9,8 @@ import pytest
 
 from kpybroker.broker.handlers.configuration import incremental_alter_configs
 from kpybroker.wire.errors import ErrorCode
-from tests.support.config_requests import APPEND, BROKER, DELETE, LOGGER, SET, TOPIC, change, incremental
-from tests.support.configured_broker import call, configured_broker
+from tests.support.brokers.configured_broker import call, configured_broker
+from tests.support.requests.config_requests import APPEND, BROKER, DELETE, LOGGER, SET, TOPIC, change, incremental
 
 OK = [(ErrorCode.NONE, None)]
 

@@ -10,7 +10,7 @@ from kpybroker.wire.messages.join_group import JoinGroupRequest
 from kpybroker.wire.messages.offset_commit import OffsetCommitRequest
 from kpybroker.wire.messages.offset_fetch import OffsetFetchRequest
 from kpybroker.wire.messages.sync_group import SyncGroupRequest
-from tests.support.fake_broker import FakeBroker, call
+from tests.support.brokers.fake_broker import FakeBroker, call
 
 SUBSCRIPTION_TO_T = b"\0\0\0\0\0\1\0\1t\xff\xff\xff\xff"
 

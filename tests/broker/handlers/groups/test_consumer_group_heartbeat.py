@@ -11,7 +11,7 @@ from kpybroker.broker.requests.context import PlainConnectionInfo
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.api_versions import ApiVersionsRequest
 from kpybroker.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from tests.support.running_broker import ask, running_broker
+from tests.support.brokers.running_broker import ask, running_broker
 
 JOINING = ConsumerGroupHeartbeatRequest(group_id="orders", member_id="m", rebalance_timeout_ms=1, topic_partitions=[])
 

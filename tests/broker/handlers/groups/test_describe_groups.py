@@ -9,7 +9,7 @@ from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.describe_groups import DescribeGroupsRequest
 from tests.broker.handlers.groups.group_scenarios import SUBSCRIPTION_TO_T, stable_member
-from tests.support.fake_broker import call, fake_broker, versions
+from tests.support.brokers.fake_broker import call, fake_broker, versions
 
 NO_OPERATIONS = -(2**31)
 

@@ -12,7 +12,7 @@ from kpybroker.broker.handlers.groups import find_coordinator
 from kpybroker.core.authorizer import CLUSTER_NAME, Operation, ResourceType
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.find_coordinator import FindCoordinatorRequest
-from tests.support.fake_broker import FakeBroker, call, fake_broker, versions
+from tests.support.brokers.fake_broker import FakeBroker, call, fake_broker, versions
 
 
 async def find(broker: FakeBroker, version: int, key: str = "g", key_type: int = 0) -> Any:

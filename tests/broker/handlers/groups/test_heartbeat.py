@@ -9,7 +9,7 @@ from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.heartbeat import HeartbeatRequest
 from tests.broker.handlers.groups.group_scenarios import stable_member
-from tests.support.fake_broker import call, fake_broker, versions
+from tests.support.brokers.fake_broker import call, fake_broker, versions
 
 
 @pytest.mark.parametrize("version", versions(heartbeat))

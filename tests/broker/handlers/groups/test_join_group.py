@@ -18,8 +18,8 @@ from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.describe_groups import DescribeGroupsRequest
 from kpybroker.wire.messages.join_group import JoinGroupResponse
 from tests.broker.handlers.groups.group_scenarios import SUBSCRIPTION_TO_T, join_request
-from tests.support.fake_broker import call, fake_broker, versions
-from tests.support.running_broker import ask, create_topic, running_broker
+from tests.support.brokers.fake_broker import call, fake_broker, versions
+from tests.support.brokers.running_broker import ask, create_topic, running_broker
 
 
 @pytest.mark.parametrize("version", versions(join_group))

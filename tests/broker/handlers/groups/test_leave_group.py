@@ -9,7 +9,7 @@ from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.leave_group import LeaveGroupRequest
 from tests.broker.handlers.groups.group_scenarios import join_request, stable_member
-from tests.support.fake_broker import call, fake_broker, versions
+from tests.support.brokers.fake_broker import call, fake_broker, versions
 
 Member = LeaveGroupRequest.MemberIdentity
 

@@ -9,7 +9,7 @@ from kpybroker.core.authorizer import CLUSTER_NAME, Operation, ResourceType
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.list_groups import ListGroupsRequest
 from tests.broker.handlers.groups.group_scenarios import commit, stable_member
-from tests.support.fake_broker import call, fake_broker, versions
+from tests.support.brokers.fake_broker import call, fake_broker, versions
 
 
 @pytest.mark.parametrize("version", versions(list_groups))

@@ -11,7 +11,7 @@ from kpybroker.core.group.values import FetchedOffset
 from kpybroker.core.offsets.values import OffsetAndMetadata
 from kpybroker.wire.errors import ErrorCode
 from tests.broker.handlers.groups.group_scenarios import codes, commit_request, committed, stable_member
-from tests.support.fake_broker import EPOCH_MS, FakeBroker, call, fake_broker, memory_tree, versions
+from tests.support.brokers.fake_broker import EPOCH_MS, FakeBroker, call, fake_broker, memory_tree, versions
 
 
 def stored(broker: FakeBroker) -> OffsetAndMetadata | None:

@@ -9,7 +9,7 @@ from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.offset_delete import OffsetDeleteRequest
 from tests.broker.handlers.groups.group_scenarios import codes, commit, committed, stable_member
-from tests.support.fake_broker import FakeBroker, call, fake_broker
+from tests.support.brokers.fake_broker import FakeBroker, call, fake_broker
 
 
 async def delete(broker: FakeBroker, group_id: str, **topics: list[int]) -> Any:

@@ -13,7 +13,7 @@ from kpybroker.core.offsets.values import OffsetAndMetadata
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.offset_fetch import OffsetFetchRequest
 from tests.broker.handlers.groups.group_scenarios import commit, commit_request
-from tests.support.fake_broker import FakeBroker, call, fake_broker, memory_tree, versions
+from tests.support.brokers.fake_broker import FakeBroker, call, fake_broker, memory_tree, versions
 
 Offsets = dict[tuple[str, int], tuple[int, int]]
 
@@ -84,7 +84,10 @@ async def test_a_groups_error_stands_on_top_or_where_there_is_no_top_at_its_part
         for expected in refusals:
             error, topics = await fetch(broker, version, {"t": [0, 1]})
             if version == 1 and expected is ErrorCode.GROUP_AUTHORIZATION_FAILED:
-                assert (error, topics) == (ErrorCode.NONE, [])  # as Kafka: see compat_tests/security/test_acl_matrix.py
+                assert (error, topics) == (
+                    ErrorCode.NONE,
+                    [],
+                )  # as Kafka: see compat_tests/security/access/test_acl_matrix.py
             elif version == 1:
                 assert rows(topics) == {("t", 0): (-1, expected), ("t", 1): (-1, expected)}
             else:

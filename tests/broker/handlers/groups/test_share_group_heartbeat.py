@@ -9,7 +9,7 @@ import pytest
 
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
-from tests.support.running_broker import ask, running_broker
+from tests.support.brokers.running_broker import ask, running_broker
 
 
 async def test_a_client_is_refused_and_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -14,7 +14,7 @@ from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.sync_group import SyncGroupResponse
 from tests.broker.handlers.groups.group_scenarios import join_request, sync_request
-from tests.support.fake_broker import call, fake_broker, versions
+from tests.support.brokers.fake_broker import call, fake_broker, versions
 
 
 @pytest.mark.parametrize("version", versions(sync_group))

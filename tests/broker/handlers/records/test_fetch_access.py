@@ -10,7 +10,7 @@ from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.security.acls import Binding, Entry, EntryFilter, Filter, Pattern, PatternFilter, Permission
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.fetch import FetchRequest
-from tests.support.running_broker import ask, running_broker
+from tests.support.brokers.running_broker import ask, running_broker
 
 TOPIC = "orders"
 VERSION = 12

@@ -22,8 +22,8 @@ from kpybroker.wire.records.batch import BatchHeader, iter_batches, verify_crc
 from kpybroker.wire.records.builder import BatchFields, build_batch
 from kpybroker.wire.records.legacy import build_message_set
 from kpybroker.wire.records.record import Record, iter_records
-from tests.support.batches import claiming, found_by
-from tests.support.running_broker import ask, running_broker
+from tests.support.brokers.running_broker import ask, running_broker
+from tests.support.storage.batches import claiming, found_by
 
 OLD = [(b"k", b"v", 1000), (b"k", b"v", 3000), (b"k", b"v", 2000)]
 WRONG_MAXIMA = (2000, 1000, -1, 0, 9000)

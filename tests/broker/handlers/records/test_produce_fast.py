@@ -22,9 +22,9 @@ from kpybroker.wire.headers import RequestHeader, encode_request_header
 from kpybroker.wire.messages.find_coordinator import FindCoordinatorRequest
 from kpybroker.wire.messages.produce import ProduceRequest, ProduceResponse
 from kpybroker.wire.records.builder import BatchFields, build_batch
-from tests.support.batches import NOW_MS, batch
-from tests.support.fake_broker import Denying
-from tests.support.running_broker import CLIENT, ask, create_topic, running_broker
+from tests.support.brokers.fake_broker import Denying
+from tests.support.brokers.running_broker import CLIENT, ask, create_topic, running_broker
+from tests.support.storage.batches import NOW_MS, batch
 
 IDEMPOTENT = {"producer_id": 9, "producer_epoch": 3}
 GOOD = batch(b"a", b"b")

@@ -22,8 +22,8 @@ from kpybroker.wire.records.batch import iter_batches
 from kpybroker.wire.records.builder import build_batch
 from kpybroker.wire.records.legacy import build_message_set
 from kpybroker.wire.records.record import Record, iter_records
-from tests.support.batches import NOW_MS, batch
-from tests.support.running_broker import ask, create_topic, forget_metadata, running_broker
+from tests.support.brokers.running_broker import ask, create_topic, forget_metadata, running_broker
+from tests.support.storage.batches import NOW_MS, batch
 
 ZERO = bytes(16)
 

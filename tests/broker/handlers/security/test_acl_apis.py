@@ -15,7 +15,7 @@ from kpybroker.wire.errors import ErrorCode, ProtocolError
 from kpybroker.wire.messages.create_acls import CreateAclsRequest
 from kpybroker.wire.messages.delete_acls import DeleteAclsRequest
 from kpybroker.wire.messages.describe_acls import DescribeAclsRequest
-from tests.support.running_broker import ask, running_broker
+from tests.support.brokers.running_broker import ask, running_broker
 
 Creation = CreateAclsRequest.AclCreation
 ACL_FILTER: dict[str, Any] = {

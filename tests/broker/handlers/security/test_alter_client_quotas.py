@@ -11,8 +11,8 @@ from kpybroker.broker.handlers.security import alter_client_quotas
 from kpybroker.core.authorizer import CLUSTER_NAME, Operation, ResourceType
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.alter_client_quotas import AlterClientQuotasRequest
-from tests.support.configured_broker import call, configured_broker
-from tests.support.fake_broker import Denying
+from tests.support.brokers.configured_broker import call, configured_broker
+from tests.support.brokers.fake_broker import Denying
 
 Request = AlterClientQuotasRequest
 

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from kpybroker.broker.app import Broker
-from kpybroker.broker.interception.request_json import message_json
 from kpybroker.broker.requests.context import PlainConnectionInfo
+from kpybroker.control.requests.request_json import message_json
 from kpybroker.core.authorizer import AllowAll, Operation, Principal, ResourceType
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.create_delegation_token import CreateDelegationTokenRequest
 from kpybroker.wire.messages.describe_delegation_token import DescribeDelegationTokenRequest
 from kpybroker.wire.messages.expire_delegation_token import ExpireDelegationTokenRequest
 from kpybroker.wire.messages.renew_delegation_token import RenewDelegationTokenRequest
-from tests.support.running_broker import ask, running_broker
+from tests.support.brokers.running_broker import ask, running_broker
 
 Renewer = CreateDelegationTokenRequest.CreatableRenewers
 Owner = DescribeDelegationTokenRequest.DescribeDelegationTokenOwner

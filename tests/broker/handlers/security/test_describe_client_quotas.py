@@ -11,8 +11,8 @@ from kpybroker.broker.handlers.security import describe_client_quotas
 from kpybroker.core.authorizer import CLUSTER_NAME, Operation, ResourceType
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.describe_client_quotas import DescribeClientQuotasRequest
-from tests.support.configured_broker import call, configured_broker
-from tests.support.fake_broker import Denying
+from tests.support.brokers.configured_broker import call, configured_broker
+from tests.support.brokers.fake_broker import Denying
 
 Request = DescribeClientQuotasRequest
 EXACT, DEFAULT, ANY = 0, 1, 2

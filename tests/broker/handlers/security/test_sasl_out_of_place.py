@@ -9,7 +9,7 @@ import pytest
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from kpybroker.wire.messages.sasl_handshake import SaslHandshakeRequest
-from tests.support.running_broker import ask, running_broker
+from tests.support.brokers.running_broker import ask, running_broker
 
 
 async def test_a_client_that_logs_in_without_need_is_refused_and_the_log_says_what_to_do(

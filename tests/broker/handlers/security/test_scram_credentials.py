@@ -13,7 +13,7 @@ from kpybroker.wire import znodes
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.alter_user_scram_credentials import AlterUserScramCredentialsRequest
 from kpybroker.wire.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
-from tests.support.running_broker import ask, running_broker
+from tests.support.brokers.running_broker import ask, running_broker
 
 Upsertion = AlterUserScramCredentialsRequest.ScramCredentialUpsertion
 Deletion = AlterUserScramCredentialsRequest.ScramCredentialDeletion

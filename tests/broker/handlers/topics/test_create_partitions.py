@@ -8,7 +8,7 @@ from kpybroker.broker.handlers.topics import create_partitions
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
-from tests.support.control_broker import Denying, call, running_broker
+from tests.support.brokers.control_broker import Denying, call, running_broker
 
 Topic = CreatePartitionsRequest.CreatePartitionsTopic
 

@@ -13,7 +13,7 @@ from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.create_partitions import CreatePartitionsRequest
 from kpybroker.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
-from tests.support.control_broker import Denying, call, running_broker
+from tests.support.brokers.control_broker import Denying, call, running_broker
 
 ALL_VERSIONS = range(8)
 Topic = CreateTopicsRequest.CreatableTopic

@@ -8,7 +8,7 @@ from kpybroker.broker.handlers.topics import delete_topics
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
-from tests.support.control_broker import Denying, call, create, running_broker
+from tests.support.brokers.control_broker import Denying, call, create, running_broker
 
 ALL_VERSIONS = range(7)
 State = DeleteTopicsRequest.DeleteTopicState

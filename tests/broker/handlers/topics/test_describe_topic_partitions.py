@@ -11,7 +11,7 @@ from kpybroker.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
 )
-from tests.support.control_broker import ControlBroker, Denying, call, create, running_broker
+from tests.support.brokers.control_broker import ControlBroker, Denying, call, create, running_broker
 
 Cursor = DescribeTopicPartitionsRequest.Cursor
 

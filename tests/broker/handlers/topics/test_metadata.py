@@ -15,8 +15,8 @@ from kpybroker.wire.codec import decode, encode
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.metadata import MetadataRequest, MetadataResponse
 from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest
-from tests.support.control_broker import ControlBroker, Denying, running_broker
-from tests.support.running_broker import forget_metadata
+from tests.support.brokers.control_broker import ControlBroker, Denying, running_broker
+from tests.support.brokers.running_broker import forget_metadata
 from tests.support.time_slices import counted_time_slices
 
 ALL_VERSIONS = range(13)

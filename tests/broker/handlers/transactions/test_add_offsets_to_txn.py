@@ -9,8 +9,8 @@ import pytest
 from kpybroker.broker.handlers.transactions import add_offsets_to_txn
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.wire.errors import ErrorCode
-from tests.support.fake_broker import Denying, versions
-from tests.support.transactional import Producer, fenced_producer, one_producer, transactional_broker
+from tests.support.brokers.fake_broker import Denying, versions
+from tests.support.brokers.transactional import Producer, fenced_producer, one_producer, transactional_broker
 
 
 @pytest.mark.parametrize("version", versions(add_offsets_to_txn))

@@ -12,9 +12,9 @@ from kpybroker.broker.handlers.transactions import add_partitions_to_txn
 from kpybroker.core.authorizer import CLUSTER_NAME, Operation, ResourceType
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
-from tests.support.fake_broker import Denying, versions
-from tests.support.running_broker import ask
-from tests.support.transactional import Producer, fenced_producer, one_producer, transactional_broker
+from tests.support.brokers.fake_broker import Denying, versions
+from tests.support.brokers.running_broker import ask
+from tests.support.brokers.transactional import Producer, fenced_producer, one_producer, transactional_broker
 
 BETWEEN_BROKERS = 4
 Codes = dict[tuple[str, int], int]

@@ -13,9 +13,9 @@ from kpybroker.broker.app import Broker
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.describe_producers import DescribeProducersRequest
-from tests.support.fake_broker import Denying
-from tests.support.running_broker import ask
-from tests.support.transactional import Producer, completed, one_producer, transactional_broker
+from tests.support.brokers.fake_broker import Denying
+from tests.support.brokers.running_broker import ask
+from tests.support.brokers.transactional import Producer, completed, one_producer, transactional_broker
 
 
 async def describe(broker: Broker, topic: str = "t", *indexes: int) -> list[Any]:

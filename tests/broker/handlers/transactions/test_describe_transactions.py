@@ -9,9 +9,9 @@ from kpybroker.broker.app import Broker
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.describe_transactions import DescribeTransactionsRequest
-from tests.support.fake_broker import Denying
-from tests.support.running_broker import ask, create_topic
-from tests.support.transactional import Producer, transactional_broker
+from tests.support.brokers.fake_broker import Denying
+from tests.support.brokers.running_broker import ask, create_topic
+from tests.support.brokers.transactional import Producer, transactional_broker
 
 
 async def describe(broker: Broker, *ids: str) -> list[Any]:

@@ -9,8 +9,15 @@ import pytest
 from kpybroker.broker.handlers.transactions import end_txn
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.wire.errors import ErrorCode
-from tests.support.fake_broker import Denying, versions
-from tests.support.transactional import Producer, completed, fenced_producer, one_producer, read, transactional_broker
+from tests.support.brokers.fake_broker import Denying, versions
+from tests.support.brokers.transactional import (
+    Producer,
+    completed,
+    fenced_producer,
+    one_producer,
+    read,
+    transactional_broker,
+)
 
 
 @pytest.mark.parametrize("version", versions(end_txn))

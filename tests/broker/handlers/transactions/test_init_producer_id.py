@@ -10,9 +10,9 @@ from kpybroker.broker.handlers.transactions import init_producer_id
 from kpybroker.core.authorizer import CLUSTER_NAME, Operation, ResourceType
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.init_producer_id import InitProducerIdRequest
-from tests.support.fake_broker import Denying, versions
-from tests.support.running_broker import ask
-from tests.support.transactional import one_producer, transactional_broker
+from tests.support.brokers.fake_broker import Denying, versions
+from tests.support.brokers.running_broker import ask
+from tests.support.brokers.transactional import one_producer, transactional_broker
 
 
 def request(

@@ -13,9 +13,9 @@ from kpybroker.broker.handlers.transactions import list_transactions
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.list_transactions import ListTransactionsRequest
-from tests.support.fake_broker import Denying, versions
-from tests.support.running_broker import ask
-from tests.support.transactional import Producer, transactional_broker
+from tests.support.brokers.fake_broker import Denying, versions
+from tests.support.brokers.running_broker import ask
+from tests.support.brokers.transactional import Producer, transactional_broker
 
 
 async def listed(broker: Broker, version: int = 1, **filters: Any) -> set[str]:

@@ -10,9 +10,9 @@ from kpybroker.broker.handlers.transactions import txn_offset_commit
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
-from tests.support.fake_broker import Denying, versions
-from tests.support.running_broker import ask
-from tests.support.transactional import Producer, completed, fenced_producer, one_producer
+from tests.support.brokers.fake_broker import Denying, versions
+from tests.support.brokers.running_broker import ask
+from tests.support.brokers.transactional import Producer, completed, fenced_producer, one_producer
 
 
 @pytest.mark.parametrize("version", versions(txn_offset_commit))

@@ -10,7 +10,7 @@ from kpybroker.broker.lifecycle.errors import EXIT_CONFIG, StartupError
 from kpybroker.broker.metrics.reporters import configured
 from kpybroker.broker.metrics.reporters.configured import otlp_headers, otlp_url
 from kpybroker.config.broker import BrokerConfig
-from tests.support.running_broker import running_broker
+from tests.support.brokers.running_broker import running_broker
 
 
 async def refused_at_start(directory: Path, endpoint: str) -> StartupError:

@@ -19,8 +19,8 @@ from kpybroker.metrics.graphite import Layout
 from kpybroker.metrics.reading import Reading, single
 from kpybroker.metrics.tables import log, replication
 from tests.broker.replication.test_traffic import produce
-from tests.support.batches import batch
-from tests.support.running_broker import ask, running_broker
+from tests.support.brokers.running_broker import ask, running_broker
+from tests.support.storage.batches import batch
 
 NAME = "k.kafka.server.ReplicaManager.PartitionCount.value"
 

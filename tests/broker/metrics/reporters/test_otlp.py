@@ -25,8 +25,8 @@ from kpybroker.metrics.reading import Reading, single
 from kpybroker.metrics.spelling import Spelling
 from kpybroker.metrics.tables import log, replication
 from tests.broker.replication.test_traffic import produce
-from tests.support.batches import batch
-from tests.support.running_broker import ask, running_broker
+from tests.support.brokers.running_broker import ask, running_broker
+from tests.support.storage.batches import batch
 
 SECRET = "Bearer s3cret"
 RESPONSE = ExportMetricsServiceResponse().SerializeToString()

@@ -11,7 +11,7 @@ import trio
 import trio.testing
 
 from kpybroker.broker.metrics.reporters.periodic import Periodic, ReportError
-from tests.support.host import FakeHost, fake_host
+from tests.support.brokers.host import FakeHost, fake_host
 
 INTERVAL_S = 10.0
 

@@ -14,7 +14,7 @@ from kpybroker.core.security.sasl.bearer_tokens import (
     decode_part,
 )
 from kpybroker.core.security.sasl.oauthbearer import BearerToken, TokenRefused
-from tests.support.bearer import encoded, unsecured
+from tests.support.network.bearer import encoded, unsecured
 
 NOW_MS = 1_000_000
 GOOD: dict[str, Any] = {"sub": "alice", "iat": 990, "exp": 1100}

@@ -12,7 +12,7 @@ from kpybroker.core.security.sasl.oauthbearer import (
     TokenRefused,
     parse_first_message,
 )
-from tests.support.bearer import message
+from tests.support.network.bearer import message
 
 
 class Accepting:

@@ -1,0 +1,150 @@
+"""Writes the configuration page from the tables: `python -m tests.docs.configuration`. A test keeps it up to date."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from kpybroker.config.docs.lookup import BROKER_SENTENCES
+from kpybroker.config.docs.topic import DOCS as TOPIC_SENTENCES
+from kpybroker.config.dynamic import FIXED_AT_START, QUOTA_KEYS
+from kpybroker.config.keys import group, kraft, log, network, own, remote, replication, security, zookeeper
+from kpybroker.config.keys.definition import READ_ONLY, Row
+from kpybroker.config.keys.network import LOOPBACK_LISTENER
+from kpybroker.config.keys.status import HONOURED, REASONS
+from kpybroker.config.keys.topic import TOPIC_ROWS
+from kpybroker.config.replication_factors import COUNTS_OF_BROKERS
+
+PLACE: Final = Path(__file__).parents[2] / "docs" / "reference" / "configuration.md"
+"""The file of the page."""
+
+_AREAS: Final = (
+    ("Logs", log.ROWS),
+    ("Network, limits, metrics", network.ROWS),
+    ("Groups, offsets, transactions", group.ROWS),
+    ("Identity, replication, controller", replication.ROWS),
+    ("ZooKeeper", zookeeper.ROWS),
+    ("Security", security.ROWS),
+    ("KRaft", kraft.ROWS),
+    ("Tiered storage", remote.ROWS),
+    ("kpybroker's own", own.ROWS),
+)
+
+
+def _bullets(keys: Iterable[str], indent: str = "") -> str:
+    return "\n".join(f"{indent}- `{key}`" for key in keys)
+
+
+_HEAD: Final = f"""\
+# Configuration
+
+<!-- Written by `python -m tests.docs.configuration`: change the tables in kpybroker/config, not this page. -->
+
+Every key of Kafka 3.9.1 is accepted, validated and shown by `kafka-configs --describe`. The column *here* says **yes**
+where a key does what it does in Kafka, and otherwise why it has no effect. At start the broker logs each key you set
+that has no effect, and each name that is not a key, with the key you probably meant. Keys that demand security which
+is not served (another authorizer, `super.users` without one) end the start.
+
+## Where values come from
+
+Highest first, as in Kafka:
+
+1. dynamic values for one broker, set with `kafka-configs` and kept in the tree
+2. dynamic defaults for all brokers, set and kept in the same way
+3. the values at start, highest first: `--override KEY=VALUE`, `KAFKA_*` environment variables, the
+   `server.properties` file
+4. the default
+
+Environment variables are read by `kpybroker server` only and are named as in the container images:
+`KAFKA_LOG_RETENTION_HOURS` is `log.retention.hours`, `__` is `_`, `___` is `-`.
+
+A KRaft file works too: `node.id` becomes `broker.id`, the controller's listeners are removed from `listeners` and
+`advertised.listeners`, and every other key of the quorum is logged as having no effect.
+
+The quotas of replication can be set dynamically only, as in Kafka:
+
+{_bullets(QUOTA_KEYS)}
+
+## Differences from Kafka
+
+- Without `listeners`, the broker binds `{LOOPBACK_LISTENER}`, not every interface.
+  `listeners=PLAINTEXT://:9092` binds every interface, as in Kafka.
+- Without `advertised.listeners`, a broker that is alone or has embedded coordination gives each client the address
+  that the client connected to.
+- Without `zookeeper.connect`, coordination is embedded: `coordination.sqlite` in the first log directory.
+- With embedded coordination the number of brokers is known, and these keys are at most that number. What you set
+  higher is lowered, and one warning names the keys with both values:
+{_bullets(COUNTS_OF_BROKERS, "  ")}
+- `kpybroker dev` has two defaults of its own: `broker.id=0` and `group.initial.rebalance.delay.ms=0`. A cluster of
+  `dev --brokers N` also has `default.replication.factor` 3 (2 for two brokers).
+- These keys cannot be changed while the broker runs:
+{_bullets(FIXED_AT_START, "  ")}
+- Passwords cannot be set dynamically, as in Kafka without `password.encoder.secret`.
+
+## Exit codes
+
+| code | meaning |
+|---|---|
+| 0 | stopped in order |
+| 1 | an unexpected failure: the log has the details |
+| 2 | a bad option, key or value, or an unreadable file |
+| 3 | a log directory cannot be used, or the last one failed |
+| 4 | a log directory is locked by another broker |
+| 5 | an address cannot be bound: the port is taken, or the host is not here |
+| 6 | ZooKeeper is unreachable or refuses, or the embedded tree cannot be opened, read or written |
+| 7 | the log directories belong to another cluster or broker, or the broker id is registered already |
+| 129, 130, 143 | ended at once by a second SIGHUP, SIGINT or SIGTERM |
+
+SIGUSR1 does not stop the broker. It logs the longest time and the 99.9th percentile for which the event loop was
+blocked since the last SIGUSR1.
+
+`kpybroker log` exits with 0 if nothing is wrong, 1 if it found damage (`dump`) or an error (`verify`), 2 for a bad
+option, a path that does not belong to a log, or an unreadable file.
+
+An error is two lines on standard error: `kpybroker: <cause>` and `fix: <what to do>`. When the broker is ready, it
+writes `kpybroker ready at HOST:PORT` with the bound address to standard output, and nothing else. Scripts may rely on
+this line: [Command line](command-line.md#output).
+"""
+
+
+def page() -> str:
+    """The text of the page, as Markdown."""
+    parts = [_HEAD, "\n## Topics\n", *_topic_table()]
+    for title, rows in _AREAS:
+        parts += [f"\n## {title}\n", *_broker_table(rows)]
+    return "\n".join(parts) + "\n"
+
+
+def _topic_table() -> Iterator[str]:
+    yield "| key | type | default | default from | here | |"
+    yield "|---|---|---|---|---|---|"
+    for name, type_name, default, _, _, synonyms, status in TOPIC_ROWS:
+        default_from = ", ".join(f"`{synonym}`" for synonym in synonyms)
+        yield _row(f"`{name}`", type_name, _shown(default), default_from, _here(status), TOPIC_SENTENCES[name])
+
+
+def _broker_table(rows: tuple[Row, ...]) -> Iterator[str]:
+    yield "| key | type | default | changes while running | here | |"
+    yield "|---|---|---|---|---|---|"
+    for name, type_name, default, _, _, mode, status in rows:
+        changes = "no" if mode == READ_ONLY or name in FIXED_AT_START else mode
+        yield _row(f"`{name}`", type_name, _shown(default), changes, _here(status), BROKER_SENTENCES[name])
+
+
+def _row(*cells: str) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _shown(default: str | None) -> str:
+    if default is None:
+        return "none"
+    return f"`{default}`" if default else "empty"
+
+
+def _here(status: str) -> str:
+    return "**yes**" if status == HONOURED else REASONS[status]
+
+
+if __name__ == "__main__":
+    PLACE.write_text(page(), encoding="utf-8")

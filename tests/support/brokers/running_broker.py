@@ -1,0 +1,113 @@
+"""A whole broker in this process on a tree in memory: requests go in as frames and come back as messages."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from kpybroker.broker.app import Broker
+from kpybroker.broker.cluster.metadata_cache import MetadataCache, MetadataSnapshot
+from kpybroker.broker.loop.clock import Clock, SystemClock
+from kpybroker.broker.network.transport import Transport
+from kpybroker.broker.requests.context import ConnectionInfo, PlainConnectionInfo
+from kpybroker.broker.requests.dispatch import AnswerNow
+from kpybroker.config.broker import BrokerConfig
+from kpybroker.coordination.embedded import EmbeddedStore
+from kpybroker.storage.disk.files import Files
+from kpybroker.wire.api import ApiKey
+from kpybroker.wire.codec import decode, encode
+from kpybroker.wire.headers import RequestHeader, encode_request_header, parse_response_header
+from kpybroker.wire.messages.create_topics import CreateTopicsRequest
+from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest
+from tests.support.network.memory_transport import MemoryTransport
+
+CLIENT = PlainConnectionInfo(connection_id="test")
+
+
+def settings(directory: Path, **keys: str) -> dict[str, str]:
+    """Keys are Kafka's with `.` written as `_`; nothing is delayed."""
+    props = {
+        "broker.id": "0",
+        "log.dirs": str(directory),
+        "listeners": "PLAINTEXT://127.0.0.1:9092",
+        "offsets.topic.replication.factor": "1",
+        "offsets.topic.num.partitions": "2",
+        "group.initial.rebalance.delay.ms": "0",
+    }
+    return props | {name.replace("_", "."): value for name, value in keys.items()}
+
+
+@asynccontextmanager
+async def running_broker(
+    directory: Path,
+    *,
+    files: Files | None = None,
+    clock: Clock | None = None,
+    transport: Transport | None = None,
+    intercept: Callable[[Broker], AnswerNow] | None = None,
+    topics: Sequence[str] = (),
+    keeps: bool = False,
+    **keys: str,
+) -> AsyncIterator[Broker]:
+    """A broker with these `settings` and `topics`. `files` and `clock` are the machine's unless given. Nothing listens
+    on a port, unless `transport` does. With `keeps` the directory has all that the broker needs to start again.
+    """
+    config = BrokerConfig(settings(directory, **keys))
+    tree = None if keeps else EmbeddedStore.in_memory((clock or SystemClock()).time_ms).session()
+    transport = transport or MemoryTransport()
+    async with Broker.open(
+        config, transport=transport, files=files, clock=clock, tree=tree, seed=1, intercept=intercept
+    ) as broker:
+        for topic in topics:
+            await create_topic(broker, topic)
+        yield broker
+
+
+async def ask(
+    broker: Broker, request: Any, version: int, client_id: str = "test", connection: ConnectionInfo | None = None
+) -> Any:
+    """The decoded answer; None when there is none (acks=0). Without a `connection`, on one of its own."""
+    key = next(key for key in ApiKey if key.name.replace("_", "").lower() + "request" == type(request).__name__.lower())
+    frame = encode_request_header(RequestHeader(key, version, 7, client_id)) + encode(request, version)
+    response = await broker.dispatcher.answer(bytearray(frame), connection or PlainConnectionInfo(connection_id="test"))
+    answer = response.read()
+    response.sent()
+    if not answer:
+        return None
+    assert int.from_bytes(answer[:4], "big") == len(answer) - 4
+    from kpybroker.wire.api import API_INFO
+
+    correlation_id, position = parse_response_header(answer[4:], key, version)
+    assert correlation_id == 7
+    return decode(API_INFO[key].response_class(), answer[4 + position :], version)
+
+
+def forget_metadata(metadata: MetadataCache) -> UpdateMetadataRequest:
+    """Reset it to the state after the broker's start; `update` with the returned request restores it."""
+    known = metadata.snapshot
+    topics = [
+        UpdateMetadataRequest.UpdateMetadataTopicState(topic_name=name, partition_states=list(partitions.values()))
+        for name, partitions in known.topics.items()
+    ]
+    alive = [UpdateMetadataRequest.UpdateMetadataBroker(id=node) for node in known.brokers]
+    metadata.snapshot, metadata.received_update = MetadataSnapshot(), False
+    return UpdateMetadataRequest(topic_states=topics, live_brokers=alive)
+
+
+async def create_topic(broker: Broker, name: str, partitions: int = 1, **configs: str) -> bytes:
+    """Returns the topic id."""
+    topic = CreateTopicsRequest.CreatableTopic(
+        name=name,
+        num_partitions=partitions,
+        replication_factor=1,
+        configs=[
+            CreateTopicsRequest.CreatableTopicConfig(name=key.replace("_", "."), value=value)
+            for key, value in configs.items()
+        ],
+    )
+    response = await ask(broker, CreateTopicsRequest(topics=[topic], timeout_ms=60_000), 7)
+    assert response.topics[0].error_code == 0, response
+    topic_id: bytes = response.topics[0].topic_id
+    return topic_id
