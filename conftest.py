@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.scopes import CLIENTS, SPARK, in_order, scope_of
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A run in the background of a script ignores Ctrl-C, and so would the commands whose answer to it is tested.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 STARTS_PROCESSES = (
     "broker/lifecycle/test_zookeeper_client.py",

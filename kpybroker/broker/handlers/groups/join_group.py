@@ -86,7 +86,7 @@ def _join(broker: Broker, request: JoinGroupRequest, context: RequestContext, su
         group_id=request.group_id,
         member_id=request.member_id,
         group_instance_id=request.group_instance_id,
-        new_member_id="" if request.member_id else _new_member_id(broker, request.group_instance_id or client_id),
+        new_member_id="" if request.member_id else _new_member_id(broker, client_id, request.group_instance_id),
         client_id=client_id,
         client_host=f"/{context.client_host}",
         rebalance_timeout_ms=request.session_timeout_ms if version == 0 else request.rebalance_timeout_ms,
@@ -101,7 +101,8 @@ def _join(broker: Broker, request: JoinGroupRequest, context: RequestContext, su
     )
 
 
-def _new_member_id(broker: Broker, owner: str) -> str:
+def _new_member_id(broker: Broker, client_id: str, group_instance_id: str | None) -> str:
+    owner = client_id if group_instance_id is None else group_instance_id
     unique = uuid.UUID(int=broker.random.getrandbits(128), version=4)
     return f"{cut_text(owner, MEMBER_OWNER_BYTES_MAX)}-{unique}"
 
