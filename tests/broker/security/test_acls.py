@@ -48,7 +48,7 @@ def may_read(acls: Acls, topic: str = "orders") -> bool:
 
 
 async def until_it_may_read(acls: Acls, expected: bool = True) -> None:
-    with trio.fail_after(5):
+    with trio.fail_after(60):
         while may_read(acls) is not expected:
             await trio.lowlevel.checkpoint()
 
@@ -199,7 +199,7 @@ async def test_a_notification_that_cannot_be_read_changes_nothing(
             await host.tree.create("/kafka-acl-changes/acl_changes_", data, sequential=True)
         await host.tree.set(NODE, b"broken")
         await host.tree.create("/kafka-acl-changes/acl_changes_", b"TOPIC:orders", sequential=True)
-        with trio.fail_after(5):
+        with trio.fail_after(60):
             while len([one for one in caplog.records if "cannot be read" in one.message]) < 3:
                 await trio.lowlevel.checkpoint()
         assert may_read(acls)

@@ -49,13 +49,14 @@ async def running_broker(
     intercept: Callable[[Broker], AnswerNow] | None = None,
     topics: Sequence[str] = (),
     keeps: bool = False,
+    tree_clock: Clock | None = None,
     **keys: str,
 ) -> AsyncIterator[Broker]:
-    """A broker with these `settings` and `topics`. `files` and `clock` are the machine's unless given. Nothing listens
+    """A broker with these `settings` and `topics`. `files` and clocks are the machine's unless given. Nothing listens
     on a port, unless `transport` does. With `keeps` the directory has all that the broker needs to start again.
     """
     config = BrokerConfig(settings(directory, **keys))
-    tree = None if keeps else EmbeddedStore.in_memory((clock or SystemClock()).time_ms).session()
+    tree = None if keeps else EmbeddedStore.in_memory((tree_clock or SystemClock()).time_ms).session()
     transport = transport or MemoryTransport()
     async with Broker.open(
         config, transport=transport, files=files, clock=clock, tree=tree, seed=1, intercept=intercept

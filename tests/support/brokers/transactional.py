@@ -39,7 +39,8 @@ async def transactional_broker(directory: Path, *, keeps: bool = False, **keys: 
         "transaction_state_log_min_isr": "1",
         "transaction_state_log_num_partitions": "2",
     }
-    async with running_broker(directory, clock=FakeClock(), keeps=keeps, **(quick | keys)) as broker:
+    clock = FakeClock()
+    async with running_broker(directory, clock=clock, tree_clock=clock, keeps=keeps, **(quick | keys)) as broker:
         if not broker.metadata.contains("t"):
             await create_topic(broker, "t", 3)
         for kind in (0, 1):
