@@ -135,7 +135,7 @@ class ProduceCalls:
 
     def answer(self) -> None:
         self.reset()
-        answer = self.broker.dispatcher.answer_now(self.frame, self.connection)
+        answer = self.broker.dispatcher.respond_now(self.frame, self.connection)
         assert isinstance(answer, Response)
 
     def handle(self) -> None:
@@ -200,7 +200,7 @@ async def fetch_stages(broker: Broker) -> list[Stage]:
             callback()
 
     def answer() -> None:
-        answered = broker.dispatcher.answer_now(memoryview(frame), connection)
+        answered = broker.dispatcher.respond_now(memoryview(frame), connection)
         assert isinstance(answered, Response)
         answered.sent()
 
@@ -316,7 +316,7 @@ class GroupCalls:
         return response
 
     async def _ask(self, key: ApiKey, version: int, request: Any, response_class: Any) -> Any:
-        answer = await self.broker.dispatcher.answer(_frame(key, version, request), self.connection)
+        answer = await self.broker.dispatcher.respond(_frame(key, version, request), self.connection)
         response = decode(response_class, answer.read()[8:], version)
         return response
 
@@ -348,7 +348,7 @@ async def profile(broker: Broker, name: str) -> None:
         if enabled:
             profiler.enable()
         for _ in range(CALLS * 5):
-            answer = await broker.dispatcher.answer(bytearray(frame), connection)
+            answer = await broker.dispatcher.respond(bytearray(frame), connection)
             answer.sent()
     profiler.disable()
     pstats.Stats(profiler).sort_stats("tottime").print_stats(35)
@@ -379,7 +379,7 @@ async def measure(directory: str, profiled: str | None, answers_only: bool) -> N
     }
     async with Broker.open(BrokerConfig(props)) as broker:
         await broker.topics.auto_create([TOPIC])
-        await broker.dispatcher.answer(bytearray(request_frame(TOPIC)[4:]), PlainConnectionInfo())
+        await broker.dispatcher.respond(bytearray(request_frame(TOPIC)[4:]), PlainConnectionInfo())
         if profiled is not None:
             await profile(broker, profiled)
             return

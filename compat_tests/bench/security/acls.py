@@ -58,7 +58,7 @@ def fetching(broker: Broker) -> Callable[[], None]:
     connection = PlainConnectionInfo()
 
     def answer() -> None:
-        answered = broker.dispatcher.answer_now(frame, connection)
+        answered = broker.dispatcher.respond_now(frame, connection)
         assert isinstance(answered, Response)
         answered.sent()
 
@@ -91,7 +91,7 @@ async def measure(directory: str) -> float:
         assert broker.acls is not None
         fill(broker.acls.index)
         await broker.topics.auto_create([TOPIC])
-        await broker.dispatcher.answer(bytearray(request_frame(TOPIC)[4:]), PlainConnectionInfo())
+        await broker.dispatcher.respond(bytearray(request_frame(TOPIC)[4:]), PlainConnectionInfo())
         produce = ProduceCalls(broker, one_record())
         rest = await turn() + await socket_share(len(produce.frame) + 4, 60)
         lost = [await compare(broker, "Produce", produce.answer, rest)]

@@ -36,7 +36,7 @@ from kpybroker.wire.headers import RequestHeader, parse_request_header
 
 
 class Interceptor:
-    """`answer_now` takes the place of its dispatcher's. Rules, predicates and log may be shared with other brokers."""
+    """`respond_now` takes the place of its dispatcher's. Rules, predicates and log may be shared with other brokers."""
 
     def __init__(self, broker: Intercepted, rules: FaultRules, predicates: Predicates, log: RequestLog) -> None:
         self._broker = broker
@@ -44,8 +44,8 @@ class Interceptor:
         self._predicates = predicates
         self._log = log
 
-    def answer_now(self, frame: bytearray | memoryview, connection: ConnectionInfo) -> Response | Pending[Response]:
-        """As `Dispatcher.answer_now`."""
+    def respond_now(self, frame: bytearray | memoryview, connection: ConnectionInfo) -> Response | Pending[Response]:
+        """As `Dispatcher.respond_now`."""
         header = parse_request_header(frame)
         broker = self._broker
         entry = self._log.begin(broker.node_id, frame, header, connection, broker.clock.time_ms())
@@ -79,7 +79,7 @@ class Interceptor:
             faults = self._rules.candidates(self._broker.node_id, header, connection)
             if faults and header.api_key in SERVED:
                 return run_steps(self._serve(bytearray(frame), header, connection, faults, entry))
-        return self._broker.dispatcher.answer_directly(frame, connection, header)
+        return self._broker.dispatcher.respond_directly(frame, connection, header)
 
     def _serve(
         self,

@@ -29,7 +29,7 @@ def request(number: int) -> ControlRequest:
     return ControlRequest(UpdateMetadataRequest(controller_id=1, controller_epoch=number), 8)
 
 
-async def answer_locally(api_key: ApiKey, message: Any, version: int) -> Any:
+async def respond_locally(api_key: ApiKey, message: Any, version: int) -> Any:
     raise LookupError("the handler failed")
 
 
@@ -54,7 +54,7 @@ async def channel_to_peer(
         async def connect(_listener: str, host_name: str, port: int, timeout_s: float) -> Stream:
             return await transport.connect(host_name, port, timeout_s)
 
-        channels = BrokerChannels(host, connect, answer_locally, on_response)
+        channels = BrokerChannels(host, connect, respond_locally, on_response)
         peer = Peer(transport)
         nursery.start_soon(peer.serve)
         channels.add(2, registration, nursery)

@@ -96,14 +96,14 @@ async def test_a_conversation_ends_with_the_last_request(piece: int) -> None:
 
     got: list[tuple[int, int]] = []
 
-    def on_answer(response: FetchResponse) -> Request | None:
+    def on_response(response: FetchResponse) -> Request | None:
         records = bytes(response.responses[0].partitions[0].records or b"")
         assert records == b"x" * len(records)
         got.append((response.session_id, len(records)))
         return fetch(len(got)) if len(got) < len(sizes) else None
 
     async with connection_to(serve) as connection:
-        await connection.converse(fetch(0), on_answer, ANSWER_TIMEOUT_S)
+        await connection.converse(fetch(0), on_response, ANSWER_TIMEOUT_S)
     assert got == list(enumerate(sizes))
 
 
@@ -114,12 +114,12 @@ async def test_a_large_response_is_decoded_in_time_slices_and_the_conversation_c
 
     got: list[int] = []
 
-    def on_answer(response: FetchResponse) -> Request | None:
+    def on_response(response: FetchResponse) -> Request | None:
         got.append(len(response.responses[0].partitions))
         return fetch(len(got)) if len(got) < 3 else None
 
     async with connection_to(serve) as connection, counted_time_slices() as of_others:
-        await connection.converse(fetch(0), on_answer, ANSWER_TIMEOUT_S)
+        await connection.converse(fetch(0), on_response, ANSWER_TIMEOUT_S)
         assert of_others() > 10
     assert got == [20_000] * 3
 
@@ -149,12 +149,12 @@ async def test_a_request_larger_than_the_send_buffer_is_sent_completely() -> Non
 
     got: list[int] = []
 
-    def on_answer(response: FetchResponse) -> Request | None:
+    def on_response(response: FetchResponse) -> Request | None:
         got.append(response.session_id)
         return large if len(got) == 1 else None
 
     async with connection_to(serve, MemoryTransport(pipe_capacity=capacity)) as connection:
-        await connection.converse(fetch(0), on_answer, ANSWER_TIMEOUT_S)
+        await connection.converse(fetch(0), on_response, ANSWER_TIMEOUT_S)
     assert got == [0, 1]
     assert asked == [large.message.rack_id]
 
@@ -202,13 +202,13 @@ async def test_the_timeout_applies_to_each_response(autojump_clock: trio.testing
 
     got: list[int] = []
 
-    def on_answer(response: FetchResponse) -> Request:
+    def on_response(response: FetchResponse) -> Request:
         got.append(response.session_id)
         return fetch(len(got))
 
     async with connection_to(serve, MemoryTransport()) as connection:
         with pytest.raises(trio.TooSlowError):
-            await connection.converse(fetch(0), on_answer, ANSWER_TIMEOUT_S)
+            await connection.converse(fetch(0), on_response, ANSWER_TIMEOUT_S)
     assert got == [0, 1, 2, 3, 4]
     assert trio.current_time() - begin == pytest.approx(5 * 10 + ANSWER_TIMEOUT_S)
 
@@ -217,12 +217,12 @@ async def test_what_on_answer_raises_is_raised_by_the_conversation() -> None:
     async def serve(stream: Stream) -> None:
         await stream.send_parts([answer(0, await next_correlation_id(stream))])
 
-    def on_answer(_: Any) -> Request | None:
+    def on_response(_: Any) -> Request | None:
         raise LookupError
 
     async with connection_to(serve) as connection:
         with pytest.raises(LookupError):
-            await connection.converse(fetch(0), on_answer, ANSWER_TIMEOUT_S)
+            await connection.converse(fetch(0), on_response, ANSWER_TIMEOUT_S)
 
 
 async def serve_in_order(stream: Stream) -> None:
@@ -253,13 +253,13 @@ async def test_a_login_comes_first_and_again_when_its_session_is_nearly_over(lif
 
     got: list[int] = []
 
-    def on_answer(response: FetchResponse) -> Request | None:
+    def on_response(response: FetchResponse) -> Request | None:
         got.append(response.session_id)
         return fetch(len(got)) if len(got) % 10 else None
 
     async with connection_to(serve_in_order, log_in=log_in) as connection:
         for _ in range(2):
-            await connection.converse(fetch(len(got)), on_answer, ANSWER_TIMEOUT_S)
+            await connection.converse(fetch(len(got)), on_response, ANSWER_TIMEOUT_S)
     assert got == list(range(20))
     assert logins == (20 if lifetime_s == 0 else 1)
 

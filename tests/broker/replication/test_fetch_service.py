@@ -44,7 +44,7 @@ class Fetch:
         self.answers: list[FetchResponse.PartitionData] = []
         self.suspended: Pending[Response] | None = None
         self.ended = 0
-        self._take(broker.dispatcher.answer_now(bytearray(header + encode(request, VERSION)), PlainConnectionInfo()))
+        self._take(broker.dispatcher.respond_now(bytearray(header + encode(request, VERSION)), PlainConnectionInfo()))
 
     def _take(self, answer: Response | Pending[Response]) -> None:
         if isinstance(answer, Pending):

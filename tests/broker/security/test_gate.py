@@ -212,7 +212,7 @@ async def test_a_refusal_is_held_back_and_holds_no_memory(tmp_path: Path, transp
 
 
 def _states(broker: Broker) -> list[str]:
-    guards: list[Any] = [connection.answer_now for connection in broker.server._connections.values()]
+    guards: list[Any] = [connection.respond_now for connection in broker.server._connections.values()]
     return [guard.__self__._state.value for guard in guards]
 
 

@@ -106,16 +106,16 @@ async def serving(directory: Path) -> AsyncIterator[Broker]:
         ids = {name: await create_topic(faulty.broker, name, partitions=2) for name in TWO_OF["topic"]}
         broker = Broker(faulty, ids)
         await _coordinators(faulty)
-        answer_directly: Callable[..., Any] = faulty.broker.dispatcher.answer_directly
+        respond_directly: Callable[..., Any] = faulty.broker.dispatcher.respond_directly
 
         def recording(frame: Any, *rest: Any) -> Any:
             header = parse_request_header(frame)
             message_class = API_INFO[ApiKey(header.api_key)].request_class()
             message, _ = decode_from(message_class, bytes(frame), header.body_offset, header.api_version)
             broker.handled.append(message)
-            return answer_directly(frame, *rest)
+            return respond_directly(frame, *rest)
 
-        faulty.broker.dispatcher.answer_directly = recording  # type: ignore[method-assign, assignment]
+        faulty.broker.dispatcher.respond_directly = recording  # type: ignore[method-assign, assignment]
         yield broker
 
 

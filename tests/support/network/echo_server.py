@@ -68,7 +68,7 @@ class Echo:
         self.waits: dict[bytes, Wait] = {}
         self.file: SharedFile | None = None
 
-    def answer_now(self, frame: bytearray | memoryview, connection: Any) -> Any:
+    def respond_now(self, frame: bytearray | memoryview, connection: Any) -> Any:
         body = bytes(frame)
         connection.client_id = "echoing"
         connection.client_software_name, connection.client_software_version = "echo", "1"

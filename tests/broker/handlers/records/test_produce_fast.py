@@ -173,7 +173,7 @@ async def test_a_borrowed_frame_may_change_while_its_response_waits(tmp_path: Pa
         for topic, records in (("flushed", GOOD), ("walked", keyed)):
             head = encode_request_header(RequestHeader(ApiKey.PRODUCE, 9, 7, "test"))
             frame = bytearray(head + encode(request(topic, records), 9))
-            answer: Any = broker.dispatcher.answer_now(memoryview(frame), CLIENT)
+            answer: Any = broker.dispatcher.respond_now(memoryview(frame), CLIENT)
             assert isinstance(answer, Pending)
             frame[:] = bytes(len(frame))
             response = decode(ProduceResponse, (await answer).frame[9:], 9)
