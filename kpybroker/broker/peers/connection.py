@@ -106,9 +106,9 @@ class PeerConnection:
 
     async def ask(self, request: Request, timeout_s: float) -> Any:
         """The response to one request. Raises PEER_FAILURES."""
-        answers: list[Any] = []
-        await self.converse(request, answers.append, timeout_s)
-        return answers[0]
+        responses: list[Any] = []
+        await self.converse(request, responses.append, timeout_s)
+        return responses[0]
 
     async def converse(self, request: Request, on_response: OnResponse, timeout_s: float) -> None:
         """Send `request` and every request that `on_response` returns, until it returns None.
@@ -248,14 +248,14 @@ class _Conversation:
         return self._filled == _SIZE.size + size
 
     def _decode(self) -> Generator[None, None, Any]:
-        asked, answer = self._asked, memoryview(self._buffer)[_SIZE.size : self._filled]
-        answered, position = parse_response_header(answer, asked.api_key, asked.version)
-        if answered != self.correlation_id:
-            raise ProtocolError(f"correlation id {answered}, expected {self.correlation_id}")
+        asked, frame = self._asked, memoryview(self._buffer)[_SIZE.size : self._filled]
+        correlation_id, position = parse_response_header(frame, asked.api_key, asked.version)
+        if correlation_id != self.correlation_id:
+            raise ProtocolError(f"correlation id {correlation_id}, expected {self.correlation_id}")
         response_class = API_INFO[asked.api_key].response_class()
-        if len(answer) <= LARGE_FRAME_BYTES:
-            return decode(response_class, answer[position:], asked.version)
-        return (yield from decode_steps(response_class, answer[position:], asked.version))
+        if len(frame) <= LARGE_FRAME_BYTES:
+            return decode(response_class, frame[position:], asked.version)
+        return (yield from decode_steps(response_class, frame[position:], asked.version))
 
     async def _decode_in_slices(self, steps: Generator[None, None, Any]) -> Any:
         self._decoding = None

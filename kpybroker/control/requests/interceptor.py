@@ -50,25 +50,25 @@ class Interceptor:
         broker = self._broker
         entry = self._log.begin(broker.node_id, frame, header, connection, broker.clock.time_ms())
         try:
-            answer = self._answer(frame, header, connection, entry)
+            response = self._respond(frame, header, connection, entry)
         except BaseException as error:
             self._log.fail(entry, error)
             raise
-        if isinstance(answer, Pending):
-            return run_steps(self._watched(entry, answer))
-        self._log.end(entry, answer)
-        return answer
+        if isinstance(response, Pending):
+            return run_steps(self._watched(entry, response))
+        self._log.end(entry, response)
+        return response
 
     def _watched(self, entry: Entry, unfinished: Pending[Response]) -> Steps[Response]:
         try:
-            answer = yield from replies.finished(unfinished)
+            response = yield from replies.finished(unfinished)
         except BaseException as error:
             self._log.fail(entry, error)
             raise
-        self._log.end(entry, answer)
-        return answer
+        self._log.end(entry, response)
+        return response
 
-    def _answer(
+    def _respond(
         self, frame: bytearray | memoryview, header: RequestHeader, connection: ConnectionInfo, entry: Entry
     ) -> Response | Pending[Response]:
         if self._rules:
@@ -95,8 +95,8 @@ class Interceptor:
         try:
             for fault in faults:
                 yield from self._consider(call, fault)
-            answer = yield from working.work(broker, call)
-            return (yield from acting.after_work(call, answer))
+            response = yield from working.work(broker, call)
+            return (yield from acting.after_work(call, response))
         except acting.NoResponseError:
             return NO_RESPONSE
 

@@ -71,7 +71,7 @@ class Connection:
 
     def _four_letters(self) -> bool:
         """Answer a word; False if it is none."""
-        text = four_letter_words.answer(bytes(self._input[:4]), self._service, self.client)
+        text = four_letter_words.reply(bytes(self._input[:4]), self._service, self.client)
         if text is None:
             return False
         self.client.note_received()
@@ -94,8 +94,8 @@ class Connection:
             return
         self._service.attach(self.client, session)
         self.client.session = session
-        answer = responses.connected(session.timeout_ms, session.id, session.password, is_old=connect.is_old)
-        self.client.queue(zxid, answer)
+        response = responses.connected(session.timeout_ms, session.id, session.password, is_old=connect.is_old)
+        self.client.queue(zxid, response)
 
     def _perform(self, session: Session, request: Request) -> None:
         service, arrived = self._service, self._service.now()

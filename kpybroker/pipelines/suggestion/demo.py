@@ -174,11 +174,11 @@ def _asked(address: str, found: Split) -> list[tuple[str, Row]]:
     popular = by_count(found.train)[:ASKED]
     paths = [f"/products/{quote(product)}" for product in popular]
     paths += [f"/users/{quote(user)}" for user in sorted(found.wanted)[:ASKED]]
-    answers = []
+    responses = []
     for path in paths:
         with urlopen(f"{address}{path}", timeout=RESPONSE_SECONDS_MAX) as page:
-            answers.append((path, json.loads(page.read())))
-    return answers
+            responses.append((path, json.loads(page.read())))
+    return responses
 
 
 def by_count(rows: Sequence[Mapping[str, Any]]) -> list[str]:

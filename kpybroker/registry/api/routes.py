@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from kpybroker.registry.api import compatibility, metadata, schemas, settings, subjects
-from kpybroker.registry.api.call import Answer, Call
+from kpybroker.registry.api.call import Call, Result
 
-Handler = Callable[[Call], Answer]
+Handler = Callable[[Call], Result]
 
 
 class Entry(NamedTuple):

@@ -49,7 +49,7 @@ async def test_after_a_stale_response_the_leader_sends_everything_again(tmp_path
         assert fetcher._ask() is not None
         data = FetchResponse.PartitionData(partition_index=0, high_watermark=0, log_start_offset=0, records=b"")
         topics = [FetchResponse.FetchableTopicResponse(topic_id=topic_id, partitions=[data])]
-        assert session.answered(0, session_id=5)
+        assert session.take_response(0, session_id=5)
         if is_replaced:
             fetcher.follow(FetchState("t", 0, topic_id, leader_epoch=1, fetch_offset=0))
         answer = FetchResponse(session_id=5, responses=topics)

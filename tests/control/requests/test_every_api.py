@@ -16,7 +16,7 @@ from kpybroker.control.requests.request_json import error_names
 from kpybroker.control.rules.acts import Error
 from kpybroker.control.rules.entities import NAMED, TOP, SeenTopics, entities, fields_in, struct_of
 from kpybroker.control.rules.entity_table import SHAPES, shape_of
-from kpybroker.control.rules.merging import Answered, can_leave_out, depth_of_error, elements_at
+from kpybroker.control.rules.merging import ShapedResponse, can_leave_out, depth_of_error, elements_at
 from kpybroker.control.rules.rule import Match
 from kpybroker.wire.api import API_INFO, ApiKey
 from kpybroker.wire.codec import decode_from
@@ -152,10 +152,10 @@ def _check_places(broker: Broker, key: ApiKey, version: int, response: Any, matc
     shape, request = shape_of(key, version), broker.request(key, version)
     topics = SeenTopics(broker.faulty.broker.metadata)
     found = entities(shape, request, topics)
-    answered = Answered(shape, request, response, version, topics)
+    shaped = ShapedResponse(shape, request, response, version, topics)
     failed: list[Any] = []
     others: list[Any] = []
-    for element in elements_at(answered, depth):
+    for element in elements_at(shaped, depth):
         one: Any = element.elements[element.index]
         is_failed = getattr(one, str(shape.response[depth].error)) == INJECTED
         (failed if is_failed else others).append(element.names)
@@ -172,7 +172,7 @@ def _check_places(broker: Broker, key: ApiKey, version: int, response: Any, matc
             all(match.named[kind](one.names.get(kind)) for kind in match.named) for one in found
         )
         order = [one.identity for one in found]
-        seen = [one.identity for one in elements_at(answered, depth)]
+        seen = [one.identity for one in elements_at(shaped, depth)]
         ranks = [min(r for r, o in enumerate(order) if set(identity) <= set(o)) for identity in seen]
         assert ranks == sorted(ranks), version
 

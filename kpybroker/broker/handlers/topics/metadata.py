@@ -180,8 +180,8 @@ async def _create_missing(
         codes = await broker.topics.auto_create(creatable, mutations=context.side_mutations())
         topics += [_failed(name, code) for name, code in codes.items() if code is not ErrorCode.NONE]
     await budget.spend(ELEMENT * len(names))
-    answered = {topic.name for topic in topics}
-    return [name for name in names if broker.metadata.contains(name) and name not in answered]
+    failed = {topic.name for topic in topics}
+    return [name for name in names if broker.metadata.contains(name) and name not in failed]
 
 
 def _may_create(context: RequestContext, name: str) -> bool:
