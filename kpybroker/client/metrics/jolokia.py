@@ -121,7 +121,7 @@ def _refused(where: str, status: int, *, has_login: bool) -> CommandError:
     if status == 405:
         return CommandError(f"{where} refuses POST (HTTP 405)", IS_SERVED)
     kind = NotYet if status >= 500 else CommandError
-    return kind(f"{where} answers with HTTP {status}", IS_SERVED)
+    return kind(f"{where} responds with HTTP {status}", IS_SERVED)
 
 
 def _unreachable(error: Exception, asked: Jolokia) -> CommandError:

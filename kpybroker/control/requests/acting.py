@@ -22,7 +22,7 @@ class NoResponseError(Exception):
 
 
 def ignored(fault: Fault, connection: ConnectionInfo) -> Response:
-    """The answer to what arrives after a fault has silenced the client or the connection. A black hole counts it."""
+    """The response to what arrives after a fault has silenced the client or the connection. A black hole counts it."""
     if isinstance(fault.rule.act, acts.Blackhole):
         fault.hits.add()
         fault.silence(connection)

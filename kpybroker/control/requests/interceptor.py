@@ -1,7 +1,7 @@
 """Around one broker's dispatcher: looks at each request, lets faults act on it, and logs it.
 
-A request that no fault can match by its header and its client is answered as without an interceptor. Otherwise it is
-decoded, and the faults look at it in the order in which they were added:
+A request that no fault can match by its header and its client gets its response as without an interceptor. Otherwise it
+is decoded, and the faults look at it in the order in which they were added:
 
 1. Acts before the work happen at once: a delay or a hold waits, a disconnect ends it all. Errors are noted.
 2. The work (`working`): if there are errors for some of what the request names, the rest of it.

@@ -1,6 +1,6 @@
 """Questions to the test process: does this rule match this request?
 
-The request waits, its connection with it, and nothing else. Without an answer within `DECISION_SECONDS_MAX` of the
+The request waits, its connection with it, and nothing else. Without a decision within `DECISION_SECONDS_MAX` of the
 machine's time the rule does not match, and a warning is logged: a test process that has ended must not stop the broker.
 """
 
@@ -56,7 +56,7 @@ class Predicates:
             self._unread.pop(question.id, None)
         if question.result is None:
             logger.warning(
-                "fault=%d predicate=unanswered seconds=%g: the request is treated as not matched",
+                "fault=%d predicate=undecided seconds=%g: the request is treated as not matched",
                 fault_id,
                 DECISION_SECONDS_MAX,
             )
@@ -69,7 +69,7 @@ class Predicates:
         return self._unread.pop(next(iter(self._unread)))
 
     def decide(self, question_id: int, result: bool) -> bool:
-        """Answer a question; False if it is not open (any more)."""
+        """Decide a question; False if it is not open (any more)."""
         question = self._open.get(question_id)
         if question is None:
             return False

@@ -193,7 +193,7 @@ class RequestLog:
         return entry
 
     def end(self, entry: Entry, response: Response) -> None:
-        """It was answered; with an empty answer it has no response."""
+        """It is complete; with an empty frame it has no response."""
         entry.duration_s = time.perf_counter() - entry.started_s
         if (frame := response.frame) is not None:
             size = entry.response_size = len(frame)

@@ -25,7 +25,7 @@ _NOT_SERVED: Final = (b"crst", b"dirs", b"dump", b"gtmk", b"hash", b"orst", b"sr
 
 
 def reply(word: bytes, service: Service, asking: Client) -> str | None:
-    """The text that answers a word; None for what is none."""
+    """The text that is the reply to a word; None for what is none."""
     if word in _NOT_SERVED:
         return f"{word.decode()} is not executed because it is not in the whitelist.\n"
     make = _WORDS.get(word)

@@ -203,7 +203,7 @@ def _on_static_stored(group: Group, replacement: _Replacement, step: GroupStep, 
     member, old_leader, support_skipping_assignment, undo = replacement
     member_id = member.member_id
     if group.state is GroupState.DEAD or group.members.get(member_id) is not member:
-        return  # it has left or was replaced since, and was answered then
+        return  # it has left or was replaced since, and got its response then
     if error is not ErrorCode.NONE:
         step.warn(f"Failed to persist metadata for group {group.group_id}: {error.name}")
         failed = replace(joined(group, UNKNOWN_MEMBER_ID, with_members=False), error=store_error(error))
@@ -238,7 +238,7 @@ def _join_with_id(step: GroupStep, group: Group, request: Join, ticket: Ticket) 
     is_leader = member_id == group.leader_id
     reason = _rebalance_reason(group, member, request, is_leader)
     if reason is None:
-        # It may not have received the first answer to this generation's join.
+        # It may not have received the first response to this generation's join.
         with_members = is_leader and group.state is GroupState.COMPLETING_REBALANCE
         step.reply(ticket, joined(group, member_id, with_members=with_members))
         return
@@ -264,7 +264,7 @@ def _rebalance_reason(group: Group, member: Member, request: Join, is_leader: bo
 
 
 def _supersede(step: GroupStep, group: Group, member_id: str) -> None:
-    """The member rejoins on another connection: end its previous join, which Kafka never answers."""
+    """The member rejoins on another connection: end its previous join, to which Kafka never responds."""
     respond_to_join(step, group, member_id, JoinResult(ErrorCode.REBALANCE_IN_PROGRESS, member_id))
 
 

@@ -7,7 +7,7 @@ Rules
   them. A live coordinator and one that has just read the partition use the same two methods, so they agree.
 - Live state (members, sessions, waiting requests) starts in `activate`, after the whole partition has been replayed,
   and ends in `unload`.
-- Every ticket is answered exactly once, at the latest by `unload`.
+- Every ticket gets exactly one reply, at the latest by `unload`.
 
 Not here: which partition a group belongs to, whether this broker leads it, authorization, API versions, and the check
 of a group id's form. The shell (`kpybroker.broker.coordinators`) and the handlers do that.

@@ -72,7 +72,7 @@ def _validate_sync(group: Group, request: Sync) -> ErrorCode:
 
 def _sync_completing(step: GroupStep, group: Group, request: Sync, ticket: Ticket) -> None:
     member_id = request.member_id
-    # End a previous sync of the member on another connection; Kafka never answers it.
+    # End a previous sync of the member on another connection; Kafka never responds to it.
     respond_to_sync(step, group, member_id, SyncResult(ErrorCode.REBALANCE_IN_PROGRESS))
     group.sync_tickets[member_id] = ticket
     member_has_synced(group, member_id)
@@ -101,7 +101,7 @@ def _on_assignment_stored(
     error: ErrorCode,
 ) -> None:
     if group.state is not GroupState.COMPLETING_REBALANCE or group.generation_id != generation_id:
-        return  # a member joined or left before the record was committed: all have been answered
+        return  # a member joined or left before the record was committed: all have their responses
     if error is not ErrorCode.NONE:
         error = store_error(error)
         fail_assignment(step, group, error)

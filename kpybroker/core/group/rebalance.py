@@ -44,17 +44,17 @@ def store_error(error: ErrorCode) -> ErrorCode:
     return _STORE_ERRORS.get(error, error)
 
 
-# --- answering members that wait
+# --- responding to members that wait
 
 
 def respond_to_join(step: GroupStep, group: Group, member_id: str, result: JoinResult) -> None:
-    """Answer the member's JoinGroup if it waits in one."""
+    """Respond to the member's JoinGroup if it waits in one."""
     if member_id in group.join_tickets:
         step.reply(group.join_tickets.pop(member_id), result)
 
 
 def respond_to_sync(step: GroupStep, group: Group, member_id: str, result: SyncResult) -> bool:
-    """Answer the member's SyncGroup if it waits in one, and say whether it did."""
+    """Respond to the member's SyncGroup if it waits in one, and say whether it did."""
     if member_id not in group.sync_tickets:
         return False
     step.reply(group.sync_tickets.pop(member_id), result)
@@ -75,7 +75,7 @@ def joined(group: Group, member_id: str, *, with_members: bool) -> JoinResult:
 
 
 def propagate_assignment(step: GroupStep, group: Group, error: ErrorCode) -> None:
-    """Answer every waiting SyncGroup, and restart those members' sessions, which do not run while they wait."""
+    """Respond to every waiting SyncGroup, and restart those members' sessions, which do not run while they wait."""
     ok = error is ErrorCode.NONE
     for member_id, member in group.members.items():
         result = SyncResult(

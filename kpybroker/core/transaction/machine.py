@@ -12,7 +12,7 @@ Rules
   is no longer the coordinator. A new coordinator finds Prepare* in the log and continues (`activate`).
 
 Differs from Kafka where a record is in the log and replicas take too long to confirm it: Kafka reverts it in memory,
-and may answer differently from its log. Here the client gets COORDINATOR_NOT_AVAILABLE, and the transition stays
+and may respond differently from its log. Here the client gets COORDINATOR_NOT_AVAILABLE, and the transition stays
 pending until the result is known.
 
 Not here: which partition an id belongs to, API versions, authorization, and which broker leads a partition.
@@ -436,7 +436,7 @@ class TransactionMachine:
         return step.outcome
 
     def unload(self, now: Now) -> TransactionOutcome:
-        """Leadership is lost. Only `settle` may be called after, which answers waiting requests."""
+        """Leadership is lost. Only `settle` may be called after, which responds to waiting requests."""
         for transactional_id in self.ids():
             self._forget(transactional_id)
         self._retries.clear()
@@ -457,7 +457,7 @@ class TransactionMachine:
             transaction.size = 0
 
 
-# --- answers
+# --- responses
 
 
 def _respond(ticket: Ticket, step: TransactionStep, error: ErrorCode) -> None:
@@ -476,7 +476,7 @@ def _log_timeout(transactional_id: str, step: TransactionStep, error: ErrorCode)
 
 
 def _ignore(step: TransactionStep, error: ErrorCode) -> None:
-    """The client has been answered already."""
+    """The client has its response already."""
 
 
 _Handler = Callable[[TransactionMachine, TransactionStep, Any, Ticket], None]

@@ -170,7 +170,7 @@ def _service(bootstrap: str, place: Path) -> Iterator[str]:
 
 
 def _asked(address: str, found: Split) -> list[tuple[str, Row]]:
-    """What the service says of the products in most baskets and of the first users: path and answer."""
+    """What the service says of the products in most baskets and of the first users: path and response."""
     popular = by_count(found.train)[:ASKED]
     paths = [f"/products/{quote(product)}" for product in popular]
     paths += [f"/users/{quote(user)}" for user in sorted(found.wanted)[:ASKED]]

@@ -1,7 +1,7 @@
 """The ASGI application: from a request to its handler, and from an error to its JSON.
 
 Paths are matched as they were sent: a subject may have a slash in it, which clients write as %2F. Requests that write
-have few threads of their own, so that those that read are answered while the cluster is away.
+have few threads of their own, so that those that read get responses while the cluster is away.
 """
 
 from __future__ import annotations

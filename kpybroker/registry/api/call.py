@@ -45,7 +45,7 @@ class Call(NamedTuple):
 
 
 class Text(NamedTuple):
-    """An answer that is a schema's text and no JSON value around it."""
+    """A result that is a schema's text and no JSON value around it."""
 
     text: str
 

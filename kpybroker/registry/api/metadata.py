@@ -9,7 +9,7 @@ GROUP = "schema-registry"
 
 
 def get_root(call: Call) -> Result:
-    """GET / says nothing, and shows that the registry answers."""
+    """GET / says nothing, and shows that the registry responds."""
     return {}
 
 

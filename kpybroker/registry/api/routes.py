@@ -12,7 +12,7 @@ Handler = Callable[[Call], Result]
 
 
 class Entry(NamedTuple):
-    """`known` answers a request that writes where nothing has to be written, else returns None."""
+    """`known` responds to a request that writes where nothing has to be written, else returns None."""
 
     method: str
     path: str

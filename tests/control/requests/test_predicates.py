@@ -50,7 +50,7 @@ async def test_silence_is_a_no_and_is_logged(
     with caplog.at_level(logging.WARNING):
         assert await run_to_end(predicates.ask(5, {}, {})) is False
     assert trio.current_time() - began == pytest.approx(DECISION_SECONDS_MAX)
-    assert "fault=5 predicate=unanswered" in caplog.text
+    assert "fault=5 predicate=undecided" in caplog.text
     with trio.move_on_after(1) as waiting:
         await predicates.next()  # the question is gone
     assert waiting.cancelled_caught

@@ -70,7 +70,7 @@ LEDGER = Ledger(
     {
         0: "message sets of magic 0",
         1: "throttle time",
-        2: "magic 1; log append time in the answer",
+        2: "magic 1; log append time in the response",
         3: "record batches (magic 2), transactional id",
         4: "KAFKA_STORAGE_ERROR",
         5: "log start offset",

@@ -31,7 +31,7 @@ _lock = threading.Lock()
 
 
 class _Worker:
-    """A process; it is ended when it does not answer in time."""
+    """A process; it is ended when it does not respond in time."""
 
     def __init__(self) -> None:
         command = [sys.executable, "-P", "-c", COMMAND]
