@@ -151,7 +151,9 @@ async def test_registered_endpoints(props: dict[str, Any], endpoints: dict[str, 
         assert broker.metadata.snapshot.brokers[0].endpoints == endpoints
 
 
-async def test_without_a_broker_a_controller_is_elected_creates_a_topic_and_answers_requests(tmp_path: Path) -> None:
+async def test_without_a_broker_a_controller_is_elected_creates_a_topic_and_responds_to_requests(
+    tmp_path: Path,
+) -> None:
     async with fake_host(tmp_path) as host:
         metadata = MetadataCache(host.config)
 

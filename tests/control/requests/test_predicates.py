@@ -1,4 +1,4 @@
-"""Rules that ask the test process: the request waits for the answer, others do not, and silence is a no."""
+"""Rules that ask the test process: the request waits for the result, others do not, and silence is a no."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BUSY = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
 
 @pytest.mark.parametrize("result", [True, False])
-async def test_the_answer_decides(tmp_path: Path, result: bool) -> None:
+async def test_the_result_decides(tmp_path: Path, result: bool) -> None:
     async with faulty_broker(tmp_path) as faulty, trio.open_nursery() as nursery:
         fault = faulty.add({"error": BUSY.name}, api="Heartbeat", group="g", predicate=True)
         codes: list[int] = []

@@ -36,7 +36,7 @@ def last(faulty: Faulty) -> dict[str, Any]:
     return entry
 
 
-async def test_an_entry_says_who_asked_what_and_what_the_answer_was(tmp_path: Path) -> None:
+async def test_an_entry_says_who_asked_what_and_what_the_response_was(tmp_path: Path) -> None:
     clock = MovableClock()
     async with faulty_broker(tmp_path, clock=clock) as faulty:
         await create_topic(faulty.broker, "orders")

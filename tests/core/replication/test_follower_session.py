@@ -99,7 +99,7 @@ positions = st.dictionaries(
 )
 
 
-steps = st.tuples(positions, st.booleans(), st.sampled_from(["answered", "lost", "forgotten"]))
+steps = st.tuples(positions, st.booleans(), st.sampled_from(["responded", "lost", "forgotten"]))
 
 
 @given(st.lists(steps, max_size=12))

@@ -49,7 +49,7 @@ class FakeClock(Clock):
 
 
 class ObedientReplicas:
-    """Carries out every request at once; `fail_deletion` makes StopReplica answer KAFKA_STORAGE_ERROR."""
+    """Carries out every request at once; `fail_deletion` makes StopReplica return KAFKA_STORAGE_ERROR."""
 
     def __iter__(self) -> Iterator[Partition]:
         return iter(())

@@ -69,22 +69,22 @@ async def running_broker(
 async def ask(
     broker: Broker, request: Any, version: int, client_id: str = "test", connection: ConnectionInfo | None = None
 ) -> Any:
-    """The decoded answer; None when there is none (acks=0). Without a `connection`, on one of its own."""
+    """The decoded response; None when there is none (acks=0). Without a `connection`, on one of its own."""
     key = next(key for key in ApiKey if key.name.replace("_", "").lower() + "request" == type(request).__name__.lower())
     frame = encode_request_header(RequestHeader(key, version, 7, client_id)) + encode(request, version)
     response = await broker.dispatcher.respond(
         bytearray(frame), connection or PlainConnectionInfo(connection_id="test")
     )
-    answer = response.read()
+    received = response.read()
     response.sent()
-    if not answer:
+    if not received:
         return None
-    assert int.from_bytes(answer[:4], "big") == len(answer) - 4
+    assert int.from_bytes(received[:4], "big") == len(received) - 4
     from kpybroker.wire.api import API_INFO
 
-    correlation_id, position = parse_response_header(answer[4:], key, version)
+    correlation_id, position = parse_response_header(received[4:], key, version)
     assert correlation_id == 7
-    return decode(API_INFO[key].response_class(), answer[4 + position :], version)
+    return decode(API_INFO[key].response_class(), received[4 + position :], version)
 
 
 def forget_metadata(metadata: MetadataCache) -> UpdateMetadataRequest:

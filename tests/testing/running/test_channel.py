@@ -18,7 +18,7 @@ from kpybroker.testing.running.channel import IDLE_CONNECTIONS_MAX, Channel
 
 
 class Handler(BaseHTTPRequestHandler):
-    """`echo` returns its arguments; `fail` answers with the given status; `close` ends the connection afterwards."""
+    """`echo` returns its arguments; `fail` responds with the given status; `close` ends the connection afterwards."""
 
     protocol_version = "HTTP/1.1"
     connections: list[Any]
