@@ -195,12 +195,12 @@ def _fetch(registry: str, schema_id: int) -> Any:
     return fastavro.parse_schema(json.loads(found["schema"]), named_schemas=_references(registry, found))
 
 
-def _references(registry: str, registered: Any) -> dict[str, Any]:
+def _references(registry: str, schema: Any) -> dict[str, Any]:
     """The types that a schema takes from others."""
     import fastavro
 
     named: dict[str, Any] = {}
-    for one in registered.get("references") or ():
+    for one in schema.get("references") or ():
         other = _patient(registry, f"/subjects/{quote(one['subject'], safe='')}/versions/{one['version']}")
         named |= _references(registry, other)
         fastavro.parse_schema(json.loads(other["schema"]), named_schemas=named)
