@@ -130,7 +130,7 @@ bench-cluster: test-deps  ## three brokers with three replicas of everything, ne
 bench-failover: test-deps  ## how long until the next leader serves after a kill and after a stop, next to Kafka's: 12 minutes
 	$(BIN)/python -m compat_tests.cluster.failover $(BENCH)
 
-bench-ceiling: test-deps  ## what a Java producer with a core of its own makes of a broker that only answers: 35 minutes
+bench-ceiling: test-deps  ## what a Java producer with a core of its own makes of a broker that only responds: 35 minutes
 	$(BIN)/python -m compat_tests.bench.ceiling $(BENCH)
 
 bench-beside: test-deps  ## a hot producer's p99 beside compaction, retention, a cold replay, slow consumers: 10 minutes

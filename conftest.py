@@ -11,7 +11,7 @@ import pytest
 from tests.scopes import CLIENTS, SPARK, in_order, scope_of
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    # A run in the background of a script ignores Ctrl-C, and so would the commands whose answer to it is tested.
+    # A run in the background of a script ignores Ctrl-C, and so would the commands whose reaction to it is tested.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 STARTS_PROCESSES = (

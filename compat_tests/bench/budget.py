@@ -1,12 +1,12 @@
 """Where the microseconds of one Produce and one Fetch go, stage by stage, in CPU time of this process.
 
-    python -m compat_tests.bench.budget [--answers] [--profile NAME]
+    python -m compat_tests.bench.budget [--responses] [--profile NAME]
 
 A broker runs in this process on a temporary directory. Each stage is the very function that the broker calls, called
 many times with what a client sent; the least of several rounds counts, so that a busy machine matters little. An
 indented stage is part of the one above it. The socket's share is one receive and one send on a loopback connection; the
-wait between them is a stage of its own. With `--answers` only the answers to whole requests are measured, and their
-mean: what a change adds to the request path. With `--profile` the answers to one request are profiled instead.
+wait between them is a stage of its own. With `--responses` only the responses to whole requests are measured, and their
+mean: what a change adds to the request path. With `--profile` the responses to one request are profiled instead.
 """
 
 from __future__ import annotations
@@ -133,15 +133,15 @@ class ProduceCalls:
     def read(self) -> fast_produce.FastProduce | None:
         return fast_produce.read(self.frame, self.header.body_offset, PRODUCE_VERSION)
 
-    def answer(self) -> None:
+    def respond(self) -> None:
         self.reset()
-        answer = self.broker.dispatcher.answer_now(self.frame, self.connection)
-        assert isinstance(answer, Response)
+        response = self.broker.dispatcher.respond_now(self.frame, self.connection)
+        assert isinstance(response, Response)
 
     def handle(self) -> None:
         self.reset()
-        answer = produce.handle_fast(self.broker, self.frame, self.header, self.connection)
-        assert isinstance(answer, bytes)
+        response = produce.handle_fast(self.broker, self.frame, self.header, self.connection)
+        assert isinstance(response, bytes)
 
     def encode(self) -> bytes:
         return fast_produce.encode_response(PRODUCE_VERSION, 1, self.request, 7, -1, 0)
@@ -167,7 +167,7 @@ async def produce_stages(broker: Broker, batch: bytes) -> list[Stage]:
     stages = [
         ("wait: one turn of the loop", await turn()),
         ("socket: receive and send", await socket_share(len(calls.frame) + 4, 60)),
-        ("answer", microseconds(calls.answer) - resetting),
+        ("respond", microseconds(calls.respond) - resetting),
         ("  header", microseconds(lambda: parse_request_header(calls.frame))),
         ("  handler", microseconds(calls.handle) - resetting),
         ("    read", microseconds(calls.read)),
@@ -176,10 +176,10 @@ async def produce_stages(broker: Broker, batch: bytes) -> list[Stage]:
         ("        validate and stamp", microseconds(calls.validate) - resetting),
         ("          CRC-32C", microseconds(lambda: computed_crc(calls.records, 0, batch_header))),
         ("        write to the page cache", microseconds(lambda: scratch.append(calls.records))),
-        ("    answer", microseconds(calls.encode)),
+        ("    write the response", microseconds(calls.encode)),
     ]
     scratch.close()
-    calls.answer()  # which moves the high watermark, as the bare appends did not
+    calls.respond()  # which moves the high watermark, as the bare appends did not
     return stages
 
 
@@ -199,10 +199,10 @@ async def fetch_stages(broker: Broker) -> list[Stage]:
         for callback in spoken.on_sent or ():
             callback()
 
-    def answer() -> None:
-        answered = broker.dispatcher.answer_now(memoryview(frame), connection)
-        assert isinstance(answered, Response)
-        answered.sent()
+    def respond() -> None:
+        outcome = broker.dispatcher.respond_now(memoryview(frame), connection)
+        assert isinstance(outcome, Response)
+        outcome.sent()
 
     def handle() -> None:
         spoken = context()
@@ -221,7 +221,7 @@ async def fetch_stages(broker: Broker) -> list[Stage]:
     return [
         ("wait: one turn of the loop", await turn()),
         ("socket: receive and send", await socket_share(len(frame) + 4, 250)),
-        ("answer", microseconds(answer)),
+        ("respond", microseconds(respond)),
         ("  header", microseconds(lambda: parse_request_header(frame))),
         (
             "  decode",
@@ -240,7 +240,7 @@ async def socket_share(request_bytes: int, response_bytes: int) -> float:
         ours, _ = listener.accept()
     stream = SocketStream(ours)
     scratch = memoryview(bytearray(256 * 1024))
-    request, answer = bytes(request_bytes), [bytes(response_bytes)]
+    request, response = bytes(request_bytes), [bytes(response_bytes)]
     into = bytearray(256 * 1024)
 
     spent = float("inf")
@@ -251,7 +251,7 @@ async def socket_share(request_bytes: int, response_bytes: int) -> float:
                 peer.send(request)
                 begin = time.thread_time()
                 await stream.receive_into(scratch)
-                await stream.send_parts(answer)
+                await stream.send_parts(response)
                 total += time.thread_time() - begin
                 peer.recv_into(into)
             spent = min(spent, total)
@@ -316,8 +316,8 @@ class GroupCalls:
         return response
 
     async def _ask(self, key: ApiKey, version: int, request: Any, response_class: Any) -> Any:
-        answer = await self.broker.dispatcher.answer(_frame(key, version, request), self.connection)
-        response = decode(response_class, answer.read()[8:], version)
+        received = await self.broker.dispatcher.respond(_frame(key, version, request), self.connection)
+        response = decode(response_class, received.read()[8:], version)
         return response
 
 
@@ -331,7 +331,7 @@ async def group_stages(broker: Broker) -> list[Stage]:
     await calls.sync()
     assert (await calls.heartbeat()).error_code == 0
     heartbeat = await microseconds_async(calls.heartbeat)
-    return [("answer to Heartbeat", heartbeat), ("answer to JoinGroup", await microseconds_async(calls.join))]
+    return [("response to Heartbeat", heartbeat), ("response to JoinGroup", await microseconds_async(calls.join))]
 
 
 def table(title: str, stages: list[Stage]) -> str:
@@ -348,13 +348,13 @@ async def profile(broker: Broker, name: str) -> None:
         if enabled:
             profiler.enable()
         for _ in range(CALLS * 5):
-            answer = await broker.dispatcher.answer(bytearray(frame), connection)
-            answer.sent()
+            response = await broker.dispatcher.respond(bytearray(frame), connection)
+            response.sent()
     profiler.disable()
     pstats.Stats(profiler).sort_stats("tottime").print_stats(35)
 
 
-async def answers(broker: Broker) -> list[Stage]:
+async def responses(broker: Broker) -> list[Stage]:
     """Whole requests only, and their mean."""
     stages: list[Stage] = []
     for name, batch in (
@@ -363,13 +363,13 @@ async def answers(broker: Broker) -> list[Stage]:
         ("Produce, compressed", compressed()),
     ):
         calls = ProduceCalls(broker, batch)
-        stages.append((name, microseconds(calls.answer) - microseconds(calls.reset)))
-    stages += [("Fetch", one) for name, one in await fetch_stages(broker) if name == "answer"]
+        stages.append((name, microseconds(calls.respond) - microseconds(calls.reset)))
+    stages += [("Fetch", one) for name, one in await fetch_stages(broker) if name == "respond"]
     stages += await group_stages(broker)
     return [*stages, ("mean", sum(spent for _, spent in stages) / len(stages))]
 
 
-async def measure(directory: str, profiled: str | None, answers_only: bool) -> None:
+async def measure(directory: str, profiled: str | None, responses_only: bool) -> None:
     props = {
         "broker.id": "0",
         "listeners": "PLAINTEXT://127.0.0.1:0",
@@ -379,12 +379,12 @@ async def measure(directory: str, profiled: str | None, answers_only: bool) -> N
     }
     async with Broker.open(BrokerConfig(props)) as broker:
         await broker.topics.auto_create([TOPIC])
-        await broker.dispatcher.answer(bytearray(request_frame(TOPIC)[4:]), PlainConnectionInfo())
+        await broker.dispatcher.respond(bytearray(request_frame(TOPIC)[4:]), PlainConnectionInfo())
         if profiled is not None:
             await profile(broker, profiled)
             return
-        if answers_only:
-            print(table("Answers", await answers(broker)))
+        if responses_only:
+            print(table("Responses", await responses(broker)))
             return
         print(table("Produce, one 100-byte record", await produce_stages(broker, one_record())))
         print(table("Produce, a batch of 16 KB", await produce_stages(broker, sixteen_kilobytes())))
@@ -395,11 +395,11 @@ async def measure(directory: str, profiled: str | None, answers_only: bool) -> N
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--answers", action="store_true")
+    parser.add_argument("--responses", action="store_true")
     parser.add_argument("--profile", choices=("produce", "fetch"))
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="kpybroker-budget-") as directory:
-        trio.run(measure, directory, options.profile, options.answers)
+        trio.run(measure, directory, options.profile, options.responses)
 
 
 if __name__ == "__main__":

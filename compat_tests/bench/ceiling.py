@@ -3,8 +3,8 @@
     python -m compat_tests.bench.ceiling [--quick] [--only WORDS] [--rounds N] [--no-write]
 
 Lines of `make bench` with Kafka, with kpybroker, and with a broker that does next to nothing, in alternating rounds:
-the Java producers with one that only answers (`answers_only`), whose rate is about what the client's core can do; the
-replays with one that only sends (`sends_only`), whose CPU is about what the kernel takes for any broker.
+the Java producers with one that only responds (`responses_only`), whose rate is about what the client's core can do;
+the replays with one that only sends (`sends_only`), whose CPU is about what the kernel takes for any broker.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from compat_tests.bench import answers_only, sends_only
+from compat_tests.bench import responses_only, sends_only
 from compat_tests.bench.load.page_cache import require_room
 from compat_tests.bench.load.workloads import (
     CONSUMED_TOPIC,
@@ -39,13 +39,13 @@ from compat_tests.deps import ROOT
 from compat_tests.support.services import Broker, Service
 
 ROUNDS = 3
-ANSWERS_ONLY, SENDS_ONLY = answers_only.READY, sends_only.READY
+RESPONSES_ONLY, SENDS_ONLY = responses_only.READY, sends_only.READY
 PRODUCERS = (
-    "MB are 10^6 bytes of record values. *Answers only*: a broker that takes a request off its socket, keeps nothing "
-    "of it, and answers. *Most*: its rate to Kafka's, which is about the highest that a broker can have."
+    "MB are 10^6 bytes of record values. *Responds only*: a broker that takes a request off its socket, keeps nothing "
+    "of it, and responds. *Most*: its rate to Kafka's, which is about the highest that a broker can have."
 )
 REPLAYS = (
-    "*Sends only*: a broker that looks up which bytes a Fetch is answered with, and gives them to `sendfile`, which "
+    "*Sends only*: a broker that looks up which bytes the response to a Fetch has, and gives them to `sendfile`, which "
     "waits in the kernel. CPU is the broker's, seconds per GB. *Least*: its CPU to Kafka's, which is about the lowest "
     "that a broker can have."
 )
@@ -60,12 +60,12 @@ def _start(broker: Broker, directory: Path, cores: Cores, module: str, *argument
 
 
 @contextmanager
-def with_answers_only(directory: Path, cores: Cores) -> Iterator[Kinds]:
+def with_responses_only(directory: Path, cores: Cores) -> Iterator[Kinds]:
     with both_brokers(directory, cores) as kinds:
-        broker = Broker(ANSWERS_ONLY, directory / "answers-only", None, {})
-        _start(broker, directory, cores, answers_only.__name__)
+        broker = Broker(RESPONSES_ONLY, directory / "responds-only", None, {})
+        _start(broker, directory, cores, responses_only.__name__)
         try:
-            yield {**kinds, ANSWERS_ONLY: broker}
+            yield {**kinds, RESPONSES_ONLY: broker}
         finally:
             broker.service.kill()
 
@@ -87,14 +87,14 @@ def with_sends_only(directory: Path, cores: Cores) -> Iterator[Kinds]:
 
 
 def producers_page(results: Sequence[Result]) -> Table:
-    head = ["", "unit", KIND_NAMES["kafka"], KIND_NAMES["kpybroker"], ANSWERS_ONLY, "ratio", "most", "floor"]
+    head = ["", "unit", KIND_NAMES["kafka"], KIND_NAMES["kpybroker"], RESPONSES_ONLY, "ratio", "most", "floor"]
     rows = [
         [
             line.figure.name,
             line.figure.unit,
-            *(line.cell(kind) for kind in ("kafka", "kpybroker", ANSWERS_ONLY)),
+            *(line.cell(kind) for kind in ("kafka", "kpybroker", RESPONSES_ONLY)),
             f"{line.ratio:.2f}",
-            f"{line.median(ANSWERS_ONLY) / line.median('kafka'):.2f}",
+            f"{line.median(RESPONSES_ONLY) / line.median('kafka'):.2f}",
             f"{line.figure.floor:g}",
         ]
         for result in results
@@ -141,7 +141,7 @@ def main() -> int:
     with scratch_directory(options.dir) as scratch:
         require_room(scratch, ROOM_GB)
         if producers:
-            with with_answers_only(scratch / "producers", apart) as kinds:
+            with with_responses_only(scratch / "producers", apart) as kinds:
                 parts += [PRODUCERS, producers_page(Bench(kinds, apart, plan).measure_all(producers))]
         if replays:
             with with_sends_only(scratch / "replays", apart) as kinds:

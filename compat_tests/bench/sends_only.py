@@ -2,9 +2,9 @@
 
     python -m compat_tests.bench.sends_only PORT UPSTREAM_PORT PARTITION_DIRECTORY
 
-A Fetch of one partition is taken to be of the one whose directory it was given: the answer is its size, and `sendfile`
-from the segment into the socket, which waits in the kernel. Which batch lies where was looked up before. All else,
-a Fetch at the end of the log among it, is the business of a real broker, to which it is handed on and whose
+A Fetch of one partition is taken to be of the one whose directory it was given: the response is its size, and
+`sendfile` from the segment into the socket, which waits in the kernel. Which batch lies where was looked up before. All
+else, a Fetch at the end of the log among it, is the business of a real broker, to which it is handed on and whose
 `advertised.listeners` name this port. One thread a connection.
 """
 
@@ -31,7 +31,7 @@ SIZE = struct.Struct(">i")
 
 
 class Part:
-    """Of a segment's file: what an answer names instead of its records."""
+    """Of a segment's file: what a response names instead of its records."""
 
     def __init__(self, descriptor: int, position: int, size: int) -> None:
         self.descriptor, self.position, self.size = descriptor, position, size
@@ -72,13 +72,13 @@ class Records:
 
 
 class Replay:
-    """The answers to Fetches of the one partition, looked up when the first one comes."""
+    """The responses to Fetches of the one partition, looked up when the first one comes."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._records: Records | None = None
 
-    def answer(self, frame: bytes) -> list[bytes | Part] | None:
+    def response(self, frame: bytes) -> list[bytes | Part] | None:
         """None for a Fetch that is not of these records."""
         header = parse_request_header(frame)
         version = header.api_version
@@ -95,10 +95,10 @@ class Replay:
         partition = FetchResponse.PartitionData(
             high_watermark=records.end, last_stable_offset=records.end, log_start_offset=0, records=part
         )
-        answered = FetchResponse.FetchableTopicResponse(
+        topic_response = FetchResponse.FetchableTopicResponse(
             topic=topic.topic, topic_id=topic.topic_id, partitions=[partition]
         )
-        parts = encode_parts(FetchResponse(responses=[answered]), version)
+        parts = encode_parts(FetchResponse(responses=[topic_response]), version)
         first = encode_response_header(ApiKey.FETCH, version, header.correlation_id)
         size = len(first) + sum(map(len, parts))
         return [SIZE.pack(size) + first + parts[0], *parts[1:]]
@@ -107,13 +107,13 @@ class Replay:
 def serve(client: socket.socket, upstream: socket.socket, replay: Replay) -> None:
     """One connection, until its client leaves."""
     while (frame := _frame(client)) is not None:
-        parts = replay.answer(frame) if int.from_bytes(frame[:2], "big") == ApiKey.FETCH else None
+        parts = replay.response(frame) if int.from_bytes(frame[:2], "big") == ApiKey.FETCH else None
         if parts is None:
             upstream.sendall(SIZE.pack(len(frame)) + frame)
-            answer = _frame(upstream)
-            if answer is None:
+            response = _frame(upstream)
+            if response is None:
                 return
-            client.sendall(SIZE.pack(len(answer)) + answer)
+            client.sendall(SIZE.pack(len(response)) + response)
             continue
         for part in parts:
             if isinstance(part, Part):

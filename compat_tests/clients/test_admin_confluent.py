@@ -215,8 +215,8 @@ def test_list_offsets(admin: AdminClient, topic: MakeTopic, broker: Broker) -> N
     stamps = [1_000_000, 3_000_000, 2_000_000]
 
     def offset(spec: OffsetSpec, isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED) -> tuple[int, int]:
-        answer = admin.list_offsets({part: spec}, isolation_level=isolation)[part].result(timeout=DEADLINE_S)
-        return answer.offset, answer.timestamp
+        response = admin.list_offsets({part: spec}, isolation_level=isolation)[part].result(timeout=DEADLINE_S)
+        return response.offset, response.timestamp
 
     assert offset(OffsetSpec.max_timestamp()) == (-1, -1)
     quick.fill(broker.bootstrap, made, ["a", "b", "c"], timestamps=stamps)

@@ -35,9 +35,11 @@ def test_python_clients(broker: Broker, topic: MakeTopic, client: str, size: str
     settings = {"max_in_flight_requests_per_connection": 1} if client == "kafka-python-2.2.15" else {}
     spec = {"bootstrap": broker.bootstrap, "topic": made, "partition": 0, "settings": settings}
     python_call(client, "produce", **spec, records=[record, record])
-    answer = python_call(client, "consume", bootstrap=broker.bootstrap, assign=[[made, 0]], count=2, fetch_bytes=LIMIT)
+    response = python_call(
+        client, "consume", bootstrap=broker.bootstrap, assign=[[made, 0]], count=2, fetch_bytes=LIMIT
+    )
     expected = digest(value_of(SIZES[size]))
-    assert [(r["offset"], r["value"]) for r in answer["records"]] == [(0, expected), (1, expected)]
+    assert [(r["offset"], r["value"]) for r in response["records"]] == [(0, expected), (1, expected)]
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -46,10 +48,10 @@ def test_small_fetch_limits(broker: Broker, topic: MakeTopic, size: str) -> None
     made = topic(max_message_bytes=LIMIT)
     record: dict[str, Any] = {"key": None, "value": PATTERN, "size": SIZES[size], "headers": []}
     python_call("confluent", "produce", bootstrap=broker.bootstrap, topic=made, records=[record, record], partition=0)
-    answer = python_call(
+    response = python_call(
         "kafka-python-3.0.12", "consume", bootstrap=broker.bootstrap, assign=[[made, 0]], count=2, fetch_bytes=1000
     )
-    assert [r["value"] for r in answer["records"]] == [digest(value_of(SIZES[size]))] * 2
+    assert [r["value"] for r in response["records"]] == [digest(value_of(SIZES[size]))] * 2
 
 
 @pytest.mark.parametrize("size", SIZES)

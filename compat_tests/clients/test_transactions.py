@@ -360,8 +360,8 @@ def write_hanging(broker: Broker, topic: str) -> None:
     topics = [ProduceRequest.TopicProduceData(name=topic, partition_data=[data])]
     request = ProduceRequest(transactional_id="no-one", acks=-1, timeout_ms=5000, topic_data=topics)
     with Raw(("127.0.0.1", broker.port)) as connection:
-        answer = connection.ask(request, 9)
-    assert answer.responses[0].partition_responses[0].error_code == 0
+        response = connection.ask(request, 9)
+    assert response.responses[0].partition_responses[0].error_code == 0
 
 
 # --- the log

@@ -66,8 +66,8 @@ def write_one(connection: Raw) -> ErrorCode:
     batch = bytes(build_batch([(None, b"x", int(time.time() * 1000))]))
     records = ProduceRequest.PartitionProduceData(index=0, records=batch)
     data = ProduceRequest.TopicProduceData(name=TOPIC, partition_data=[records])
-    answer = connection.ask(ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[data]), 7)
-    return ErrorCode(answer.responses[0].partition_responses[0].error_code)
+    response = connection.ask(ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[data]), 7)
+    return ErrorCode(response.responses[0].partition_responses[0].error_code)
 
 
 def seconds_until_served(successor: Broker, strike: Callable[[], None]) -> float:

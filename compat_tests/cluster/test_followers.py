@@ -151,7 +151,7 @@ def earliest(cluster: Cluster, topic: str) -> int:
 
 
 def test_what_was_deleted_is_gone_from_every_replica(cluster: Cluster, name: str, tmp_path: Path) -> None:
-    """Of those that live when it is asked for, before the answer; of others when they are back."""
+    """Of those that live when it is asked for, before the response; of others when they are back."""
     cluster.create(name, "1:2:3")
     quick.fill(cluster.bootstrap, name, [f"value {n}" for n in range(100)])
     cluster.wait_for_isr(name, {1, 2, 3})

@@ -66,8 +66,8 @@ def alter(cluster: Cluster, broker_id: int, entity: Entity, **values: float | No
         ops=[request.OpData(key=key, value=value or 0.0, remove=value is None) for key, value in values.items()],
     )
     with raw(cluster, broker_id) as client:
-        (answer,) = client.ask(request(entries=[entry]), 1).entries
-    assert answer.error_code == 0, answer
+        (response,) = client.ask(request(entries=[entry]), 1).entries
+    assert response.error_code == 0, response
 
 
 def produced(cluster: Cluster, broker_id: int) -> int:
@@ -75,10 +75,10 @@ def produced(cluster: Cluster, broker_id: int) -> int:
     data = ProduceRequest.PartitionProduceData(index=0, records=batch(bytes(1000)))
     topic = ProduceRequest.TopicProduceData(name=f"on-{broker_id}", partition_data=[data])
     with raw(cluster, broker_id) as client:
-        answer = client.ask(ProduceRequest(acks=1, timeout_ms=10_000, topic_data=[topic]), 9)
-    (one,) = answer.responses[0].partition_responses
+        response = client.ask(ProduceRequest(acks=1, timeout_ms=10_000, topic_data=[topic]), 9)
+    (one,) = response.responses[0].partition_responses
     assert one.error_code == 0, "the leader is elsewhere"
-    return int(answer.throttle_time_ms)
+    return int(response.throttle_time_ms)
 
 
 def fetched(cluster: Cluster, broker_id: int) -> tuple[int, int]:
@@ -87,8 +87,8 @@ def fetched(cluster: Cluster, broker_id: int) -> tuple[int, int]:
     topics = [FetchRequest.FetchTopic(topic=f"on-{broker_id}", partitions=[partition])]
     request = FetchRequest(max_wait_ms=0, max_bytes=1_000_000, topics=topics, session_epoch=-1)
     with raw(cluster, broker_id) as client:
-        answer = client.ask(request, 12)
-    return int(answer.throttle_time_ms), len(answer.responses)
+        response = client.ask(request, 12)
+    return int(response.throttle_time_ms), len(response.responses)
 
 
 @pytest.fixture(autouse=True)
@@ -116,7 +116,7 @@ def test_a_quota_set_by_one_broker_applies_on_the_other(cluster: Cluster, broker
     assert produced(cluster, broker_id) == 0
     alter(cluster, asked, {"client-id": CLIENT_ID}, consumer_byte_rate=100)
     throttle_ms, partitions = eventually(
-        lambda: answer if (answer := fetched(cluster, broker_id))[0] else None, "the quota is known"
+        lambda: response if (response := fetched(cluster, broker_id))[0] else None, "the quota is known"
     )
     assert throttle_ms > 0
     assert partitions == 0
@@ -167,8 +167,8 @@ def test_the_controller_refuses_mutations_above_the_quota(cluster: Cluster, brok
     def create(topic: str, partitions: int, version: int) -> tuple[int, int]:
         wanted = CreateTopicsRequest.CreatableTopic(name=topic, num_partitions=partitions, replication_factor=1)
         with raw(cluster, broker_id) as client:
-            answer = client.ask(CreateTopicsRequest(topics=[wanted], timeout_ms=30_000), version)
-        return answer.topics[0].error_code, answer.throttle_time_ms
+            response = client.ask(CreateTopicsRequest(topics=[wanted], timeout_ms=30_000), version)
+        return response.topics[0].error_code, response.throttle_time_ms
 
     code, throttle_ms = create(f"{name}-many", 60, 6)
     assert (code, throttle_ms) == (0, 0)

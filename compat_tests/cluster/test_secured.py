@@ -40,5 +40,5 @@ def test_a_client_without_cluster_action_is_no_replica(cluster: Cluster, name: s
         topic = FetchRequest.FetchTopic(topic=name, partitions=[partition])
         request = FetchRequest(replica_id=99, max_wait_ms=0, min_bytes=0, max_bytes=1000, topics=[topic])
         with Raw(("127.0.0.1", broker.port)) as raw:
-            (answer,) = raw.ask(request, 11).responses[0].partitions
-        assert answer.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            (response,) = raw.ask(request, 11).responses[0].partitions
+        assert response.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED

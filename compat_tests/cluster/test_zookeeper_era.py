@@ -163,7 +163,7 @@ def test_an_old_group_shares_partitions_and_goes_on_where_it_was(
     again = old_consumer(name, f"group-{name}")
     eventually(lambda: set(again.read) == third_values, "only what it has not read yet")
     assert len(again.read) == len(third_values)
-    # A broker answers clients of those days with what the tree says (OffsetFetch 0).
+    # A broker responds to clients of those days with what the tree says (OffsetFetch 0).
     eventually(
         lambda: offsets_by_brokers(cluster, f"group-{name}", name) == {0: 150, 1: 150}, "the offsets as brokers tell"
     )
@@ -172,8 +172,8 @@ def test_an_old_group_shares_partitions_and_goes_on_where_it_was(
 def offsets_by_brokers(cluster: Cluster, group: str, topic: str) -> dict[int, int]:
     wanted = OffsetFetchRequest.OffsetFetchRequestTopic(name=topic, partition_indexes=[0, 1])
     with Raw(("127.0.0.1", cluster.brokers[1].port)) as raw:
-        answer = raw.ask(OffsetFetchRequest(group_id=group, topics=[wanted]), 0)
-    return {part.partition_index: part.committed_offset for part in answer.topics[0].partitions}
+        response = raw.ask(OffsetFetchRequest(group_id=group, topics=[wanted]), 0)
+    return {part.partition_index: part.committed_offset for part in response.topics[0].partitions}
 
 
 def test_an_old_consumer_follows_its_leader_to_another_broker(

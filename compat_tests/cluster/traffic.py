@@ -24,7 +24,7 @@ IMPLICITLY = -1
 """The offset of a record that librdkafka acknowledges because a later one of its partition was (its function
 ``rd_kafka_dr_implicit_ack``): it learns that the first one timed out, or nothing, and the sequence numbers say that it
 is in the log all the same, but not where. Kafka's brokers cause it as kpybroker does: while a follower stands still for
-a moment, one batch is answered with REQUEST_TIMED_OUT and the next one with success."""
+a moment, one batch gets REQUEST_TIMED_OUT and the next one with success."""
 
 
 class _Client(threading.Thread):

@@ -126,7 +126,7 @@ def _check_avro(broker: Broker, url: str) -> None:
 
 
 def _check_look(out: str) -> None:
-    """Three answers: the status of all, nothing to restart, and two offsets."""
+    """Three responses: the status of all, nothing to restart, and two offsets."""
     assert out.count('"state":"RUNNING"') >= 4
     assert "FAILED" not in out
     assert '"lsn"' in out

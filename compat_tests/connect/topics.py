@@ -23,7 +23,7 @@ def read_to_end(bootstrap: str, topic: str, partition: int = 0) -> list[Message]
     try:
         while True:
             message = consumer.poll(DEADLINE_S)
-            assert message is not None, f"{topic}: {len(messages)} records, and then no answer"
+            assert message is not None, f"{topic}: {len(messages)} records, and then no more"
             error = message.error()
             if error is None:
                 messages.append(message)

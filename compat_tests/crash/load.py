@@ -137,7 +137,7 @@ class Writer(Client):
             self._producer.purge()
         left = self._producer.flush(READ_DEADLINE_S)
         if left:
-            self.fail(f"{self.name}: {left} records were never answered")
+            self.fail(f"{self.name}: {left} records got no response")
 
     def _write(self, partition: Partition) -> None:
         sent = Sent(self._number, self._sent)
@@ -299,7 +299,7 @@ class TopicMaker(Client):
 
 
 def log_ends(bootstrap: str, partitions: Iterable[Partition]) -> dict[Partition, int]:
-    """The log end of every partition that answers within a second."""
+    """The log end of every partition that responds within a second."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "none", **QUIET})
     ends: dict[Partition, int] = {}
     try:

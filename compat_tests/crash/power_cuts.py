@@ -12,7 +12,7 @@ to be on the device, from nothing over whole pages to lengths without data.
 - every-500-ms, and default, which syncs at a roll only: producers start again after each cut, for what they received
   may be lost. What is left must be a prefix of that and reach the checkpointed recovery point at least: no hole,
   nothing twice, nothing invented. A topic with `flush.messages=1` is kept all the same, and so are the topics
-  as such, for the tree is synced before it answers. After an orderly stop, as one time in five, nothing is lost.
+  as such, for the tree is synced before it responds. After an orderly stop, as one time in five, nothing is lost.
 """
 
 from __future__ import annotations

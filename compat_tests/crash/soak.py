@@ -44,7 +44,7 @@ WRITERS = (
     WriterKind("zstd", value_bytes_max=40_000),
     WriterKind("none", idempotent=False),
 )
-# topic -> its configuration: as it comes, with a roll every second or so, and with an fsync before every answer
+# topic -> its configuration: as it comes, with a roll every second or so, and with an fsync before every response
 TOPICS: dict[str, dict[str, int]] = {
     "plain": {},
     "rolling": {"segment_bytes": 150_000, "index_interval_bytes": 512},
@@ -61,7 +61,7 @@ OVERRIDES = {
     "log.segment.delete.delay.ms": "500",
     "offsets.topic.num.partitions": "4",
 }
-ANSWERS_BEFORE_KILL = 300
+ACKNOWLEDGED_BEFORE_KILL = 300
 PROGRESS_DEADLINE_S = 180.0
 KILL_AFTER_S_MAX = 0.6
 KILLED_WHILE_STARTING = 0.25
@@ -138,11 +138,11 @@ class Soak:
     def _await_load(self) -> None:
         """Every kill meets a broker that serves every producer, and a reader."""
         before = {writer: writer.acknowledged for writer in self.writers if not writer.is_abandoned}
-        each = ANSWERS_BEFORE_KILL // len(before)
+        each = ACKNOWLEDGED_BEFORE_KILL // len(before)
 
         def is_loaded() -> bool:
             missing = [writer.name for writer, count in before.items() if writer.acknowledged < count + each]
-            assert not missing, f"no answers for {missing}; {self.history.failures[:3]}"
+            assert not missing, f"no responses for {missing}; {self.history.failures[:3]}"
             return True
 
         eventually(is_loaded, "progress of every producer", PROGRESS_DEADLINE_S)

@@ -15,7 +15,7 @@ ANYTHING = object()
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One place where two answers are not equal. `label` names the step with its API and version."""
+    """One place where two responses are not equal. `label` names the step with its API and version."""
 
     label: str
     api: ApiKey | None
@@ -165,7 +165,7 @@ ALLOWED: tuple[Allowed, ...] = (
         ours="Unexpected node id. Expected 0, but received 1",
     ),
     Allowed(
-        "one answer for a partition that a request names twice",
+        "one result for a partition that a request names twice",
         r"topics\[0\]\.partitions\[1\]",
         ApiKey.OFFSET_COMMIT,
         scripts="commit-alone",
@@ -193,7 +193,7 @@ ALLOWED: tuple[Allowed, ...] = (
     ),
     Allowed(
         "a string that is not UTF-8 is refused; Kafka puts other characters in its place",
-        r"the broker|answer",
+        r"the broker|response",
         scripts="frames",
         label=r".*fffe",
     ),

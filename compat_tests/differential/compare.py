@@ -17,7 +17,7 @@ def differences(script: str, kafka: Sequence[Heard], ours: Sequence[Heard]) -> l
     """Those that no entry of ALLOWED covers."""
     found: list[Difference] = []
     for theirs, mine in zip(kafka, ours, strict=True):
-        found.extend(_compare(theirs.label, theirs.api, "", theirs.answer, mine.answer))
+        found.extend(_compare(theirs.label, theirs.api, "", theirs.response, mine.response))
     return [one for one in found if not any(allowed.covers(script, one) for allowed in ALLOWED)]
 
 

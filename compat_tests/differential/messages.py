@@ -1,4 +1,4 @@
-"""Requests from plain values, answers to plain values, with the broker's own codec and no client in between."""
+"""Requests from plain values, responses to plain values, with the broker's own codec and no client in between."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kpybroker.wire.records.record import iter_records
 from kpybroker.wire.schema import Message, struct_fields
 
 CLIENT_ID = "differential"
-# ApiVersions of a version the broker does not have is answered in version 0 (KIP-511)
+# ApiVersions of a version the broker does not have gets a response of version 0 (KIP-511)
 FALLBACK_VERSION = 0
 
 
@@ -44,10 +44,10 @@ def _build(message_class: type[Message], struct: type[Message], version: int, va
     return struct(**arguments)
 
 
-def plain_answer(api: ApiKey, version: int, frame: bytes, correlation_id: int) -> dict[str, Any]:
-    """The answer as dicts and lists. What the codec does not account for appears under names of its own."""
-    answered, position = parse_response_header(frame, api, version)
-    assert answered == correlation_id, f"answer to {answered}, not to {correlation_id}"
+def plain_response(api: ApiKey, version: int, frame: bytes, correlation_id: int) -> dict[str, Any]:
+    """The response as dicts and lists. What the codec does not account for appears under names of its own."""
+    received_id, position = parse_response_header(frame, api, version)
+    assert received_id == correlation_id, f"response to {received_id}, not to {correlation_id}"
     message_class = API_INFO[api].response_class()
     message, end = decode_from(message_class, frame, position, version, max_elements=1_000_000)
     plain = _plain(message_class, message, version)

@@ -1,4 +1,4 @@
-"""What may differ between two right answers, by rules: a value is replaced by what must be equal about it.
+"""What may differ between two right responses, by rules: a value is replaced by what must be equal about it.
 
 Ids are replaced by a name that distinguishes the first from the second, so the same id must appear in the same places
 on both sides. Nothing is left out because it differs. Real differences from Kafka are in `allowed.py`.
@@ -31,8 +31,8 @@ class Normaliser:
         self._tokens: dict[tuple[str, Any], str] = {}
         self._now_ms = time.time_ns() // 1_000_000
 
-    def apply(self, api: ApiKey | None, answer: dict[str, Any]) -> Any:
-        return self._walk(api, "", answer)
+    def apply(self, api: ApiKey | None, response: dict[str, Any]) -> Any:
+        return self._walk(api, "", response)
 
     def _walk(self, api: ApiKey | None, path: str, value: Any) -> Any:
         rule = RULES.get((api, path)) or RULES.get((None, path.rpartition(".")[2]))
@@ -120,7 +120,7 @@ def _quotas(_normaliser: Normaliser, value: Any) -> Any:
     return keyed if len(keyed) == len(value) else value
 
 
-# (API, path) or (None, name of the field in any answer)
+# (API, path) or (None, name of the field in any response)
 RULES: dict[tuple[ApiKey | None, str], Rule] = {
     (ApiKey.DESCRIBE_CLIENT_QUOTAS, "entries"): _quotas,
     (ApiKey.ALTER_CLIENT_QUOTAS, "entries"): _quotas,

@@ -26,8 +26,8 @@ OVERRIDES = {
     "log.initial.task.delay.ms": "86400000",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "200",
     # Requests are handled one after the other, in the order in which they came. With Kafka's three and eight threads a
-    # request that is sent without waiting for the answer of another may overtake it, and two that touch one partition
-    # mix: Partition.readRecords takes the high watermark before the records, so a fetch during an append can answer new
+    # request that is sent without waiting for the response of another may overtake it, and two that touch one partition
+    # mix: Partition.readRecords takes the high watermark before the records, so a fetch during an append can return new
     # records with the high watermark from before them.
     "num.network.threads": "1",
     "num.io.threads": "1",
@@ -46,7 +46,7 @@ READY = script(
     ),
     ask(FIND, v=1, key="{t}", key_type=1, until={"error_code": 0}),
     *(
-        # INVALID_PRODUCER_ID_MAPPING is answered only by a coordinator that is loaded
+        # INVALID_PRODUCER_ID_MAPPING comes only from a coordinator that is loaded
         ask(ApiKey.ADD_OFFSETS_TO_TXN, v=2, transactional_id=f"{{t}}-{n}", group_id="g", until={"error_code": 49})
         for n in range(20)
     ),
@@ -68,7 +68,7 @@ class Side:
         normaliser = Normaliser(self.port, self.data_dir)
         names = {"t": f"{played.name}-v{version}"}
         heard = Player(self.port, played, version, names).play()
-        return [Heard(one.label, one.api, normaliser.apply(one.api, one.answer)) for one in heard]
+        return [Heard(one.label, one.api, normaliser.apply(one.api, one.response)) for one in heard]
 
 
 class Pair:

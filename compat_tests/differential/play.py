@@ -1,4 +1,4 @@
-"""Plays a script on one broker over bare sockets and returns what it answered, as plain values."""
+"""Plays a script on one broker over bare sockets and returns its responses, as plain values."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from compat_tests.differential.messages import FALLBACK_VERSION, plain_answer, request_frame
-from compat_tests.differential.script import Answer, AnswerTo, Ask, Close, Frame, Script, at, fill_in
+from compat_tests.differential.messages import FALLBACK_VERSION, plain_response, request_frame
+from compat_tests.differential.script import Ask, Close, Frame, Response, ResponseTo, Script, at, fill_in
 from kpybroker.broker.requests.served.apis import SERVED
 from kpybroker.wire.api import ApiKey
 
-ANSWER_DEADLINE_S = 60.0
+RESPONSE_DEADLINE_S = 60.0
 UNTIL_DEADLINE_S = 60.0
 UNTIL_PAUSE_S = 0.02
 CLOSED: dict[str, Any] = {"the broker": "closed the connection"}
-SILENT: dict[str, Any] = {"the broker": f"did not answer within {ANSWER_DEADLINE_S} s"}
+SILENT: dict[str, Any] = {"the broker": f"did not respond within {RESPONSE_DEADLINE_S} s"}
 
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """One step's answer; `api` is None where it could not be understood as any."""
+    """One step's response; `api` is None where it could not be understood as any."""
 
     label: str
     api: ApiKey | None
-    answer: dict[str, Any]
+    response: dict[str, Any]
 
 
 class _Connection:
-    """One socket. `pending` are the requests whose answers were not read yet."""
+    """One socket. `pending` are the requests whose responses were not read yet."""
 
     def __init__(self, port: int) -> None:
-        self._socket = socket.create_connection(("127.0.0.1", port), ANSWER_DEADLINE_S)
+        self._socket = socket.create_connection(("127.0.0.1", port), RESPONSE_DEADLINE_S)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.pending: list[tuple[ApiKey, int, int]] = []
 
@@ -80,40 +80,40 @@ class Player:
             for connection in self._connections.values():
                 connection.close()
 
-    def _step(self, number: int, step: Ask | AnswerTo | Frame | Close) -> Heard | None:
+    def _step(self, number: int, step: Ask | ResponseTo | Frame | Close) -> Heard | None:
         if isinstance(step, Close):
             self._drop(step.on)
             return None
-        if isinstance(step, AnswerTo):
+        if isinstance(step, ResponseTo):
             api, version, _ = self._connections[step.on].pending[0]
-            answer = self._answer(step.on)
-            self._bind(step.bind, answer)
-            return Heard(f"step {number}: answer to {api.name} v{version} on {step.on}", api, answer)
+            response = self._response(step.on)
+            self._bind(step.bind, response)
+            return Heard(f"step {number}: response to {api.name} v{version} on {step.on}", api, response)
         if isinstance(step, Frame):
             return Heard(f"step {number}: {step.what}", None, self._frame(step))
         version = self._script.version_of(step, self._version)
-        if step.answer is not Answer.NOW:
+        if step.response is not Response.NOW:
             self._send(step, version)
             return None
         began = time.monotonic()
-        answer = self._ask(step, version)
+        response = self._ask(step, version)
         if step.waits_ms is not None:
-            answer["waited"] = time.monotonic() - began >= step.waits_ms / 1000
-        self._bind(step.bind, answer)
+            response["waited"] = time.monotonic() - began >= step.waits_ms / 1000
+        self._bind(step.bind, response)
         for path, condition in (step.only or {}).items():
-            _keep(answer, path, fill_in(condition, self._names))
-        return Heard(f"step {number}: {step.api.name} v{version}", step.api, answer)
+            _keep(response, path, fill_in(condition, self._names))
+        return Heard(f"step {number}: {step.api.name} v{version}", step.api, response)
 
     def _ask(self, step: Ask, version: int) -> dict[str, Any]:
         deadline = time.monotonic() + UNTIL_DEADLINE_S
         while True:
             self._send(step, version)
-            answer = self._answer(step.on)
+            response = self._response(step.on)
             wanted = step.until or {}
-            if all(_holds(answer, path, fill_in(value, self._names)) for path, value in wanted.items()):
-                return answer
+            if all(_holds(response, path, fill_in(value, self._names)) for path, value in wanted.items()):
+                return response
             if time.monotonic() > deadline:
-                return {f"not within {UNTIL_DEADLINE_S} s": dict(wanted), "last answer": answer}
+                return {f"not within {UNTIL_DEADLINE_S} s": dict(wanted), "last response": response}
             time.sleep(UNTIL_PAUSE_S)
 
     def _connection(self, name: str) -> _Connection:
@@ -129,10 +129,10 @@ class Player:
         frame = request_frame(step.api, version, self._correlation_id, fill_in(step.fields, self._names))
         connection = self._connection(step.on)
         connection.send(frame)
-        if step.answer is not Answer.NONE:
+        if step.response is not Response.NONE:
             connection.pending.append((step.api, version, self._correlation_id))
 
-    def _answer(self, name: str) -> dict[str, Any]:
+    def _response(self, name: str) -> dict[str, Any]:
         connection = self._connections[name]
         api, version, correlation_id = connection.pending.pop(0)
         try:
@@ -145,7 +145,7 @@ class Player:
             return dict(CLOSED)
         if api is ApiKey.API_VERSIONS and version > SERVED[api][1]:
             version = FALLBACK_VERSION
-        return plain_answer(api, version, frame, correlation_id)
+        return plain_response(api, version, frame, correlation_id)
 
     def _frame(self, step: Frame) -> dict[str, Any]:
         connection = self._connection(step.on)
@@ -156,30 +156,30 @@ class Player:
             self._drop(step.on)
             return dict(SILENT)
         self._drop(step.on)
-        return dict(CLOSED) if frame is None else {"answer": frame.hex()}
+        return dict(CLOSED) if frame is None else {"response": frame.hex()}
 
-    def _bind(self, bind: Mapping[str, str], answer: dict[str, Any]) -> None:
+    def _bind(self, bind: Mapping[str, str], response: dict[str, Any]) -> None:
         for name, path in bind.items():
             try:
-                self._names[name] = at(answer, path)
+                self._names[name] = at(response, path)
             except (KeyError, IndexError):  # an older version lacks it, or the broker refused: the comparison says
                 self._names[name] = None
 
 
-def _holds(answer: dict[str, Any], path: str, value: Any) -> bool:
+def _holds(response: dict[str, Any], path: str, value: Any) -> bool:
     try:
-        found = at(answer, path)
+        found = at(response, path)
     except KeyError:
-        return "the broker" not in answer  # this version has no such field: nothing to wait for
+        return "the broker" not in response  # this version has no such field: nothing to wait for
     except IndexError:
         return False
     return bool(found in value) if isinstance(value, list) else bool(found == value)
 
 
-def _keep(answer: dict[str, Any], path: str, condition: str) -> None:
+def _keep(response: dict[str, Any], path: str, condition: str) -> None:
     """Leave out of the array at `path` what other scripts made: `condition` is field=prefix."""
     *outer, last = path.split(".")
     field, prefix = condition.split("=", 1)
-    holder = at(answer, ".".join(outer)) if outer else answer
+    holder = at(response, ".".join(outer)) if outer else response
     if holder.get(last) is not None:
         holder[last] = [element for element in holder[last] if str(element[field]).startswith(prefix)]

@@ -2,7 +2,7 @@
 
 A script is written once and played in every version of its API. A field that a version does not have is left out of
 the request, so one step may hold both `topic` and `topic_id`. In strings `{name}` stands for a value: `{t}` is the
-script's own prefix for names of topics and groups, every other name was bound by an earlier step from its answer
+script's own prefix for names of topics and groups, every other name was bound by an earlier step from its response
 (`bind={"id": "topics.0.topic_id"}`).
 A string that is nothing but one name stands for the value itself, whatever its type.
 """
@@ -23,30 +23,30 @@ Names = Mapping[str, Any]
 _NAME = re.compile(r"\{(\w+)\}")
 
 
-class Answer(Enum):
-    NOW = "wait for the answer"
-    LATER = "go on, `answer_to` collects it"
+class Response(Enum):
+    NOW = "wait for the response"
+    LATER = "go on, `response_to` collects it"
     NONE = "there is none (acks=0)"
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Send one request, and compare its answer."""
+    """Send one request, and compare its response."""
 
     api: ApiKey
     fields: Mapping[str, Any]
     version: int | None = None  # None: the one the script is played in, or the newest for any other API
     on: str = "main"  # name of the connection
-    answer: Answer = Answer.NOW
+    response: Response = Response.NOW
     bind: Mapping[str, str] = field(default_factory=dict)
-    until: Mapping[str, Any] | None = None  # ask again until the answer holds this; only the last is compared
-    waits_ms: int | None = None  # compare whether the answer took that long
+    until: Mapping[str, Any] | None = None  # ask again until the response holds this; only the last is compared
+    waits_ms: int | None = None  # compare whether the response took that long
     only: Mapping[str, str] | None = None  # path of an array -> name=prefix that its elements must have
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerTo:
-    """Collect the answer of the last `Answer.LATER` on a connection."""
+class ResponseTo:
+    """Collect the response of the last `Response.LATER` on a connection."""
 
     on: str
     bind: Mapping[str, str] = field(default_factory=dict)
@@ -68,7 +68,7 @@ class Close:
     on: str = "main"
 
 
-Step = Ask | AnswerTo | Frame | Close
+Step = Ask | ResponseTo | Frame | Close
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,18 +102,18 @@ def ask(
     *,
     v: int | None = None,
     on: str = "main",
-    answer: Answer = Answer.NOW,
+    response: Response = Response.NOW,
     bind: Mapping[str, str] | None = None,
     until: Mapping[str, Any] | None = None,
     only: Mapping[str, str] | None = None,
     waits_ms: int | None = None,
     **fields: Any,
 ) -> Ask:
-    return Ask(api, fields, v, on, answer, bind or {}, until, waits_ms, only)
+    return Ask(api, fields, v, on, response, bind or {}, until, waits_ms, only)
 
 
-def answer_to(on: str, **bind: str) -> AnswerTo:
-    return AnswerTo(on, bind)
+def response_to(on: str, **bind: str) -> ResponseTo:
+    return ResponseTo(on, bind)
 
 
 def fill_in(value: Any, names: Names) -> Any:

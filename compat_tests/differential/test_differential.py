@@ -1,4 +1,4 @@
-"""Every script, in every version of its API, on real Kafka 3.9.1 and on kpybroker: the same answers, field by field.
+"""Every script, in every version of its API, on real Kafka 3.9.1 and on kpybroker: the same responses, field by field.
 
 With `--broker=kafka` both sides are Kafka, each with its own files, which shows that the scripts say something that
 does not depend on chance. See docs/testing/index.md.
@@ -41,6 +41,6 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     started.close()
 
 
-def test_answers_equal_kafka(pair: Pair, script: Script, version: int) -> None:
+def test_responses_equal_kafka(pair: Pair, script: Script, version: int) -> None:
     difference = pair.compare(script, version)
     assert not difference, f"{script.name} v{version} ({script.about})\n{difference}"

@@ -137,8 +137,8 @@ class Replicated:
     def _coordinator_by_brokers(self, key: str, key_type: int) -> int | None:
         broker = next(broker for broker in self.cluster.brokers.values() if broker.service.running)
         with Raw(("127.0.0.1", broker.port)) as raw:
-            answer = raw.ask(FindCoordinatorRequest(key=key, key_type=key_type), 3)
-        return answer.node_id if answer.error_code == ErrorCode.NONE else None
+            response = raw.ask(FindCoordinatorRequest(key=key, key_type=key_type), 3)
+        return response.node_id if response.error_code == ErrorCode.NONE else None
 
     def kill(self, random: Random) -> int:
         self._whole()

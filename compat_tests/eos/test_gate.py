@@ -58,8 +58,8 @@ def test_the_end_of_one_id_comes_late_and_all_else_at_once(rig: Rig) -> None:
             at_broker.socket.recv(1)
     at_broker.socket.settimeout(30)
     assert at_broker.receive_exactly(len(end_of("a"))) == end_of("a")
-    at_broker.send(b"answer")
-    assert held.receive_exactly(6) == b"answer"
+    at_broker.send(b"reply!")
+    assert held.receive_exactly(6) == b"reply!"
     held.socket.close()
     assert at_broker.is_closed()
 

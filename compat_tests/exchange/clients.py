@@ -194,8 +194,8 @@ def overrides(bootstrap: str, topic: str | None) -> dict[str, str]:
 def topic_ids(port: int) -> dict[str, tuple[bytes, int]]:
     """Id and number of partitions of every topic, by Metadata."""
     with Raw(("127.0.0.1", port)) as raw:
-        answer = raw.ask(MetadataRequest(topics=None, allow_auto_topic_creation=False), 12)
-    return {topic.name: (bytes(topic.topic_id), len(topic.partitions)) for topic in answer.topics}
+        response = raw.ask(MetadataRequest(topics=None, allow_auto_topic_creation=False), 12)
+    return {topic.name: (bytes(topic.topic_id), len(topic.partitions)) for topic in response.topics}
 
 
 # --- idempotent production by hand
@@ -207,8 +207,8 @@ class Sequenced:
     def __init__(self, port: int) -> None:
         self.port = port
         with Raw(("127.0.0.1", port)) as raw:
-            answer = eventually(lambda: _granted(raw), "a producer id")
-        self.producer_id, self.producer_epoch = answer.producer_id, answer.producer_epoch
+            response = eventually(lambda: _granted(raw), "a producer id")
+        self.producer_id, self.producer_epoch = response.producer_id, response.producer_epoch
         self.next_sequence: dict[Partition, int] = {}
         self.last: dict[Partition, tuple[bytes, int]] = {}
 
@@ -250,14 +250,14 @@ class Sequenced:
         records = ProduceRequest.PartitionProduceData(index=index, records=batch)
         data = ProduceRequest.TopicProduceData(name=topic, partition_data=[records])
         with Raw(("127.0.0.1", self.port)) as raw:
-            answer = raw.ask(ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=[data]), 7)
-        (said,) = answer.responses[0].partition_responses
+            response = raw.ask(ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=[data]), 7)
+        (said,) = response.responses[0].partition_responses
         return said.error_code, said.base_offset
 
 
 def _granted(raw: Raw) -> Any:
-    answer = raw.ask(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000), 1)
-    return answer if answer.error_code == ErrorCode.NONE else None
+    response = raw.ask(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000), 1)
+    return response if response.error_code == ErrorCode.NONE else None
 
 
 def _bytes(content: str | None) -> bytes | None:

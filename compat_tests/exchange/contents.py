@@ -24,7 +24,7 @@ class Contents:
     entries: dict[Partition, dict[int, Entry]] = field(default_factory=lambda: defaultdict(dict))
     uncommitted: dict[Partition, set[int]] = field(default_factory=lambda: defaultdict(set))
     last_stable: dict[Partition, int] = field(default_factory=dict)  # where a transaction is left open
-    unanswered: dict[Partition, set[Entry]] = field(default_factory=lambda: defaultdict(set))
+    unacknowledged: dict[Partition, set[Entry]] = field(default_factory=lambda: defaultdict(set))
     compacted: set[str] = field(default_factory=set)
     groups: dict[str, dict[Partition, int]] = field(default_factory=dict)
     topic_ids: dict[str, bytes] = field(default_factory=dict)
@@ -39,12 +39,12 @@ class Contents:
             self.uncommitted[partition].add(offset)
 
     def adopt(self, partition: Partition, read: dict[int, Entry]) -> None:
-        """Take over what was found of records whose producer had no answer when the broker was killed."""
+        """Take over what was found of records whose producer had no response when the broker was killed."""
         for offset, entry in read.items():
-            if offset not in self.entries[partition] and entry in self.unanswered[partition]:
-                self.unanswered[partition].discard(entry)
+            if offset not in self.entries[partition] and entry in self.unacknowledged[partition]:
+                self.unacknowledged[partition].discard(entry)
                 self.add(partition, offset, entry)
-        self.unanswered[partition].clear()
+        self.unacknowledged[partition].clear()
 
     def of(self, partition: Partition, isolation: str) -> dict[int, Entry]:
         """What a consumer of that isolation level reads; for a compacted topic at the most."""

@@ -310,16 +310,16 @@ class Exchange:
         entries = self._entries("hot", HOT_RECORDS)
         written.send(partition, entries)
 
-        def is_answered() -> bool:
+        def is_acknowledged() -> bool:
             written.producer.poll(0)
             return len(written.delivered) > 0
 
-        eventually(is_answered, "a first answer", DEADLINE_S)
+        eventually(is_acknowledged, "a first acknowledgement", DEADLINE_S)
         self._blame(*check_running(self.seat.data_dir, self.contents.compacted))
         self.seat.stop("kill")
         for where, offset, entry in written.abandon():
             self.contents.add(where, offset, entry)
-        self.contents.unanswered[partition] = set(entries) - set(self.contents.entries[partition].values())
+        self.contents.unacknowledged[partition] = set(entries) - set(self.contents.entries[partition].values())
 
     def _write_grouped(self) -> None:
         partition = ("grouped", 0)

@@ -1,7 +1,7 @@
 """What must be true of every history, whatever happened to the cluster. One pure function; tested by histories made by
 hand, one for each kind of problem (`test_check.py`).
 
-What Kafka itself does not promise is not asked for: a deposed leader that does not know it yet may answer with old
+What Kafka itself does not promise is not asked for: a deposed leader that does not know it yet may respond with old
 offsets, so what two brokers say is compared by leader epoch and not by time.
 """
 
@@ -191,7 +191,7 @@ def _looks(history: History) -> Found:
             where = f"{partition[0]}-{partition[1]} epoch {epoch}"
             leaders = {look.broker for look in of_epoch}
             if len(leaders) > 1:
-                yield Problem(Kind.TWO_LEADERS, f"{where}: {sorted(leaders)} both answered as its leader")
+                yield Problem(Kind.TWO_LEADERS, f"{where}: {sorted(leaders)} both responded as its leader")
                 continue
             end = 0
             lowest = committed

@@ -285,7 +285,7 @@ class FaultyCluster:
 
 
 def quietly(look: Callable[[], T]) -> T | None:
-    """What the tree says; None while it does not answer."""
+    """What the tree says; None while it does not respond."""
     try:
         return look()
     except (KazooException, KazooTimeoutError):

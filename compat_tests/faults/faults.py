@@ -163,7 +163,7 @@ def cut_clients(cluster: FaultyCluster, roles: Roles, random: Random) -> Fault:
     """Never by a reset: a broker that hangs up on librdkafka's first request is an old broker to it (see
     `proxy._Door`)."""
     _, victim = roles.draw(random)
-    return _cut(cluster, [(CLIENTS, victim)], random, (Cut.STALL, Cut.STALL_ANSWERS))
+    return _cut(cluster, [(CLIENTS, victim)], random, (Cut.STALL, Cut.STALL_RESPONSES))
 
 
 def isolate(cluster: FaultyCluster, roles: Roles, random: Random) -> Fault:
@@ -176,26 +176,26 @@ def isolate(cluster: FaultyCluster, roles: Roles, random: Random) -> Fault:
     return _cut(cluster, ways, random)
 
 
-def lose_client_answers(cluster: FaultyCluster, roles: Roles, random: Random) -> Fault:
+def lose_client_responses(cluster: FaultyCluster, roles: Roles, random: Random) -> Fault:
     return _lose(cluster, CLIENTS, roles.draw(random)[1], random.choice(CLIENT_APIS), random)
 
 
-def lose_produce_answers(cluster: FaultyCluster, roles: Roles, random: Random) -> Fault:
+def lose_produce_responses(cluster: FaultyCluster, roles: Roles, random: Random) -> Fault:
     return _lose(cluster, CLIENTS, random.choice(roles.leaders), ApiKey.PRODUCE, random)
 
 
-def lose_peer_answers(cluster: FaultyCluster, roles: Roles, random: Random) -> Fault:
+def lose_peer_responses(cluster: FaultyCluster, roles: Roles, random: Random) -> Fault:
     one, other = random.sample(BROKERS, 2)
     return _lose(cluster, one, other, random.choice(PEER_APIS), random)
 
 
-def lose_zookeeper_answers(cluster: FaultyCluster, roles: Roles, random: Random) -> Fault:
+def lose_zookeeper_responses(cluster: FaultyCluster, roles: Roles, random: Random) -> Fault:
     """Written, but the writer does not know."""
     victim = roles.controller if random.random() < 0.7 else roles.draw(random)[1]
     count = random.randint(1, LOSSES_MAX)
     return Fault(
-        f"lose {count} answers of ZooKeeper's to {victim}",
-        lambda: cluster.network.lose_answers(victim, ZOOKEEPER, ZOOKEEPER_WRITES, count),
+        f"lose {count} responses of ZooKeeper's to {victim}",
+        lambda: cluster.network.lose_responses(victim, ZOOKEEPER, ZOOKEEPER_WRITES, count),
         nothing,
     )
 
@@ -219,8 +219,8 @@ def _cut(
 def _lose(cluster: FaultyCluster, source: Node, target: Node, api: ApiKey, random: Random) -> Fault:
     count = random.randint(1, LOSSES_MAX)
     return Fault(
-        f"lose {count} answers to {api.name} {source}->{target}",
-        lambda: cluster.network.lose_answers(source, target, (api,), count),
+        f"lose {count} responses to {api.name} {source}->{target}",
+        lambda: cluster.network.lose_responses(source, target, (api,), count),
         nothing,
     )
 
@@ -253,9 +253,9 @@ FAULTS: dict[str, tuple[Maker, int]] = {
     "cut-zookeeper": (cut_zookeeper, 2),
     "cut-clients": (cut_clients, 1),
     "isolate": (isolate, 3),
-    "lose-client-answers": (lose_client_answers, 2),
-    "lose-produce-answers": (lose_produce_answers, 2),
-    "lose-peer-answers": (lose_peer_answers, 2),
-    "lose-zookeeper-answers": (lose_zookeeper_answers, 2),
+    "lose-client-responses": (lose_client_responses, 2),
+    "lose-produce-responses": (lose_produce_responses, 2),
+    "lose-peer-responses": (lose_peer_responses, 2),
+    "lose-zookeeper-responses": (lose_zookeeper_responses, 2),
 }
 """By name: who makes it, and how often it is drawn among the others."""

@@ -39,7 +39,7 @@ def record_of(value: bytes | str | None) -> Record | None:
 
 
 class Acknowledged(NamedTuple):
-    """`offset` is -1 where the answer did not tell it; `broker` is who acknowledged, where that is known."""
+    """`offset` is -1 where the response did not tell it; `broker` is who acknowledged, where that is known."""
 
     record: Record
     offset: int

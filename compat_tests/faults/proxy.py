@@ -1,8 +1,8 @@
 """The network between brokers, ZooKeeper and clients: TCP proxies in user space that know frames, and can be cut.
 
-Every connection goes one *way*, from who asks to who answers. Kafka's and ZooKeeper's frames both begin with their
-size, so a proxy forwards whole frames, knows which answer belongs to which request, and can lose just the answer. Peers
-reach a broker by one address; whose connection it is says the client id of its first request.
+Every connection goes one *way*, from who asks to who responds. Kafka's and ZooKeeper's frames both begin with their
+size, so a proxy forwards whole frames, knows which response belongs to which request, and can lose just the response.
+Peers reach a broker by one address; whose connection it is says the client id of its first request.
 
 A way that *stalls* keeps what is sent, and delivers it when it is healed: requests that arrive late are part of what is
 tested. One that is *reset* closes its connections and refuses new ones. Everything runs in a loop in one thread.
@@ -37,16 +37,16 @@ ORDERS_KEPT = 100
 
 class Cut(StrEnum):
     STALL = "stalled"
-    STALL_ANSWERS = "answers stalled"
+    STALL_RESPONSES = "responses stalled"
     RESET = "reset"
 
 
 class Way:
-    """From `source` to `target`: what becomes of requests and of answers."""
+    """From `source` to `target`: what becomes of requests and of responses."""
 
     def __init__(self) -> None:
         self.requests_flow = asyncio.Event()
-        self.answers_flow = asyncio.Event()
+        self.responses_flow = asyncio.Event()
         self.is_reset = False
         self.losing: frozenset[int] = frozenset()
         self.to_lose = 0
@@ -57,7 +57,7 @@ class Way:
 
     def heal(self) -> None:
         self.requests_flow.set()
-        self.answers_flow.set()
+        self.responses_flow.set()
         self.is_reset = False
         self.to_lose = 0
 
@@ -67,7 +67,7 @@ class Way:
             for connection in list(self.connections):
                 connection.abort()
             return
-        self.answers_flow.clear()
+        self.responses_flow.clear()
         if how is Cut.STALL:
             self.requests_flow.clear()
 
@@ -77,7 +77,7 @@ class Network:
 
     def __init__(self) -> None:
         self._ways: dict[tuple[Node, Node], Way] = defaultdict(Way)
-        self.lost_answers: Counter[int] = Counter()
+        self.lost_responses: Counter[int] = Counter()
         """By API key, or by ZooKeeper's operation."""
         self.names: dict[Node, set[str]] = defaultdict(set)
         """Client ids by who was recognized in them."""
@@ -110,8 +110,8 @@ class Network:
 
         self._call(heal_all)
 
-    def lose_answers(self, source: Node, target: Node, keys: Collection[int], count: int) -> None:
-        """The next answers to requests of these keys are lost: the connection ends, the request was carried out."""
+    def lose_responses(self, source: Node, target: Node, keys: Collection[int], count: int) -> None:
+        """The next responses to requests of these keys are lost: the connection ends, the request was carried out."""
 
         def arm() -> None:
             way = self._ways[source, target]
@@ -174,7 +174,7 @@ class _Door:
 
     async def look(self) -> None:
         """Shut, if there is no one behind it, until there is."""
-        if self._server is None or await self._is_answered() or self._server is None:
+        if self._server is None or await self._is_accepting() or self._server is None:
             return  # shut already, or there is somebody
         self.close()
         task = asyncio.create_task(self._open_again())
@@ -182,11 +182,11 @@ class _Door:
         task.add_done_callback(self._network.tasks.discard)
 
     async def _open_again(self) -> None:
-        while not await self._is_answered():  # noqa: ASYNC110 - another process can't set an event
+        while not await self._is_accepting():  # noqa: ASYNC110 - another process can't set an event
             await asyncio.sleep(KNOCK_S)
         await self.open()
 
-    async def _is_answered(self) -> bool:
+    async def _is_accepting(self) -> bool:
         try:
             _, writer = await asyncio.open_connection("127.0.0.1", self.target_port)
         except OSError:
@@ -241,9 +241,9 @@ class _Connection:
         if self._upstream is not None:
             self._upstream.transport.abort()
 
-    async def _forward(self, way: Way, first: bytes, answers: asyncio.StreamReader) -> None:
+    async def _forward(self, way: Way, first: bytes, responses: asyncio.StreamReader) -> None:
         """Both directions, until one of them has ended."""
-        both = [asyncio.create_task(self._requests(way, first)), asyncio.create_task(self._answers(way, answers))]
+        both = [asyncio.create_task(self._requests(way, first)), asyncio.create_task(self._responses(way, responses))]
         try:
             await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -263,21 +263,21 @@ class _Connection:
             await self._upstream.drain()
             frame = await _frame(self._reader)
 
-    async def _answers(self, way: Way, reader: asyncio.StreamReader) -> None:
+    async def _responses(self, way: Way, reader: asyncio.StreamReader) -> None:
         try:
             while True:
                 frame = await _frame(reader)
                 key = self._asked.pop(_place(frame, 4), None)
                 if way.to_lose > 0 and key in way.losing:
                     way.to_lose -= 1
-                    self._network.lost_answers[key] += 1
+                    self._network.lost_responses[key] += 1
                     return
-                await way.answers_flow.wait()
+                await way.responses_flow.wait()
                 self._writer.write(frame)
                 await self._writer.drain()
         except (asyncio.IncompleteReadError, OSError):
             await self._door.look()
-            await way.answers_flow.wait()  # no one hears of the end of a connection through a cut
+            await way.responses_flow.wait()  # no one hears of the end of a connection through a cut
             raise
 
     @property

@@ -97,10 +97,10 @@ def repeat_orders(cluster: FaultyCluster, roles: Roles) -> None:
     cluster.start_broker(first)
     eventually(lambda: first in _state(cluster, index).isr, f"{first} is back", CHANGE_S)
     _lead(cluster, index)
-    answer = _repeat(cluster, second, order)
-    assert isinstance(answer, LeaderAndIsrResponse)
-    codes = [found.error_code for topic in answer.topics for found in topic.partition_errors]
-    if not answer.error_code and ErrorCode.NONE in codes:
+    response = _repeat(cluster, second, order)
+    assert isinstance(response, LeaderAndIsrResponse)
+    codes = [found.error_code for topic in response.topics for found in topic.partition_errors]
+    if not response.error_code and ErrorCode.NONE in codes:
         cluster.history.failures.append(f"{second} obeyed an order of an earlier leader epoch: {codes}")
 
 
@@ -125,7 +125,7 @@ def repeat_former_controller(cluster: FaultyCluster, roles: Roles) -> None:
 
 
 def resend_after_failover(cluster: FaultyCluster, roles: Roles) -> None:
-    """What a leader has acknowledged is sent again to the next one, as if the answer was lost."""
+    """What a leader has acknowledged is sent again to the next one, as if the response was lost."""
     leader = _lead(cluster, 0)
     producer = RawProducer(cluster)
     for number in range(3):
@@ -168,12 +168,12 @@ def commit_below_min_isr(cluster: FaultyCluster, roles: Roles) -> None:
 # --- who has what
 
 
-def fetch_without_answers(cluster: FaultyCluster, roles: Roles) -> None:
+def fetch_without_responses(cluster: FaultyCluster, roles: Roles) -> None:
     """A follower that is behind asks and asks, and gets nothing. That does not bring it into the ISR."""
     leader = _lead(cluster, 0)
     follower = SPREAD[0][1]
     _leave_behind(cluster, follower)
-    cluster.network.cut(follower, leader, Cut.STALL_ANSWERS)
+    cluster.network.cut(follower, leader, Cut.STALL_RESPONSES)
     cluster.resume(follower)
     _perhaps(lambda: follower in _state(cluster).isr)
     time.sleep(LOOKS_S)
@@ -219,7 +219,7 @@ def look_at_epochs(cluster: FaultyCluster, roles: Roles) -> None:
 
 def _state(cluster: FaultyCluster, index: int = 0) -> PartitionState:
     state = quietly(lambda: cluster.cluster.state(MAIN, index))
-    assert state is not None, "the tree does not answer"
+    assert state is not None, "the tree does not respond"
     return state
 
 
@@ -306,7 +306,7 @@ def _order_to_lead(cluster: FaultyCluster, controller: int, broker: int, index: 
 def _repeat(cluster: FaultyCluster, broker: int, frame: bytes) -> Any:
     with Raw(("127.0.0.1", cluster.peer_ports[broker])) as connection:
         connection.send(frame)
-        return connection.answer(_key(frame), int.from_bytes(frame[6:8], "big"))
+        return connection.response(_key(frame), int.from_bytes(frame[6:8], "big"))
 
 
 Scenario = Callable[[FaultyCluster, Roles], None]
@@ -317,7 +317,7 @@ SCENARIOS: Mapping[str, Scenario] = MappingProxyType(
             *(lead_from_behind, depose_leader, depose_coordinator, depose_controller),
             *(repeat_orders, repeat_former_controller),
             *(resend_after_failover, resend_after_truncation, commit_below_min_isr),
-            *(fetch_without_answers, follow_while_cut, look_at_epochs),
+            *(fetch_without_responses, follow_while_cut, look_at_epochs),
         )
     }
 )

@@ -262,7 +262,7 @@ class Run:
             "looks": sum(map(len, history.looks.values())),
             "commits": sum(map(len, history.commits_acknowledged.values())),
             "absences": len(history.absences),
-            "answers lost": self.cluster.network.lost_answers.total(),
+            "responses lost": self.cluster.network.lost_responses.total(),
             "copiers replaced": self.copying.replaced,
         }
         return ", ".join(f"{count} {name}" for name, count in parts.items())

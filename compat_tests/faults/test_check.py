@@ -164,7 +164,7 @@ def let_controllers_epochs_fall(history: History) -> None:
     history.states[P][3] = history.states[P][3]._replace(controller_epoch=2)
 
 
-def answer_as_two_leaders(history: History) -> None:
+def respond_as_two_leaders(history: History) -> None:
     history.looks[P][3] = history.looks[P][3]._replace(broker=3)
 
 
@@ -227,7 +227,7 @@ def fail(history: History) -> None:
         (let_epochs_fall_in_the_log, Kind.EPOCH_BACK),
         (let_epochs_fall_in_the_tree, Kind.EPOCH_BACK),
         (let_controllers_epochs_fall, Kind.EPOCH_BACK),
-        (answer_as_two_leaders, Kind.TWO_LEADERS),
+        (respond_as_two_leaders, Kind.TWO_LEADERS),
         (acknowledge_as_two_leaders, Kind.TWO_LEADERS),
         (acknowledge_while_one_stands_still, Kind.NOT_IN_SYNC),
         (acknowledge_below_min_isr, Kind.BELOW_MIN_ISR),

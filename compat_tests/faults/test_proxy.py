@@ -21,7 +21,7 @@ SILENCE_S = 0.1
 
 
 class Echo:
-    """Answers every request with its correlation id and remembers their keys."""
+    """Responds to every request with its correlation id and remembers their keys."""
 
     def __init__(self, port: int = 0) -> None:
         self.got: list[int] = []
@@ -71,8 +71,8 @@ class Asking:
         self.number += 1
         self._socket.sendall(framed(encode_request_header(RequestHeader(key, 1, self.number, self._name))))
 
-    def answer(self, timeout_s: float = DEADLINE_S) -> int | None:
-        """The next answer's number; None when the connection has ended."""
+    def response(self, timeout_s: float = DEADLINE_S) -> int | None:
+        """The next response's number; None when the connection has ended."""
         self._socket.settimeout(timeout_s)
         try:
             data = self._socket.recv(8)
@@ -82,7 +82,7 @@ class Asking:
 
     def is_silent(self) -> bool:
         try:
-            self.answer(SILENCE_S)
+            self.response(SILENCE_S)
         except TimeoutError:
             return True
         return False
@@ -106,7 +106,7 @@ def test_a_controllers_orders_are_kept_for_who_wants_to_repeat_them(network: Net
     asking = Asking(network.proxy(1, echo.port))
     for key in (METADATA, ApiKey.UPDATE_METADATA, ApiKey.LEADER_AND_ISR):
         asking.send(key)
-        asking.answer()
+        asking.response()
     frames = network.orders(2, 1)
     assert [frame[4:6] for frame in frames] == [
         key.to_bytes(2, "big") for key in (ApiKey.UPDATE_METADATA, ApiKey.LEADER_AND_ISR)
@@ -115,11 +115,11 @@ def test_a_controllers_orders_are_kept_for_who_wants_to_repeat_them(network: Net
     assert network.orders(3, 1) == []
 
 
-def test_requests_and_answers_pass(network: Network, echo: Echo) -> None:
+def test_requests_and_responses_pass(network: Network, echo: Echo) -> None:
     asking = Asking(network.proxy(1, echo.port, CLIENTS))
     for number in (1, 2, 3):
         asking.send()
-        assert asking.answer() == number
+        assert asking.response() == number
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_a_peer_is_known_by_its_client_id(network: Network, echo: Echo, name: st
     network.cut(source, 1, Cut.RESET)
     asking = Asking(port, name)
     asking.send()
-    assert asking.answer() is None
+    assert asking.response() is None
     assert network.names == {source: {name or ""}}
 
 
@@ -138,33 +138,33 @@ def test_what_is_sent_into_a_stalled_way_arrives_when_it_is_healed(network: Netw
     port = network.proxy(1, echo.port)
     cut, other = Asking(port, "2"), Asking(port, "3")
     cut.send()
-    assert cut.answer() == 1
+    assert cut.response() == 1
     echo.wait(1)
     network.cut(2, 1, Cut.STALL)
     cut.send(PRODUCE)
     assert cut.is_silent()
     other.send()
-    assert other.answer() == 1
+    assert other.response() == 1
     assert PRODUCE not in echo.got
     network.heal()
-    assert cut.answer() == 2
+    assert cut.response() == 2
     assert PRODUCE in echo.got
 
 
-def test_requests_arrive_where_only_answers_are_stalled(network: Network, echo: Echo) -> None:
-    network.cut(CLIENTS, 1, Cut.STALL_ANSWERS)
+def test_requests_arrive_where_only_responses_are_stalled(network: Network, echo: Echo) -> None:
+    network.cut(CLIENTS, 1, Cut.STALL_RESPONSES)
     asking = Asking(network.proxy(1, echo.port, CLIENTS))
     asking.send()
     echo.wait(1)
     assert asking.is_silent()
     network.heal()
-    assert asking.answer() == 1
+    assert asking.response() == 1
 
 
 def test_no_one_hears_of_a_death_through_a_cut(network: Network, echo: Echo) -> None:
     asking = Asking(network.proxy(1, echo.port, CLIENTS))
     asking.send()
-    assert asking.answer() == 1
+    assert asking.response() == 1
     network.cut(CLIENTS, 1, Cut.STALL)
     echo.close()
     assert asking.is_silent()
@@ -174,16 +174,16 @@ def test_no_connection_is_accepted_while_nothing_listens_behind(network: Network
     port = network.proxy(1, echo.port, CLIENTS)
     asking = Asking(port)
     asking.send()
-    assert asking.answer() == 1
+    assert asking.response() == 1
     echo.close()
-    assert asking.answer() is None
+    assert asking.response() is None
     with pytest.raises(ConnectionRefusedError):
         Asking(port)
     another = Echo(echo.port)
     eventually(lambda: can_connect(port), "the door is open")
     again = Asking(port)
     again.send()
-    assert again.answer() == 1
+    assert again.response() == 1
     another.close()
 
 
@@ -196,28 +196,28 @@ def test_connections_of_a_reset_way_end_and_new_ones_too_until_it_is_healed(netw
     port = network.proxy(1, echo.port, CLIENTS)
     before = Asking(port)
     before.send()
-    assert before.answer() == 1
+    assert before.response() == 1
     network.cut(CLIENTS, 1, Cut.RESET)
-    assert before.answer() is None
+    assert before.response() is None
     during = Asking(port)
     during.send()
-    assert during.answer() is None
+    assert during.response() is None
     network.heal()
     after = Asking(port)
     after.send()
-    assert after.answer() == 1
+    assert after.response() == 1
 
 
-def test_an_answer_is_lost_after_its_request_was_carried_out(network: Network, echo: Echo) -> None:
+def test_a_response_is_lost_after_its_request_was_carried_out(network: Network, echo: Echo) -> None:
     port = network.proxy(1, echo.port, CLIENTS)
-    network.lose_answers(CLIENTS, 1, {PRODUCE}, count=1)
+    network.lose_responses(CLIENTS, 1, {PRODUCE}, count=1)
     asking = Asking(port)
     asking.send(METADATA)
-    assert asking.answer() == 1
+    assert asking.response() == 1
     asking.send(PRODUCE)
-    assert asking.answer() is None
+    assert asking.response() is None
     assert echo.got == [METADATA, PRODUCE]
-    assert network.lost_answers == {PRODUCE: 1}
+    assert network.lost_responses == {PRODUCE: 1}
     again = Asking(port)
     again.send(PRODUCE)
-    assert again.answer() == 1
+    assert again.response() == 1

@@ -31,8 +31,8 @@ def fetched(cluster: Cluster, topic: str, version: int) -> bytes:
     )
     leader = cluster.state(topic).leader
     with Raw(("127.0.0.1", cluster.brokers[leader].port)) as raw:
-        answer = raw.ask(request, version)
-    return bytes(answer.responses[0].partitions[0].records)
+        response = raw.ask(request, version)
+    return bytes(response.responses[0].partitions[0].records)
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy"])

@@ -19,7 +19,7 @@ from compat_tests.support.waiting import eventually
 from tests.support.network.ports import free_port
 
 RULES: Final = Path(__file__).with_name("exporter.yml")
-ANSWER_S: Final = 60.0
+RESPONSE_S: Final = 60.0
 KEYS: Final = {
     **OVERRIDES,
     "auto.leader.rebalance.enable": "false",
@@ -59,15 +59,15 @@ class Side:
 
     def get(self, target: str) -> tuple[int, Any]:
         """HTTP's status, and the JSON of the response."""
-        return _answer(urllib.request.Request(self.jolokia + quote(target, safe='/?=*!,:&"')))
+        return _response(urllib.request.Request(self.jolokia + quote(target, safe='/?=*!,:&"')))
 
     def post(self, body: bytes) -> tuple[int, Any]:
         """The same, for a body."""
-        return _answer(urllib.request.Request(f"{self.jolokia}/", body, {"Content-Type": "application/json"}))
+        return _response(urllib.request.Request(f"{self.jolokia}/", body, {"Content-Type": "application/json"}))
 
     def page(self) -> str:
-        with urllib.request.urlopen(self._page, timeout=ANSWER_S) as answer:
-            return str(answer.read().decode())
+        with urllib.request.urlopen(self._page, timeout=RESPONSE_S) as response:
+            return str(response.read().decode())
 
     def mbeans(self) -> dict[str, Attributes]:
         """All of Kafka's, by canonical name. Two MBeans of one name are one here."""
@@ -92,10 +92,10 @@ def _jar(name: str) -> Path:
     return jar
 
 
-def _answer(request: urllib.request.Request) -> tuple[int, Any]:
+def _response(request: urllib.request.Request) -> tuple[int, Any]:
     try:
-        with urllib.request.urlopen(request, timeout=ANSWER_S) as answer:
-            return answer.status, _json(answer.read())
+        with urllib.request.urlopen(request, timeout=RESPONSE_S) as response:
+            return response.status, _json(response.read())
     except urllib.error.HTTPError as refused:
         return refused.code, _json(refused.read())
 

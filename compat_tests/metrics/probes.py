@@ -1,4 +1,4 @@
-"""Requests for Jolokia, right and wrong, that both answer alike; and those that are answered differently on purpose."""
+"""Requests for Jolokia, right and wrong, with the same response of both; and those with two responses on purpose."""
 
 from __future__ import annotations
 

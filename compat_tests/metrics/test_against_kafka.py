@@ -167,19 +167,19 @@ def prefix(name: str) -> str:
 
 
 @pytest.mark.parametrize("target", GETS)
-def test_a_get_is_answered_as_by_jolokia(target: str, both: dict[str, Done]) -> None:
-    kafka, ours = (answer(both[kind].side.get(target)) for kind in ("kafka", "kpybroker"))
+def test_a_get_has_the_response_of_jolokia(target: str, both: dict[str, Done]) -> None:
+    kafka, ours = (response(both[kind].side.get(target)) for kind in ("kafka", "kpybroker"))
     assert ours == kafka
 
 
 @pytest.mark.parametrize("body", POSTS)
-def test_a_post_is_answered_as_by_jolokia(body: str, both: dict[str, Done]) -> None:
-    kafka, ours = (answer(both[kind].side.post(body.encode())) for kind in ("kafka", "kpybroker"))
+def test_a_post_has_the_response_of_jolokia(body: str, both: dict[str, Done]) -> None:
+    kafka, ours = (response(both[kind].side.post(body.encode())) for kind in ("kafka", "kpybroker"))
     assert ours == kafka
 
 
 @pytest.mark.parametrize(("request_", "kafkas", "our"), DIFFERENT)
-def test_what_is_answered_differently_on_purpose(request_: str, kafkas: Any, our: Any, both: dict[str, Done]) -> None:
+def test_what_gets_another_response_on_purpose(request_: str, kafkas: Any, our: Any, both: dict[str, Done]) -> None:
     for kind, expected in (("kafka", kafkas), ("kpybroker", our)):
         side = both[kind].side
         _, found = side.get(request_) if request_.startswith("/") else side.post(request_.encode())
@@ -189,7 +189,7 @@ def test_what_is_answered_differently_on_purpose(request_: str, kafkas: Any, our
             assert {key: found[key] for key in expected} == expected
 
 
-def answer(found: tuple[int, Any]) -> Any:
+def response(found: tuple[int, Any]) -> Any:
     """HTTP's status and the body, without the time and Java's stack. MBeans are in no order."""
     status, body = found
     return status, without_chance(body)

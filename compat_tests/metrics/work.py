@@ -9,7 +9,7 @@ from typing import Final
 
 from compat_tests.differential.grouped import beat, commit, committed, describe, joined, leave, part
 from compat_tests.differential.records import TIME, Batch
-from compat_tests.differential.script import Answer, ask, script
+from compat_tests.differential.script import Response, ask, script
 from compat_tests.differential.steps import create, fetch_one, produce, produce_to
 from compat_tests.differential.transactional import (
     add,
@@ -65,7 +65,7 @@ WORK: Final = script(
     # records of every kind
     *(produce("{t}", Batch([b"a" * 10] * n), v=9) for n in (1, 2, 3)),
     produce("{t}", Batch([b"all"] * 4), acks=-1, v=9),
-    produce("{t}", Batch([b"none"] * 5), acks=0, v=9, answer=Answer.NONE),
+    produce("{t}", Batch([b"none"] * 5), acks=0, v=9, response=Response.NONE),
     produce_to(("{t}", 0, Batch([b"x"])), ("{t}", 1, Batch([b"y", b"z"])), v=8),
     produce("{t}", Batch([b"packed" * 20] * 6, codec=Codec.GZIP), v=9),
     produce("{t}", Batch([b"old"] * 2, magic=1), v=2),

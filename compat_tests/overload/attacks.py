@@ -63,7 +63,7 @@ def wrong_login(address: Address, context: ssl.SSLContext, mechanism: str, user:
     with Raw(address, context=context) as client:
         assert client.ask(SaslHandshakeRequest(mechanism=mechanism), 1).error_code == 0
         if mechanism == "PLAIN":
-            answer = client.ask(SaslAuthenticateRequest(auth_bytes=f"\0{user}\0wrong".encode()), 2)
+            response = client.ask(SaslAuthenticateRequest(auth_bytes=f"\0{user}\0wrong".encode()), 2)
         else:
             nonce = secrets.token_hex(8)
             first = client.ask(SaslAuthenticateRequest(auth_bytes=f"n,,n={user},r={nonce}".encode()), 2)
@@ -71,9 +71,9 @@ def wrong_login(address: Address, context: ssl.SSLContext, mechanism: str, user:
                 return first.error_code, first.error_message
             whole = bytes(first.auth_bytes).decode().partition(",")[0].removeprefix("r=")
             proof = base64.b64encode(secrets.token_bytes(32)).decode()
-            answer = client.ask(SaslAuthenticateRequest(auth_bytes=f"c=biws,r={whole},p={proof}".encode()), 2)
+            response = client.ask(SaslAuthenticateRequest(auth_bytes=f"c=biws,r={whole},p={proof}".encode()), 2)
         assert client.is_closed()
-        return answer.error_code, answer.error_message
+        return response.error_code, response.error_message
 
 
 def main() -> int:

@@ -73,13 +73,13 @@ KINDS: Final[dict[str, Callable[[str], Asked]]] = {"metadata": metadata, "fetch"
 class Member:
     """One connection that sends a burst of requests, and the next one when all responses have arrived."""
 
-    def __init__(self, address: Address, burst: bytes, answer_bytes: int) -> None:
+    def __init__(self, address: Address, burst: bytes, response_bytes: int) -> None:
         self.socket = socket.create_connection(address, 60)
         self.socket.setblocking(False)
         self._burst = burst
-        self._answer_bytes = answer_bytes
+        self._response_bytes = response_bytes
         self._left = memoryview(burst)
-        self._missing = answer_bytes
+        self._missing = response_bytes
         self.received = 0
 
     @property
@@ -97,7 +97,7 @@ class Member:
             self.received += count
             self._missing -= count
             if self._missing <= 0:
-                self._left, self._missing = memoryview(self._burst), self._answer_bytes
+                self._left, self._missing = memoryview(self._burst), self._response_bytes
 
 
 def response_bytes(address: Address, asked: Asked) -> int:

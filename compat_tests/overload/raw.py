@@ -1,4 +1,4 @@
-"""A client that may send anything: frames as bytes, and requests as messages whose answers are decoded."""
+"""A client that may send anything: frames as bytes, and requests as messages whose responses are decoded."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ class Raw:
 
     def ask(self, request: Any, version: int) -> Any:
         self.send(frame_of(request, version))
-        return self.answer(api_key(request), version)
+        return self.response(api_key(request), version)
 
-    def answer(self, key: ApiKey, version: int) -> Any:
+    def response(self, key: ApiKey, version: int) -> Any:
         frame = self.receive_exactly(int.from_bytes(self.receive_exactly(4), "big"))
         _, position = parse_response_header(frame, key, version)
         return decode(API_INFO[key].response_class(), frame[position:], version)

@@ -69,8 +69,8 @@ def limit(victim: Victim, rate: float | None) -> None:
         ops=[request.OpData(key="connection_creation_rate", value=rate or 0.0, remove=rate is None)],
     )
     with Raw(victim.address) as client:
-        (answer,) = client.ask(request(entries=[entry]), 1).entries
-    assert answer.error_code == 0, answer
+        (response,) = client.ask(request(entries=[entry]), 1).entries
+    assert response.error_code == 0, response
 
 
 def is_served_from_flooder(victim: Victim) -> bool:

@@ -222,7 +222,7 @@ def bombs_in_batches(address: Address) -> None:
         for topic in TOPICS:
             with Raw(address) as raw:
                 raw.send(produce(topic, batch_around(bomb, codec, 1000), 9))
-                raw.answer(ApiKey.PRODUCE, 9)
+                raw.response(ApiKey.PRODUCE, 9)
 
 
 def bombs_in_old_messages(address: Address) -> None:
@@ -232,7 +232,7 @@ def bombs_in_old_messages(address: Address) -> None:
             for topic in ("compacted", "opaque"):
                 with Raw(address) as raw:
                     raw.send(produce(topic, message, 2))
-                    raw.answer(ApiKey.PRODUCE, 2)
+                    raw.response(ApiKey.PRODUCE, 2)
 
 
 def many_tiny_records(address: Address) -> None:
@@ -245,7 +245,7 @@ def many_tiny_records(address: Address) -> None:
                 for topic in TOPICS:
                     with Raw(address) as raw:
                         raw.send(produce(topic, batch, 9))
-                        raw.answer(ApiKey.PRODUCE, 9)
+                        raw.response(ApiKey.PRODUCE, 9)
 
 
 def tiny_records(count: int) -> bytes:
@@ -259,11 +259,11 @@ def many_old_messages(address: Address) -> None:
     for count in (100_000, 500_000):
         with Raw(address) as raw:
             raw.send(produce("opaque", message * count, 2))
-            raw.answer(ApiKey.PRODUCE, 2)
+            raw.response(ApiKey.PRODUCE, 2)
         wrapper = bytes(encode_message(0, 1, Codec.GZIP, 1, None, compress(Codec.GZIP, message * count, magic=1)))
         with Raw(address) as raw:
             raw.send(produce("opaque", wrapper, 2))
-            raw.answer(ApiKey.PRODUCE, 2)
+            raw.response(ApiKey.PRODUCE, 2)
 
 
 def old_consumers(address: Address) -> None:

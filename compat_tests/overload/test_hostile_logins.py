@@ -133,9 +133,9 @@ def test_wrong_logins_leave_nothing(attacked: Attacked) -> None:
     attack(ATTACKS // 10)  # what is made once
     victim.reset_peak()
     before = victim.rss
-    answers = attack(ATTACKS)
-    assert {code for code, _ in answers} == {ErrorCode.SASL_AUTHENTICATION_FAILED}, answers
-    assert len(answers) == len(MECHANISMS), "a user that does not exist is refused like one that does"
+    responses = attack(ATTACKS)
+    assert {code for code, _ in responses} == {ErrorCode.SASL_AUTHENTICATION_FAILED}, responses
+    assert len(responses) == len(MECHANISMS), "a user that does not exist is refused like one that does"
     eventually(lambda: are_ended(victim, sockets), "all connections have ended")
     assert victim.peak_rss - before < LOGIN_BYTES_MAX
     eventually(lambda: victim.rss - before < LEFT_BYTES_MAX, "the memory is given back")

@@ -142,7 +142,7 @@ def test_lookups_of_clients_that_left_or_stay_keep_no_one_waiting(
     own_broker: StartBroker, connections: contextlib.ExitStack
 ) -> None:
     """A batch of some kilobytes with eight million records: each lookup by time takes seconds. A compressed batch of
-    another client is walked at the same time, and acknowledged before the second of them is answered.
+    another client is walked at the same time, and acknowledged before the second of them is responded to.
     """
     victim = Victim(own_broker())
     create_topic(victim.broker.bootstrap, "giant")
@@ -150,7 +150,7 @@ def test_lookups_of_clients_that_left_or_stay_keep_no_one_waiting(
     giant = batch_around(compress(Codec.ZSTD, tiny_records(RECORDS)), Codec.ZSTD, RECORDS)
     with Raw(victim.address) as raw:
         raw.send(produce("giant", giant))
-        assert raw.answer(ApiKey.PRODUCE, 9).responses[0].partition_responses[0].error_code == 0
+        assert raw.response(ApiKey.PRODUCE, 9).responses[0].partition_responses[0].error_code == 0
     before = victim.open_sockets
     for _ in range(LOOKUPS):
         with Raw(victim.address) as leaving:
@@ -163,9 +163,9 @@ def test_lookups_of_clients_that_left_or_stay_keep_no_one_waiting(
     for source in ("127.0.0.1", "127.0.0.2"):
         with Raw(victim.address, source=(source, 0)) as other:
             other.send(produce("compacted", small))
-            answered = other.answer(ApiKey.PRODUCE, 9)
-        assert answered.responses[0].partition_responses[0].error_code == 0
-    assert sum(map(_has_answer, staying)) <= 1
+            produced = other.response(ApiKey.PRODUCE, 9)
+        assert produced.responses[0].partition_responses[0].error_code == 0
+    assert sum(map(_has_response, staying)) <= 1
     connections.close()
     late = 4  # connections of the clients that made the topics, which may come after `before` was counted
     eventually(lambda: victim.open_sockets <= before + late, "the end of all lookups")
@@ -177,7 +177,7 @@ def _keyed(offset_delta: int) -> bytes:
     return varint(len(body)) + body
 
 
-def _has_answer(raw: Raw) -> bool:
+def _has_response(raw: Raw) -> bool:
     raw.socket.setblocking(False)
     try:
         return bool(raw.socket.recv(1, socket.MSG_PEEK))

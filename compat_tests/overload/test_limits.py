@@ -25,7 +25,7 @@ from kpybroker.wire.messages.fetch import FetchRequest
 from kpybroker.wire.messages.metadata import MetadataRequest
 
 NOT_SERVED_S = 0.5
-"""How long to look for an answer that should not come: a broker that is slower than this passes all the same."""
+"""How long to look for a response that should not come: a broker that is slower than this passes all the same."""
 
 
 def address(broker: Broker) -> tuple[str, int]:
@@ -40,7 +40,7 @@ def connections() -> Iterator[contextlib.ExitStack]:
 
 
 def is_served(raw: Raw) -> bool:
-    """Whether a question is answered within the connection's own patience."""
+    """Whether a request gets its response within the connection's own patience."""
     try:
         raw.ask(ApiVersionsRequest(), 0)
     except (TimeoutError, EOFError, ConnectionError):
@@ -64,7 +64,7 @@ def test_max_connections(own_broker: StartBroker, connections: contextlib.ExitSt
     assert all(map(is_served, served))
     served[0].socket.close()
     waiting.socket.settimeout(30)
-    waiting.answer(ApiKey.API_VERSIONS, 0)
+    waiting.response(ApiKey.API_VERSIONS, 0)
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ async def held_s(broker: Broker, hostile: Input) -> float:
 def frame_input(frame: bytes) -> Input:
     async def send(broker: Broker) -> None:
         try:
-            await broker.dispatcher.answer(bytearray(frame), CLIENT)
+            await broker.dispatcher.respond(bytearray(frame), CLIENT)
         except ProtocolError:
             return
 

@@ -152,7 +152,7 @@ def test_member_ids_that_are_given_out_and_never_used(victim: Victim) -> None:
         with Raw(victim.address) as raw:
             for _ in range(3_000):
                 raw.send(framed(header + encode(request, 5)))
-                refused.append(raw.answer(ApiKey.JOIN_GROUP, 5).error_code == FULL)
+                refused.append(raw.response(ApiKey.JOIN_GROUP, 5).error_code == FULL)
 
     assert grown(victim, attack) < GROWTH_MAX
     assert (refused[0], refused[-1]) == (False, True)

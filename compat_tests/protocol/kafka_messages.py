@@ -66,13 +66,13 @@ def _parse(text: str) -> dict[str, Any]:
 
 
 def ask_java(commands: Iterable[str]) -> list[str]:
-    """The answers of RoundTrip.java, one per command. What is about `LATER_APIS` Kafka 4.x answers, the rest 3.9.1."""
+    """The responses of RoundTrip.java, one per command: of Kafka 4.x for what is about `LATER_APIS`, else of 3.9.1."""
     asked = list(commands)
     later = [number for number, command in enumerate(asked) if _is_later(command)]
-    answers = dict(zip(later, ask_java_of("kafka-4.3.1", [asked[number] for number in later]), strict=True))
-    rest = [number for number in range(len(asked)) if number not in answers]
-    answers |= zip(rest, ask_java_of("kafka-3.9.1", [asked[number] for number in rest]), strict=True)
-    return [answers[number] for number in range(len(asked))]
+    responses = dict(zip(later, ask_java_of("kafka-4.3.1", [asked[number] for number in later]), strict=True))
+    rest = [number for number in range(len(asked)) if number not in responses]
+    responses |= zip(rest, ask_java_of("kafka-3.9.1", [asked[number] for number in rest]), strict=True)
+    return [responses[number] for number in range(len(asked))]
 
 
 def _is_later(command: str) -> bool:

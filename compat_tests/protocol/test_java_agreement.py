@@ -18,7 +18,7 @@ CASES = 15_000
 
 # part of our text -> why we are stricter
 STRICTER = {
-    "not UTF-8": "Java replaces the bytes, so that the string it answers with is not the one it was sent",
+    "not UTF-8": "Java replaces the bytes, so that the string it returns is not the one it was sent",
     "does not fill its": "Java never looks at the size of a tagged field it knows",
     "tagged field": "the same, for a size beyond the frame",
     "still allowed": "the bound on elements",
@@ -43,7 +43,7 @@ def mutated_requests() -> list[tuple[ApiInfo, int, bytes]]:
     return cases
 
 
-def our_answer(info: ApiInfo, version: int, body: bytes) -> str:
+def our_response(info: ApiInfo, version: int, body: bytes) -> str:
     """In the words of RoundTrip.java."""
     try:
         message, end = decode_from(info.request_class(), body, 0, version)
@@ -66,10 +66,10 @@ def test_java_and_we_read_and_refuse_the_same_requests() -> None:
     known = definitions()
     cases = mutated_requests()
     classes = {ApiKey(info.key): known[f"{info.name}Request"]["javaClass"] for info, _, _ in cases}
-    answers = ask_java(f"read {classes[info.key]} {version} {body.hex()}" for info, version, body in cases)
+    responses = ask_java(f"read {classes[info.key]} {version} {body.hex()}" for info, version, body in cases)
     agreed = 0
-    for (info, version, body), java in zip(cases, answers, strict=True):
-        ours = our_answer(info, version, body)
+    for (info, version, body), java in zip(cases, responses, strict=True):
+        ours = our_response(info, version, body)
         assert not disagreement(ours, java), f"{info.name} {version} {body.hex()}\n ours {ours}\n java {java}"
         agreed += not java.startswith("error")
     assert agreed > CASES // 10

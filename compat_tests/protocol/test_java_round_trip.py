@@ -39,12 +39,12 @@ def test_java_reads_every_message_and_version_and_writes_the_same_bytes() -> Non
         for fullness in FULLNESS:
             message = random_message(message_class, version, random, fullness)
             cases.append((message_class, version, message, encode(message, version)))
-    answers = ask_java(f"read {java_class(cls, known)} {version} {data.hex()}" for cls, version, _, data in cases)
-    assert len(answers) == len(cases)
+    responses = ask_java(f"read {java_class(cls, known)} {version} {data.hex()}" for cls, version, _, data in cases)
+    assert len(responses) == len(cases)
     wrong = [
-        f"{message!r} version {version}\n ours {data.hex()}\n java {answer}"
-        for (_, version, message, data), answer in zip(cases, answers, strict=True)
-        if answer != data.hex()
+        f"{message!r} version {version}\n ours {data.hex()}\n java {response}"
+        for (_, version, message, data), response in zip(cases, responses, strict=True)
+        if response != data.hex()
     ]
     assert not wrong, f"{len(wrong)} of {len(cases)}:\n" + "\n".join(wrong[:5])
 
@@ -53,17 +53,17 @@ def test_defaults_are_javas() -> None:
     """A message no one filled in is written as Java writes its own, or refused where Java refuses."""
     known = definitions()
     cases = list(versions())
-    answers = ask_java(f"default {java_class(cls, known)} {version} -" for cls, version in cases)
-    for (message_class, version), answer in zip(cases, answers, strict=True):
-        what = f"{message_class.__name__} version {version}: java says {answer}"
-        if answer.startswith("error") and "UnsupportedVersionException" in answer:
+    responses = ask_java(f"default {java_class(cls, known)} {version} -" for cls, version in cases)
+    for (message_class, version), response in zip(cases, responses, strict=True):
+        what = f"{message_class.__name__} version {version}: java says {response}"
+        if response.startswith("error") and "UnsupportedVersionException" in response:
             try:
                 encode(message_class(), version)
             except UnsupportedFieldError:
                 continue
             raise AssertionError(what)
-        assert encode(message_class(), version).hex() == answer, what
-        assert decode(message_class, bytes.fromhex(answer), version) == message_class(), what
+        assert encode(message_class(), version).hex() == response, what
+        assert decode(message_class, bytes.fromhex(response), version) == message_class(), what
 
 
 def test_header_versions_are_kafkas() -> None:
@@ -72,10 +72,10 @@ def test_header_versions_are_kafkas() -> None:
         for info in API_INFO.values()
         for version in range(info.valid_versions[0], info.valid_versions[1] + 1)
     ]
-    answers = ask_java(f"header {info.key.value} {version} -" for info, version in cases)
-    for (info, version), answer in zip(cases, answers, strict=True):
+    responses = ask_java(f"header {info.key.value} {version} -" for info, version in cases)
+    for (info, version), response in zip(cases, responses, strict=True):
         ours = f"{info.request_header_version(version)} {info.response_header_version(version)}"
-        assert ours == answer, f"{info.name} version {version}"
+        assert ours == response, f"{info.name} version {version}"
 
 
 def test_error_codes_and_api_keys_are_kafkas() -> None:

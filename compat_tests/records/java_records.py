@@ -16,7 +16,7 @@ RECORDS_JAVA = Path(__file__).with_name("Records.java")
 
 
 def ask_java(commands: Iterable[str]) -> list[str]:
-    """One answer a command, from one JVM."""
+    """One response a command, from one JVM."""
     sent = list(commands)
     done = subprocess.run(
         ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{kafka_jars()}/*", str(RECORDS_JAVA)],
@@ -25,9 +25,9 @@ def ask_java(commands: Iterable[str]) -> list[str]:
         text=True,
         timeout=JAVA_SECONDS_MAX,
     )
-    answers = done.stdout.split("\n")[:-1]
-    assert len(answers) == len(sent), done.stderr[-4000:]
-    return answers
+    responses = done.stdout.split("\n")[:-1]
+    assert len(responses) == len(sent), done.stderr[-4000:]
+    return responses
 
 
 def dump(buffer: Buffer) -> str:

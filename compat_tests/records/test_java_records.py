@@ -55,13 +55,13 @@ def build(
 
 
 def compare(commands: list[str], expected: list[str]) -> None:
-    answers = ask_java(commands)
+    responses = ask_java(commands)
     wrong = [
         f"{command[:3000]}\n ours {ours[:1500]}\n java {java[:1500]}"
-        for command, ours, java in zip(commands, expected, answers, strict=True)
+        for command, ours, java in zip(commands, expected, responses, strict=True)
         if ours != java
     ]
-    assert not wrong, f"{len(wrong)} of {len(answers)}:\n" + "\n".join(wrong[:5])
+    assert not wrong, f"{len(wrong)} of {len(responses)}:\n" + "\n".join(wrong[:5])
 
 
 def test_java_reads_what_we_build() -> None:
@@ -91,8 +91,8 @@ def test_we_read_what_java_builds() -> None:
             sources.append((magic, codec, records, timestamp_type))
             time = APPEND_TIME if timestamp_type else -1
             commands.append(f"build {magic} {codec:d} {timestamp_type:d} {time} {source.hex()}")
-    for (magic, codec, records, timestamp_type), answer in zip(sources, ask_java(commands), strict=True):
-        java = bytes.fromhex(answer)
+    for (magic, codec, records, timestamp_type), response in zip(sources, ask_java(commands), strict=True):
+        java = bytes.fromhex(response)
         ours = build(magic, codec, records, timestamp_type)
         assert dump(java) == dump(ours), (magic, codec, timestamp_type)
         if codec is Codec.NONE:

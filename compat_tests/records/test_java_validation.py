@@ -146,9 +146,9 @@ def compare(cases: list[Case]) -> None:
     assert not wrong, f"{len(wrong)} of {len(cases)}:\n" + "\n".join(wrong[:5])
 
 
-def names_records(answer: str) -> bool:
+def names_records(response: str) -> bool:
     """Whether an error names records rather than an exception."""
-    return all(word.isdigit() for word in answer.split()[2:])
+    return all(word.isdigit() for word in response.split()[2:])
 
 
 def test_what_is_stored_and_what_is_refused() -> None:
@@ -173,13 +173,13 @@ def test_older_formats_of_the_log() -> None:
     assert not wrong, f"{len(wrong)} of {len(cases)}:\n" + "\n".join(wrong[:5])
 
 
-def in_general(answer: str, rules: AppendRules) -> str:
+def in_general(response: str, rules: AppendRules) -> str:
     """Without what may differ: whether a set that needs no conversion is written again, as we do, or left in place;
     and the time at which Kafka says that messages without timestamps came.
     """
-    words = answer.split(" ")
+    words = response.split(" ")
     if words[0] == "error":
-        return " ".join(words if names_records(answer) else words[:2])
+        return " ".join(words if names_records(response) else words[:2])
     return " ".join([words[0], "-" if rules.to_magic == 0 else words[1], *words[3:]])
 
 
@@ -245,8 +245,8 @@ def test_rules_of_produce_versions() -> None:
     ]
     wrong = []
     cases = list(itertools.product((3, 6, 7, 11), buffers))
-    answers = ask_java(f"produce {version} {buffer.hex() or '-'}" for version, buffer in cases)
-    for (version, buffer), java in zip(cases, answers, strict=True):
+    responses = ask_java(f"produce {version} {buffer.hex() or '-'}" for version, buffer in cases)
+    for (version, buffer), java in zip(cases, responses, strict=True):
         try:
             validate_and_assign(bytearray(buffer), AppendRules(), AppendContext(0, 0, 0), version)
             ours = "ok"

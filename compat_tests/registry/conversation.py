@@ -1,6 +1,6 @@
-"""One HTTP conversation with a registry that is empty: every kind of request, right and wrong, and every answer.
+"""One HTTP conversation with a registry that is empty: every kind of request, right and wrong, and every response.
 
-Answers depend on nothing but the requests before them, so two registries, or one on two clusters, can be compared.
+Responses depend on nothing but the requests before them, so two registries, or one on two clusters, can be compared.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Step(NamedTuple):
     body: Any = None
 
 
-class Answer(NamedTuple):
+class Response(NamedTuple):
     """A status and what was said; None for nothing."""
 
     status: int
@@ -170,13 +170,13 @@ PICTURE = (
 """Everything that can be read after the conversation; it changes nothing."""
 
 
-def ask(client: httpx.Client, step: Step) -> Answer:
+def ask(client: httpx.Client, step: Step) -> Response:
     """One step of a conversation."""
     made = client.request(step.method, step.path, json=step.body)
-    return Answer(made.status_code, json.loads(made.content) if made.content else None)
+    return Response(made.status_code, json.loads(made.content) if made.content else None)
 
 
-def answers(url: str, steps: tuple[Step, ...]) -> list[tuple[Step, Answer]]:
+def responses(url: str, steps: tuple[Step, ...]) -> list[tuple[Step, Response]]:
     """What the registry at `url` says."""
     with httpx.Client(base_url=url, timeout=DEADLINE_S) as client:
         return [(step, ask(client, step)) for step in steps]

@@ -132,7 +132,7 @@ def test_a_client_that_offers_http_2_is_served_and_is_no_warning(start: MakeRegi
     """As Java's HTTP client does with each request: of Connect's converters, for example."""
     instance = start()
     offer = {"Connection": "Upgrade, HTTP2-Settings", "Upgrade": "h2c", "HTTP2-Settings": "AAEAAEAAAAIAAAAA"}
-    answer = httpx.get(f"{instance.url}/subjects", headers=offer, timeout=60)
-    assert (answer.status_code, answer.http_version, answer.json()) == (200, "HTTP/1.1", [])
+    response = httpx.get(f"{instance.url}/subjects", headers=offer, timeout=60)
+    assert (response.status_code, response.http_version, response.json()) == (200, "HTTP/1.1", [])
     assert instance.stop() == 0
     assert "WARN" not in instance.log.read_text()

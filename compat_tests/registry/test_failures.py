@@ -37,11 +37,11 @@ class Writer:
             while not self._is_ending.is_set():
                 subject = f"{self._name}-{number}"
                 text = f'{{"type":"fixed","name":"F{self._name}{number}","size":4}}'
-                answer = client.post(f"/subjects/{subject}/versions", json={"schema": text}).json()
-                if "id" in answer:
-                    self.acknowledged[subject] = answer["id"]
+                response = client.post(f"/subjects/{subject}/versions", json={"schema": text}).json()
+                if "id" in response:
+                    self.acknowledged[subject] = response["id"]
                 else:
-                    self.refused.append(answer["error_code"])
+                    self.refused.append(response["error_code"])
                 number += 1
 
     def end(self) -> None:
@@ -103,7 +103,7 @@ def test_a_broker_that_is_killed_loses_nothing_that_was_acknowledged(own_broker:
 def test_instances_that_write_at_once_give_each_schema_one_id(own_broker: StartBroker, start: Start) -> None:
     broker = own_broker(group_initial_rebalance_delay_ms="0")
     instances = [start(broker.bootstrap) for _ in range(2)]
-    answers: list[list[int]] = [[] for _ in range(8)]
+    responses: list[list[int]] = [[] for _ in range(8)]
 
     def register(at: int) -> None:
         """Each thread the same schemas in another order, under subjects of its own and under one of all."""
@@ -112,14 +112,14 @@ def test_instances_that_write_at_once_give_each_schema_one_id(own_broker: StartB
                 number = (step * (2 * at + 1)) % SUBJECTS
                 body = {"schema": f'{{"type":"fixed","name":"F{number}","size":4}}'}
                 for subject in (f"shared-{number}", f"own-{at}-{number}"):
-                    answers[at].append(client.post(f"/subjects/{subject}/versions", json=body).json()["id"])
+                    responses[at].append(client.post(f"/subjects/{subject}/versions", json=body).json()["id"])
 
     threads = [threading.Thread(target=register, args=(at,)) for at in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert [len(one) for one in answers] == [2 * SUBJECTS] * 8, "every registration was answered"
+    assert [len(one) for one in responses] == [2 * SUBJECTS] * 8, "every registration got a response"
     ids = stored(start(broker.bootstrap))
     by_schema: dict[str, set[int]] = {}
     for subject, identifier in ids.items():

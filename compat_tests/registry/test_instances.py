@@ -13,10 +13,10 @@ from compat_tests.support.waiting import eventually
 
 
 def post(instance: Instance, subject: str, schema: str) -> dict[str, Any]:
-    answer: dict[str, Any] = httpx.post(
+    response: dict[str, Any] = httpx.post(
         f"{instance.url}/subjects/{subject}/versions", json={"schema": schema}, timeout=120
     ).json()
-    return answer
+    return response
 
 
 def registered(instance: Instance, subject: str, schema: str) -> int:
@@ -32,8 +32,8 @@ def registered(instance: Instance, subject: str, schema: str) -> int:
 
 
 def subjects(instance: Instance) -> list[str]:
-    answer: list[str] = httpx.get(f"{instance.url}/subjects", timeout=60).json()
-    return answer
+    response: list[str] = httpx.get(f"{instance.url}/subjects", timeout=60).json()
+    return response
 
 
 def test_a_follower_forwards_and_takes_over_when_the_leader_is_killed(start: MakeRegistry) -> None:

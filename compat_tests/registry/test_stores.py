@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 import kpybroker.testing
 from compat_tests.registry.conftest import Instance
-from compat_tests.registry.conversation import PICTURE, STEPS, Answer, Step, answers, ask
+from compat_tests.registry.conversation import PICTURE, STEPS, Response, Step, ask, responses
 from compat_tests.support.kafkas import kafka_3, kafka_4
 from compat_tests.support.quick import DEADLINE_S, QUIET, create_topic
 from compat_tests.support.waiting import eventually
@@ -65,7 +65,7 @@ def start(store: str, name: str, tmp_path: Path) -> Iterator[Start]:
         yield make
 
 
-def expected(steps: tuple[Step, ...]) -> list[tuple[Step, Answer]]:
+def expected(steps: tuple[Step, ...]) -> list[tuple[Step, Response]]:
     """What an instance says whose topic is a list in memory."""
     http: TestClient = Registry().http
     return [(step, ask(http, step)) for step in steps]
@@ -74,19 +74,19 @@ def expected(steps: tuple[Step, ...]) -> list[tuple[Step, Answer]]:
 def test_the_conversation_is_the_same_and_another_instance_goes_on(start: Start) -> None:
     wanted = expected((*STEPS, *PICTURE))
     first = start()
-    assert answers(first.url, (*STEPS, *PICTURE)) == wanted
+    assert responses(first.url, (*STEPS, *PICTURE)) == wanted
     assert first.stop() == 0
-    assert answers(start().url, PICTURE) == wanted[len(STEPS) :]
+    assert responses(start().url, PICTURE) == wanted[len(STEPS) :]
 
 
 def test_an_instance_reads_the_same_from_a_compacted_topic(start: Start, store: str, name: str) -> None:
     first = start()
-    answers(first.url, STEPS)
-    wanted = answers(first.url, PICTURE)
+    responses(first.url, STEPS)
+    wanted = responses(first.url, PICTURE)
     before = keys(store, f"_schemas-{name}")
     assert len(set(before)) < len(before) / 2, "there is something to compact"
     roll = Step("PUT", "/config/rolled", {"compatibilityGroup": "x" * (SEGMENT_BYTES // 10)})
-    answers(first.url, (roll,) * 12)
+    responses(first.url, (roll,) * 12)
 
     def is_compacted() -> bool:
         """Of what was there before the roll, each key is there once: the last segment is never compacted."""
@@ -96,8 +96,8 @@ def test_an_instance_reads_the_same_from_a_compacted_topic(start: Start, store: 
     eventually(is_compacted, "the topic is compacted")
     assert first.stop() == 0
     fresh = start()
-    assert answers(fresh.url, PICTURE) == wanted
-    again = answers(fresh.url, (Step("POST", "/subjects/late/versions", {"schema": '"double"'}),))
+    assert responses(fresh.url, PICTURE) == wanted
+    again = responses(fresh.url, (Step("POST", "/subjects/late/versions", {"schema": '"double"'}),))
     assert again[0][1].status == 200
 
 

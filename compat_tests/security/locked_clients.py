@@ -100,8 +100,8 @@ def _worker(client: str, command: str, job: Job, **fields: Any) -> dict[str, Any
     settings = librdkafka_settings(job.caller) if client == "confluent" else python_settings(job.caller)
     spec = {"bootstrap": job.caller.bootstrap, "settings": settings, **fields}
     line, env = python_command(client, command, "-")
-    answer: dict[str, Any] = json.loads(_run(line, json.dumps(spec) + "\n", env).out.splitlines()[-1])
-    return answer
+    response: dict[str, Any] = json.loads(_run(line, json.dumps(spec) + "\n", env).out.splitlines()[-1])
+    return response
 
 
 def _python(client: str) -> Callable[[Job], Exchange]:

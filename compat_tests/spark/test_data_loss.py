@@ -31,7 +31,7 @@ def recreate(broker: Broker, topic: str) -> None:
         try:
             create_topic(broker.bootstrap, topic, 1)
         except KafkaException as error:
-            # real Kafka answers a deletion before its files are gone
+            # real Kafka responds to a deletion before its files are gone
             if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
                 return False
             raise

@@ -38,8 +38,8 @@ def python_command(client: str, command: str, spec: str) -> tuple[list[str], dic
 def python_call(client: str, command: str, **spec: Any) -> dict[str, Any]:
     line, env = python_command(client, command, "-")
     result = run_process(line, json.dumps(spec) + "\n", env=env, deadline_s=300)
-    answer: dict[str, Any] = json.loads(result.out.splitlines()[-1])
-    return answer
+    response: dict[str, Any] = json.loads(result.out.splitlines()[-1])
+    return response
 
 
 def as_record(fields: dict[str, Any]) -> Record:
@@ -83,7 +83,7 @@ def _function(table: dict[str, Callable[..., Any]], name: str) -> Callable[..., 
 def _python_produce(
     client: Client, topic: str, records: Sequence[Record], codec: str, partition: int | None
 ) -> list[tuple[int, int]]:
-    answer = python_call(
+    response = python_call(
         client.name,
         "produce",
         bootstrap=client.bootstrap,
@@ -92,14 +92,14 @@ def _python_produce(
         codec=None if codec == "none" else codec,
         partition=partition,
     )
-    return [(part, offset) for part, offset in answer["delivered"]]
+    return [(part, offset) for part, offset in response["delivered"]]
 
 
 def _python_consume(client: Client, topics: Sequence[str], count: int) -> list[Record]:
-    answer = python_call(
+    response = python_call(
         client.name, "consume", bootstrap=client.bootstrap, assign=[[topic, 0] for topic in topics], count=count
     )
-    return [as_record(fields) for fields in answer["records"]]
+    return [as_record(fields) for fields in response["records"]]
 
 
 def _one_set_of_headers(records: Sequence[Record]) -> tuple[tuple[str, str], ...]:

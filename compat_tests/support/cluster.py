@@ -113,7 +113,7 @@ class Cluster:
         self.tools.run("topics", "--create", "--topic", topic, "--replica-assignment", assignment, *arguments)
 
     def metadata(self, broker_id: int) -> ClusterMetadata:
-        """What this one broker answers its clients."""
+        """What this one broker says to its clients."""
         admin = admin_client(self.brokers[broker_id].bootstrap)
         return admin.list_topics(timeout=CHANGE_DEADLINE_S)
 

@@ -7,16 +7,16 @@ import urllib.error
 import urllib.request
 from typing import Any
 
-ANSWER_S = 30.0
+RESPONSE_S = 30.0
 
 
 def call(method: str, url: str, body: object = None) -> Any:
-    """What `url` answers; None without a body. A refusal, or no one there, is an AssertionError: "not yet"."""
+    """What `url` returns; None without a body. A refusal, or no one there, is an AssertionError: "not yet"."""
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method=method)
     try:
-        with urllib.request.urlopen(request, timeout=ANSWER_S) as answer:
-            said = answer.read()
+        with urllib.request.urlopen(request, timeout=RESPONSE_S) as response:
+            said = response.read()
     except urllib.error.HTTPError as refused:
         raise AssertionError(f"{method} {url}: {refused.code} {refused.read().decode()}") from None
     except OSError as refused:

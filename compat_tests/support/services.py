@@ -29,7 +29,7 @@ from tests.support.network.ports import free_port
 
 START_DEADLINE_S = 180.0
 STOP_DEADLINE_S = 120.0
-ANSWER_S = 2.0
+RESPONSE_S = 2.0
 PR_SET_PDEATHSIG = 1
 
 S = TypeVar("S", bound="Startable")
@@ -137,7 +137,7 @@ class Service:
             self._process.wait()
 
     def pause(self) -> None:
-        """SIGSTOP: its sockets stay open, and nothing is answered."""
+        """SIGSTOP: its sockets stay open, and nothing gets a response."""
         os.kill(self.pid, signal.SIGSTOP)
 
     def is_paused(self) -> bool:
@@ -210,9 +210,9 @@ class ZooKeeper:
 
 
 def _serves(port: int) -> bool:
-    """Whether a ZooKeeper is past its start. One that only accepts may leave a session's first request unanswered."""
+    """Whether a ZooKeeper is past its start. One that only accepts may ignore a session's first request."""
     with socket.socket() as probe:
-        probe.settimeout(ANSWER_S)
+        probe.settimeout(RESPONSE_S)
         try:
             probe.connect(("127.0.0.1", port))
             probe.sendall(b"srvr")

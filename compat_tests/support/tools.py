@@ -128,7 +128,7 @@ RENAMED = {
     "producer-perf-test": {"--producer-props": "--command-property", "--producer.config": "--command-config"},
     "consumer-perf-test": {"--messages": "--num-records", "--consumer.config": "--command-config"},
 }
-# A tool's own patience, where it is too short for a busy machine: the console producer waits 1.5 s for an answer, and
+# A tool's own patience, where it is too short for a busy machine: the console producer waits 1.5 s for a response, and
 # what it then could not write is a line in its log, with exit code 0.
 PATIENCE = {"console-producer": ["--request-timeout-ms", "60000"]}
 

@@ -235,7 +235,7 @@ def test_an_aborted_transaction_is_not_seen(bootstrap_server: str, make_consumer
     assert read(consumer, 1)[0].value() == b"committed"
 
 
-def test_a_service_in_a_thread_answers(bootstrap_server: str, producer: Producer, make_consumer: Any) -> None:
+def test_a_service_in_a_thread_responds(bootstrap_server: str, producer: Producer, make_consumer: Any) -> None:
     requests, replies = f"requests-{uuid.uuid4()}", f"replies-{uuid.uuid4()}"
     asked = make_consumer(requests)
 

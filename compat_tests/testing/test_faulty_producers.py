@@ -88,7 +88,7 @@ def test_five_requests_in_flight_stay_in_order(faulty: Broker, topic: str, name:
 
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("after_work", [False, True])
-def test_a_request_that_is_never_answered_is_sent_again(
+def test_a_request_without_any_response_is_sent_again(
     faulty: Broker, topic: str, library: str, after_work: bool
 ) -> None:
     fault = faulty.faults.never_answer("Produce", topic=topic, nth=2, after_work=after_work)

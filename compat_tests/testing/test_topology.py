@@ -22,7 +22,7 @@ CONFIG = {
     "group.initial.rebalance.delay.ms": 0,
 }
 IMPATIENT = {"retry_backoff_ms": 50, "socket_timeout_ms": 2_000, "request_timeout_ms": 2_000}
-"""A paused broker answers nothing; by default a producer waits for it for half a minute."""
+"""A paused broker responds to nothing; by default a producer waits for it for half a minute."""
 ENOUGH = 50
 
 

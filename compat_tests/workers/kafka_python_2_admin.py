@@ -1,4 +1,4 @@
-"""The KafkaAdminClient of kafka-python 2.2: one pass over what it can do, its answers as one JSON line.
+"""The KafkaAdminClient of kafka-python 2.2: one pass over what it can do, its results as one JSON line.
 
 PYTHONPATH=<kafka-python 2.2.15> python kafka_python_2_admin.py BOOTSTRAP NAME
 """

@@ -2,7 +2,7 @@
 
     python transactional_client.py LIBRARY '{"bootstrap": ..., "transactional_id": ..., "timeout_ms": ...}'
 
-Orders are JSON lines on stdin, each answered by one on stdout: {} when it is done, {"error": ...} in the library's
+Orders are JSON lines on stdin, with one response on stdout each: {} when it is done, {"error": ...} in the library's
 words when it fails. It knows nothing of the tests.
 """
 
@@ -164,12 +164,12 @@ def main() -> None:
     client: Any = LIBRARIES[library](json.loads(spec))
     for line in sys.stdin:
         order, *arguments = json.loads(line)
-        answer: dict[str, str] = {}
+        response: dict[str, str] = {}
         try:
             getattr(client, order)(*arguments)
         except Exception as error:
-            answer = {"error": f"{type(error).__name__}: {error}"}
-        sys.stdout.write(json.dumps(answer) + "\n")
+            response = {"error": f"{type(error).__name__}: {error}"}
+        sys.stdout.write(json.dumps(response) + "\n")
         sys.stdout.flush()
 
 

@@ -46,7 +46,7 @@ from kpybroker.broker.replication.fetch_service import FetchService
 from kpybroker.broker.replication.replicas import ReplicaEvents, Replicas
 from kpybroker.broker.requests.clients import FirstTimes
 from kpybroker.broker.requests.connection import BoundListener, Gate
-from kpybroker.broker.requests.dispatch import AnswerNow, Dispatcher
+from kpybroker.broker.requests.dispatch import Dispatcher, RespondNow
 from kpybroker.broker.requests.log_fields import write_counts
 from kpybroker.broker.requests.server import Server
 from kpybroker.broker.requests.state_budget import state_budget
@@ -83,8 +83,8 @@ STOP_SECONDS_MAX = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Seams:
-    """What tests replace; by default everything is the real one. `intercept` makes what answers requests in place of
-    the dispatcher alone.
+    """What tests replace; by default everything is the real one. `intercept` makes what responds to requests in place
+    of the dispatcher alone.
     """
 
     clock: Clock | None = None
@@ -92,7 +92,7 @@ class Seams:
     files: Files | None = None
     tree: Tree | Callable[[Host], Tree] | None = None
     seed: int | None = None
-    intercept: Callable[[Broker], AnswerNow] | None = None
+    intercept: Callable[[Broker], RespondNow] | None = None
 
 
 class Broker:
@@ -130,7 +130,7 @@ class Broker:
         self._is_serving = False
         self._hands_over = True
         self._has_crashed = False
-        self._answers_unlogged: AnswerNow | None = None  # what answers requests without the request log, while it is on
+        self._responds_unlogged: RespondNow | None = None  # in place of the request log, once that is off again
 
         self.first_times = FirstTimes()
         self.caught_clients = CaughtClients()
@@ -146,7 +146,7 @@ class Broker:
             self,
             self.transport,
             Directory(self.metadata.inter_broker_address, lambda: self.controller.controller_id),
-            partial(routes.answer_locally, self),
+            partial(routes.respond_locally, self),
         )
         self._roll_flusher = RollFlusher(self)
         self.flush_soon = self._roll_flusher.flush_soon
@@ -157,7 +157,7 @@ class Broker:
         self.topics = TopicAdmin(self, self.metadata, self.controller.wait_until_deleted)
         self.metrics = self._make_metrics()
         if seams.intercept is not None:
-            self.dispatcher.answer_now = seams.intercept(self)
+            self.dispatcher.respond_now = seams.intercept(self)
 
     # --- life
 
@@ -322,16 +322,16 @@ class Broker:
 
     def _log_requests(self) -> None:
         """Begin or end the request log, as its level says."""
-        if request_log.isEnabledFor(logging.DEBUG) == (self._answers_unlogged is not None):
+        if request_log.isEnabledFor(logging.DEBUG) == (self._responds_unlogged is not None):
             return
-        if self._answers_unlogged is not None:
-            self.server.answer_with(self._answers_unlogged)
-            self._answers_unlogged = None
+        if self._responds_unlogged is not None:
+            self.server.respond_with(self._responds_unlogged)
+            self._responds_unlogged = None
             return
         from kpybroker.broker.requests.log.request_logger import RequestLogger
 
-        self._answers_unlogged = self.dispatcher.answer_now
-        self.server.answer_with(RequestLogger(self, self._answers_unlogged).answer_now)
+        self._responds_unlogged = self.dispatcher.respond_now
+        self.server.respond_with(RequestLogger(self, self._responds_unlogged).respond_now)
 
     async def _close_parts(self) -> None:
         """The reverse of the start, as far as the start got."""

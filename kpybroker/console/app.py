@@ -26,7 +26,7 @@ TITLES: Final = {
     400: "This cannot be used",
     403: "The cluster does not allow this",
     404: "Not found",
-    503: "The cluster did not answer this",
+    503: "The cluster did not respond to this",
 }
 STATIC: Final = Path(__file__).with_name("static")
 

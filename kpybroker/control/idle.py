@@ -20,8 +20,8 @@ without a pause do."""
 WORK_S_MAX = 30.0
 LOOK_EVERY_S = 0.0005
 IDLE_ITERATIONS = 4
-"""Iterations of the loop without a step of a task. The poller may answer a request in one of them, of another broker
-of this process maybe; the next one then has its response."""
+"""Iterations of the loop without a step of a task. The poller may respond to a request in one of them, of another
+broker of this process maybe; the next one then has its response."""
 
 
 class Idle:

@@ -16,7 +16,7 @@ from kpybroker.control.requests.request_log import RequestLog
 
 if TYPE_CHECKING:
     from kpybroker.broker.app import Broker
-    from kpybroker.broker.requests.dispatch import AnswerNow
+    from kpybroker.broker.requests.dispatch import RespondNow
     from kpybroker.control.hosted import Hosted
     from kpybroker.control.plan import BrokerPlan
 
@@ -26,11 +26,11 @@ def seams_of(hosted: Hosted, plan: BrokerPlan) -> dict[str, Any]:
     return {"clock": hosted.clock, "intercept": partial(_intercepting, hosted), **hosted.part(Topology).seams(plan)}
 
 
-def _intercepting(hosted: Hosted, broker: Broker) -> AnswerNow:
-    """What answers the requests of a broker, in which a test holds back what it wants from now on."""
+def _intercepting(hosted: Hosted, broker: Broker) -> RespondNow:
+    """What responds to the requests of a broker, in which a test holds back what it wants from now on."""
     hosted.part(Topology).holds.install(broker)
     rules, predicates, log = hosted.part(FaultRules), hosted.part(Predicates), hosted.part(RequestLog)
-    return Interceptor(broker, rules, predicates, log).answer_now
+    return Interceptor(broker, rules, predicates, log).respond_now
 
 
 async def remove_all_faults(hosted: Hosted) -> None:

@@ -38,14 +38,14 @@ DOOR: Final = Door(frozenset(("localhost",)), JSON_TYPES | {FORM}, BODY_BYTES_MA
 """`FORM` for curl."""
 
 
-def answered(status: int, value: Any) -> Response:
+def json_response(status: int, value: Any) -> Response:
     """A response. Raises ValueError or TypeError for what is not JSON."""
     return Response(status, json.dumps(value, allow_nan=False).encode())
 
 
 def refused(error: ControlError | HttpError) -> Response:
     """The response to a request that was refused."""
-    return answered(error.status, {"error": {"cause": error.cause, "fix": error.fix}})
+    return json_response(error.status, {"error": {"cause": error.cause, "fix": error.fix}})
 
 
 class ControlServer:
@@ -70,7 +70,7 @@ class ControlServer:
             method = self._registry[name]
             if request.verb != "POST":
                 return _wrong_verb("POST", f"{name} is called by POST")
-            return answered(200, await method.call(self._hosted, _arguments(request.body)))
+            return json_response(200, await method.call(self._hosted, _arguments(request.body)))
         except ControlError as error:
             return refused(error)
         except StartupError as error:
@@ -83,7 +83,7 @@ class ControlServer:
     def _listed(self, request: Request) -> Response:
         if request.verb != "GET":
             return _wrong_verb("GET", f"{PREFIX} lists the methods by GET")
-        return answered(200, self._registry.described())
+        return json_response(200, self._registry.described())
 
 
 def _wrong_verb(allowed: str, cause: str) -> Response:

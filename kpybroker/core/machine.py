@@ -99,7 +99,7 @@ class Step(Generic[R]):
         self.outcome: Outcome[R, Self] = Outcome()
 
     def reply(self, ticket: Ticket, result: object) -> None:
-        """Answer the request that came with `ticket`; each ticket is answered once."""
+        """Reply to the request that came with `ticket`; each ticket gets one reply."""
         self.outcome.replies.append((ticket, result))
 
     def write(

@@ -143,7 +143,7 @@ def truncates_on_fetch(version: int) -> bool:
 
 
 def supports_offset_for_leader_epoch(version: int) -> bool:
-    """Whether leaders answer OffsetForLeaderEpoch (KIP-101)."""
+    """Whether leaders respond to OffsetForLeaderEpoch (KIP-101)."""
     return version >= _SUPPORTS_OFFSET_FOR_LEADER_EPOCH
 
 

@@ -30,7 +30,7 @@ HEAD_BYTES_MAX: Final = 64 << 10
 class _Phase(enum.Enum):
     HEAD = "head"
     BODY = "body"
-    ANSWER = "answer"
+    RESPONSE = "response"
     IDLE = "idle"
 
 
@@ -122,7 +122,7 @@ class _Guarded(H11Protocol):
 
     def _wait_or_not(self) -> None:
         if self._seat is not None:
-            is_busy = self._phase is _Phase.ANSWER and self._stalled is None
+            is_busy = self._phase is _Phase.RESPONSE and self._stalled is None
             self._seat.be_busy() if is_busy else self._seat.wait(self.loop.time())
 
 
@@ -159,6 +159,6 @@ def _phase(connection: H11Protocol) -> _Phase:
     if connection.conn.their_state is h11.SEND_BODY:
         return _Phase.BODY
     if cycle is not None and not cycle.response_complete:
-        return _Phase.ANSWER
+        return _Phase.RESPONSE
     is_begun = cycle is None or bool(connection.conn.trailing_data[0])
     return _Phase.HEAD if is_begun else _Phase.IDLE

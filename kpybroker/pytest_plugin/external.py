@@ -75,7 +75,7 @@ class ExternalKafka:
         replication_factor: int | None = None,
         config: Mapping[str, Any] | None = None,
     ) -> None:
-        """See `Broker.create_topic`. It returns when the cluster has answered, and lists the topic."""
+        """See `Broker.create_topic`. It returns when the cluster has responded, and lists the topic."""
         from kpybroker.testing import clients
         from kpybroker.testing.looking import text_of
 

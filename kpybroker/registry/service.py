@@ -68,7 +68,7 @@ class Service:
         return None if self._leadership is None else self._leadership.leader_url()
 
     def read(self, query: Query[T]) -> T:
-        """The answer from memory."""
+        """The result from memory."""
         with self.lock:
             return query(self._state, self._library)
 

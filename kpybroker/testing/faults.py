@@ -78,7 +78,7 @@ class Faults:
         after_work: bool | None = None,
         **selection: Unpack[Selection],
     ) -> Fault:
-        """Answer with an error of Kafka, for what is selected in the request; the rest of the request stays real.
+        """Respond with an error of Kafka, for what is selected in the request; the rest of the request stays real.
 
         `top_level`: for the request as a whole. `after_work`: do the work first, which is the default for errors that
         say so (REQUEST_TIMED_OUT, NOT_ENOUGH_REPLICAS_AFTER_APPEND).
@@ -131,7 +131,7 @@ class Faults:
         return self._add(api, {"corrupt_batch": what}, selection)
 
     def throttle(self, api: Api, ms: int, **selection: Unpack[Selection]) -> Fault:
-        """Answer with this throttle time."""
+        """Respond with this throttle time."""
         return self._add(api, {"throttle_ms": ms}, selection)
 
     def blackhole(self, api: Api = None, **selection: Unpack[Selection]) -> Fault:

@@ -71,9 +71,9 @@ def test_faults_are_loaded_from_a_text_and_all_removed(browser: TestClient, brok
     ],
 )
 def test_a_bad_fault_is_said_on_the_page(browser: TestClient, fields: dict[str, str]) -> None:
-    answer = browser.post("/faults", data={"token": token_of(browser.get("/faults").text), **fields})
-    assert answer.status_code == 400
-    assert "fix: " in answer.text
+    response = browser.post("/faults", data={"token": token_of(browser.get("/faults").text), **fields})
+    assert response.status_code == 400
+    assert "fix: " in response.text
 
 
 def test_the_clock_moves_forward(browser: TestClient, broker: Broker) -> None:

@@ -182,10 +182,10 @@ def test_a_message_is_produced_and_copied(client: MakeClient, broker: Broker, to
 def test_a_bad_message_keeps_what_was_typed(client: MakeClient, topic: str, wrong: dict[str, str]) -> None:
     browser = client(allow_changes=True)
     fields = {"token": token_of(browser.get(f"/topics/{topic}/produce").text), "value": "typed", **wrong}
-    answer = browser.post(f"/topics/{topic}/produce", data=fields)
-    assert answer.status_code == 400
-    assert "typed" in answer.text
-    assert "fix: " in answer.text
+    response = browser.post(f"/topics/{topic}/produce", data=fields)
+    assert response.status_code == 400
+    assert "typed" in response.text
+    assert "fix: " in response.text
 
 
 def test_a_cluster_that_is_away_is_said_within_the_bound(client: MakeClient) -> None:
@@ -241,7 +241,7 @@ def test_a_download_is_produced_again_as_it_was(client: MakeClient, broker: Brok
 def test_a_bad_line_sends_nothing(client: MakeClient, broker: Broker, topic: str, lines: str, cause: str) -> None:
     browser = client(allow_changes=True)
     token = token_of(browser.get(f"/topics/{topic}/produce").text)
-    answer = browser.post(f"/topics/{topic}/produce-lines", data={"token": token, "lines": lines, "keep": "1"})
-    assert answer.status_code == 400
-    assert cause in answer.text
+    response = browser.post(f"/topics/{topic}/produce-lines", data={"token": token, "lines": lines, "keep": "1"})
+    assert response.status_code == 400
+    assert cause in response.text
     assert len(broker.records(topic)) == 10

@@ -38,10 +38,10 @@ async def produce(broker: Broker, value: bytes, topic: str = "t") -> int:
         acks=-1, timeout_ms=10_000, topic_data=[ProduceRequest.TopicProduceData(name=topic, partition_data=[data])]
     )
     with trio.fail_after(20):
-        while (answer := await answer_to(broker, request)).error_code in TO_RETRY:  # noqa: ASYNC110 -- as clients do
+        while (response := await response_to(broker, request)).error_code in TO_RETRY:  # noqa: ASYNC110 -- as clients do
             await trio.sleep(0.01)
-    assert answer.error_code == 0
-    offset: int = answer.base_offset
+    assert response.error_code == 0
+    offset: int = response.base_offset
     return offset
 
 
@@ -49,10 +49,10 @@ async def with_topic(broker: Broker, replicas: int = 1) -> None:
     await broker.topics.create_topics([NewTopic("t", num_partitions=1, replication_factor=replicas)], 10_000)
 
 
-async def answer_to(broker: Broker, request: ProduceRequest) -> ProduceResponse.PartitionProduceResponse:
-    answer: ProduceResponse.PartitionProduceResponse
-    ((answer,),) = [topic.partition_responses for topic in (await ask(broker, request, 9)).responses]
-    return answer
+async def response_to(broker: Broker, request: ProduceRequest) -> ProduceResponse.PartitionProduceResponse:
+    response: ProduceResponse.PartitionProduceResponse
+    ((response,),) = [topic.partition_responses for topic in (await ask(broker, request, 9)).responses]
+    return response
 
 
 def log_dir(tmp_path: Path, broker_id: int = 0) -> Path:
@@ -340,10 +340,10 @@ async def said_by(address: tuple[str, int] | None, word: bytes) -> bytes:
     assert address is not None
     stream = await trio.open_tcp_stream(*address)
     await stream.send_all(word)
-    answer = b""
+    response = b""
     while more := await stream.receive_some():
-        answer += more
-    return answer
+        response += more
+    return response
 
 
 async def test_the_tree_is_served_at_one_port_whatever_happens_to_the_brokers(tmp_path: Path) -> None:

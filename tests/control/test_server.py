@@ -130,7 +130,7 @@ async def error_of(one: Client) -> tuple[int, str, str]:
     return status, body["error"]["cause"], body["error"]["fix"]
 
 
-async def test_requests_of_one_connection_are_answered_in_order_also_if_they_arrive_together() -> None:
+async def test_requests_of_one_connection_get_responses_in_order_also_if_they_arrive_together() -> None:
     async with client() as one:
         requests = b""
         for number in range(5):
@@ -212,7 +212,7 @@ async def test_a_failure_is_logged_with_its_traceback_which_the_response_does_no
         ("POST /v1/echo HTTP/1.1\nHost: evil.example\n\n", 421),
     ],
 )
-async def test_what_is_not_http_is_answered_once_and_the_connection_ends(text: str, status: int) -> None:
+async def test_what_is_not_http_gets_one_response_and_the_connection_ends(text: str, status: int) -> None:
     async with client() as one:
         await one.send(text)
         assert (await error_of(one))[0] == status
@@ -230,7 +230,7 @@ async def test_a_body_without_a_length_is_refused_once_it_is_too_large(monkeypat
         assert await one.ends()
 
 
-async def test_a_client_that_asks_first_whether_it_may_send_is_answered() -> None:
+async def test_a_client_that_asks_first_whether_it_may_send_gets_a_response() -> None:
     async with client() as one:
         await one.send(post("/v1/echo", b"{}", "Expect: 100-continue"))
         assert (await one.response())[0] == 100

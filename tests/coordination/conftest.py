@@ -76,9 +76,9 @@ def kinds(log: EventLog) -> list[tuple[WatchType, str]]:
 
 
 async def error_of(tree: Tree, op: t.Operation) -> t.TreeError:
-    (answer,) = await tree.submit_many([op])
-    assert isinstance(answer, t.TreeError), answer
-    return answer
+    (result,) = await tree.submit_many([op])
+    assert isinstance(result, t.TreeError), result
+    return result
 
 
 class Cluster:

@@ -292,9 +292,9 @@ async def test_no_change_is_missed_by_reading_again_at_every_event(world: World)
 # --- many at once
 
 
-async def test_pipelined_operations_are_performed_in_order_and_answered_each(world: World) -> None:
+async def test_pipelined_operations_are_performed_in_order_with_a_result_each(world: World) -> None:
     async with one_client(world) as (tree, _):
-        answers = await tree.submit_many(
+        results = await tree.submit_many(
             [
                 t.Create("/a", b"0"),
                 *(t.SetData("/a", b"%d" % i, version=i) for i in range(100)),
@@ -304,12 +304,12 @@ async def test_pipelined_operations_are_performed_in_order_and_answered_each(wor
                 t.Exists("/a"),
             ]
         )
-        assert len(answers) == 105
-        assert all(isinstance(a, t.Stat) and a.version == i + 1 for i, a in enumerate(answers[1:101]))
-        assert type(answers[101]) is t.BadVersion
-        assert isinstance(answers[102], t.NodeData)
-        assert answers[102].data == b"99"
-        assert answers[103:] == [None, None]
+        assert len(results) == 105
+        assert all(isinstance(a, t.Stat) and a.version == i + 1 for i, a in enumerate(results[1:101]))
+        assert type(results[101]) is t.BadVersion
+        assert isinstance(results[102], t.NodeData)
+        assert results[102].data == b"99"
+        assert results[103:] == [None, None]
         assert await tree.submit_many([]) == []
 
 
@@ -330,7 +330,7 @@ async def test_many_tasks_write_at_once(world: World) -> None:
 # --- sessions
 
 
-async def test_an_expired_session_answers_so_until_it_is_reopened(world: World) -> None:
+async def test_an_expired_session_says_so_until_it_is_reopened(world: World) -> None:
     async with world() as cluster:
         tree, log = await cluster.client()
         other, other_log = await cluster.client()
@@ -365,7 +365,7 @@ async def test_an_expired_session_answers_so_until_it_is_reopened(world: World) 
         assert await log.wait_for_watch_events(1) == [WatchEvent(CHANGED, "/p", 2)]
 
 
-async def test_a_client_answers_tree_closed_before_start_and_after_close(world: World) -> None:
+async def test_the_result_is_tree_closed_before_start_and_after_close(world: World) -> None:
     async with world() as cluster:
         tree, log = cluster.unstarted()
         assert (tree.connected, tree.generation, tree.session_id) == (False, 0, 0)

@@ -112,7 +112,7 @@ async def test_everything_but_ephemerals_survives_a_restart(path: Path) -> None:
         assert (await tree.exists("/a/n-0000000003")) == created
 
 
-async def test_a_crash_loses_no_answered_write_and_ends_all_sessions(path: Path, tmp_path: Path) -> None:
+async def test_a_crash_loses_no_acknowledged_write_and_ends_all_sessions(path: Path, tmp_path: Path) -> None:
     async with open_tree(path) as tree:
         await tree.create("/p")
         await tree.create("/p/kept", b"1")
@@ -157,7 +157,7 @@ trio.run(main)
 """
 
 
-def test_kill_9_loses_no_answered_write(path: Path) -> None:
+def test_kill_9_loses_no_acknowledged_write(path: Path) -> None:
     acknowledged: set[str] = set()
     for _ in range(3):
         command = [sys.executable, "-c", WRITER, str(path)]
@@ -270,9 +270,9 @@ async def test_a_full_disk_fails_the_waiting_and_is_survived(path: Path) -> None
     connection = store._committer._database._connection  # type: ignore[union-attr]
     (pages,) = connection.execute("PRAGMA page_count").fetchone()
     connection.execute(f"PRAGMA max_page_count={pages}")
-    answers = await tree.submit_many([t.SetData("/a", bytes(100_000)), t.Get("/a")])
-    assert [type(answer) for answer in answers] == [t.SystemFailure, t.SystemFailure]
-    assert "full" in str(answers[0])
+    results = await tree.submit_many([t.SetData("/a", bytes(100_000)), t.Get("/a")])
+    assert [type(result) for result in results] == [t.SystemFailure, t.SystemFailure]
+    assert "full" in str(results[0])
     assert log.watch_events == []
     connection.execute("PRAGMA max_page_count=1000000")
     assert (await tree.get("/a")).stat.version == 1  # the applied change is saved now

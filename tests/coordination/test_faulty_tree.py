@@ -31,8 +31,8 @@ def fresh_store() -> EmbeddedStore:
 async def test_an_unknown_outcome_is_either(applied: bool) -> None:
     tree, log = await faulty(fresh_store())
     tree.cut_next(lambda op: isinstance(op, t.SetData), applied=applied)
-    answers = await tree.submit_many([t.Create("/a"), t.SetData("/a", b"1"), t.SetData("/a", b"2"), t.Get("/a")])
-    assert [type(answer) for answer in answers] == [t.Created, *[t.ConnectionLoss] * 3]
+    results = await tree.submit_many([t.Create("/a"), t.SetData("/a", b"1"), t.SetData("/a", b"2"), t.Get("/a")])
+    assert [type(result) for result in results] == [t.Created, *[t.ConnectionLoss] * 3]
     assert not tree.connected
     await tree.wait_until_connected()
     assert log.states() == [(CONNECTED, 1), (DISCONNECTED, 1), (CONNECTED, 1)]
@@ -44,15 +44,15 @@ async def test_of_what_is_cut_a_prefix_was_applied() -> None:
     for seed in range(60):
         store = fresh_store()
         tree, _ = await faulty(store, seed, FaultRates(cut=0.3))
-        answers = await tree.submit_many([t.Create("/a"), *(t.Create(f"/a/{i}") for i in range(5))])
-        answered = sum(isinstance(answer, t.Created) for answer in answers)
-        assert all(isinstance(answer, t.ConnectionLoss) for answer in answers[answered:])
+        results = await tree.submit_many([t.Create("/a"), *(t.Create(f"/a/{i}") for i in range(5))])
+        created = sum(isinstance(result, t.Created) for result in results)
+        assert all(isinstance(result, t.ConnectionLoss) for result in results[created:])
         plain = store.session()
         await plain.start(timeout=1)
         there = sorted((await plain.children("/a")).names) if await plain.exists("/a") else []
         assert there == [str(i) for i in range(len(there))]
-        assert len(there) >= answered - 1
-        outcomes.add((answered, len(there)))
+        assert len(there) >= created - 1
+        outcomes.add((created, len(there)))
     assert len(outcomes) > 8
 
 
@@ -92,7 +92,7 @@ async def test_events_wait_while_the_connection_is_cut() -> None:
     assert [type(event).__name__ for event in log.heard[-2:]] == ["SessionEvent", "WatchEvent"]
 
 
-async def test_a_late_event_still_precedes_the_next_answer() -> None:
+async def test_a_late_event_still_precedes_the_next_result() -> None:
     store = fresh_store()
     waiting: list[Callable[[], None]] = []
     tree = FaultyTree(store.session(), rates=FaultRates(late_watch=1.0), later=waiting.append)
@@ -117,8 +117,8 @@ async def test_an_expiry_ends_the_session_before_the_operation() -> None:
     tree, log = await faulty(store)
     await tree.create("/e", ephemeral=True)
     tree.expire_next(lambda op: isinstance(op, t.SetData))
-    answers = await tree.submit_many([t.Get("/e"), t.SetData("/e", b"1"), t.Get("/e")])
-    assert [type(answer) for answer in answers] == [t.NodeData, t.SessionExpired, t.SessionExpired]
+    results = await tree.submit_many([t.Get("/e"), t.SetData("/e", b"1"), t.Get("/e")])
+    assert [type(result) for result in results] == [t.NodeData, t.SessionExpired, t.SessionExpired]
     await tree.reopen()
     assert await tree.exists("/e") is None
     assert log.states() == [(CONNECTED, 1), (EXPIRED, 1), (CONNECTED, 2)]

@@ -60,28 +60,28 @@ class Canon:
     def _rank(self, zxid: int) -> int:
         return self._ranks.setdefault(zxid, len(self._ranks))
 
-    def of(self, answer: object) -> object:
-        match answer:
+    def of(self, result: object) -> object:
+        match result:
             case t.Stat():
-                zxids = (self._rank(answer.czxid), self._rank(answer.mzxid), self._rank(answer.pzxid))
-                owned = int(answer.ephemeral_owner != 0)
+                zxids = (self._rank(result.czxid), self._rank(result.mzxid), self._rank(result.pzxid))
+                owned = int(result.ephemeral_owner != 0)
                 return replace(
-                    answer, czxid=zxids[0], mzxid=zxids[1], pzxid=zxids[2], ctime=0, mtime=0, ephemeral_owner=owned
+                    result, czxid=zxids[0], mzxid=zxids[1], pzxid=zxids[2], ctime=0, mtime=0, ephemeral_owner=owned
                 )
             case t.NodeData():
-                return (answer.data, self.of(answer.stat))
+                return (result.data, self.of(result.stat))
             case t.NodeChildren():
-                return (sorted(answer.names), self.of(answer.stat))
+                return (sorted(result.names), self.of(result.stat))
             case t.Created():
-                return (answer.path, self.of(answer.stat))
+                return (result.path, self.of(result.stat))
             case t.MultiFailed():
-                return [self.of(error) for error in answer.errors]
+                return [self.of(error) for error in result.errors]
             case t.TreeError():
-                return (type(answer).__name__, answer.path)
+                return (type(result).__name__, result.path)
             case tuple():
-                return tuple(self.of(part) for part in answer)
+                return tuple(self.of(part) for part in result)
             case _:
-                return answer
+                return result
 
 
 async def scenario(kind: str, directory: Path, connect: str, seed: int) -> list[object]:
@@ -110,7 +110,7 @@ def drain(log: EventLog) -> list[tuple[str, str]]:
 async def test_every_tree_gives_the_same(seed: int, tmp_path: Path, zookeeper_server_shared: ZooKeeperServer) -> None:
     (tmp_path / "served").mkdir()
     expected = await scenario("zookeeper", tmp_path, chroot_of(zookeeper_server_shared), seed)
-    assert len({str(answer) for answer in expected}) > 100  # the scenario is varied
+    assert len({str(result) for result in expected}) > 100  # the scenario is varied
     assert await scenario("memory", tmp_path, "", seed) == expected
     assert await scenario("sqlite", tmp_path, "", seed) == expected
     assert await scenario("served", tmp_path / "served", "", seed) == expected

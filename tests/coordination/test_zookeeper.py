@@ -128,8 +128,8 @@ async def test_a_lost_response_is_connection_loss_of_what_was_applied(
         async with trio.open_nursery() as nursery:
 
             async def write() -> None:
-                (answer,) = await tree.submit_many([t.SetData("/a", b"1")])
-                assert type(answer) is t.ConnectionLoss
+                (result,) = await tree.submit_many([t.SetData("/a", b"1")])
+                assert type(result) is t.ConnectionLoss
 
             nursery.start_soon(write)
             await proxy.until_lost("responses")
@@ -143,28 +143,28 @@ async def test_a_lost_request_is_connection_loss_of_what_was_not_applied(
     async with behind_proxy(zookeeper_server_shared) as (proxy, tree, _, other):
         await tree.create("/a")
         proxy.lose("requests")
-        answers: list[t.Result | t.TreeError] = []
+        results: list[t.Result | t.TreeError] = []
         async with trio.open_nursery() as nursery:
 
             async def write() -> None:
-                answers.extend(await tree.submit_many([t.SetData("/a", b"1"), t.Create("/b")]))
+                results.extend(await tree.submit_many([t.SetData("/a", b"1"), t.Create("/b")]))
 
             nursery.start_soon(write)
             await proxy.until_lost("requests")
             proxy.cut()
-        assert [type(answer) for answer in answers] == [t.ConnectionLoss, t.ConnectionLoss]
+        assert [type(result) for result in results] == [t.ConnectionLoss, t.ConnectionLoss]
         assert (await other.get("/a")).data is None
         assert await other.exists("/b") is None
 
 
-async def test_operations_answer_at_once_while_there_is_no_connection(
+async def test_operations_end_at_once_while_there_is_no_connection(
     zookeeper_server_shared: ZooKeeperServer,
 ) -> None:
     async with behind_proxy(zookeeper_server_shared) as (proxy, tree, log, _):
         proxy.cut()
         await log.until(lambda: not tree.connected)
-        (answer,) = await tree.submit_many([t.Exists("/")])
-        assert type(answer) is t.ConnectionLoss
+        (result,) = await tree.submit_many([t.Exists("/")])
+        assert type(result) is t.ConnectionLoss
         async with trio.open_nursery() as nursery:
 
             async def retry() -> None:
@@ -198,7 +198,7 @@ async def test_a_session_expires_when_the_server_receives_nothing_from_it(
         assert states[states.index((EXPIRED, 1)) + 1] == (CONNECTED, 2)
 
 
-def test_a_session_is_taken_over_and_closed_without_an_answer_in_between() -> None:
+def test_a_session_is_taken_over_and_closed_without_a_response_in_between() -> None:
     """Its owner reconnects at once, and would take it back from a client that waited for a response."""
     with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as pool:
         host, port = listener.getsockname()
@@ -265,7 +265,7 @@ async def test_a_malformed_connect_string_is_refused(connect: str) -> None:
         ZooKeeperTree(connect)
 
 
-async def test_closing_leaves_no_thread_and_answers_what_is_under_way(
+async def test_closing_leaves_no_thread_and_ends_what_is_under_way(
     zookeeper_server_shared: ZooKeeperServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(adapter, "CLOSE_SECONDS_MAX", 0.2)
@@ -276,8 +276,8 @@ async def test_closing_leaves_no_thread_and_answers_what_is_under_way(
         async with trio.open_nursery() as nursery:
 
             async def read() -> None:
-                (answer,) = await tree.submit_many([t.Exists("/")])
-                assert type(answer) is t.ConnectionLoss
+                (result,) = await tree.submit_many([t.Exists("/")])
+                assert type(result) is t.ConnectionLoss
 
             nursery.start_soon(read)
             await proxy.until_lost("requests")
@@ -327,14 +327,14 @@ async def test_a_chroot_is_created_and_is_the_root_of_all_paths(zookeeper_server
 
 async def test_too_large_a_request_is_refused_here(zookeeper_server_shared: ZooKeeperServer) -> None:
     async with client(chroot_of(zookeeper_server_shared)) as (tree, _):
-        answers = await tree.submit_many(
+        results = await tree.submit_many(
             [
                 t.Create("/a", bytes(adapter.JUTE_MAX_BUFFER + 1)),
                 t.Multi((t.Create("/a", bytes(3 << 20)), t.Create("/b", bytes(3 << 20)))),
                 t.Create("/a", bytes(900_000)),
             ]
         )
-        assert [type(answer) for answer in answers] == [t.TooLarge, t.TooLarge, t.Created]
+        assert [type(result) for result in results] == [t.TooLarge, t.TooLarge, t.Created]
         # Larger than the server's own limit: it closes the connection without a response.
         assert type((await tree.submit_many([t.SetData("/a", bytes(2 << 20))]))[0]) is t.ConnectionLoss
         await tree.wait_until_connected()
@@ -425,8 +425,8 @@ async def test_the_requests_in_flight_are_limited(limit: int, own_server: ZooKee
             send(op, ticket)
 
         tree._client.send = counted  # type: ignore[method-assign]
-        answers = await tree.submit_many([t.Create("/a"), *(t.SetData("/a", b"%d" % n) for n in range(20))])
-        assert [answer.version for answer in answers[1:] if isinstance(answer, t.Stat)] == list(range(1, 21))
+        results = await tree.submit_many([t.Create("/a"), *(t.SetData("/a", b"%d" % n) for n in range(20))])
+        assert [result.version for result in results[1:] if isinstance(result, t.Stat)] == list(range(1, 21))
         assert max(under_way) == limit
         # Operations that wait when the connection breaks get their result too, and are not sent.
         sent = len(under_way)
@@ -434,10 +434,10 @@ async def test_the_requests_in_flight_are_limited(limit: int, own_server: ZooKee
         async with trio.open_nursery() as nursery:
 
             async def write() -> None:
-                answers[:] = await tree.submit_many([t.SetData("/a", b"x")] * 20)
+                results[:] = await tree.submit_many([t.SetData("/a", b"x")] * 20)
 
             nursery.start_soon(write)
             await trio.testing.wait_all_tasks_blocked()
             own_server.kill()
-        assert {type(answer) for answer in answers} == {t.ConnectionLoss}
+        assert {type(result) for result in results} == {t.ConnectionLoss}
         assert len(under_way) == sent + limit

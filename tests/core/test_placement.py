@@ -11,7 +11,7 @@ from kpybroker.wire.errors import ErrorCode, KafkaError
 
 MIXED = ("rack1", "rack3", "rack3", "rack2", "rack2", "rack1")
 
-# racks of brokers 0.., partitions, replication factor, fixed start index, first partition id, Kafka's answer
+# racks of brokers 0.., partitions, replication factor, fixed start index, first partition id, Kafka's result
 CASES = [
     (
         (None,) * 5,

@@ -79,7 +79,7 @@ def test_paths_in_the_code_exist() -> None:
             assert (ROOT / path).exists() or (ROOT / f"{path}.py").exists(), f"{relative(page)}: {path}"
 
 
-def test_each_of_the_twenty_questions_is_answered_by_a_name_in_a_file() -> None:
+def test_each_of_the_twenty_questions_has_a_name_in_a_file() -> None:
     rows = re.findall(
         r"^\| .*\? \| `(\S+)` \| `(\w+)` \|$", (DOCS / "internals" / "twenty-questions.md").read_text(), re.MULTILINE
     )

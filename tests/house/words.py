@@ -1,6 +1,7 @@
 """Words that keep readers out, and lines of docs that are too long.
 
-The words are those of which no use is plain English in this project; STYLE has the longer list, for writers.
+The words are those of which no use is plain English in this project; STYLE has the longer list, for writers. One more
+is for what a broker sends back: it is a response everywhere in the package and its pages.
 """
 
 from __future__ import annotations
@@ -41,14 +42,34 @@ _BAD = {
 }
 """Words of prose, and those between the underscores of an identifier."""
 _ANY_BAD = re.compile("|".join(REPLACEMENTS), re.IGNORECASE)
+_ANSWER = re.compile("answer", re.IGNORECASE)
+"""In any form, in a longer word and in a name too: a peer responds, and what it sends is a response."""
+_OF_THE_TEST_KIT = re.compile(r'never_answer|NeverAnswer|answer_predicate|"answered"|\bANSWERED\b')
+"""Its public names, which stay."""
 
 
 def findings(paths: Iterable[Path]) -> Iterator[str]:
     """`file:line: what is wrong`, for Python and Markdown files; generated messages and this file are left out."""
+    for file in _files(paths):
+        yield from _of_file(file)
+
+
+def other_responses(paths: Iterable[Path]) -> Iterator[str]:
+    """`file:line: what is wrong`, where a name or a text has the other word; output in a page may have it."""
+    for file in _files(paths):
+        is_output = False
+        for number, line in enumerate(file.read_text(encoding="utf-8").split("\n"), 1):
+            if file.suffix == ".md" and line.startswith("```"):
+                is_output = not is_output
+            if not is_output and KAFKAS_TEXT not in line and _ANSWER.search(_OF_THE_TEST_KIT.sub("", line)):
+                yield f"{file}:{number}: 'answer': write response, respond, or for other peers reply or result"
+
+
+def _files(paths: Iterable[Path]) -> Iterator[Path]:
     for path in paths:
         for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
             if file.suffix in (".py", ".md") and "messages" not in file.parts and file != Path(__file__).resolve():
-                yield from _of_file(file)
+                yield file
 
 
 def _of_file(file: Path) -> Iterator[str]:

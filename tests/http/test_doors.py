@@ -128,7 +128,7 @@ def test_a_head_without_an_end_is_refused(doors: dict[str, Place], name: str) ->
 
 @pytest.mark.parametrize("name", DOORS)
 def test_a_crowd_that_says_nothing_keeps_no_one_out(doors: dict[str, Place], name: str) -> None:
-    """Half heads, in more connections than there are seats; requests before and after are answered, each at once."""
+    """Half heads, in more connections than there are seats; requests before and after get responses, each at once."""
     crowd = []
     try:
         for number in range(CROWD):

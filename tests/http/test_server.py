@@ -199,7 +199,7 @@ async def test_a_quiet_connection_gives_its_seat_to_a_new_one() -> None:
             await stream.aclose()
 
 
-async def test_one_connection_too_many_is_closed_while_all_others_are_answered(
+async def test_one_connection_too_many_is_closed_while_all_others_get_responses(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """A line says so, not one for each."""

@@ -18,7 +18,7 @@ GARBAGE = b"\x16\x03\x01 no request\r\n\r\n"
 UPGRADE = b"GET / HTTP/1.1\r\nHost: here\r\nConnection: Upgrade, close\r\nUpgrade: h2c\r\n\r\n"
 
 
-async def answers(requests: list[bytes]) -> list[bytes]:
+async def responses(requests: list[bytes]) -> list[bytes]:
     """The first line of each response."""
     guarded = protocol(Limits(8), "A port", LOGGER)
     config = uvicorn.Config(PlainTextResponse("read"), http=guarded, log_config=None)
@@ -44,7 +44,7 @@ async def answers(requests: list[bytes]) -> list[bytes]:
 def test_strangers_cause_one_line_a_minute_of_each_kind(
     request_: bytes, status: bytes, warns: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    lines = asyncio.run(answers([request_] * 50))
+    lines = asyncio.run(responses([request_] * 50))
     assert {line.split()[1] for line in lines} == {status}
     said = [record.getMessage() for record in caplog.records if record.name.startswith("uvicorn")]
     assert bool(said) is warns

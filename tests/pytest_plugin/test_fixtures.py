@@ -94,8 +94,8 @@ def test_cluster(kafka_cluster):
     assert kafka_cluster.ids == [0, 1, 2]
 
 def test_registry(kafka_schema_registry, kafka_broker):
-    with urllib.request.urlopen(kafka_schema_registry.url + "/subjects", timeout=180) as answer:
-        assert answer.read() == b"[]"
+    with urllib.request.urlopen(kafka_schema_registry.url + "/subjects", timeout=180) as response:
+        assert response.read() == b"[]"
     assert "_schemas" in kafka_broker.topics(internal=True)
 """
 

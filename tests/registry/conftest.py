@@ -66,10 +66,10 @@ class Registry:
     def refused(self, method: str, path: str, body: Any = None) -> int:
         """The error code of a request that is refused."""
         response = self.http.request(method, path, json=body) if body is not None else self.http.request(method, path)
-        answer = response.json()
-        assert response.status_code == int(str(answer["error_code"])[:3]), response.text
-        assert answer["message"]
-        return int(answer["error_code"])
+        error = response.json()
+        assert response.status_code == int(str(error["error_code"])[:3]), response.text
+        assert error["message"]
+        return int(error["error_code"])
 
     def register(self, subject: str, schema: str, **more: Any) -> int:
         made = self.call("POST", f"/subjects/{subject}/versions", {"schema": schema, **more})

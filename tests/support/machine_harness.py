@@ -29,7 +29,7 @@ class MachineHarness(ABC):
         self.time_ms = 0
         self.log: list[Any] = []
         self.asked: set[str] = set()
-        self.answered: dict[str, object] = {}
+        self.replies: dict[str, object] = {}
         self.output: list[str] = []
         self.fail_next: ErrorCode | None = None
         self._holds = False
@@ -76,8 +76,8 @@ class MachineHarness(ABC):
                 self.carry_out(effect)
             for ticket, result in outcome.replies:
                 assert ticket in self.asked, f"{ticket} was never handed in"
-                assert ticket not in self.answered, f"{ticket} is answered twice"
-                self.answered[ticket] = result
+                assert ticket not in self.replies, f"{ticket} gets two replies"
+                self.replies[ticket] = result
                 self.output.append(f"{ticket} <- {self.render(result)}")
             for write in outcome.writes:
                 if self.fail_next is not None:

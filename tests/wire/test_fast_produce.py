@@ -74,13 +74,13 @@ def test_what_is_read_is_what_the_codec_reads(
 
 
 @given(versions, int32, st.text(max_size=30), int32, int64, int64, int64)
-def test_an_answer_is_what_the_codec_writes(
+def test_a_response_is_what_the_codec_writes(
     version: int, correlation_id: int, topic: str, index: int, base_offset: int, append_time_ms: int, log_start: int
 ) -> None:
-    answer = ProduceResponse.PartitionProduceResponse(
+    response = ProduceResponse.PartitionProduceResponse(
         index=index, base_offset=base_offset, log_append_time_ms=append_time_ms, log_start_offset=log_start
     )
-    topics = [ProduceResponse.TopicProduceResponse(name=topic, partition_responses=[answer])]
+    topics = [ProduceResponse.TopicProduceResponse(name=topic, partition_responses=[response])]
     head = encode_response_header(ApiKey.PRODUCE, version, correlation_id)
     body = head + encode(ProduceResponse(responses=topics), version)
     sent = (1, 0, topic, index, memoryview(b""))

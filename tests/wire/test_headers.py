@@ -50,7 +50,7 @@ def test_controlled_shutdown_0_has_no_client_id() -> None:
     assert parse_request_header(frame) == RequestHeader(7, 0, 7, None, 8)
 
 
-def test_api_versions_is_answered_with_header_version_0_in_every_version() -> None:
+def test_responses_to_api_versions_have_header_version_0_in_every_version() -> None:
     for version in range(5):
         assert encode_response_header(ApiKey.API_VERSIONS, version, 1) == b"\0\0\0\1"
     assert encode_response_header(ApiKey.METADATA, 9, 1) == b"\0\0\0\1\0"
@@ -58,7 +58,7 @@ def test_api_versions_is_answered_with_header_version_0_in_every_version() -> No
 
 
 def test_an_unknown_api_version_is_read_by_the_rules_of_the_newest() -> None:
-    """A newer client's ApiVersions must be answered, so its header must be understood."""
+    """A newer client's ApiVersions must get a response, so its header must be understood."""
     frame = encode_request_header(RequestHeader(18, 3, 9, "new"))
     frame = frame[:2] + (99).to_bytes(2, "big") + frame[4:]
     assert parse_request_header(frame) == RequestHeader(18, 99, 9, "new", len(frame))

@@ -3,9 +3,9 @@
     python -m compat_tests.bench.load.raw_producer HOST:PORT TOPIC [--connections N] [--in-flight N] [--rate N] ...
 
 Every request holds one batch for one partition; the partitions take turns. Requests are encoded once and sent again and
-again; every answer's error code is looked at. Without `--rate` each connection keeps `--in-flight` requests
-unanswered; latency is then from sending to answer. With `--rate` requests are sent when they are due, whatever is still
-unanswered, and latency counts from when a request was *due*, so that a stall of the broker shows in all that it held
+again; every response's error code is looked at. Without `--rate` each connection keeps `--in-flight` requests
+pending; latency is then from sending to response. With `--rate` requests are sent when they are due, whatever is still
+pending, and latency counts from when a request was *due*, so that a stall of the broker shows in all that it held
 up. `--stamped` writes the wall clock into each record's value, for a consumer that measures. Prints one JSON object.
 """
 
@@ -27,7 +27,7 @@ from kpybroker.wire.crc import crc32c
 from kpybroker.wire.messages.produce import ProduceRequest
 from kpybroker.wire.records.builder import build_batch
 
-VERSION = 7  # the last without flexible fields: the error code has a fixed place, and every answer the same length
+VERSION = 7  # the last without flexible fields: the error code has a fixed place, and every response the same length
 RECEIVE_BYTES = 1 << 16
 DEADLINE_S = 30.0
 STAMP_DIGITS = 20
@@ -71,13 +71,13 @@ class Connection:
         self.socket = socket.create_connection((host, port), DEADLINE_S)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket.setblocking(False)
-        self.unanswered: deque[float] = deque()  # when each was sent or due
+        self.pending: deque[float] = deque()  # when each was sent or due
         self.unsent = b""
         self.partial = b""
 
 
 class Client:
-    """`latencies` are in seconds, of all requests answered since they were last taken."""
+    """`latencies` are in seconds, of all requests that got their responses since they were last taken."""
 
     def __init__(
         self, bootstrap: str, topic: str, connections: int, in_flight: int, frames: Callable[[], bytes]
@@ -87,7 +87,7 @@ class Client:
         self._in_flight = in_flight
         # size, correlation id, topics, name, partitions, index; error, three int64; throttle time
         self._error_at = 4 + 4 + 4 + 2 + len(topic.encode()) + 4 + 4
-        self._answer_bytes = self._error_at + 2 + 24 + 4
+        self._response_bytes = self._error_at + 2 + 24 + 4
         self._poll = select.epoll()
         self._connections: dict[int, Connection] = {}
         for _ in range(connections):
@@ -98,7 +98,7 @@ class Client:
         self._open = 0
 
     def keep_busy(self, seconds: float, requests_max: int | None = None) -> None:
-        """`in_flight` requests unanswered on every connection, for so long or so many."""
+        """`in_flight` requests pending on every connection, for so long or so many."""
         left = requests_max if requests_max is not None else 1 << 62
         end = time.perf_counter() + seconds
         for connection in self._connections.values():
@@ -106,8 +106,8 @@ class Client:
                 self._send(connection, time.perf_counter())
                 left -= 1
         while self._open:
-            for connection, answered in self._answers(DEADLINE_S):
-                for _ in range(min(answered, left)):
+            for connection, responses in self._responses(DEADLINE_S):
+                for _ in range(min(responses, left)):
                     now = time.perf_counter()
                     if now < end:
                         self._send(connection, now)
@@ -123,11 +123,11 @@ class Client:
                 self._send(next(connections), begin + sent / rate)
                 sent += 1
             wait_s = begin + sent / rate - time.perf_counter() if sent < total else DEADLINE_S
-            for _ in self._answers(max(wait_s, 0.0), may_be_none=sent < total):
+            for _ in self._responses(max(wait_s, 0.0), may_be_none=sent < total):
                 pass
 
     def _send(self, connection: Connection, at: float) -> None:
-        connection.unanswered.append(at)
+        connection.pending.append(at)
         self._open += 1
         frame = self._frames()
         if connection.unsent:
@@ -138,11 +138,11 @@ class Client:
             connection.unsent = frame[sent:]
             self._poll.modify(connection.socket.fileno(), select.EPOLLIN | select.EPOLLOUT)
 
-    def _answers(self, timeout_s: float, may_be_none: bool = False) -> Iterator[tuple[Connection, int]]:
+    def _responses(self, timeout_s: float, may_be_none: bool = False) -> Iterator[tuple[Connection, int]]:
         # epoll's own timeout is in whole milliseconds
         ready = self._poll.poll(0) or (self._poll.poll(0) if select.select([self._poll], (), (), timeout_s)[0] else [])
         if not ready and not may_be_none:
-            raise SystemExit(f"raw_producer: no answer within {DEADLINE_S} s")
+            raise SystemExit(f"raw_producer: no response within {DEADLINE_S} s")
         for number, events in ready:
             connection = self._connections[number]
             if events & select.EPOLLOUT:
@@ -161,15 +161,15 @@ class Client:
             raise SystemExit("raw_producer: cut off")
         now = time.perf_counter()
         data = connection.partial + data if connection.partial else data
-        answered, left = divmod(len(data), self._answer_bytes)
-        for n in range(answered):
-            at = n * self._answer_bytes + self._error_at
+        responses, left = divmod(len(data), self._response_bytes)
+        for n in range(responses):
+            at = n * self._response_bytes + self._error_at
             if data[at : at + 2] != b"\0\0":
                 raise SystemExit(f"raw_producer: refused: {data!r}")
-            self.latencies.append(now - connection.unanswered.popleft())
+            self.latencies.append(now - connection.pending.popleft())
         connection.partial = data[len(data) - left :] if left else b""
-        self._open -= answered
-        return answered
+        self._open -= responses
+        return responses
 
     def take_latencies(self) -> list[float]:
         taken, self.latencies = self.latencies, []
@@ -217,7 +217,7 @@ def main() -> None:
     parser.add_argument("--stamped", action="store_true", help="one record a request, its value begins with the time")
     parser.add_argument("--seconds", type=float, default=DEADLINE_S * 100)
     parser.add_argument("--requests", type=int, help="stop after so many [no limit]")
-    parser.add_argument("--rate", type=float, help="requests a second [as fast as they are answered]")
+    parser.add_argument("--rate", type=float, help="requests a second [as fast as the responses come]")
     parser.add_argument("--warm-up", type=float, default=0.0, metavar="SECONDS", help="not counted [0]")
     options = parser.parse_args()
     client = Client(options.bootstrap, options.topic, options.connections, options.in_flight, frames_of(options))

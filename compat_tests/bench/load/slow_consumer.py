@@ -30,11 +30,11 @@ class SlowConsumer:
         self.socket.connect((host, port))
         self._request = request
         self._asked = False
-        self._size = b""  # as much as is here of an answer's size
-        self._left = 0  # bytes of an answer
+        self._size = b""  # as much as is here of a response's size
+        self._left = 0  # bytes of a response
 
     def take(self, bytes_max: int) -> None:
-        """One turn: ask when the last answer is all here, then read no more than that."""
+        """One turn: ask when the last response is all here, then read no more than that."""
         if not self._asked:
             self.socket.sendall(self._request)
             self._asked = True

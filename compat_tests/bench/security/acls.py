@@ -2,8 +2,8 @@
 
     python -m compat_tests.bench.security.acls
 
-The whole request counts: its turn of the loop, its share of the socket, and the answer. The answer is measured with and
-without the authorizer in turns, and the least of each counts, so that a busy machine matters little.
+The whole request counts: its turn of the loop, its share of the socket, and the response. The response is measured with
+and without the authorizer in turns, and the least of each counts, so that a busy machine matters little.
 """
 
 from __future__ import annotations
@@ -53,16 +53,16 @@ def fill(index: AclIndex) -> None:
 
 
 def fetching(broker: Broker) -> Callable[[], None]:
-    """Answers one Fetch of the last record."""
+    """Responds to one Fetch of the last record."""
     frame = memoryview(fetch_frame(broker.replicas.hosted(TOPIC, 0).leader_log().log_end_offset - 1))
     connection = PlainConnectionInfo()
 
-    def answer() -> None:
-        answered = broker.dispatcher.answer_now(frame, connection)
-        assert isinstance(answered, Response)
-        answered.sent()
+    def respond() -> None:
+        response = broker.dispatcher.respond_now(frame, connection)
+        assert isinstance(response, Response)
+        response.sent()
 
-    return answer
+    return respond
 
 
 async def compare(broker: Broker, name: str, call: Callable[[], None], rest: float) -> float:
@@ -91,10 +91,10 @@ async def measure(directory: str) -> float:
         assert broker.acls is not None
         fill(broker.acls.index)
         await broker.topics.auto_create([TOPIC])
-        await broker.dispatcher.answer(bytearray(request_frame(TOPIC)[4:]), PlainConnectionInfo())
+        await broker.dispatcher.respond(bytearray(request_frame(TOPIC)[4:]), PlainConnectionInfo())
         produce = ProduceCalls(broker, one_record())
         rest = await turn() + await socket_share(len(produce.frame) + 4, 60)
-        lost = [await compare(broker, "Produce", produce.answer, rest)]
+        lost = [await compare(broker, "Produce", produce.respond, rest)]
         frame = fetch_frame(0)
         rest = await turn() + await socket_share(len(frame) + 4, 250)
         lost.append(await compare(broker, f"Fetch {FETCH_VERSION}", fetching(broker), rest))

@@ -4,7 +4,7 @@
 
 Both brokers have the same certificate (RSA, 2048 bits) and the same client, Kafka's own performance tools, and take
 turns on one core; the client has the other one. A third broker decrypts what it receives, keeps nothing of it, and
-answers: its rate to Kafka's is about the highest that a broker can have. For the consumer, how busy its core is says
+responds: its rate to Kafka's is about the highest that a broker can have. For the consumer, how busy its core is says
 the same: with a full core it reads no faster from any broker. Handshakes are `openssl s_time`, which is done
 at once with each connection. Memory is what a broker holds with so many idle connections, less what it held before.
 Exits with 1 when kpybroker misses a bar that the client has not filled its core for.
@@ -25,7 +25,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from compat_tests.bench import answers_only
+from compat_tests.bench import responses_only
 from compat_tests.bench.load.clients import (
     Run,
     consumed_rate,
@@ -95,19 +95,19 @@ def sides(directory: Path, cores: Cores) -> Iterator[dict[str, Side]]:
             found[kind] = Side(stock_broker(kind, directory / kind, connect, cores.broker, keys), authority)
             stack.callback(found[kind].broker.service.kill)
             found[kind].broker.start()
-        found[answers_only.READY] = answering(directory / "answers-only", pem, authority, cores)
-        stack.callback(found[answers_only.READY].broker.service.kill)
+        found[responses_only.READY] = responding(directory / "responds-only", pem, authority, cores)
+        stack.callback(found[responses_only.READY].broker.service.kill)
         yield found
 
 
-def answering(directory: Path, pem: Path, authority: Authority, cores: Cores) -> Side:
-    """The broker that answers only, with its two ports: topics are made on the plain one."""
-    side = Side(Broker(answers_only.READY, directory, None, {}), authority)
+def responding(directory: Path, pem: Path, authority: Authority, cores: Cores) -> Side:
+    """The broker that only responds, with its two ports: topics are made on the plain one."""
+    side = Side(Broker(responses_only.READY, directory, None, {}), authority)
     ports = [str(side.broker.port), str(side.port), str(pem)]
-    command = pinned(cores.broker, [sys.executable, "-m", answers_only.__name__, *ports])
-    side.broker.service = Service(answers_only.READY, command, ROOT)
-    side.broker.service.log_file = directory / "answers-only.log"
-    side.broker.service.start(lambda output: answers_only.READY in output)
+    command = pinned(cores.broker, [sys.executable, "-m", responses_only.__name__, *ports])
+    side.broker.service = Service(responses_only.READY, command, ROOT)
+    side.broker.service.log_file = directory / "responds-only.log"
+    side.broker.service.start(lambda output: responses_only.READY in output)
     return side
 
 
@@ -204,7 +204,7 @@ def main() -> int:
     cores = Cores.apart()
     with scratch_directory(None) as directory, sides(directory, cores) as found:
         file = client_file(directory, found["kafka"].authority)
-        served = [kind for kind in found if kind != answers_only.READY]
+        served = [kind for kind in found if kind != responses_only.READY]
         for kind in served:
             fill_values(found[kind], options.records)
         written: dict[str, list[Rate]] = {kind: [] for kind in found}
@@ -223,11 +223,11 @@ def main() -> int:
     most = {kind: (Rate.median(written[kind]), Rate.median(read[kind])) for kind in served}
     for kind, (to, of) in most.items():
         print(f"| {KIND_NAMES[kind]} | {to} | {of} | {shaken[kind]:,.0f} | {idle[kind]:,.0f} |")
-    ceiling = Rate.median(written[answers_only.READY])
-    print(f"| a broker that decrypts, and answers only | {ceiling} | | | |")
+    ceiling = Rate.median(written[responses_only.READY])
+    print(f"| a broker that decrypts, and only responds | {ceiling} | | | |")
     ratios = [ours.mb_per_s / theirs.mb_per_s for ours, theirs in zip(most["kpybroker"], most["kafka"], strict=True)]
     print(f"kpybroker to Kafka: produce {ratios[0]:.2f}, consume {ratios[1]:.2f} (bar {RATIO_MIN})")
-    print(f"the broker that answers only to Kafka: produce {ceiling.mb_per_s / most['kafka'][0].mb_per_s:.2f}")
+    print(f"the broker that only responds to Kafka: produce {ceiling.mb_per_s / most['kafka'][0].mb_per_s:.2f}")
     busy = {kind: most[kind][1].client for kind in served}
     shares = ", ".join(f"{share:.0%} with {KIND_NAMES[kind]}" for kind, share in busy.items())
     print(f"the consumer's core is busy: {shares} (full from {FULL:.0%})")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from compat_tests.differential.records import TIME, Batch
-from compat_tests.differential.script import Answer, AnswerTo, Ask, ask, script
+from compat_tests.differential.script import Ask, Response, ResponseTo, ask, script
 from compat_tests.differential.steps import create, produce
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.compression import Codec
@@ -121,19 +121,19 @@ SCRIPTS = [
     script(
         "fetch-woken",
         FETCH,
-        "a fetch that waits is answered by an append, in a session and without",
+        "a fetch that waits is ended by an append, in a session and without",
         create("{t}", partitions=2, bind=ID),
-        fetch(part(0), part(1), min_bytes=1, max_wait_ms=15_000, on="reader", answer=Answer.LATER),
+        fetch(part(0), part(1), min_bytes=1, max_wait_ms=15_000, on="reader", response=Response.LATER),
         produce("{t}", Batch([b"one"]), partition=1),
-        AnswerTo("reader"),
+        ResponseTo("reader"),
         session(0, 0, part(0), part(1, 1), on="reader", bind=OPEN),
-        session("{session}", 1, min_bytes=1, max_wait_ms=15_000, on="reader", answer=Answer.LATER),
+        session("{session}", 1, min_bytes=1, max_wait_ms=15_000, on="reader", response=Response.LATER),
         produce("{t}", Batch([b"two"])),
-        AnswerTo("reader"),
-        session("{session}", 2, part(0, 1), min_bytes=100, max_wait_ms=15_000, on="reader", answer=Answer.LATER),
+        ResponseTo("reader"),
+        session("{session}", 2, part(0, 1), min_bytes=100, max_wait_ms=15_000, on="reader", response=Response.LATER),
         produce("{t}", Batch([b"three"])),
         produce("{t}", Batch([b"four"]), partition=1),
-        AnswerTo("reader"),
+        ResponseTo("reader"),
         versions=(7, 17),
     ),
     script(

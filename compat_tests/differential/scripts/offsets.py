@@ -115,7 +115,7 @@ SCRIPTS = [
     script(
         "list-offsets-many",
         LIST_OFFSETS,
-        "version 0 answers with segments' first offsets, as many as asked for",
+        "version 0 returns segments' first offsets, as many as asked for",
         create("{t}", segment_bytes=200),
         *(produce("{t}", Batch([b"%d" % n * 100])) for n in range(4)),
         *(offsets(-1, max_num_offsets=count) for count in (0, 1, 2, 3, 10, -1)),

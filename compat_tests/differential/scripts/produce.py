@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compat_tests.differential.records import TIME, Batch, Several
-from compat_tests.differential.script import Answer, ask, script
+from compat_tests.differential.script import Response, ask, script
 from compat_tests.differential.steps import create, everything, fetch_one, produce, produce_to
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.compression import Codec
@@ -28,18 +28,18 @@ SCRIPTS = [
     script(
         "produce-acks",
         PRODUCE,
-        "each acknowledgement and wrong ones; none has no answer, the next request is answered next",
+        "each acknowledgement and wrong ones; none has no response, the next one is the next request's",
         create("{t}", partitions=2),
         produce("{t}", Batch([b"one", b"two"]), acks=1),
         produce("{t}", Batch([b"three"]), acks=-1),
-        produce("{t}", Batch([b"four"]), acks=0, answer=Answer.NONE),
+        produce("{t}", Batch([b"four"]), acks=0, response=Response.NONE),
         produce("{t}", Batch([b"five"]), acks=1),
         produce("{t}", Batch([b"never"]), acks=2),
         produce("{t}", Batch([b"never"]), acks=-2),
         produce("{t}", Batch([b"other"]), partition=1),
         everything("{t}"),
         # an error no one waits for ends the connection, so that the client asks for metadata
-        produce("{t}-missing", Batch([b"x"]), acks=0, answer=Answer.NONE),
+        produce("{t}-missing", Batch([b"x"]), acks=0, response=Response.NONE),
         produce("{t}", Batch([b"six"]), acks=1),
     ),
     script(
@@ -68,7 +68,7 @@ SCRIPTS = [
         produce("__consumer_offsets", Batch([b"x"], damage={17: b"\1\2\3\4"})),
         produce_to(("__consumer_offsets", 9999, Batch([b"x"])), ("{t}-missing", 0, Batch([b"x"]))),
         produce("__transaction_state-missing", Batch([b"x"])),
-        produce("__consumer_offsets", Batch([b"x"]), acks=0, answer=Answer.NONE),
+        produce("__consumer_offsets", Batch([b"x"]), acks=0, response=Response.NONE),
         produce("__consumer_offsets", Batch([b"x"]), acks=3),
     ),
     script(
@@ -83,7 +83,7 @@ SCRIPTS = [
     script(
         "produce-nothing",
         PRODUCE,
-        "no bytes, bytes that are no batch (null records are never answered by Kafka)",
+        "no bytes, bytes that are no batch (null records never get a response of Kafka)",
         create("{t}"),
         produce("{t}", b""),
         produce("{t}", b"\0" * 8),

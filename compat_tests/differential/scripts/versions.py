@@ -41,7 +41,7 @@ SCRIPTS = [
     script(
         "api-versions-unknown",
         API_VERSIONS,
-        "KIP-511: a version that is not there is answered in version 0 with the range",
+        "KIP-511: a version that is not there gets version 0 with the range",
         header(18, 5),
         header(18, 99),
         header(18, -1),

@@ -72,16 +72,16 @@ class Housekeeping:
         topic_id = self._topic_id()
         leader = self._cluster.cluster.state(AGAIN).leader
         with Raw(("127.0.0.1", self._cluster.brokers[leader].port)) as reader:
-            answer = reader.ask(_fetch(topic_id), FETCH_BY_ID)
-            assert answer.responses[0].partitions[0].records, "the first topic's record"
+            response = reader.ask(_fetch(topic_id), FETCH_BY_ID)
+            assert response.responses[0].partitions[0].records, "the first topic's record"
             self._delete_and_create()
             if self._cluster.cluster.state(AGAIN).leader != leader:
                 return
-            for request in (_fetch_again(answer.session_id), _fetch(topic_id)):
+            for request in (_fetch_again(response.session_id), _fetch(topic_id)):
                 for topic in reader.ask(request, FETCH_BY_ID).responses:
                     for data in topic.partitions:
                         if data.records or data.error_code not in REFUSALS:
-                            text = f"answered {data.error_code} with {bytes(data.records or b'')!r}"
+                            text = f"responded {data.error_code} with {bytes(data.records or b'')!r}"
                             self._history.failures.append(f"a deleted topic was read by its id: {text}")
 
     def _delete_and_create(self) -> None:
@@ -124,7 +124,7 @@ def ask_for_election(cluster: FaultyCluster, broker_id: int) -> set[ErrorCode]:
     """Of the preferred leaders of all partitions; what the broker, controller or not, says to those that need one."""
     request = ElectLeadersRequest(election_type=PREFERRED, topic_partitions=None, timeout_ms=int(ADMIN_S * 1000))
     with Raw(("127.0.0.1", cluster.brokers[broker_id].port), ADMIN_S) as connection:
-        answer = connection.ask(request, ELECT_LEADERS_VERSION)
+        response = connection.ask(request, ELECT_LEADERS_VERSION)
     return {
-        ErrorCode(found.error_code) for topic in answer.replica_election_results for found in topic.partition_result
+        ErrorCode(found.error_code) for topic in response.replica_election_results for found in topic.partition_result
     }

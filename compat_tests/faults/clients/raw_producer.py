@@ -19,7 +19,7 @@ from kpybroker.wire.records.builder import BatchFields, build_batch
 
 TRANSACTION_PARTITIONS = 2
 TRANSACTION_MS = 30_000
-ANSWER_S = 15.0
+RESPONSE_S = 15.0
 INIT_VERSION, ADD_VERSION, END_VERSION = 2, 1, 1
 
 
@@ -41,9 +41,9 @@ class RawProducer:
 
     def _init(self) -> tuple[int, int] | None:
         request = InitProducerIdRequest(transactional_id=self._transactional_id, transaction_timeout_ms=TRANSACTION_MS)
-        answer = self._ask(self.coordinator, request, INIT_VERSION)
-        assert answer.error_code == ErrorCode.NONE, ErrorCode(answer.error_code).name
-        return answer.producer_id, answer.producer_epoch
+        response = self._ask(self.coordinator, request, INIT_VERSION)
+        assert response.error_code == ErrorCode.NONE, ErrorCode(response.error_code).name
+        return response.producer_id, response.producer_epoch
 
     def add(self, topic: str, index: int) -> None:
         """A partition to the transaction."""
@@ -53,8 +53,8 @@ class RawProducer:
             v3_and_below_producer_epoch=self._epoch,
             v3_and_below_topics=[AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name=topic, partitions=[index])],
         )
-        answer = self._ask(self.coordinator, request, ADD_VERSION)
-        (found,) = [one for each in answer.results_by_topic_v3_and_below for one in each.results_by_partition]
+        response = self._ask(self.coordinator, request, ADD_VERSION)
+        (found,) = [one for each in response.results_by_topic_v3_and_below for one in each.results_by_partition]
         assert found.partition_error_code == ErrorCode.NONE, ErrorCode(found.partition_error_code).name
 
     def commit(self) -> None:
@@ -64,11 +64,11 @@ class RawProducer:
             producer_epoch=self._epoch,
             committed=True,
         )
-        answer = self._ask(self.coordinator, request, END_VERSION)
-        assert answer.error_code == ErrorCode.NONE, ErrorCode(answer.error_code).name
+        response = self._ask(self.coordinator, request, END_VERSION)
+        assert response.error_code == ErrorCode.NONE, ErrorCode(response.error_code).name
 
     def write(self, broker: int, index: int, number: int, acks: int = -1) -> ErrorCode:
-        """One record to one partition of the main topic, asked of this broker. With acks=all an answer is a promise."""
+        """One record to one partition of the main topic, by this broker. With acks=all a response is a promise."""
         record = self.record(number)
         batch = build_batch(
             [(None, record.value(40).encode(), int(time.time() * 1000))],
@@ -83,18 +83,18 @@ class RawProducer:
         request = ProduceRequest(
             transactional_id=self._transactional_id,
             acks=acks,
-            timeout_ms=int(ANSWER_S * 1000),
+            timeout_ms=int(RESPONSE_S * 1000),
             topic_data=[ProduceRequest.TopicProduceData(name=MAIN, partition_data=[data])],
         )
         sent_ns = time.monotonic_ns()
-        answer = self._ask(broker, request, PRODUCE_VERSION).responses[0].partition_responses[0]
-        code = ErrorCode(answer.error_code)
+        response = self._ask(broker, request, PRODUCE_VERSION).responses[0].partition_responses[0]
+        code = ErrorCode(response.error_code)
         if code is ErrorCode.NONE and acks == -1:
             # Not by whom: what is sent again may be acknowledged by the next leader, in an earlier one's epoch.
-            reported = Acknowledged(record, answer.base_offset, sent_ns, time.monotonic_ns())
+            reported = Acknowledged(record, response.base_offset, sent_ns, time.monotonic_ns())
             self._cluster.history.acknowledged[MAIN, index].append(reported)
         return code
 
     def _ask(self, broker: int, request: Any, version: int) -> Any:
-        with Raw(("127.0.0.1", self._cluster.brokers[broker].port), ANSWER_S + 5) as connection:
+        with Raw(("127.0.0.1", self._cluster.brokers[broker].port), RESPONSE_S + 5) as connection:
             return connection.ask(request, version)

@@ -74,7 +74,7 @@ class Follower(_Reading):
 
 
 class Member(_Reading):
-    """One of a group; all of its members share one `Reader`. It commits what it has got, and waits for the answer."""
+    """One of a group; all of its members share one `Reader`. It commits what it has got, and waits for the response."""
 
     def __init__(self, name: str, history: History, bootstrap: str, topic: str, group: str, reader: Reader) -> None:
         super().__init__(name, history, reader)
@@ -119,11 +119,11 @@ class Member(_Reading):
         self.member_id = self._consumer.memberid()
         wanted = [TopicPartition(self._topic, index, offset) for index, offset in self._positions.items()]
         try:
-            answers = self._consumer.commit(offsets=wanted, asynchronous=False)
+            responses = self._consumer.commit(offsets=wanted, asynchronous=False)
         except KafkaException:
             return  # the group is shared again, or its coordinator is away: nothing was promised
         now = time.monotonic_ns()
-        for place in answers:
+        for place in responses:
             if place.error is None:
                 self.history.commits_acknowledged[place.topic, place.partition].append((now, place.offset))
 

@@ -47,11 +47,11 @@ GROUP_PARTITIONS = 2
 STEPS_PER_FALSE_COMMIT = 8
 PRODUCE_VERSION = 8
 PAUSE_S = 0.15
-ANSWER_S = 3.0
+RESPONSE_S = 3.0
 PROBE_MS = 1_500
 NOT_THERE = (OSError, EOFError)
 
-Answers = dict[Partition, tuple[int, int]]
+Offsets = dict[Partition, tuple[int, int]]
 """By partition (offset, leader epoch)."""
 
 
@@ -65,7 +65,7 @@ class _AtBroker(Task):
 
     def work(self) -> None:
         while not self.stopping.wait(PAUSE_S):
-            with suppress(*NOT_THERE), Raw(("127.0.0.1", self._port), ANSWER_S) as connection:
+            with suppress(*NOT_THERE), Raw(("127.0.0.1", self._port), RESPONSE_S) as connection:
                 while not self.stopping.wait(PAUSE_S):
                     self.step(connection)
 
@@ -120,7 +120,7 @@ class Watcher(_AtBroker):
                 self.history.looks[partition].append(Look(reported_ns, self.broker, epoch, start, high_watermark, end))
 
     @staticmethod
-    def _ask(connection: Raw, partitions: Sequence[Partition], timestamp: int, replica_id: int) -> Answers:
+    def _ask(connection: Raw, partitions: Sequence[Partition], timestamp: int, replica_id: int) -> Offsets:
         request = ListOffsetsRequest(
             replica_id=replica_id,
             topics=[
@@ -203,12 +203,12 @@ class Prober(_AtBroker):
             record = Record(self.name, self._number)
             self._number += 1
             sent_ns = time.monotonic_ns()
-            answer = self._produce(connection, partition, record.value(40))
-            if answer.error_code == ErrorCode.NONE:
-                reported = Acknowledged(record, answer.base_offset, sent_ns, time.monotonic_ns(), self.broker)
+            response = self._produce(connection, partition, record.value(40))
+            if response.error_code == ErrorCode.NONE:
+                reported = Acknowledged(record, response.base_offset, sent_ns, time.monotonic_ns(), self.broker)
                 self.history.acknowledged[partition].append(reported)
             else:
-                self.history.refused[record] = ErrorCode(answer.error_code).name
+                self.history.refused[record] = ErrorCode(response.error_code).name
 
     def _produce(self, connection: Raw, partition: Partition, value: str) -> Any:
         topic, index = partition

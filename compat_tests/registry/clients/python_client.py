@@ -20,7 +20,7 @@ BROKEN = {**ORDER, "fields": [*ORDER["fields"], {"name": "must", "type": "string
 CLOSED = {"type": "object", "properties": {"id": {"type": "integer"}}, "additionalProperties": False}
 
 
-async def answered(value: Any) -> Any:
+async def awaited(value: Any) -> Any:
     return await value if inspect.isawaitable(value) else value
 
 
@@ -29,24 +29,24 @@ async def main(kind: str, url: str) -> dict[str, Any]:
     order, wider, broken = (schema.AvroSchema(one) for one in (ORDER, WIDER, BROKEN))
     found: dict[str, Any] = {"ids": []}
     for subject, one in (("orders", order), ("orders", wider), ("other", order), ("json", schema.JsonSchema(CLOSED))):
-        found["ids"].append(await answered(client.register(subject, one)))
+        found["ids"].append(await awaited(client.register(subject, one)))
     try:
-        await answered(client.register("orders", broken))
+        await awaited(client.register("orders", broken))
     except errors.ClientError as error:
         found["incompatible"] = error.http_code
-    found["compatible"] = [await answered(client.test_compatibility("orders", one)) for one in (wider, broken)]
-    found["subjects"] = await answered(client.get_subjects())
-    found["versions"] = await answered(client.get_versions("orders"))
-    latest = await answered(client.get_schema("orders"))
+    found["compatible"] = [await awaited(client.test_compatibility("orders", one)) for one in (wider, broken)]
+    found["subjects"] = await awaited(client.get_subjects())
+    found["versions"] = await awaited(client.get_versions("orders"))
+    latest = await awaited(client.get_schema("orders"))
     found["latest"] = [latest.schema_id, latest.version]
-    found["checked"] = (await answered(client.check_version("orders", order))).version
-    await answered(client.update_compatibility("FULL", "orders"))
-    found["level"] = await answered(client.get_compatibility("orders"))
+    found["checked"] = (await awaited(client.check_version("orders", order))).version
+    await awaited(client.update_compatibility("FULL", "orders"))
+    found["level"] = await awaited(client.get_compatibility("orders"))
     serializer = (AvroMessageSerializer if kind == "sync" else AsyncAvroMessageSerializer)(client)
-    payload = await answered(serializer.encode_record_with_schema("orders", wider, {"id": 7, "note": "x"}))
+    payload = await awaited(serializer.encode_record_with_schema("orders", wider, {"id": 7, "note": "x"}))
     found["prefix"] = payload[:5].hex()
-    found["decoded"] = await answered(serializer.decode_message(payload))
-    found["deleted"] = await answered(client.delete_subject("other"))
+    found["decoded"] = await awaited(serializer.decode_message(payload))
+    found["deleted"] = await awaited(client.delete_subject("other"))
     return found
 
 

@@ -10,12 +10,12 @@ from kpybroker.wire.errors import ErrorCode
 
 
 def is_listed(request: Request, kafka: Any, ours: Any) -> bool:
-    """Whether the two answers differ only as it is listed here."""
+    """Whether the two responses differ only as it is listed here."""
     if request.api is ApiKey.CONSUMER_GROUP_HEARTBEAT:
         # UNSUPPORTED_VERSION from both; ours says in a message what to set
         return bool(kafka["error_code"] == ours["error_code"] == ErrorCode.UNSUPPORTED_VERSION)
     if request.label == "auto":
         # a topic that was just created: Kafka's first response does not wait for its leader
-        codes = [answer["topics"][0]["error_code"] for answer in (kafka, ours)]
+        codes = [response["topics"][0]["error_code"] for response in (kafka, ours)]
         return codes == [ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.NONE]
     return False

@@ -1,4 +1,4 @@
-"""One broker of the matrix: set up, asked by every caller, and what it answered and logged, as values to compare."""
+"""One broker of the matrix: set up, asked by every caller, and what it returned and logged, as values to compare."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from compat_tests.differential.messages import plain_answer, request_frame
+from compat_tests.differential.messages import plain_response, request_frame
 from compat_tests.security.access.acl_callers import ADMIN_HOST, CALLERS, all_acls, allow_admin, creation
 from compat_tests.security.access.acl_differences import is_listed
 from compat_tests.security.access.acl_requests import GROUP, TOPIC, TXN, Names, Request
@@ -60,7 +60,7 @@ class Asker:
         try:
             self._socket.sendall(struct.pack(">i", len(frame)) + frame)
             (size,) = struct.unpack(">i", self._exactly(4))
-            return plain_answer(api, version, self._exactly(size), self._correlation_id)
+            return plain_response(api, version, self._exactly(size), self._correlation_id)
         except (ConnectionError, EOFError):
             self.close()
             return CLOSED
@@ -112,7 +112,7 @@ class Side:
             self._log_audit()
             self.topic_id = self._topic_id()
 
-    def answers(self, request: Request, callers: Iterable[Asking] = CALLERS) -> dict[str, Any]:
+    def responses(self, request: Request, callers: Iterable[Asking] = CALLERS) -> dict[str, Any]:
         """Caller -> what is compared of its response."""
         found = {}
         for caller in callers:
@@ -136,18 +136,18 @@ class Side:
 
     def create_acls(self, acls: Sequence[Binding]) -> None:
         """By the administrator."""
-        answer = self._ask(ApiKey.CREATE_ACLS, 3, creations=[creation(acl) for acl in acls])
-        assert [result["error_code"] for result in answer["results"]] == [0] * len(acls), answer["results"][:3]
+        response = self._ask(ApiKey.CREATE_ACLS, 3, creations=[creation(acl) for acl in acls])
+        assert [result["error_code"] for result in response["results"]] == [0] * len(acls), response["results"][:3]
 
     def delete_acls(self) -> None:
         """All of them, by the administrator."""
-        answer = self._ask(ApiKey.DELETE_ACLS, 3, filters=[_ANY_ACL])
-        assert answer["filter_results"][0]["error_code"] == 0, answer
+        response = self._ask(ApiKey.DELETE_ACLS, 3, filters=[_ANY_ACL])
+        assert response["filter_results"][0]["error_code"] == 0, response
 
     def _create_topic(self) -> None:
         topic = {"name": TOPIC, "num_partitions": 1, "replication_factor": 1}
-        answer = self._ask(ApiKey.CREATE_TOPICS, 7, topics=[topic], timeout_ms=60000)
-        assert answer["topics"][0]["error_code"] == 0, answer
+        response = self._ask(ApiKey.CREATE_TOPICS, 7, topics=[topic], timeout_ms=60000)
+        assert response["topics"][0]["error_code"] == 0, response
 
     def create_group_and_transaction(self) -> None:
         """By the administrator, again where a caller has deleted them."""
@@ -156,8 +156,10 @@ class Side:
 
         def commit() -> bool:
             self._ask(ApiKey.FIND_COORDINATOR, 0, key=GROUP)
-            answer = self._ask(ApiKey.OFFSET_COMMIT, 2, group_id=GROUP, generation_id_or_member_epoch=-1, topics=topics)
-            return bool(answer["topics"][0]["partitions"][0]["error_code"] == 0)
+            response = self._ask(
+                ApiKey.OFFSET_COMMIT, 2, group_id=GROUP, generation_id_or_member_epoch=-1, topics=topics
+            )
+            return bool(response["topics"][0]["partitions"][0]["error_code"] == 0)
 
         def init() -> bool:
             self._ask(ApiKey.FIND_COORDINATOR, 1, key=TXN, key_type=1)
@@ -170,31 +172,31 @@ class Side:
     def _log_audit(self) -> None:
         config = {"name": _AUDIT_LOGGER, "config_operation": 0, "value": "INFO"}
         resource = {"resource_type": _BROKER_LOGGERS, "resource_name": str(self.broker.node_id), "configs": [config]}
-        answer = self._ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=[resource], validate_only=False)
-        assert answer["responses"][0]["error_code"] == 0, answer
+        response = self._ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=[resource], validate_only=False)
+        assert response["responses"][0]["error_code"] == 0, response
 
     def _topic_id(self) -> bytes:
-        answer = self._ask(ApiKey.METADATA, 12, topics=[{"name": TOPIC}], allow_auto_topic_creation=False)
-        topic_id = answer["topics"][0]["topic_id"]
+        response = self._ask(ApiKey.METADATA, 12, topics=[{"name": TOPIC}], allow_auto_topic_creation=False)
+        topic_id = response["topics"][0]["topic_id"]
         return topic_id if isinstance(topic_id, bytes) else bytes.fromhex(topic_id)
 
 
-def compared(answer: Any) -> Any:
+def compared(response: Any) -> Any:
     """Errors and what they are about; lists in an order of their own."""
-    if isinstance(answer, list):
-        parts = [part for part in map(compared, answer) if part not in ({}, None)]
+    if isinstance(response, list):
+        parts = [part for part in map(compared, response) if part not in ({}, None)]
         return sorted(parts, key=repr)
-    if not isinstance(answer, dict):
-        return answer
+    if not isinstance(response, dict):
+        return response
     kept = {}
-    for name, value in answer.items():
+    for name, value in response.items():
         if isinstance(value, (list, dict)):
             nested = compared(value)
             if isinstance(value, dict) or any(isinstance(part, dict) for part in value):
                 kept[name] = nested
         elif name == "error_message":
             kept[name] = value and "some text"  # the words are each broker's own
-        elif _KEPT.fullmatch(name) or answer is CLOSED:
+        elif _KEPT.fullmatch(name) or response is CLOSED:
             kept[name] = value
     return kept
 
@@ -233,10 +235,10 @@ def running_sides(
 
 
 def differences(sides: tuple[Side, Side], request: Request, callers: Sequence[Asking] = CALLERS) -> str:
-    """What the two brokers answer or audit differently, as a report; empty if they are alike."""
+    """What the two brokers return or audit differently, as a report; empty if they are alike."""
     kafka, ours = sides
     before = kafka.audit(), ours.audit()
-    expected, found = kafka.answers(request, callers), ours.answers(request, callers)
+    expected, found = kafka.responses(request, callers), ours.responses(request, callers)
     different = {
         caller: (expected[caller], found[caller])
         for caller in expected

@@ -95,8 +95,8 @@ def acl(name: str, operation: int = READ, permission: int = ALLOW, **changes: An
 
 
 def create(broker: Broker, *acls: dict[str, Any]) -> None:
-    answer = ask(broker, ApiKey.CREATE_ACLS, 3, creations=list(acls))
-    assert {result["error_code"] for result in answer["results"]} == {0}, answer
+    response = ask(broker, ApiKey.CREATE_ACLS, 3, creations=list(acls))
+    assert {result["error_code"] for result in response["results"]} == {0}, response
 
 
 def acl_filter(name: str | None, pattern: int = ANY, operation: int = ANY) -> dict[str, Any]:
@@ -112,19 +112,19 @@ def acl_filter(name: str | None, pattern: int = ANY, operation: int = ANY) -> di
 
 
 def delete(broker: Broker, *filters: dict[str, Any]) -> list[list[tuple[str, int, int]]]:
-    answer = ask(broker, ApiKey.DELETE_ACLS, 3, filters=list(filters))
+    response = ask(broker, ApiKey.DELETE_ACLS, 3, filters=list(filters))
     return [
         sorted((one["resource_name"], one["operation"], one["error_code"]) for one in result["matching_acls"])
-        for result in answer["filter_results"]
+        for result in response["filter_results"]
     ]
 
 
 def described(broker: Broker, **wanted: Any) -> set[tuple[Any, ...]]:
-    answer = ask(broker, ApiKey.DESCRIBE_ACLS, 3, **wanted)
-    assert answer["error_code"] == 0, answer
+    response = ask(broker, ApiKey.DESCRIBE_ACLS, 3, **wanted)
+    assert response["error_code"] == 0, response
     return {
         (one["resource_type"], one["resource_name"], one["pattern_type"], *acl.values())
-        for one in answer["resources"]
+        for one in response["resources"]
         for acl in one["acls"]
     }
 
@@ -200,8 +200,8 @@ def test_a_change_is_known_to_open_connections_of_the_other_broker_within_a_seco
 
     def code() -> int:
         topics = [{"name": name}]
-        answer = asker.ask(ApiKey.METADATA, 9, {"topics": topics, "allow_auto_topic_creation": False})
-        found: int = answer["topics"][0]["error_code"]
+        response = asker.ask(ApiKey.METADATA, 9, {"topics": topics, "allow_auto_topic_creation": False})
+        found: int = response["topics"][0]["error_code"]
         return found
 
     def until(expected: ErrorCode) -> float:

@@ -1,6 +1,6 @@
 """`allow.everyone.if.no.acl.found` and `super.users`: who no ACL speaks of, and whom none concerns.
 
-Real Kafka 3.9.1 and kpybroker answer and audit every request of the matrix alike.
+Real Kafka 3.9.1 and kpybroker respond to and audit every request of the matrix alike.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Every API, asked by callers with every operation allowed, denied and not granted: real Kafka 3.9.1 and kpybroker
-answer the same errors about the same names, and audit the same denials.
+return the same errors about the same names, and audit the same denials.
 """
 
 from __future__ import annotations
@@ -43,5 +43,5 @@ OF_MAKE_TEST = REQUESTS[::2]
     [one if one in OF_MAKE_TEST else pytest.param(one, marks=pytest.mark.wide) for one in REQUESTS],
     ids=str,
 )
-def test_both_brokers_answer_and_audit_the_same(sides: tuple[Side, Side], request_: Request) -> None:
+def test_both_brokers_respond_and_audit_the_same(sides: tuple[Side, Side], request_: Request) -> None:
     assert not (report := differences(sides, request_)), report

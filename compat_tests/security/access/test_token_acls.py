@@ -1,5 +1,5 @@
 """Delegation tokens where an authorizer decides: who may ask for whom, and see whose. Real Kafka 3.9.1 and kpybroker in
-one cluster answer alike; and the broker that becomes the controller removes what has expired at once.
+one cluster respond alike; and the broker that becomes the controller removes what has expired at once.
 """
 
 from __future__ import annotations
@@ -84,11 +84,11 @@ def known(pair: Pair, number: int) -> set[tuple[Any, ...]]:
         **ANY,
     )
     with Raw(pair.plain(number)) as client:
-        answer = client.ask(asked, 3)
-    assert answer.error_code == 0, answer
+        response = client.ask(asked, 3)
+    assert response.error_code == 0, response
     return {
         (resource.resource_name, one.principal, one.operation, one.permission_type)
-        for resource in answer.resources
+        for resource in response.resources
         for one in resource.acls
     }
 

@@ -1,4 +1,4 @@
-"""GSSAPI against a real KDC: the answers of Kafka 3.9.1 and of kpybroker to the same logins, and stock clients."""
+"""GSSAPI against a real KDC: the responses of Kafka 3.9.1 and of kpybroker to the same logins, and stock clients."""
 
 from __future__ import annotations
 
@@ -68,10 +68,10 @@ def log_in(client: Raw, own: gssapi.SecurityContext, choice: bytes = CHOICE) -> 
     seen: list[Any] = []
     token = own.step() or b""
     while True:
-        answer = client.ask(SaslAuthenticateRequest(auth_bytes=token), 2)
-        seen.append((answer.error_code, answer.error_message))
-        challenge = bytes(answer.auth_bytes)
-        if answer.error_code or (own.complete and not challenge):
+        response = client.ask(SaslAuthenticateRequest(auth_bytes=token), 2)
+        seen.append((response.error_code, response.error_message))
+        challenge = bytes(response.auth_bytes)
+        if response.error_code or (own.complete and not challenge):
             return seen
         if own.complete:
             seen.append(own.unwrap(challenge).message)
@@ -84,8 +84,8 @@ Case = Callable[[Raw, Realm], list[Any]]
 
 
 def wrong_bytes(client: Raw, kdc: Realm) -> list[Any]:
-    answer = client.ask(SaslAuthenticateRequest(auth_bytes=b"no token"), 2)
-    return [answer.error_code, answer.error_message]
+    response = client.ask(SaslAuthenticateRequest(auth_bytes=b"no token"), 2)
+    return [response.error_code, response.error_message]
 
 
 CASES: dict[str, Case] = {
@@ -114,7 +114,7 @@ def test_logins_as_kafka(pair: Pair, kdc: Realm, case: str) -> None:
 
 
 def test_what_kafka_notices_later_or_not_at_all_is_refused(pair: Pair, kdc: Realm) -> None:
-    """Kafka accepts a principal that is no user, and closes the connection at its next request without an answer."""
+    """Kafka accepts a principal that is no user, and closes the connection at its next request without a response."""
 
     def bad_name(client: Raw, kdc: Realm) -> list[Any]:
         return log_in(client, context(kdc, "bad"))

@@ -1,4 +1,4 @@
-"""OAUTHBEARER: the answers of real Kafka 3.9.1 and of kpybroker to the same tokens, and stock clients with tokens."""
+"""OAUTHBEARER: the responses of real Kafka 3.9.1 and of kpybroker to the same tokens, and stock clients with tokens."""
 
 from __future__ import annotations
 
@@ -72,12 +72,12 @@ def outcome(address: Address, first: bytes) -> tuple[Any, ...]:
     with Raw(address) as client:
         assert client.ask(SaslHandshakeRequest(mechanism="OAUTHBEARER"), 1).error_code == 0
         try:
-            answer = client.ask(SaslAuthenticateRequest(auth_bytes=first), 2)
-            seen += [answer.error_code, answer.error_message, bytes(answer.auth_bytes)]
-            if answer.auth_bytes:
-                answer = client.ask(SaslAuthenticateRequest(auth_bytes=b"\x01"), 2)
-                seen += [answer.error_code, answer.error_message, bytes(answer.auth_bytes)]
-            seen.append(round(answer.session_lifetime_ms / 1000 / HOUR_S, 1))
+            response = client.ask(SaslAuthenticateRequest(auth_bytes=first), 2)
+            seen += [response.error_code, response.error_message, bytes(response.auth_bytes)]
+            if response.auth_bytes:
+                response = client.ask(SaslAuthenticateRequest(auth_bytes=b"\x01"), 2)
+                seen += [response.error_code, response.error_message, bytes(response.auth_bytes)]
+            seen.append(round(response.session_lifetime_ms / 1000 / HOUR_S, 1))
         except EOFError:
             seen.append("the end")
     return tuple(seen)
@@ -147,7 +147,7 @@ def test_a_token_without_a_key_id_may_fit_any_key(signed_pair: Pair) -> None:
 
 
 def test_another_scheme_is_refused_politely(signed_pair: Pair) -> None:
-    """Kafka closes the connection without an answer, since its own error message fails."""
+    """Kafka closes the connection without a response, since its own error message fails."""
     first = message("x").replace(b"Bearer", b"Basic")
     assert outcome(signed_pair.sasl[1], first) == ("the end",)
     assert outcome(signed_pair.sasl[2], first)[0] == ErrorCode.SASL_AUTHENTICATION_FAILED

@@ -1,4 +1,4 @@
-"""Delegation tokens of real Kafka 3.9.1 and of kpybroker in one cluster: the same answers, the same nodes, and each
+"""Delegation tokens of real Kafka 3.9.1 and of kpybroker in one cluster: the same responses, the same nodes, and each
 broker accepts and changes the other's tokens.
 """
 
@@ -56,15 +56,23 @@ def offsets(token: Any, issued_ms: int) -> tuple[int, int]:
     return token.expiry_timestamp_ms - issued_ms, token.max_timestamp_ms - issued_ms
 
 
-def created(answer: Any) -> tuple[Any, ...]:
-    """An answer without what differs between two tokens."""
-    people = (answer.principal_type, answer.principal_name)
-    requester = (answer.token_requester_principal_type, answer.token_requester_principal_name)
-    times = offsets(answer, answer.issue_timestamp_ms)
-    return answer.error_code, people, requester, times, len(answer.token_id), len(answer.hmac), answer.throttle_time_ms
+def created(response: Any) -> tuple[Any, ...]:
+    """A response without what differs between two tokens."""
+    people = (response.principal_type, response.principal_name)
+    requester = (response.token_requester_principal_type, response.token_requester_principal_name)
+    times = offsets(response, response.issue_timestamp_ms)
+    return (
+        response.error_code,
+        people,
+        requester,
+        times,
+        len(response.token_id),
+        len(response.hmac),
+        response.throttle_time_ms,
+    )
 
 
-def described(answer: Any, token_ids: set[str]) -> tuple[Any, ...]:
+def described(response: Any, token_ids: set[str]) -> tuple[Any, ...]:
     tokens = sorted(
         (
             (token.principal_type, token.principal_name),
@@ -74,10 +82,10 @@ def described(answer: Any, token_ids: set[str]) -> tuple[Any, ...]:
             sorted((renewer.principal_type, renewer.principal_name) for renewer in token.renewers),
             len(token.hmac),
         )
-        for token in answer.tokens
+        for token in response.tokens
         if token.token_id in token_ids
     )
-    return answer.error_code, tokens
+    return response.error_code, tokens
 
 
 def refusals(pair: Pair, number: int) -> list[tuple[str, Any]]:
@@ -86,13 +94,15 @@ def refusals(pair: Pair, number: int) -> list[tuple[str, Any]]:
     with logged_in(pair.sasl[number], "alice") as alice, Raw(pair.plain(number)) as anonymous:
         for version in (0, 3):
             seen.append((f"create {version}, plain", created(create(anonymous, version=version))))
-            answer = create(alice, [("User", "bob"), ("Group", "x")], version)
-            seen.append((f"create {version}, group renews", created(answer)))
+            response = create(alice, [("User", "bob"), ("Group", "x")], version)
+            seen.append((f"create {version}, group renews", created(response)))
         for version in (0, 2):
             for what, client in (("plain", anonymous), ("unknown", alice)):
                 for act in (renew, expire):
-                    answer = act(client, b"unknown", 5, version)
-                    seen.append((f"{act.__name__} {version}, {what}", (answer.error_code, answer.expiry_timestamp_ms)))
+                    response = act(client, b"unknown", 5, version)
+                    seen.append(
+                        (f"{act.__name__} {version}, {what}", (response.error_code, response.expiry_timestamp_ms))
+                    )
         for version in (0, 3):
             seen.append((f"describe {version}, plain", described(describe(anonymous, None, version), set())))
         seen.append(("describe no owner", described(describe(alice, []), set())))
@@ -114,8 +124,8 @@ def lives(pair: Pair, number: int) -> list[tuple[str, Any]]:
         token_ids = {token.token_id for token in tokens}
         for version in (0, 1, 2, 3):
             for owners in (None, ["alice"], ["bob", "carol"], ["dave"]):
-                answer = described(describe(alice, owners, version), token_ids)
-                seen.append((f"describe {version} {owners}", answer))
+                response = described(describe(alice, owners, version), token_ids)
+                seen.append((f"describe {version} {owners}", response))
         seen.append(("renewed by a stranger", renew(carol, own.hmac).error_code))
         seen.append(("renewed by the requester", renew(bob, given.hmac).error_code))
         seen.append(("renewed without end", renew(bob, own.hmac, 10**12).expiry_timestamp_ms == own.max_timestamp_ms))
@@ -134,24 +144,24 @@ def lives(pair: Pair, number: int) -> list[tuple[str, Any]]:
 def with_token(seen: list[tuple[str, Any]], address: Address, token: Any) -> None:
     """A login with a token, and what it may not do."""
     for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
-        client, answer = token_login(address, mechanism, token.token_id, bytes(token.hmac))
-        left_ms = answer.session_lifetime_ms
-        seen.append((f"login {mechanism}", (answer.error_code, 0 < EXPIRY_MS - left_ms < SLACK_MS)))
+        client, response = token_login(address, mechanism, token.token_id, bytes(token.hmac))
+        left_ms = response.session_lifetime_ms
+        seen.append((f"login {mechanism}", (response.error_code, 0 < EXPIRY_MS - left_ms < SLACK_MS)))
         seen.append(("create with a token", create(client).error_code))
         seen.append(("renew with a token", renew(client, token.hmac).error_code))
         seen.append(("expire with a token", expire(client, token.hmac).error_code))
         seen.append(("describe with a token", describe(client).error_code))
         client.socket.close()
-    client, answer = token_login(address, "SCRAM-SHA-256", token.token_id, b"wrong")
-    seen.append(("wrong hmac", (answer.error_code, answer.error_message)))
+    client, response = token_login(address, "SCRAM-SHA-256", token.token_id, b"wrong")
+    seen.append(("wrong hmac", (response.error_code, response.error_message)))
     client.socket.close()
-    client, answer = token_login(address, "SCRAM-SHA-256", "unknown", b"wrong")
-    seen.append(("unknown token", (answer.error_code, answer.error_message)))
+    client, response = token_login(address, "SCRAM-SHA-256", "unknown", b"wrong")
+    seen.append(("unknown token", (response.error_code, response.error_message)))
     client.socket.close()
 
 
 @pytest.mark.parametrize("play", [refusals, lives])
-def test_both_brokers_answer_alike(pair: Pair, play: Any) -> None:
+def test_both_brokers_respond_alike(pair: Pair, play: Any) -> None:
     kafka, ours = play(pair, 1), play(pair, 2)
     assert len(kafka) > 10
     for theirs, our in zip(kafka, ours, strict=True):
@@ -183,9 +193,9 @@ def test_a_token_of_one_broker_is_known_to_the_other(pair: Pair, number: int) ->
         hmac = bytes(token.hmac)
 
         def usable() -> bool:
-            client, answer = token_login(there, "SCRAM-SHA-256", token.token_id, hmac)
+            client, response = token_login(there, "SCRAM-SHA-256", token.token_id, hmac)
             client.socket.close()
-            return bool(answer.error_code == ErrorCode.NONE)
+            return bool(response.error_code == ErrorCode.NONE)
 
         eventually(usable, "a login at the other broker")
         renewed_ms = renew(away, hmac, MAX_LIFETIME_MS * 2).expiry_timestamp_ms

@@ -22,13 +22,13 @@ def logged_in(address: Address, name: str) -> Raw:
     """By PLAIN."""
     client = Raw(address)
     assert client.ask(SaslHandshakeRequest(mechanism="PLAIN"), 1).error_code == 0
-    answer = client.ask(SaslAuthenticateRequest(auth_bytes=f"\0{name}\0{name}-secret".encode()), 2)
-    assert answer.error_code == 0, answer
+    response = client.ask(SaslAuthenticateRequest(auth_bytes=f"\0{name}\0{name}-secret".encode()), 2)
+    assert response.error_code == 0, response
     return client
 
 
 def token_login(address: Address, mechanism: str, token_id: str, hmac: bytes) -> tuple[Raw, Any]:
-    """By SCRAM with a token; the client, and the last answer of the login."""
+    """By SCRAM with a token; the client, and the last response of the login."""
     client = Raw(address)
     assert client.ask(SaslHandshakeRequest(mechanism=mechanism), 1).error_code == 0
     bare = f"n={token_id},r=nonce,tokenauth=true"

@@ -86,7 +86,7 @@ def test_names_rules_and_passwords_are_kafkas(tmp_path: Path) -> None:
         for name in NAMES:
             questions.append(("rules", rules, name))
             expected.append(ours(rules, name))
-    answers = ask_java(tmp_path, questions)
-    assert len(answers) == len(questions)
-    different = [one for one in zip(questions, answers, expected, strict=True) if one[1] != one[2]]
+    responses = ask_java(tmp_path, questions)
+    assert len(responses) == len(questions)
+    different = [one for one in zip(questions, responses, expected, strict=True) if one[1] != one[2]]
     assert not different

@@ -66,7 +66,7 @@ class Connection:
         return decode(API_INFO[key].response_class(), frame[position:], version)
 
     async def until(self, key: ApiKey, request: Any, wanted: ErrorCode) -> None:
-        """Ask again until the answer is `wanted`."""
+        """Ask again until the response is `wanted`."""
         while True:
             if (await self.ask(key, request)).error_code == wanted:
                 return
@@ -118,10 +118,10 @@ class CrowdMember:
         connection = await Connection.open(self._crowd.port)
         try:
             request = LeaveGroupRequest(group_id=self._crowd.group, members=[one])
-            answer = await connection.ask(ApiKey.LEAVE_GROUP, request)
+            response = await connection.ask(ApiKey.LEAVE_GROUP, request)
         finally:
             await connection.aclose()
-        codes = [answer.error_code, *(member.error_code for member in answer.members)]
+        codes = [response.error_code, *(member.error_code for member in response.members)]
         assert codes == [ErrorCode.NONE] * 2, f"the leave was refused: {codes}"
 
     async def _join_and_sync(self) -> bool:
@@ -210,7 +210,7 @@ class Crowd:
             self._nursery.start_soon(member.live)
 
     async def leave(self, members: Iterable[CrowdMember]) -> None:
-        """They leave, all at once; returns when all have been answered."""
+        """They leave, all at once; returns when all have their responses."""
         gone = list(members)
         self.members = [member for member in self.members if member not in gone]
         self._settled = trio.Event()

@@ -1,7 +1,7 @@
 """A disk of its own for a broker: ext4 in a file, mounted through a loop device. It can lose its power.
 
 Only root may mount. `cut_power` is what the kernel has for testing file systems (FS_IOC_SHUTDOWN without a flush of the
-journal): from then on every call answers EIO, and what was not synced is as likely to be lost as after a power cut;
+journal): from then on every call returns EIO, and what was not synced is as likely to be lost as after a power cut;
 the next `mount` replays the journal as after one.
 """
 

@@ -88,8 +88,8 @@ class RawLog:
     def produce(self, records: bytes, version: int = 9) -> Appended:
         data = ProduceRequest.PartitionProduceData(index=0, records=records)
         topic = ProduceRequest.TopicProduceData(name=self.topic, partition_data=[data])
-        answer = self._raw.ask(ProduceRequest(acks=1, timeout_ms=10_000, topic_data=[topic]), version)
-        found = answer.responses[0].partition_responses[0]
+        response = self._raw.ask(ProduceRequest(acks=1, timeout_ms=10_000, topic_data=[topic]), version)
+        found = response.responses[0].partition_responses[0]
         return Appended(ErrorCode(found.error_code), found.base_offset, found.log_append_time_ms)
 
     def write(self, *timestamps: int, size: int = 200) -> list[int]:
@@ -104,16 +104,16 @@ class RawLog:
     def delete_records(self, offset: int) -> ErrorCode:
         wanted = DeleteRecordsRequest.DeleteRecordsPartition(partition_index=0, offset=offset)
         topic = DeleteRecordsRequest.DeleteRecordsTopic(name=self.topic, partitions=[wanted])
-        answer = self._raw.ask(DeleteRecordsRequest(topics=[topic], timeout_ms=10_000), 2)
-        return ErrorCode(answer.topics[0].partitions[0].error_code)
+        response = self._raw.ask(DeleteRecordsRequest(topics=[topic], timeout_ms=10_000), 2)
+        return ErrorCode(response.topics[0].partitions[0].error_code)
 
     # --- looking
 
     def lookup(self, timestamp: int) -> ListOffsetsResponse.ListOffsetsPartitionResponse:
         wanted = ListOffsetsRequest.ListOffsetsPartition(partition_index=0, timestamp=timestamp)
         topic = ListOffsetsRequest.ListOffsetsTopic(name=self.topic, partitions=[wanted])
-        answer = self._raw.ask(ListOffsetsRequest(topics=[topic]), 7)
-        found: ListOffsetsResponse.ListOffsetsPartitionResponse = answer.topics[0].partitions[0]
+        response = self._raw.ask(ListOffsetsRequest(topics=[topic]), 7)
+        found: ListOffsetsResponse.ListOffsetsPartitionResponse = response.topics[0].partitions[0]
         return found
 
     def offset_at(self, timestamp: int) -> int:
@@ -129,8 +129,8 @@ class RawLog:
     def fetch(self, offset: int = 0, version: int = 11) -> FetchResponse.PartitionData:
         wanted = FetchRequest.FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=FETCH_BYTES)
         topic = FetchRequest.FetchTopic(topic=self.topic, partitions=[wanted])
-        answer = self._raw.ask(FetchRequest(max_wait_ms=0, max_bytes=FETCH_BYTES, topics=[topic]), version)
-        found: FetchResponse.PartitionData = answer.responses[0].partitions[0]
+        response = self._raw.ask(FetchRequest(max_wait_ms=0, max_bytes=FETCH_BYTES, topics=[topic]), version)
+        found: FetchResponse.PartitionData = response.responses[0].partitions[0]
         return found
 
     def files(self, suffix: str = ".log") -> dict[int, int]:
@@ -167,8 +167,8 @@ def alter_configs(raw: Raw, resource_type: int, name: str, config: dict[str, Any
     resource = IncrementalAlterConfigsRequest.AlterConfigsResource(
         resource_type=resource_type, resource_name=name, configs=entries
     )
-    answer = raw.ask(IncrementalAlterConfigsRequest(resources=[resource]), 1)
-    assert answer.responses[0].error_code == 0, answer.responses[0].error_message
+    response = raw.ask(IncrementalAlterConfigsRequest(resources=[resource]), 1)
+    assert response.responses[0].error_code == 0, response.responses[0].error_message
 
 
 def batch(timestamp: int = 0, *, size: int = 200, key: bytes | None = None, codec: Codec = Codec.NONE) -> bytes:

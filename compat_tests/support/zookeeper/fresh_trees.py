@@ -1,4 +1,4 @@
-"""A tree of kpybroker for everyone who connects: a connection is answered with its port, and it lives as long as that.
+"""A tree of kpybroker for everyone who connects: a connection receives its port, and it lives as long as that.
 
 For Kafka's own tests, whose `EmbeddedZookeeper` is replaced by one that asks here. The trees are in memory: those tests
 have bounds on time, and what is durable is tested elsewhere.

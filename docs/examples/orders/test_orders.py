@@ -24,7 +24,7 @@ def test_one_customer_is_in_one_partition(kafka_broker, kafka_topic):
     assert len(of_ann) == 1
 
 
-def test_an_order_is_written_once_though_the_first_answer_is_lost(kafka_broker, kafka_topic, kafka_faults):
+def test_an_order_is_written_once_though_the_first_response_is_lost(kafka_broker, kafka_topic, kafka_faults):
     book = OrderBook(kafka_broker.config("confluent-kafka"), kafka_topic)
     with kafka_faults.disconnect("Produce", "after", topic=kafka_topic, times=1) as lost:
         book.place("ann", 5)

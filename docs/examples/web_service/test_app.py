@@ -16,14 +16,14 @@ async def client(kafka_broker, monkeypatch):
 
 
 async def test_a_click_is_written(client, kafka_broker):
-    answer = await client.post("/clicks", json={"user": "ann", "page": "/start"})
-    assert answer.status_code == 202
-    (record,) = kafka_broker.records(TOPIC, start=answer.json()["offset"])
+    response = await client.post("/clicks", json={"user": "ann", "page": "/start"})
+    assert response.status_code == 202
+    (record,) = kafka_broker.records(TOPIC, start=response.json()["offset"])
     assert (record.key, record.json()) == (b"ann", {"user": "ann", "page": "/start"})
 
 
-async def test_a_click_that_kafka_refuses_is_answered_by_503(client, kafka_broker, kafka_faults):
+async def test_a_click_that_kafka_refuses_gets_503(client, kafka_broker, kafka_faults):
     with kafka_faults.error("Produce", "MESSAGE_TOO_LARGE", topic=TOPIC):
-        answer = await client.post("/clicks", json={"user": "bob", "page": "/start"})
-    assert answer.status_code == 503
+        response = await client.post("/clicks", json={"user": "bob", "page": "/start"})
+    assert response.status_code == 503
     assert not [record for record in kafka_broker.records(TOPIC) if record.key == b"bob"]

@@ -1,4 +1,4 @@
-"""Brokers that end, stop answering, and lose their session."""
+"""Brokers that end, stop responding, and lose their session."""
 
 from kpybroker.testing import Cluster
 

@@ -162,8 +162,8 @@ class ConfigRepository:
         """Of each; none where the node is missing."""
         found: list[list[str]] = []
         for start in range(0, len(paths), READS_PER_BATCH):
-            answers = await self._submit([t.Children(path) for path in paths[start : start + READS_PER_BATCH]])
-            found += [sorted(a.names) if isinstance(a, t.NodeChildren) else [] for a in answers]
+            results = await self._submit([t.Children(path) for path in paths[start : start + READS_PER_BATCH]])
+            found += [sorted(a.names) if isinstance(a, t.NodeChildren) else [] for a in results]
         return found
 
     async def read(self, entity_type: str, entity: str) -> dict[str, str]:
@@ -176,8 +176,8 @@ class ConfigRepository:
         found = []
         for start in range(0, len(entities), READS_PER_BATCH):
             batch = entities[start : start + READS_PER_BATCH]
-            answers = await self._submit([t.Get(znodes.config_path(entity_type, name)) for name in batch])
-            found += [znodes.decode_config(a.data) if isinstance(a, t.NodeData) else {} for a in answers]
+            results = await self._submit([t.Get(znodes.config_path(entity_type, name)) for name in batch])
+            found += [znodes.decode_config(a.data) if isinstance(a, t.NodeData) else {} for a in results]
             await trio.lowlevel.checkpoint()  # the embedded tree may have none
         return found
 
@@ -192,17 +192,17 @@ class ConfigRepository:
         change = t.Create(
             znodes.config_change_path(), znodes.encode_config_change(f"{entity_type}/{entity}"), sequential=True
         )
-        (answer,) = await retry_until_connected(self._host.tree, [change])
-        if isinstance(answer, t.TreeError):
-            raise answer
+        (result,) = await retry_until_connected(self._host.tree, [change])
+        if isinstance(result, t.TreeError):
+            raise result
         await self._reload(entity_type, entity)
 
     async def _store(self, path: str, data: bytes) -> None:
-        (answer,) = await retry_until_connected(self._host.tree, [t.SetData(path, data)])
-        if isinstance(answer, t.NoNode):
+        (result,) = await retry_until_connected(self._host.tree, [t.SetData(path, data)])
+        if isinstance(result, t.NoNode):
             await create_recursive(self._host.tree, path, data)
-        elif isinstance(answer, t.TreeError):
-            raise answer
+        elif isinstance(result, t.TreeError):
+            raise result
 
     async def _remove_unused(self, entity_type: str, entity: str) -> bool:
         """Remove the node of an entity that has nothing left, and those above it that were only there for it
@@ -224,12 +224,12 @@ class ConfigRepository:
 
     async def _submit(self, ops: Sequence[t.Operation]) -> list[t.Result | t.NoNode | t.BadArguments]:
         """Perform all; a missing node is a result, and one whose name no node can have. Other failures are raised."""
-        answers: list[t.Result | t.NoNode | t.BadArguments] = []
-        for answer in await retry_until_connected(self._host.tree, ops):
-            if isinstance(answer, t.TreeError) and not isinstance(answer, t.NoNode | t.BadArguments):
-                raise answer
-            answers.append(answer)
-        return answers
+        results: list[t.Result | t.NoNode | t.BadArguments] = []
+        for result in await retry_until_connected(self._host.tree, ops):
+            if isinstance(result, t.TreeError) and not isinstance(result, t.NoNode | t.BadArguments):
+                raise result
+            results.append(result)
+        return results
 
     # --- notifications
 
@@ -256,9 +256,9 @@ class ConfigRepository:
         names = await self._pending_changes()
         new = [name for name in names if _sequence(name) > self._last_change]
         paths = [f"{znodes.CONFIG_CHANGES}/{name}" for name in new]
-        for name, answer in zip(new, await self._submit([t.Get(path) for path in paths]), strict=True):
-            if isinstance(answer, t.NodeData):
-                await self._process_change(name, answer.data)
+        for name, result in zip(new, await self._submit([t.Get(path) for path in paths]), strict=True):
+            if isinstance(result, t.NodeData):
+                await self._process_change(name, result.data)
             self._last_change = _sequence(name)
         await self._purge(names)
 

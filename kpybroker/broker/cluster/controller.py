@@ -303,17 +303,17 @@ class ClusterController:
     # --- running a procedure
 
     async def _perform(self, procedure: Procedure[Any]) -> Any:
-        answer: Any = None
+        result: Any = None
         failure: Exception | None = None
         budget = YieldBudget()
         while True:
             try:
-                effect = procedure.send(answer) if failure is None else procedure.throw(failure)
+                effect = procedure.send(result) if failure is None else procedure.throw(failure)
             except StopIteration as stop:
                 return stop.value
             failure = None
             try:
-                answer = await self._do(effect)
+                result = await self._do(effect)
             except t.TreeError as error:
                 failure = error
             await budget.spend(SLICE_UNITS if effect is effects.PAUSE else ELEMENT)
@@ -332,12 +332,12 @@ class ClusterController:
 
     async def _submit(self, ops: Sequence[t.Operation]) -> list[t.Result | t.TreeError]:
         """In pieces, so that thousands of operations neither block the loop nor fill the tree's pipe."""
-        answers: list[t.Result | t.TreeError] = []
+        results: list[t.Result | t.TreeError] = []
         for start in range(0, len(ops), OPS_PER_SUBMISSION):
             if start:
                 await trio.lowlevel.checkpoint()
-            answers += await retry_until_connected(self._host.tree, ops[start : start + OPS_PER_SUBMISSION])
-        return answers
+            results += await retry_until_connected(self._host.tree, ops[start : start + OPS_PER_SUBMISSION])
+        return results
 
     def _do_without_result(self, effect: effects.Effect) -> None:
         if isinstance(effect, effects.Log):
@@ -360,11 +360,11 @@ class ClusterController:
     async def _unclean_election_enabled(self, topics: tuple[str, ...]) -> dict[str, bool]:
         """Read from the tree, not from this broker's copy, which may be behind (KafkaZkClient.getLogConfigs)."""
         paths = [znodes.config_path(znodes.CONFIG_TOPICS, topic) for topic in topics]
-        answers = await retry_until_connected(self._host.tree, [t.Get(path) for path in paths])
+        results = await retry_until_connected(self._host.tree, [t.Get(path) for path in paths])
         default = self._host.config.get_bool(UNCLEAN)
         enabled = {}
-        for topic, answer in zip(topics, answers, strict=True):
-            overrides = znodes.decode_config(answer.data) if isinstance(answer, t.NodeData) else {}
+        for topic, result in zip(topics, results, strict=True):
+            overrides = znodes.decode_config(result.data) if isinstance(result, t.NodeData) else {}
             value = overrides.get(UNCLEAN)
             enabled[topic] = default if value is None else _is_true(value)
         return enabled

@@ -155,7 +155,7 @@ class MetadataCache:
         Normally its advertised address, the same from all brokers: a client reconnects when one moves. But without
         `advertised.listeners`, a broker that is alone, and all brokers that share this process, are reached on the host
         where the client has just reached this one: through a forwarded port or a container's network the configured
-        address may be unreachable. (Kafka answers with its host's name: see docs/reference/guarantees.md.)
+        address may be unreachable. (Kafka responds with its host's name: see docs/reference/guarantees.md.)
         """
         broker = self.snapshot.brokers.get(broker_id)
         if broker is None:

@@ -57,10 +57,10 @@ async def ensure_persistent_paths(tree: Tree) -> None:
             paths["/" + "/".join(parts[:depth])] = None
     found = await retry_until_connected(tree, [t.Exists(path) for path in paths])
     missing = [path for path, stat in zip(paths, found, strict=True) if stat is None]
-    answers = await retry_until_connected(tree, [t.Create(path) for path in missing])
-    for answer in [*found, *answers]:
-        if isinstance(answer, t.TreeError) and not isinstance(answer, t.NodeExists):
-            raise answer
+    created = await retry_until_connected(tree, [t.Create(path) for path in missing])
+    for result in [*found, *created]:
+        if isinstance(result, t.TreeError) and not isinstance(result, t.NodeExists):
+            raise result
 
 
 async def cluster_id(tree: Tree, source: random.Random) -> str:
@@ -74,10 +74,10 @@ async def cluster_id(tree: Tree, source: random.Random) -> str:
             raise found
         proposal = znodes.encode_cluster_id(znodes.encode_uuid(random_uuid(source)))
         ops = [t.Create(t.parent_path(znodes.CLUSTER_ID)), t.Create(znodes.CLUSTER_ID, proposal)]
-        for answer in await retry_until_connected(tree, ops):
+        for result in await retry_until_connected(tree, ops):
             # Another broker may have been quicker: then its id is read in the next round.
-            if isinstance(answer, t.TreeError) and not isinstance(answer, t.NodeExists):
-                raise answer
+            if isinstance(result, t.TreeError) and not isinstance(result, t.NodeExists):
+                raise result
 
 
 async def generate_broker_id(host: Host) -> int:
@@ -86,20 +86,20 @@ async def generate_broker_id(host: Host) -> int:
     Raises TreeError.
     """
     await ensure_persistent_paths(host.tree)
-    (answer,) = await retry_until_connected(host.tree, [t.SetData(znodes.BROKER_SEQID, b"")])
-    if isinstance(answer, t.TreeError):
-        raise answer
-    assert isinstance(answer, t.Stat)
-    return host.config.get_int("reserved.broker.max.id") + answer.version
+    (result,) = await retry_until_connected(host.tree, [t.SetData(znodes.BROKER_SEQID, b"")])
+    if isinstance(result, t.TreeError):
+        raise result
+    assert isinstance(result, t.Stat)
+    return host.config.get_int("reserved.broker.max.id") + result.version
 
 
 async def announce_log_dir_failure(host: Host) -> None:
     """Make the controller ask which replicas this broker has lost (KafkaZkClient.propagateLogDirEvent)."""
     data = znodes.encode_log_dir_event(host.node_id)
     op = t.Create(znodes.log_dir_event_path(), data, sequential=True)
-    (answer,) = await retry_until_connected(host.tree, [op])
-    if isinstance(answer, t.TreeError):
-        raise answer
+    (result,) = await retry_until_connected(host.tree, [op])
+    if isinstance(result, t.TreeError):
+        raise result
 
 
 class Registration:
@@ -153,14 +153,14 @@ class Registration:
         create = t.Multi((t.Create(path, ephemeral=True), t.SetData(path, data, 0)))
         give_up_at = trio.current_time() + tree.negotiated_timeout_ms / 1000 + EPHEMERAL_OWNER_WAIT_S
         while True:
-            (answer,) = await retry_until_connected(tree, [create])
-            if isinstance(answer, tuple):
-                stat = answer[1]
+            (result,) = await retry_until_connected(tree, [create])
+            if isinstance(result, tuple):
+                stat = result[1]
                 assert isinstance(stat, t.Stat)
                 return stat.czxid
-            if not (isinstance(answer, t.MultiFailed) and isinstance(answer.error, t.NodeExists)):
-                assert isinstance(answer, t.TreeError)
-                raise answer
+            if not (isinstance(result, t.MultiFailed) and isinstance(result.error, t.NodeExists)):
+                assert isinstance(result, t.TreeError)
+                raise result
             (found,) = await retry_until_connected(tree, [t.Get(path)])
             if isinstance(found, t.NodeData):
                 if found.stat.ephemeral_owner == tree.session_id and found.data == data:

@@ -201,10 +201,10 @@ class TopicAdmin:
         )
         # An interrupted deletion may have left a configuration: then it is replaced.
         for config in (t.Create(path, data), t.SetData(path, data)):
-            (answer,) = await retry_until_connected(self._host.tree, [t.Multi((config, topic))])
-            if isinstance(answer, tuple):
+            (result,) = await retry_until_connected(self._host.tree, [t.Multi((config, topic))])
+            if isinstance(result, tuple):
                 return
-            refused = answer.error if isinstance(answer, t.MultiFailed) else answer
+            refused = result.error if isinstance(result, t.MultiFailed) else result
             if isinstance(refused, t.NodeExists) and refused.path == path:
                 continue
             if isinstance(refused, t.NodeExists):
@@ -293,9 +293,9 @@ class TopicAdmin:
     async def _mark_for_deletion(self, name: str) -> ErrorCode:
         if await self._topic_node(name) is None:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        (answer,) = await retry_until_connected(self._host.tree, [t.Create(znodes.delete_topic_path(name))])
-        if isinstance(answer, t.TreeError) and not isinstance(answer, t.NodeExists):
-            raise _tree_failed(answer)
+        (result,) = await retry_until_connected(self._host.tree, [t.Create(znodes.delete_topic_path(name))])
+        if isinstance(result, t.TreeError) and not isinstance(result, t.NodeExists):
+            raise _tree_failed(result)
         # It may be marked already: this request waits for the same deletion.
         return ErrorCode.NONE
 
@@ -352,10 +352,10 @@ class TopicAdmin:
         data = znodes.encode_topic(znodes.TopicAssignment(current.topic_id, partitions))
         await next_slice()
         op = t.SetData(znodes.topic_path(new.topic), data, found.stat.version)
-        (answer,) = await retry_until_connected(self._host.tree, [op])
-        if isinstance(answer, t.TreeError) and not isinstance(answer, t.BadVersion):
-            raise _tree_failed(answer)
-        return not isinstance(answer, t.BadVersion)
+        (result,) = await retry_until_connected(self._host.tree, [op])
+        if isinstance(result, t.TreeError) and not isinstance(result, t.BadVersion):
+            raise _tree_failed(result)
+        return not isinstance(result, t.BadVersion)
 
     def _assign_new_partitions(self, new: NewPartitions, current: znodes.TopicAssignment) -> Assignment:
         refusals.check_growth(new.topic, current, new.total_count)
@@ -406,13 +406,13 @@ class TopicAdmin:
     async def _submit(self, *ops: t.ReadOperation) -> list[t.Result]:
         """Read all; a missing node is None."""
         results: list[t.Result] = []
-        for answer in await retry_until_connected(self._host.tree, ops):
-            if isinstance(answer, t.NoNode):
+        for result in await retry_until_connected(self._host.tree, ops):
+            if isinstance(result, t.NoNode):
                 results.append(None)
-            elif isinstance(answer, t.TreeError):
-                raise _tree_failed(answer)
+            elif isinstance(result, t.TreeError):
+                raise _tree_failed(result)
             else:
-                results.append(answer)
+                results.append(result)
         return results
 
 

@@ -27,7 +27,7 @@ def load(key: ApiKey) -> Handler:
     raise KeyError(key)
 
 
-async def answer_locally(broker: Broker, key: ApiKey, message: Any, version: int) -> Any:
+async def respond_locally(broker: Broker, key: ApiKey, message: Any, version: int) -> Any:
     """The response of this broker to one of its own requests, without a socket or encoding.
 
     A KafkaError of the handler is a response with its code; any other exception is raised.

@@ -1,4 +1,4 @@
-"""One epoll for all connections, so that what can be answered at once costs no iteration of trio's loop.
+"""One epoll for all connections, so that a response that can be made at once costs no iteration of trio's loop.
 
 A task that waits for its socket costs a trip through trio's scheduler for each request, twice what a one-record produce
 takes to serve. Here the tasks sleep on. The poller calls their `on_ready` while there is something to read and nothing
@@ -10,9 +10,9 @@ sockets and for whatever trio waits for (`run_loop`), serves, and returns once t
 A socket that takes no more of a large response is watched for room instead of for data, and its `on_ready` sends on.
 
 A socket whose request is suspended (see `steps`) is watched as any other. `poke` lets its `on_ready` be called once the
-request can be answered, in the time slice that ended its wait or soon after. A next request that arrives before must
-not be read yet, so `on_ready` calls `mute`. From then on only the end of the connection is of interest (`on_left`), as
-it is while a task waits for something else than its socket (`heed_end`).
+request can be responded to, in the time slice that ended its wait or soon after. A next request that arrives before
+must not be read yet, so `on_ready` calls `mute`. From then on only the end of the connection is of interest
+(`on_left`), as it is while a task waits for something else than its socket (`heed_end`).
 
 More sockets may be ready than one time slice can serve. Then their clients have turns (`Turns`), and a client is an
 address or a principal: a hundred connections of one have no more of the loop than one connection of another. A task

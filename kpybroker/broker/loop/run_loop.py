@@ -27,12 +27,12 @@ class RunLoop:
 
             runner = _run.GLOBAL_RUN_CONTEXT.runner
             loop = RunLoop(runner)
-            answers = (loop.has_runnable(), loop.next_deadline(), loop.is_waiting_for_idleness(), loop.descriptor)
+            values = (loop.has_runnable(), loop.next_deadline(), loop.is_waiting_for_idleness(), loop.descriptor)
             if not callable(runner.io_manager.force_wakeup) or runner.is_guest:
                 return None
         except Exception:  # whatever the internals of another trio raise
             return None
-        return loop if tuple(map(type, answers)) == (bool, float, bool, int) else None
+        return loop if tuple(map(type, values)) == (bool, float, bool, int) else None
 
     def has_runnable(self) -> bool:
         """Whether tasks are ready to run."""

@@ -35,7 +35,7 @@ KAFKAS_SEND_BUFFER_BYTES, SEND_BUFFER_BYTES = 102_400, 300_000
 """Kafka's default, which every server.properties has, and what is used instead: docs/decisions/send-buffer.md."""
 
 
-class AnswerOut(Protocol):
+class ResponseOut(Protocol):
     """A response on its way out; see `sending.Sending`."""
 
     def resume(self) -> Progress:
@@ -57,7 +57,7 @@ class Stream(Protocol):
     async def send_parts(self, parts: Sequence[Part]) -> None:
         """All parts, in order. Raises OSError when the peer is gone."""
 
-    def begin_sending(self, parts: Sequence[Part]) -> AnswerOut:
+    def begin_sending(self, parts: Sequence[Part]) -> ResponseOut:
         """Prepare to send all parts in order; this call sends nothing."""
 
     async def watch(self, on_ready: OnReady) -> None:
@@ -335,11 +335,11 @@ class SocketStream:
 
     async def send_parts(self, parts: Sequence[Part]) -> None:
         """As `Stream.send_parts`."""
-        if len(parts) == 1 and isinstance(answer := parts[0], bytes):
-            sent = self.send_now(answer)
-            if sent == len(answer):
+        if len(parts) == 1 and isinstance(part := parts[0], bytes):
+            sent = self.send_now(part)
+            if sent == len(part):
                 return
-            parts = [memoryview(answer)[sent:]]
+            parts = [memoryview(part)[sent:]]
         await self.begin_sending(parts).finish()
 
     def begin_sending(self, parts: Sequence[Part]) -> Sending:

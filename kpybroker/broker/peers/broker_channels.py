@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import trio
 
-from kpybroker.broker.peers.connection import PEER_FAILURES, AnswerLocally, LoginOn, Open, PeerConnection, Request
+from kpybroker.broker.peers.connection import PEER_FAILURES, LoginOn, Open, PeerConnection, Request, RespondLocally
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.messages.leader_and_isr import LeaderAndIsrRequest
 from kpybroker.wire.messages.stop_replica import StopReplicaRequest
@@ -127,13 +127,13 @@ class BrokerChannels:
         self,
         host: Host,
         connect: Open,
-        answer_locally: AnswerLocally,
+        respond_locally: RespondLocally,
         on_response: OnResponse,
         login_on: LoginOn = lambda listener: None,
     ) -> None:
         self._host = host
         self._open = connect
-        self._answer_locally = answer_locally
+        self._respond_locally = respond_locally
         self._on_response = on_response
         self._login_on = login_on
         self._queues: dict[int, _Queue] = {}
@@ -181,7 +181,7 @@ class BrokerChannels:
                 nursery.start_soon(self.flush, broker_id)
 
     async def _send_locally(self, request: ControlRequest) -> Any:
-        return await self._answer_locally(API_OF_REQUEST[type(request.message)], *request)
+        return await self._respond_locally(API_OF_REQUEST[type(request.message)], *request)
 
     async def _run(
         self,

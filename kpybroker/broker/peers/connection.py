@@ -40,10 +40,10 @@ class Request(NamedTuple):
     version: int
 
 
-AnswerLocally = Callable[[ApiKey, Any, int], Awaitable[Any]]
+RespondLocally = Callable[[ApiKey, Any, int], Awaitable[Any]]
 """This broker's own response to (API, message, version): the handler is called without a socket."""
 
-OnAnswer = Callable[[Any], Request | None]
+OnResponse = Callable[[Any], Request | None]
 """Takes a response and returns the next request, or None at the end. It must not wait. The records in the response are
 borrowed from the connection's buffer: valid until the next request.
 """
@@ -106,20 +106,20 @@ class PeerConnection:
 
     async def ask(self, request: Request, timeout_s: float) -> Any:
         """The response to one request. Raises PEER_FAILURES."""
-        answers: list[Any] = []
-        await self.converse(request, answers.append, timeout_s)
-        return answers[0]
+        responses: list[Any] = []
+        await self.converse(request, responses.append, timeout_s)
+        return responses[0]
 
-    async def converse(self, request: Request, on_answer: OnAnswer, timeout_s: float) -> None:
-        """Send `request` and every request that `on_answer` returns, until it returns None.
+    async def converse(self, request: Request, on_response: OnResponse, timeout_s: float) -> None:
+        """Send `request` and every request that `on_response` returns, until it returns None.
 
-        `timeout_s` applies to each response. Raises PEER_FAILURES, and what `on_answer` raises.
+        `timeout_s` applies to each response. Raises PEER_FAILURES, and what `on_response` raises.
         """
         try:
             following: Request | None = request
             while following is not None:
                 stream = await self._logged_in(timeout_s)
-                conversation = _Conversation(stream, self._correlation_id, self._client_id, on_answer, timeout_s)
+                conversation = _Conversation(stream, self._correlation_id, self._client_id, on_response, timeout_s)
                 conversation.ends_at = self._log_in_at
                 self._conversation = conversation
                 try:
@@ -150,12 +150,12 @@ class _Conversation:
     """`_on_readable` does as much as it can without waiting, and leaves the rest to the task."""
 
     def __init__(
-        self, stream: Stream, correlation_id: int, client_id: str, on_answer: OnAnswer, timeout_s: float
+        self, stream: Stream, correlation_id: int, client_id: str, on_response: OnResponse, timeout_s: float
     ) -> None:
         self.correlation_id = correlation_id
         self._stream = stream
         self._client_id = client_id
-        self._on_answer = on_answer
+        self._on_response = on_response
         self._timeout_s = timeout_s
         self._asked: Request
         self._asked_at = 0.0
@@ -178,7 +178,7 @@ class _Conversation:
                 await self._watch()
             following = None
             if self._decoding is not None:
-                following = self._on_answer(await self._decode_in_slices(self._decoding))
+                following = self._on_response(await self._decode_in_slices(self._decoding))
                 if following is not None and self._asked_at >= self.ends_at:
                     self._postponed = following
             if self._postponed is not None:
@@ -201,7 +201,7 @@ class _Conversation:
         try:
             next(steps)
         except StopIteration as finished:
-            following = self._on_answer(finished.value)
+            following = self._on_response(finished.value)
         else:
             self._decoding = steps
             return False
@@ -248,14 +248,14 @@ class _Conversation:
         return self._filled == _SIZE.size + size
 
     def _decode(self) -> Generator[None, None, Any]:
-        asked, answer = self._asked, memoryview(self._buffer)[_SIZE.size : self._filled]
-        answered, position = parse_response_header(answer, asked.api_key, asked.version)
-        if answered != self.correlation_id:
-            raise ProtocolError(f"correlation id {answered}, expected {self.correlation_id}")
+        asked, frame = self._asked, memoryview(self._buffer)[_SIZE.size : self._filled]
+        correlation_id, position = parse_response_header(frame, asked.api_key, asked.version)
+        if correlation_id != self.correlation_id:
+            raise ProtocolError(f"correlation id {correlation_id}, expected {self.correlation_id}")
         response_class = API_INFO[asked.api_key].response_class()
-        if len(answer) <= LARGE_FRAME_BYTES:
-            return decode(response_class, answer[position:], asked.version)
-        return (yield from decode_steps(response_class, answer[position:], asked.version))
+        if len(frame) <= LARGE_FRAME_BYTES:
+            return decode(response_class, frame[position:], asked.version)
+        return (yield from decode_steps(response_class, frame[position:], asked.version))
 
     async def _decode_in_slices(self, steps: Generator[None, None, Any]) -> Any:
         self._decoding = None

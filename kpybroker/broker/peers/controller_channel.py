@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from kpybroker.broker.peers.connection import PEER_FAILURES, AnswerLocally, PeerConnection, Request
+from kpybroker.broker.peers.connection import PEER_FAILURES, PeerConnection, Request, RespondLocally
 from kpybroker.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -36,13 +36,13 @@ class ControllerChannel:
         name: str,
         controller_id: Callable[[], int],
         connection_to: Callable[[int, str], PeerConnection],
-        answer_locally: AnswerLocally,
+        respond_locally: RespondLocally,
     ) -> None:
         self._host = host
         self._name = name
         self._controller_id = controller_id
         self._connection_to = connection_to
-        self._answer_locally = answer_locally
+        self._respond_locally = respond_locally
         self._lock = trio.Lock()
         self._connection: PeerConnection | None = None
         self._connected_to = -1
@@ -71,7 +71,7 @@ class ControllerChannel:
         """The response of the controller as known now. Raises PEER_FAILURES."""
         controller_id = self._controller_id()
         if controller_id == self._host.node_id:
-            return await self._answer_locally(*request)
+            return await self._respond_locally(*request)
         if self._connection is None or self._connected_to != controller_id:
             self.close()
             self._connection = self._connection_to(controller_id, str(self._host.node_id))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import trio
 
 from kpybroker.broker.peers.broker_channels import BrokerChannels, OnResponse
-from kpybroker.broker.peers.connection import AnswerLocally, LoginOn, PeerConnection, Request, Secure, not_secured
+from kpybroker.broker.peers.connection import LoginOn, PeerConnection, Request, RespondLocally, Secure, not_secured
 from kpybroker.broker.peers.controller_channel import ControllerChannel
 
 if TYPE_CHECKING:
@@ -30,11 +30,11 @@ class Directory(NamedTuple):
 class Peers:
     """Makes connections and channels to other brokers. It keeps none of them: the caller closes what it gets."""
 
-    def __init__(self, host: Host, transport: Transport, directory: Directory, answer_locally: AnswerLocally) -> None:
+    def __init__(self, host: Host, transport: Transport, directory: Directory, respond_locally: RespondLocally) -> None:
         self._host = host
         self._transport = transport
         self._directory = directory
-        self._answer_locally = answer_locally
+        self._respond_locally = respond_locally
         self.login_on: LoginOn = lambda listener: None
         """Set at the start where a listener between brokers needs logins."""
         self.secure: Secure = not_secured
@@ -64,7 +64,7 @@ class Peers:
         if controller_id != self._host.node_id:
             return await self.ask(controller_id, api_key, message, version)
         with trio.fail_after(self._host.config.get_int("controller.socket.timeout.ms") / 1000):
-            return await self._answer_locally(api_key, message, version)
+            return await self._respond_locally(api_key, message, version)
 
     def connection_to(self, broker_id: int, client_id: str) -> PeerConnection:
         """A connection to the broker, opened by its first request to where the broker is registered at that time."""
@@ -88,13 +88,13 @@ class Peers:
     def controller_channel(self, name: str) -> ControllerChannel:
         """A channel to whichever broker is the controller; `name` is for the log."""
         return ControllerChannel(
-            self._host, name, self._directory.controller_id, self.connection_to, self._answer_locally
+            self._host, name, self._directory.controller_id, self.connection_to, self._respond_locally
         )
 
     def broker_channels(self, on_response: OnResponse) -> BrokerChannels:
         """The controller's channels, one a broker, without any broker yet."""
         return BrokerChannels(
-            self._host, self._open, self._answer_locally, on_response, lambda listener: self.login_on(listener)
+            self._host, self._open, self._respond_locally, on_response, lambda listener: self.login_on(listener)
         )
 
     async def _open(self, listener: str, host: str, port: int, timeout_s: float) -> Stream:

@@ -318,7 +318,7 @@ class FollowerFetcher:
 
     def _on_response(self, response: FetchResponse) -> Request | None:
         """Take a response. Returns the next fetch, unless something must be done before it."""
-        if not self._endpoint.session.answered(response.error_code, response.session_id):
+        if not self._endpoint.session.take_response(response.error_code, response.session_id):
             text = "%s Fetch correlation_id=%d was refused with %s"
             logger.info(text, self._name, self._endpoint.correlation_id, ErrorCode(response.error_code).name)
             if response.error_code not in (

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from kpybroker.broker.peers.connection import OnAnswer, Request
+from kpybroker.broker.peers.connection import OnResponse, Request
 from kpybroker.core import metadata_version as mv
 from kpybroker.core.replication.follower import FetchState
 from kpybroker.core.replication.follower_session import FollowerSession, Position
@@ -79,9 +79,9 @@ class LeaderEndpoint:
             request.replica_id = self._host.node_id
         return Request(ApiKey.FETCH, request, version)
 
-    async def fetch(self, request: Request, on_answer: OnAnswer) -> None:
-        """Send `request` and every request that `on_answer` returns, until it returns None."""
-        await self._connection.converse(request, on_answer, self._timeout_s())
+    async def fetch(self, request: Request, on_response: OnResponse) -> None:
+        """Send `request` and every request that `on_response` returns, until it returns None."""
+        await self._connection.converse(request, on_response, self._timeout_s())
 
     async def epoch_ends(
         self, wanted: Mapping[TopicPartition, tuple[int, int]]

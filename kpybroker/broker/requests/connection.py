@@ -16,7 +16,7 @@ import trio
 from kpybroker.broker.network.handshakes import Tls
 from kpybroker.broker.network.transport import Listener, Stream
 from kpybroker.broker.requests.clients import UNKNOWN_SOFTWARE
-from kpybroker.broker.requests.dispatch import AnswerNow
+from kpybroker.broker.requests.dispatch import RespondNow
 from kpybroker.broker.requests.refused_batches import RefusedBatches
 from kpybroker.broker.requests.serving import Serving
 from kpybroker.broker.requests.stage_times import Timing
@@ -34,8 +34,8 @@ class Gate(Protocol):
     def frame_bytes_max(self) -> int:
         """The largest frame before the login."""
 
-    def guard(self, connection: Connection) -> AnswerNow:
-        """What answers the connection's requests from its first one on. After the login the gate calls
+    def guard(self, connection: Connection) -> RespondNow:
+        """What responds to the connection's requests from its first one on. After the login the gate calls
         `Connection.admit`.
         """
 
@@ -58,7 +58,6 @@ class Connection:
     """What is known about one client connection (a `ConnectionInfo`, and `serving.Served`)."""
 
     __slots__ = (
-        "answer_now",
         "client_host",
         "client_id",
         "client_port",
@@ -72,6 +71,7 @@ class Connection:
         "local_port",
         "principal",
         "refused_batches",
+        "respond_now",
         "scope",
         "security_protocol",
         "serving",
@@ -96,7 +96,7 @@ class Connection:
         self.connection_id = f"{self.local_host}:{self.local_port}-{self.client_host}:{self.client_port}-{number}"
         self.scope = trio.CancelScope()
         self.timer = trio.CancelScope()  # ends the sleep of its task at a deadline
-        self.answer_now: AnswerNow
+        self.respond_now: RespondNow
         self.serving: Serving
         self.frame_bytes_max = 0  # of a client that has logged in
 
@@ -117,7 +117,7 @@ class Connection:
 
     def release(self) -> None:
         """It has ended, and is in no cycle any more: what it holds, keys of TLS included, is freed at once."""
-        del self.answer_now, self.serving.frames, self.serving
+        del self.respond_now, self.serving.frames, self.serving
 
     def mute(self, deadline: float) -> None:
         """As `ConnectionInfo.mute`."""
@@ -127,11 +127,11 @@ class Connection:
         """As `ConnectionInfo.may_leave`."""
         return self.serving.may_leave(serves_rest=serves_rest)
 
-    def admit(self, principal: Principal, answer_now: AnswerNow) -> None:
-        """Its client has logged in: from now on `answer_now` answers its requests, up to their full size."""
+    def admit(self, principal: Principal, respond_now: RespondNow) -> None:
+        """Its client has logged in: from now on `respond_now` responds to its requests, up to their full size."""
         self.principal = principal
         self.stream.belongs_to(self.turns_of)
-        self.answer_now = answer_now
+        self.respond_now = respond_now
         self.serving.frames.allow(self.frame_bytes_max)
 
     # --- what `Serving` asks of the task

@@ -86,7 +86,7 @@ class Handler(Protocol):
 
 
 LoadHandler = Callable[[ApiKey], Handler]
-AnswerNow = Callable[[bytearray | memoryview, ConnectionInfo], Response | Pending[Response]]
+RespondNow = Callable[[bytearray | memoryview, ConnectionInfo], Response | Pending[Response]]
 
 
 class Route:
@@ -116,7 +116,7 @@ class Route:
         self.version = version
         self.requests = 0
         self.plain_requests = 0
-        """Those that `handle_fast` did not answer: their codes are in `error_counts`."""
+        """Those that `handle_fast` did not respond to: their codes are in `error_counts`."""
         self.error_counts: dict[int, int] = {}
         self.codes: Codes | None = None
         """Where its responses have codes, while those are counted: only for the metrics."""
@@ -145,7 +145,7 @@ class Dispatcher:
         self._quotas: ClientQuotas | None = None
         self._is_watching = False  # whether a request may be timed, or counted for a quota
         self.cap_of: CapOf = uncapped
-        self.answer_now: AnswerNow = self.answer_directly
+        self.respond_now: RespondNow = self.respond_directly
         """What connections call; a test broker puts its interceptor here."""
 
     @property
@@ -209,17 +209,17 @@ class Dispatcher:
             raise ProtocolError(f"{key.name} version {version} is not served: versions are capped")
         return Route(key, 0, self._load_handler(key))
 
-    async def answer(self, frame: bytearray, connection: ConnectionInfo) -> Response:
+    async def respond(self, frame: bytearray, connection: ConnectionInfo) -> Response:
         """The response to one frame. Raises ProtocolError, which ends the connection."""
-        outcome = self.answer_now(frame, connection)
+        outcome = self.respond_now(frame, connection)
         return await outcome if isinstance(outcome, Pending) else outcome
 
-    def answer_directly(
+    def respond_directly(
         self, frame: bytearray | memoryview, connection: ConnectionInfo, header: RequestHeader | None = None
     ) -> Response | Pending[Response]:
-        """`answer`, at once where that takes no waiting. `header` is the frame's, if that is known.
+        """`respond`, at once where that takes no waiting. `header` is the frame's, if that is known.
 
-        A frame that is a memoryview is borrowed for this call: it is copied unless it is answered at once.
+        A frame that is a memoryview is borrowed for this call: it is copied unless its response is made at once.
         """
         if header is None:
             header = parse_request_header(frame)
@@ -242,7 +242,7 @@ class Dispatcher:
             else:
                 if isinstance(handled, bytes):
                     if timing is not None:
-                        timing.answered()
+                        timing.responded()
                     return Response(handled)
                 if handled is not None:
                     handled[0].timing = timing

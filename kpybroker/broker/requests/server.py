@@ -34,7 +34,7 @@ from kpybroker.broker.network.response import Response
 from kpybroker.broker.requests.clients import FirstTimes, client_name
 from kpybroker.broker.requests.connection import BoundListener, Connection, Gate
 from kpybroker.broker.requests.connection_limits import ConnectionLimits
-from kpybroker.broker.requests.dispatch import AnswerNow, Dispatcher
+from kpybroker.broker.requests.dispatch import Dispatcher, RespondNow
 from kpybroker.broker.requests.log_fields import of_connection
 from kpybroker.broker.requests.serving import MUTED, RESPONDING, SENDING, Serving
 from kpybroker.config.keys.own import INLINE_REQUESTS, RECEIVE_BUFFERS, chosen_shortcuts
@@ -59,7 +59,7 @@ class Server:
         self._dispatcher = dispatcher
         self._clock = clock
         shortcuts = chosen_shortcuts(config.get_list("kpybroker.shortcuts"))
-        self._answers_inline = INLINE_REQUESTS in shortcuts
+        self._responds_inline = INLINE_REQUESTS in shortcuts
         self._buffers = ReceiveBuffers() if RECEIVE_BUFFERS in shortcuts else ReceiveBuffers(kept_max=0)
         self._memory = RequestMemory(config.get_int("queued.max.request.bytes"))
         self._connections: dict[int, Connection] = {}
@@ -87,12 +87,12 @@ class Server:
         """Connections that are open now."""
         return len(self._connections)
 
-    def answer_with(self, answer_now: AnswerNow) -> None:
-        """Have it answer requests in place of the dispatcher's present `answer_now`, on open connections too."""
-        former, self._dispatcher.answer_now = self._dispatcher.answer_now, answer_now
+    def respond_with(self, respond_now: RespondNow) -> None:
+        """Have it respond to requests in place of the dispatcher's present `respond_now`, on open connections too."""
+        former, self._dispatcher.respond_now = self._dispatcher.respond_now, respond_now
         for connection in self._connections.values():
-            if connection.answer_now == former:  # not while its client logs in: then it gets the new one at the end
-                connection.answer_now = answer_now
+            if connection.respond_now == former:  # not while its client logs in: then it gets the new one at the end
+                connection.respond_now = respond_now
 
     @property
     def connections(self) -> list[Connection]:
@@ -157,9 +157,9 @@ class Server:
                 continue
             gate = bound.gate
             connection.serving = Serving(
-                connection, self._memory, self._clock.monotonic(), is_polled=self._answers_inline
+                connection, self._memory, self._clock.monotonic(), is_polled=self._responds_inline
             )
-            connection.answer_now = self._dispatcher.answer_now if gate is None else gate.guard(connection)
+            connection.respond_now = self._dispatcher.respond_now if gate is None else gate.guard(connection)
             self._register(connection)
             nursery.start_soon(self._serve_connection, connection, gate, tls)
             del connection, stream  # its own task holds it, as long as it lasts
@@ -249,7 +249,7 @@ class Server:
     async def _sleep(self, connection: Connection) -> None:
         """Sleep while the poller serves, until it can't. Does what is due at a deadline."""
         serving = connection.serving
-        on_ready = serving.on_ready if self._answers_inline else _leave_to_the_task
+        on_ready = serving.on_ready if self._responds_inline else _leave_to_the_task
         while True:
             if (deadline := serving.deadline) < inf and deadline <= trio.current_time():
                 serving.on_deadline()
@@ -258,7 +258,7 @@ class Server:
                 await next_slice()
             elif serving.is_held_up:
                 return
-            elif serving.state is MUTED and not self._answers_inline:
+            elif serving.state is MUTED and not self._responds_inline:
                 with connection.may_leave():
                     await trio.sleep_until(deadline)
                 continue

@@ -50,9 +50,9 @@ from kpybroker.broker.network.frames import FrameReader
 from kpybroker.broker.network.request_memory import RequestMemory
 from kpybroker.broker.network.response import Response
 from kpybroker.broker.network.sending import Progress
-from kpybroker.broker.network.transport import AnswerOut, Stream
+from kpybroker.broker.network.transport import ResponseOut, Stream
 from kpybroker.broker.requests.context import ConnectionInfo
-from kpybroker.broker.requests.dispatch import AnswerNow
+from kpybroker.broker.requests.dispatch import RespondNow
 
 REQUESTS_AT_ONCE: Final = 8
 """Requests of one connection before others are served: its turn."""
@@ -104,7 +104,7 @@ LEGAL: Final[dict[Event, dict[State, frozenset[State]]]] = {
 class Served(ConnectionInfo, Protocol):
     """The connection, and what its task does when it is asked."""
 
-    answer_now: AnswerNow
+    respond_now: RespondNow
 
     @property
     def stream(self) -> Stream:
@@ -155,7 +155,7 @@ class Serving:
         self.state = READING
         self._after = READING  # the state that follows SENDING
         self._pending: Pending[Response] | None = None  # the request in progress, unless the task has taken it
-        self._out: AnswerOut | None = None  # what is sent; None where the task sends it
+        self._out: ResponseOut | None = None  # what is sent; None where the task sends it
         self._response: Response | None = None  # the one that is sent, if anything follows once it is
         self._muted_until = inf
         self.task_sends = False  # what the poller cannot go on with
@@ -233,7 +233,7 @@ class Serving:
                     return True
                 if number == 1:
                     end = perf_counter() + TURN_S
-                outcome = connection.answer_now(frame, connection)
+                outcome = connection.respond_now(frame, connection)
                 if isinstance(outcome, Response) and (data := outcome.frame) is not None:
                     responses.append(data)
                     continue
@@ -374,7 +374,7 @@ class Serving:
         """The task has received a request."""
         assert self.state is READING, self.state
         self.state = RESPONDING
-        self.on_response(self._connection.answer_now(frame, self._connection))
+        self.on_response(self._connection.respond_now(frame, self._connection))
 
     def take_pending(self) -> Pending[Response]:
         """What the task must await."""
@@ -402,7 +402,7 @@ class Serving:
             timing.sent()
 
     @property
-    def unsent(self) -> AnswerOut:
+    def unsent(self) -> ResponseOut:
         """What is being sent; the task sends the rest of it."""
         assert self.state is SENDING, self.state
         assert self._out is not None

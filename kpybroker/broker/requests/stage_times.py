@@ -125,10 +125,10 @@ class Timing:
     """One request that is timed. `fetch`: of a fetch."""
 
     __slots__ = (
-        "_answered_ns",
         "_began_ns",
         "_connection",
         "_local_ns",
+        "_responded_ns",
         "_sending_ns",
         "_stages",
         "_weight",
@@ -144,7 +144,7 @@ class Timing:
         self._connection = connection
         self._began_ns = perf_counter_ns()
         self._woke_ns = woke_ns or self._began_ns
-        self._answered_ns = self._sending_ns = self._local_ns = 0
+        self._responded_ns = self._sending_ns = self._local_ns = 0
         self.loop_time = LoopTime()
         self.throttle_ms = 0
         self.fetch: Fetch | None = None
@@ -161,31 +161,31 @@ class Timing:
         except BaseException:
             self._connection.timing = None  # no response
             raise
-        self.answered()
+        self.responded()
         return result
 
     def around_coroutine(self, handling: Coroutine[Any, Any, T]) -> Awaitable[T]:
         """A handler that is a coroutine, within these steps."""
         return self.loop_time.around_coroutine(handling)
 
-    def answered(self) -> None:
+    def responded(self) -> None:
         """The response is known."""
         self._local_ns = self.loop_time.take_ns()
-        self._answered_ns = perf_counter_ns()
+        self._responded_ns = perf_counter_ns()
 
     def sending(self) -> None:
         """The response, if there is one, is about to be sent."""
-        if self._answered_ns and not self._sending_ns:
+        if self._responded_ns and not self._sending_ns:
             self._sending_ns = perf_counter_ns()
 
     def sent(self) -> None:
         """All of it is sent: count."""
-        answered_ns = self._answered_ns
-        if not answered_ns:  # what was sent is the response of an earlier request
+        responded_ns = self._responded_ns
+        if not responded_ns:  # what was sent is the response of an earlier request
             return
         self._connection.timing = None
         now_ns = perf_counter_ns()
-        sending_ns = self._sending_ns or answered_ns
+        sending_ns = self._sending_ns or responded_ns
         self._record(self._stages, now_ns, sending_ns)
         if self.fetch is not None:
             also = self.fetch.stages()
@@ -193,11 +193,11 @@ class Timing:
             self._record(also, now_ns, sending_ns)
 
     def _record(self, stages: Stages, now_ns: int, sending_ns: int) -> None:
-        weight, answered_ns = self._weight, self._answered_ns
+        weight, responded_ns = self._weight, self._responded_ns
         stages.queue.record((self._began_ns - self._woke_ns) // NS_PER_US, weight)
         stages.local.record(self._local_ns // NS_PER_US, weight)
-        stages.remote.record((answered_ns - self._began_ns - self._local_ns) // NS_PER_US, weight)
+        stages.remote.record((responded_ns - self._began_ns - self._local_ns) // NS_PER_US, weight)
         stages.throttle.record(self.throttle_ms * 1000, weight)
-        stages.response_queue.record((sending_ns - answered_ns) // NS_PER_US, weight)
+        stages.response_queue.record((sending_ns - responded_ns) // NS_PER_US, weight)
         stages.send.record((now_ns - sending_ns) // NS_PER_US, weight)
         stages.total.record((now_ns - self._woke_ns) // NS_PER_US, weight)

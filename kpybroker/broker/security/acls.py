@@ -174,14 +174,14 @@ class Acls:
             operation = t.Delete(path, now.version)
         else:
             operation = t.Create(path, data) if now is None else t.SetData(path, data, now.version)
-        (answer,) = await retry_until_connected(self._host.tree, [operation])
-        if isinstance(answer, t.NoNode) and not entries:
+        (result,) = await retry_until_connected(self._host.tree, [operation])
+        if isinstance(result, t.NoNode) and not entries:
             return 0
-        if isinstance(answer, (t.NodeExists, t.BadVersion, t.NoNode)):
+        if isinstance(result, (t.NodeExists, t.BadVersion, t.NoNode)):
             return None
-        if isinstance(answer, t.TreeError):
-            raise answer
-        return answer.version if isinstance(answer, t.Stat) else 0
+        if isinstance(result, t.TreeError):
+            raise result
+        return result.version if isinstance(result, t.Stat) else 0
 
     async def _announce(self, pattern: Pattern) -> None:
         kind = pattern.pattern_type.name
@@ -222,18 +222,18 @@ class Acls:
             self.index.update(gone, None)
         for start in range(0, len(patterns), READS_PER_BATCH):
             batch = patterns[start : start + READS_PER_BATCH]
-            answers = await submit(self._host, [t.Get(_path(pattern)) for pattern in batch])
-            for pattern, answer in zip(batch, answers, strict=True):
-                self._apply_loaded(pattern, answer)
+            results = await submit(self._host, [t.Get(_path(pattern)) for pattern in batch])
+            for pattern, result in zip(batch, results, strict=True):
+                self._apply_loaded(pattern, result)
 
     async def _names(self, path: str) -> tuple[str, ...]:
         (listed,) = await submit(self._host, [t.Children(path)])
         return listed.names if isinstance(listed, t.NodeChildren) else ()
 
-    def _apply_loaded(self, pattern: Pattern, answer: t.Result | t.NoNode) -> None:
+    def _apply_loaded(self, pattern: Pattern, result: t.Result | t.NoNode) -> None:
         """At the start a node that cannot be read is raised. Later what was known of it stays."""
         try:
-            self._apply(pattern, _acls(_path(pattern), answer))
+            self._apply(pattern, _acls(_path(pattern), result))
         except znodes.ZnodeError as error:
             if not self._is_started:
                 raise
@@ -247,8 +247,8 @@ class Acls:
 
     async def _read(self, pattern: Pattern) -> VersionedAcls | None:
         path = _path(pattern)
-        (answer,) = await submit(self._host, [t.Get(path)])
-        return _acls(path, answer)
+        (result,) = await submit(self._host, [t.Get(path)])
+        return _acls(path, result)
 
 
 def _adding(entries: list[Entry]) -> Change:
@@ -280,15 +280,15 @@ def _to_znode(entry: Entry) -> znodes.AclEntry:
     return znodes.AclEntry(entry.principal, camel(entry.permission.name), camel(entry.operation.name), entry.host)
 
 
-def _acls(path: str, answer: t.Result | t.NoNode) -> VersionedAcls | None:
+def _acls(path: str, result: t.Result | t.NoNode) -> VersionedAcls | None:
     """What a node holds; None where there is none. Raises ZnodeError."""
-    if not isinstance(answer, t.NodeData):
+    if not isinstance(result, t.NodeData):
         return None
     try:
         entries = [
             Entry(one.principal, one.host, _operation(one.operation), _permission(one.permission_type))
-            for one in znodes.decode_acls(answer.data)
+            for one in znodes.decode_acls(result.data)
         ]
     except ValueError as error:
         raise znodes.ZnodeError(f"{path}: {error}") from None
-    return VersionedAcls(tuple(dict.fromkeys(entries)), answer.stat.version)
+    return VersionedAcls(tuple(dict.fromkeys(entries)), result.stat.version)

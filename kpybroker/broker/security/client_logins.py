@@ -186,9 +186,9 @@ class _Exchange:
         if not 4 <= size <= RESPONSE_BYTES_MAX:
             raise ProtocolError(f"a response of {size} bytes to {key.name}")
         frame = await self._receive(size)
-        answered, position = parse_response_header(frame, key, version)
-        if answered != self._correlation_id:
-            raise ProtocolError(f"correlation id {answered}, expected {self._correlation_id}")
+        correlation_id, position = parse_response_header(frame, key, version)
+        if correlation_id != self._correlation_id:
+            raise ProtocolError(f"correlation id {correlation_id}, expected {self._correlation_id}")
         return decode(API_INFO[key].response_class(), memoryview(frame)[position:], version)
 
     async def _receive(self, size: int) -> bytes:

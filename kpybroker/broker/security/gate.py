@@ -41,7 +41,7 @@ from kpybroker.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHan
 if TYPE_CHECKING:
     from kpybroker.broker.loop.clock import Clock
     from kpybroker.broker.requests.connection import Connection
-    from kpybroker.broker.requests.dispatch import AnswerNow, Dispatcher
+    from kpybroker.broker.requests.dispatch import Dispatcher, RespondNow
 
 logger = logging.getLogger("kafka.network.SocketServer")
 
@@ -102,9 +102,9 @@ class SaslGate:
         """As `connection.Gate.frame_bytes_max`."""
         return self.logins.frame_bytes_max
 
-    def guard(self, connection: Connection) -> AnswerNow:
+    def guard(self, connection: Connection) -> RespondNow:
         """As `connection.Gate.guard`."""
-        return _Guard(self, connection).answer_now
+        return _Guard(self, connection).respond_now
 
 
 class _Guard:
@@ -133,8 +133,8 @@ class _Guard:
         self._ends_s = 0.0
         self._began_again_s: float | None = None
 
-    def answer_now(self, frame: bytearray | memoryview, connection: ConnectionInfo) -> Response | Pending[Response]:
-        """As `Dispatcher.answer_now`, while the client is not logged in. Raises ProtocolError."""
+    def respond_now(self, frame: bytearray | memoryview, connection: ConnectionInfo) -> Response | Pending[Response]:
+        """As `Dispatcher.respond_now`, while the client is not logged in. Raises ProtocolError."""
         return _outcome(self._respond(bytes(frame), connection))
 
     def _respond(self, data: bytes, connection: ConnectionInfo) -> Response | Late:
@@ -160,7 +160,7 @@ class _Guard:
 
     async def _versions(self, data: bytes, connection: ConnectionInfo) -> Response:
         """ApiVersions, once: until it has no error the client may ask again, in another version."""
-        response = await self._gate.dispatcher.answer(bytearray(data), connection)
+        response = await self._gate.dispatcher.respond(bytearray(data), connection)
         if response.frame is not None and response.frame[8:10] == _NO_ERROR:
             self._state = State.HANDSHAKE
         return response
@@ -246,7 +246,7 @@ class _Guard:
         del self._login
         if limits:
             self._ends_s = gate.clock.monotonic() + min(limits) / 1000
-        connection.admit(login.principal, self._answer_in_session if limits else gate.dispatcher.answer_now)
+        connection.admit(login.principal, self._respond_in_session if limits else gate.dispatcher.respond_now)
         if logger.isEnabledFor(logging.DEBUG):
             name, extra = client_name(connection), of_connection(connection)
             logger.debug("%s logged in as %s with %s", name, login.principal, self._mechanism.name, extra=extra)
@@ -254,16 +254,16 @@ class _Guard:
 
     # --- sessions that end
 
-    def _answer_in_session(
+    def _respond_in_session(
         self, frame: bytearray | memoryview, connection: ConnectionInfo
     ) -> Response | Pending[Response]:
-        """As `Dispatcher.answer_now`, until the session is over."""
+        """As `Dispatcher.respond_now`, until the session is over."""
         now_s = self._gate.clock.monotonic()
         if bytes(frame[:2]) == _HANDSHAKE_KEY and self._may_begin_again(now_s):
             self._began_again_s = now_s
             data = bytes(frame)
             header = parse_request_header(data)
-            self._connection.answer_now = self.answer_now
+            self._connection.respond_now = self.respond_now
             return _outcome(self._handshake(header, data))
         if now_s > self._ends_s:
             self._state = State.ENDED
@@ -274,7 +274,7 @@ class _Guard:
                 extra=of_connection(connection),
             )
             raise SessionOver
-        return self._gate.dispatcher.answer_now(frame, connection)
+        return self._gate.dispatcher.respond_now(frame, connection)
 
     def _may_begin_again(self, now_s: float) -> bool:
         began_s = self._began_again_s

@@ -53,7 +53,7 @@ class Context(Protocol):
         """The client's principal, once complete."""
 
     def step(self, token: bytes) -> bytes | None:
-        """Take the client's token; the answer, if there is one."""
+        """Take the client's token; the token in return, if there is one."""
 
     def wrap(self, message: bytes, encrypt: bool) -> Any:
         """`.message`: signed for the client."""
@@ -109,9 +109,9 @@ class GssapiLogin:
         if self._has_offered:
             return self._end(context, response)
         if not context.complete:
-            answer = context.step(response)
-            if answer or not context.complete:
-                return answer or b""
+            token = context.step(response)
+            if token or not context.complete:
+                return token or b""
         elif response:
             raise LoginFailed(log_reason="Kerberos: a token after the context was established")
         self._has_offered = True

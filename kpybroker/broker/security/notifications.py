@@ -121,9 +121,9 @@ class Notifications:
 
 async def submit(host: Host, ops: Sequence[t.Operation]) -> list[t.Result | t.NoNode]:
     """Perform all; a missing node is a result, any other failure is raised."""
-    answers: list[t.Result | t.NoNode] = []
-    for answer in await retry_until_connected(host.tree, ops):
-        if isinstance(answer, t.TreeError) and not isinstance(answer, t.NoNode):
-            raise answer
-        answers.append(answer)
-    return answers
+    results: list[t.Result | t.NoNode] = []
+    for result in await retry_until_connected(host.tree, ops):
+        if isinstance(result, t.TreeError) and not isinstance(result, t.NoNode):
+            raise result
+        results.append(result)
+    return results

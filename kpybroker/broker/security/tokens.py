@@ -187,8 +187,8 @@ class DelegationTokens:
     async def _write(self, token: Token) -> None:
         host, path = self._host, znodes.delegation_token_path(token.token_id)
         data = znodes.encode_delegation_token(rules.to_stored(token))
-        (answer,) = await submit(host, [t.SetData(path, data)])
-        if isinstance(answer, t.NoNode):
+        (result,) = await submit(host, [t.SetData(path, data)])
+        if isinstance(result, t.NoNode):
             await create_recursive(host.tree, path, data)
         self._keep(token)
         await self._notify(token.token_id)

@@ -71,8 +71,8 @@ def ping(address: str | None, config_file: str | None, timeout_s: float, wait_s:
             from kpybroker.cli.health.secured import asking
 
             name, ask = asking(config_file, given, timeout_s)
-            answer = wait_until(ask, wait_s)
-            apis, login = answer.apis, f"; {answer.mechanism} is accepted" if answer.mechanism else ""
+            reached = wait_until(ask, wait_s)
+            apis, login = reached.apis, f"; {reached.mechanism} is accepted" if reached.mechanism else ""
         else:
             name, login = address or DEFAULT_ADDRESS, ""
             host, port = given or parse_address(DEFAULT_ADDRESS)

@@ -13,14 +13,14 @@ from kpybroker.client.connect.settings import Connection, Settings, load
 from kpybroker.client.connect.wire import WireBroker, connect, handshaken
 
 
-class Answer(NamedTuple):
+class Reached(NamedTuple):
     """How many APIs a broker serves, and which mechanism it has accepted, if any."""
 
     apis: int
     mechanism: str | None
 
 
-def asking(file: str, address: tuple[str, int] | None, timeout_s: float) -> tuple[str, Callable[[], Answer]]:
+def asking(file: str, address: tuple[str, int] | None, timeout_s: float) -> tuple[str, Callable[[], Reached]]:
     """`HOST:PORT`, and what asks once, which raises NoBroker. None: the address is that of the file, or the default.
 
     Ends the process for a file that cannot be used.
@@ -34,10 +34,10 @@ def asking(file: str, address: tuple[str, int] | None, timeout_s: float) -> tupl
     return name, lambda: _ask((host, port), settings)
 
 
-def _ask(address: tuple[str, int], settings: Settings) -> Answer:
+def _ask(address: tuple[str, int], settings: Settings) -> Reached:
     try:
         with _open(address, settings) as broker:
-            return Answer(len(broker.versions), broker.mechanism)
+            return Reached(len(broker.versions), broker.mechanism)
     except CommandError as error:
         if error.exit_code != 1:
             _fail(error)

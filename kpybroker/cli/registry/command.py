@@ -39,7 +39,7 @@ Exit codes:
 @click.option("--port", type=Number(0, 65535), default=8081, help="0 takes a free one. [default: 8081]")
 @click.option("--topic", default="_schemas", help="The compacted topic with the schemas. [default: _schemas]")
 @click.option("--group", default="schema-registry", help="Instances of one group elect one that writes.")
-@click.option("--never-leads", is_flag=True, help="Answer and forward only: another instance writes.")
+@click.option("--never-leads", is_flag=True, help="Respond and forward only: another instance writes.")
 @click.option("--advertised-url", metavar="URL", help="Where other instances reach this one. [default: host and port]")
 @click.option("--users-file", type=click.Path(), metavar="FILE", help="Clients log in (Basic) as a user in FILE.")
 @click.option("--add-user", metavar="NAME", help="Read a password from standard input, write NAME to FILE, and end.")

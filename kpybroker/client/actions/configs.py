@@ -167,8 +167,8 @@ def _describe(
                 failures.add(f"{kind} {name}", _no_broker(name))
         asked = [name for name in asked if int(name) in brokers]
     resources = [ConfigResource(_type(kind), name) for name in asked]
-    answers = cluster.results(cluster.admin.describe_configs(resources, **cluster.timeout)) if resources else []
-    for one, entries, error in answers:
+    described = cluster.results(cluster.admin.describe_configs(resources, **cluster.timeout)) if resources else []
+    for one, entries, error in described:
         if error is not None:
             failures.add(f"{kind} {one.name}", error)
         else:

@@ -164,8 +164,8 @@ def _list_offsets(cluster: Cluster, specs: Mapping[Place, Any], **options: Any) 
         if not _can_be(place)
     }
     if request:
-        answers = cluster.results(cluster.admin.list_offsets(request, **cluster.timeout, **options))
-        found |= {(part.topic, part.partition): error or result.offset for part, result, error in answers}
+        listed = cluster.results(cluster.admin.list_offsets(request, **cluster.timeout, **options))
+        found |= {(part.topic, part.partition): error or result.offset for part, result, error in listed}
     return found
 
 

@@ -117,8 +117,8 @@ def alter(
     failed: dict[str, Row] = {}
     if changes:
         resources = [resource(ConfigResource.Type.TOPIC, name, changes) for name in chosen]
-        answers = cluster.admin.incremental_alter_configs(resources, **cluster.timeout)
-        for one, _, error in cluster.results(answers):
+        altered = cluster.admin.incremental_alter_configs(resources, **cluster.timeout)
+        for one, _, error in cluster.results(altered):
             if error is not None:
                 failed[one.name] = status_row(one.name, "", failures, error)
     more = [name for name in chosen if name not in failed]

@@ -62,7 +62,10 @@ def log_dirs(connection: Connection, brokers: tuple[int, ...], replicas: bool, o
     "api-versions", epilog=examples("kpybroker cluster api-versions", "kpybroker cluster api-versions --broker 1")
 )
 @click.option(
-    "--broker", type=click.IntRange(0, INT32_MAX), metavar="ID", help="Of this broker. Default: the first that answers."
+    "--broker",
+    type=click.IntRange(0, INT32_MAX),
+    metavar="ID",
+    help="Of this broker. Default: the first that responds.",
 )
 @output_option
 @client_command

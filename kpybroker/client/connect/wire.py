@@ -96,10 +96,10 @@ class WireBroker:
         check(response.error_code)
         message = next(exchange)
         while True:
-            answer = self.request(ApiKey.SASL_AUTHENTICATE, SaslAuthenticateRequest(auth_bytes=message))
-            check(answer.error_code, answer.error_message)
+            challenge = self.request(ApiKey.SASL_AUTHENTICATE, SaslAuthenticateRequest(auth_bytes=message))
+            check(challenge.error_code, challenge.error_message)
             try:
-                message = exchange.send(bytes(answer.auth_bytes))
+                message = exchange.send(bytes(challenge.auth_bytes))
             except StopIteration:
                 self.mechanism = mechanism
                 return

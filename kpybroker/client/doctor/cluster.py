@@ -154,6 +154,6 @@ def _check_advertised(one: Any, cluster_id: str | None, given: Address, ips: lis
         findings.failed("advertised", f"{name}: {error.cause}", fix)
         return
     if other != cluster_id:
-        findings.failed("advertised", f"{name}, where a broker of another cluster ({other}) answers", fix)
+        findings.failed("advertised", f"{name}, where a broker of another cluster ({other}) responds", fix)
     elif (one.host, one.port) != given:
-        findings.ok("advertised", f"{name}, which answers")
+        findings.ok("advertised", f"{name}, which responds")

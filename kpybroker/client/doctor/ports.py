@@ -85,7 +85,7 @@ def _kafka_request() -> bytes:
 
 
 def _say(address: Address, words: bytes, timeout_s: float) -> bytes | None:
-    """The first bytes of the answer; empty if it closes, None if it says nothing."""
+    """The first bytes of the response; empty if it closes, None if it says nothing."""
     with socket.create_connection(address, timeout=timeout_s) as connection:
         try:
             connection.sendall(words)

@@ -74,7 +74,7 @@ def _bracketed(ip: str) -> str:
 
 
 def _reason(error: OSError) -> str:
-    return "no answer" if isinstance(error, TimeoutError) else error.strerror or str(error)
+    return "no response" if isinstance(error, TimeoutError) else error.strerror or str(error)
 
 
 def _connection_fix(error: OSError, port: int) -> str:
@@ -116,7 +116,7 @@ NOT_KAFKA: Final = {
     ports.HTTP: ("{0} is an HTTP server", "use the port of a listener of the broker, by default 9092"),
     ports.ZOOKEEPER: ("{0} is ZooKeeper, not a broker", "use the port of a listener of the broker, by default 9092"),
     ports.CLOSED: (
-        "{0} closes the connection without an answer",
+        "{0} closes the connection without a response",
         "look into the broker's log: it may refuse this address (max.connections, a proxy), or be no Kafka at all",
     ),
     ports.SILENT: (

@@ -179,17 +179,17 @@ def fetch(broker: WireBroker, task: Task, position: int) -> tuple[Chunk, int]:
     version = min(BY_NAME, broker.version_of(ApiKey.FETCH))
     response = broker.request_in(ApiKey.FETCH, request, version)
     check(response.error_code)
-    (answer,) = response.responses[0].partitions
-    if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and answer.log_start_offset > position:
-        return Chunk([], position), answer.log_start_offset
+    (partition,) = response.responses[0].partitions
+    if partition.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and partition.log_start_offset > position:
+        return Chunk([], position), partition.log_start_offset
     try:
-        check(answer.error_code)
-        parts = list(parts_of(bytes(answer.records or b""), is_compacted=task.is_compacted))
+        check(partition.error_code)
+        parts = list(parts_of(bytes(partition.records or b""), is_compacted=task.is_compacted))
     except CommandError as error:
         raise CommandError(f"replica {broker.node_id}: {error.cause}", error.fix) from None
     except KafkaError as error:
         raise CommandError(f"replica {broker.node_id} after offset {position}: {error}", FIX) from None
-    batches = [header.next_offset for _, header in iter_batches(bytes(answer.records or b""))]
+    batches = [header.next_offset for _, header in iter_batches(bytes(partition.records or b""))]
     return Chunk(parts, max([position, *batches])), position
 
 

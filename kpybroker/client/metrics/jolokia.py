@@ -22,7 +22,7 @@ REQUESTS_MAX: Final = 100
 """In one POST: more, our endpoint refuses."""
 ERROR_CHARS_MAX: Final = 300
 IS_SERVED: Final = "start the broker with kpybroker.metrics.port, or Kafka with Jolokia's agent, and give that address"
-Answer = dict[str, Any]
+Response = dict[str, Any]
 
 
 class Number(str):
@@ -40,13 +40,13 @@ class Jolokia(NamedTuple):
     timeout_s: float
     authorization: str | None = None
 
-    def ask(self, requests: Sequence[dict[str, Any]]) -> list[Answer]:
+    def ask(self, requests: Sequence[dict[str, Any]]) -> list[Response]:
         """A response for each request; Numbers in it, `status` too, are `Number`s. Raises CommandError."""
-        answers: list[Answer] = []
+        responses: list[Response] = []
         for start in range(0, len(requests), REQUESTS_MAX):
             some = requests[start : start + REQUESTS_MAX]
-            answers += self._understood(self._post(json.dumps(some).encode()), len(some))
-        return answers
+            responses += self._understood(self._post(json.dumps(some).encode()), len(some))
+        return responses
 
     def _post(self, body: bytes) -> bytes:
         where, address = self.address.text, self.address
@@ -85,7 +85,7 @@ class Jolokia(NamedTuple):
             raise http.client.IncompleteRead(b"", response.length)
         return bytes(found)
 
-    def _understood(self, body: bytes, count: int) -> list[Answer]:
+    def _understood(self, body: bytes, count: int) -> list[Response]:
         try:
             found = json.loads(body, parse_int=Number, parse_float=Number, parse_constant=Number)
         except (ValueError, RecursionError):
@@ -102,10 +102,10 @@ class Jolokia(NamedTuple):
         return CommandError(f"{self.address.text} is no Jolokia: {reason}", IS_SERVED)
 
 
-def failed(answer: Answer) -> CommandError:
+def failed(response: Response) -> CommandError:
     """What Jolokia reports."""
-    text = str(answer.get("error") or f"status {answer.get('status')}")
-    fix = "grant it in the policy of Jolokia's agent" if str(answer.get("status")) == "403" else "look at its log"
+    text = str(response.get("error") or f"status {response.get('status')}")
+    fix = "grant it in the policy of Jolokia's agent" if str(response.get("status")) == "403" else "look at its log"
     return CommandError(f"Jolokia reports: {text[:ERROR_CHARS_MAX]}", fix)
 
 
@@ -121,7 +121,7 @@ def _refused(where: str, status: int, *, has_login: bool) -> CommandError:
     if status == 405:
         return CommandError(f"{where} refuses POST (HTTP 405)", IS_SERVED)
     kind = NotYet if status >= 500 else CommandError
-    return kind(f"{where} answers with HTTP {status}", IS_SERVED)
+    return kind(f"{where} responds with HTTP {status}", IS_SERVED)
 
 
 def _unreachable(error: Exception, asked: Jolokia) -> CommandError:

@@ -145,10 +145,10 @@ def _names(jolokia: Jolokia, patterns: Sequence[str]) -> dict[str, list[str]]:
     """The names that match each pattern, as the server writes them. Raises CommandError if none do."""
     requests = [{"type": "search", "mbean": pattern, "config": AS_THE_SERVER} for pattern in patterns]
     found: dict[str, list[str]] = {}
-    for pattern, answer in zip(patterns, jolokia.ask(requests), strict=True):
-        if answer["status"] != OK:
-            raise failed(answer)
-        names = answer.get("value")
+    for pattern, response in zip(patterns, jolokia.ask(requests), strict=True):
+        if response["status"] != OK:
+            raise failed(response)
+        names = response.get("value")
         if not isinstance(names, list) or not names:
             fix = "kpybroker metrics list shows those that there are; --wait SECONDS waits for it"
             raise NotYet(f"no MBean matches {pattern}", fix)
@@ -160,12 +160,12 @@ def _values(jolokia: Jolokia, names: dict[str, list[str]], chosen: frozenset[str
     """The values now of the MBeans with these `names`, by `name:attribute`. What is gone is not in it."""
     requests = [{"type": "read", "mbean": pattern, "config": AS_THE_SERVER} for pattern in names]
     found: dict[str, str] = {}
-    for (pattern, known), answer in zip(names.items(), jolokia.ask(requests), strict=True):
-        if answer["status"] == NOT_FOUND:
+    for (pattern, known), response in zip(names.items(), jolokia.ask(requests), strict=True):
+        if response["status"] == NOT_FOUND:
             continue
-        if answer["status"] != OK or not isinstance(answer.get("value"), dict):
-            raise failed(answer)
-        mbeans = answer["value"] if parse_name(pattern).is_pattern else {known[0]: answer["value"]}
+        if response["status"] != OK or not isinstance(response.get("value"), dict):
+            raise failed(response)
+        mbeans = response["value"] if parse_name(pattern).is_pattern else {known[0]: response["value"]}
         for name in known:
             for attribute, value in _attributes(mbeans.get(name), chosen):
                 found[f"{name}:{attribute}"] = value

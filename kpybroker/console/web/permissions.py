@@ -1,4 +1,4 @@
-"""Which permissions a page needs of the console's user, for the answer to a refusal. The names are Kafka's."""
+"""Which permissions a page needs of the console's user, which it names after a refusal. The names are Kafka's."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from kpybroker.broker.network.sending import Progress
 if TYPE_CHECKING:
     from kpybroker.broker.loop.alone import OnLeft, OnReady
     from kpybroker.broker.network.sending import Part
-    from kpybroker.broker.network.transport import AnswerOut, Listener, Stream, Transport
+    from kpybroker.broker.network.transport import Listener, ResponseOut, Stream, Transport
 
 PAUSED, CUT = "paused", "cut"
 
@@ -201,21 +201,21 @@ class HeldListener:
         self._inner.close()
 
 
-class HeldAnswer:
+class HeldResponse:
     """A response on its way out, which stops where its stream is held."""
 
     __slots__ = ("_inner", "_stream")
 
-    def __init__(self, stream: HeldStream, inner: AnswerOut) -> None:
+    def __init__(self, stream: HeldStream, inner: ResponseOut) -> None:
         self._stream = stream
         self._inner = inner
 
     def resume(self) -> Progress:
-        """As `AnswerOut.resume`; a held stream takes nothing."""
+        """As `ResponseOut.resume`; a held stream takes nothing."""
         return Progress.FULL if self._stream.is_held() else self._inner.resume()
 
     async def finish(self) -> None:
-        """As `AnswerOut.finish`."""
+        """As `ResponseOut.finish`."""
         await self._stream.uninterrupted(self._inner.finish)
 
 
@@ -312,9 +312,9 @@ class HeldStream:
         """As `Stream.send_parts`."""
         await self.uninterrupted(self._inner.begin_sending(parts).finish)
 
-    def begin_sending(self, parts: Sequence[Part]) -> HeldAnswer:
+    def begin_sending(self, parts: Sequence[Part]) -> HeldResponse:
         """As `Stream.begin_sending`."""
-        return HeldAnswer(self, self._inner.begin_sending(parts))
+        return HeldResponse(self, self._inner.begin_sending(parts))
 
     async def watch(self, on_ready: OnReady) -> None:
         """As `Stream.watch`. What would have been called while the stream was held is called afterwards."""

@@ -123,8 +123,8 @@ async def next_predicate(hosted: Hosted, timeout_ms: int = 10_000) -> JSON:
 
 async def answer_predicate(hosted: Hosted, id: int, result: bool) -> JSON:
     """Whether that request matches the rule."""
-    if not hosted.part(Predicates).answer(id, result):
-        raise ControlError(f"question {id} is not open", "answer within 5 seconds, once", status=409)
+    if not hosted.part(Predicates).decide(id, result):
+        raise ControlError(f"question {id} is not open", "reply within 5 seconds, once", status=409)
 
 
 def _handle(hosted: Hosted, handle_id: int) -> Handle:

@@ -1,6 +1,6 @@
 """The cluster as a test wants it: brokers that fail, networks that part, leaders that move, followers that lag.
 
-Nothing here answers in place of a broker: leaders move by elections of the controller, the ISR shrinks by a request of
+Nothing here responds in place of a broker: leaders move by elections of the controller, the ISR shrinks by a request of
 the leader to the controller, and a paused broker is silent.
 """
 

@@ -22,7 +22,7 @@ class NoResponseError(Exception):
 
 
 def ignored(fault: Fault, connection: ConnectionInfo) -> Response:
-    """The answer to what arrives after a fault has silenced the client or the connection. A black hole counts it."""
+    """The response to what arrives after a fault has silenced the client or the connection. A black hole counts it."""
     if isinstance(fault.rule.act, acts.Blackhole):
         fault.hits.add()
         fault.silence(connection)
@@ -48,9 +48,9 @@ def before_work(call: Call, fault: Fault) -> Steps[None]:
             raise NoResponseError
 
 
-def after_work(call: Call, answer: Response) -> Steps[Response]:
+def after_work(call: Call, response: Response) -> Steps[Response]:
     """Change the response, wait, and let it leave as the first fault that has a say in it wants. Raises OSError."""
-    answer = yield from _changed(call, answer)
+    response = yield from _changed(call, response)
     last: Fault | None = None
     for fault, _ in call.late:
         if isinstance(fault.rule.act, acts.Delay | acts.Hold):
@@ -60,8 +60,8 @@ def after_work(call: Call, answer: Response) -> Steps[Response]:
         ):
             last = fault
     if last is None:
-        return answer
-    frame = yield from replies.read(answer)
+        return response
+    frame = yield from replies.read(response)
     last.hits.add()
     stream = call.connection.stream
     match last.rule.act:
@@ -88,14 +88,14 @@ def _never_answer(call: Call, fault: Fault, *, is_reading: bool) -> Steps[NoRetu
     raise NoResponseError
 
 
-def _changed(call: Call, answer: Response) -> Steps[Response]:
+def _changed(call: Call, original: Response) -> Steps[Response]:
     """Damage and throttle time, by the faults that have something to act on."""
     late = [
         (fault, selected) for fault, selected in call.late if isinstance(fault.rule.act, acts.Corrupt | acts.Throttle)
     ]
-    if not late or answer.frame == b"":
-        return answer
-    frame = yield from replies.read(answer)
+    if not late or original.frame == b"":
+        return original
+    frame = yield from replies.read(original)
     response = replies.decoded(call, frame)
     before = len(call.faults)
     for fault, selected in late:

@@ -113,7 +113,9 @@ class Fault:
         return len(held)
 
     def remove(self) -> None:
-        """As `Handle.remove`. Connections with unanswered requests are closed, so that their clients connect again."""
+        """As `Handle.remove`. Connections whose requests got no response are closed, so that their clients connect
+        again.
+        """
         self.is_removed = True
         self._on_remove(self)
         self.release(again=False)

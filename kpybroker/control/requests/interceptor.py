@@ -1,7 +1,7 @@
 """Around one broker's dispatcher: looks at each request, lets faults act on it, and logs it.
 
-A request that no fault can match by its header and its client is answered as without an interceptor. Otherwise it is
-decoded, and the faults look at it in the order in which they were added:
+A request that no fault can match by its header and its client gets its response as without an interceptor. Otherwise it
+is decoded, and the faults look at it in the order in which they were added:
 
 1. Acts before the work happen at once: a delay or a hold waits, a disconnect ends it all. Errors are noted.
 2. The work (`working`): if there are errors for some of what the request names, the rest of it.
@@ -36,7 +36,7 @@ from kpybroker.wire.headers import RequestHeader, parse_request_header
 
 
 class Interceptor:
-    """`answer_now` takes the place of its dispatcher's. Rules, predicates and log may be shared with other brokers."""
+    """`respond_now` takes the place of its dispatcher's. Rules, predicates and log may be shared with other brokers."""
 
     def __init__(self, broker: Intercepted, rules: FaultRules, predicates: Predicates, log: RequestLog) -> None:
         self._broker = broker
@@ -44,31 +44,31 @@ class Interceptor:
         self._predicates = predicates
         self._log = log
 
-    def answer_now(self, frame: bytearray | memoryview, connection: ConnectionInfo) -> Response | Pending[Response]:
-        """As `Dispatcher.answer_now`."""
+    def respond_now(self, frame: bytearray | memoryview, connection: ConnectionInfo) -> Response | Pending[Response]:
+        """As `Dispatcher.respond_now`."""
         header = parse_request_header(frame)
         broker = self._broker
         entry = self._log.begin(broker.node_id, frame, header, connection, broker.clock.time_ms())
         try:
-            answer = self._answer(frame, header, connection, entry)
+            response = self._respond(frame, header, connection, entry)
         except BaseException as error:
             self._log.fail(entry, error)
             raise
-        if isinstance(answer, Pending):
-            return run_steps(self._watched(entry, answer))
-        self._log.end(entry, answer)
-        return answer
+        if isinstance(response, Pending):
+            return run_steps(self._watched(entry, response))
+        self._log.end(entry, response)
+        return response
 
     def _watched(self, entry: Entry, unfinished: Pending[Response]) -> Steps[Response]:
         try:
-            answer = yield from replies.finished(unfinished)
+            response = yield from replies.finished(unfinished)
         except BaseException as error:
             self._log.fail(entry, error)
             raise
-        self._log.end(entry, answer)
-        return answer
+        self._log.end(entry, response)
+        return response
 
-    def _answer(
+    def _respond(
         self, frame: bytearray | memoryview, header: RequestHeader, connection: ConnectionInfo, entry: Entry
     ) -> Response | Pending[Response]:
         if self._rules:
@@ -79,7 +79,7 @@ class Interceptor:
             faults = self._rules.candidates(self._broker.node_id, header, connection)
             if faults and header.api_key in SERVED:
                 return run_steps(self._serve(bytearray(frame), header, connection, faults, entry))
-        return self._broker.dispatcher.answer_directly(frame, connection, header)
+        return self._broker.dispatcher.respond_directly(frame, connection, header)
 
     def _serve(
         self,
@@ -95,8 +95,8 @@ class Interceptor:
         try:
             for fault in faults:
                 yield from self._consider(call, fault)
-            answer = yield from working.work(broker, call)
-            return (yield from acting.after_work(call, answer))
+            response = yield from working.work(broker, call)
+            return (yield from acting.after_work(call, response))
         except acting.NoResponseError:
             return NO_RESPONSE
 

@@ -1,6 +1,6 @@
 """Questions to the test process: does this rule match this request?
 
-The request waits, its connection with it, and nothing else. Without an answer within `ANSWER_SECONDS_MAX` of the
+The request waits, its connection with it, and nothing else. Without a decision within `DECISION_SECONDS_MAX` of the
 machine's time the rule does not match, and a warning is logged: a test process that has ended must not stop the broker.
 """
 
@@ -17,7 +17,7 @@ from kpybroker.broker.loop.steps import Steps, Wait
 
 logger = logging.getLogger("kpybroker.faults")
 
-ANSWER_SECONDS_MAX = 5.0
+DECISION_SECONDS_MAX = 5.0
 
 
 @dataclass(slots=True, eq=False)
@@ -44,7 +44,7 @@ class Predicates:
     def ask(self, fault_id: int, head: Mapping[str, Any], request: Mapping[str, Any]) -> Steps[bool]:
         """Whether the test process says yes."""
         self._last_id += 1
-        wait = Wait(trio.current_time() + ANSWER_SECONDS_MAX)
+        wait = Wait(trio.current_time() + DECISION_SECONDS_MAX)
         question = Question(self._last_id, fault_id, head, request, wait)
         self._open[question.id] = self._unread[question.id] = question
         self._arrived.set()
@@ -56,9 +56,9 @@ class Predicates:
             self._unread.pop(question.id, None)
         if question.result is None:
             logger.warning(
-                "fault=%d predicate=unanswered seconds=%g: the request is treated as not matched",
+                "fault=%d predicate=undecided seconds=%g: the request is treated as not matched",
                 fault_id,
-                ANSWER_SECONDS_MAX,
+                DECISION_SECONDS_MAX,
             )
         return bool(question.result)
 
@@ -68,8 +68,8 @@ class Predicates:
             await self._arrived.wait()
         return self._unread.pop(next(iter(self._unread)))
 
-    def answer(self, question_id: int, result: bool) -> bool:
-        """Answer a question; False if it is not open (any more)."""
+    def decide(self, question_id: int, result: bool) -> bool:
+        """Decide a question; False if it is not open (any more)."""
         question = self._open.get(question_id)
         if question is None:
             return False

@@ -14,7 +14,7 @@ from kpybroker.control.requests.calls import Call
 from kpybroker.control.rules.acts import Damage
 from kpybroker.control.rules.corruption import corrupted
 from kpybroker.control.rules.entities import Entity, fields_in
-from kpybroker.control.rules.merging import Answered, elements_at
+from kpybroker.control.rules.merging import ShapedResponse, elements_at
 from kpybroker.wire.api import API_INFO
 from kpybroker.wire.codec import ANY_ELEMENTS, decode_from, encode
 from kpybroker.wire.headers import encode_response_header, parse_response_header
@@ -56,16 +56,16 @@ def encoded(call: Call, response: Message) -> bytes:
     return (len(head) + len(body)).to_bytes(SIZE_BYTES, "big") + head + body
 
 
-def answered(call: Call, response: Message) -> Answered:
+def shaped(call: Call, response: Message) -> ShapedResponse:
     """For `control.rules.merging`."""
-    return Answered(call.shape, call.request, response, call.version, call.topics)
+    return ShapedResponse(call.shape, call.request, response, call.version, call.topics)
 
 
 def damaged(call: Call, response: Message, selected: Sequence[Entity], damage: Damage) -> list[tuple[Any, bytes]]:
     """The selected partitions of a Fetch response that have a batch, and their records with damage in the first one."""
     wanted = {one.identity for one in selected}
     found = []
-    for element in elements_at(answered(call, response), PARTITIONS):
+    for element in elements_at(shaped(call, response), PARTITIONS):
         partition = element.elements[element.index]
         if element.identity in wanted and partition.records:
             records = corrupted(partition.records, damage)

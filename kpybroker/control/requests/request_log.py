@@ -192,17 +192,17 @@ class RequestLog:
             self._changed = None
         return entry
 
-    def end(self, entry: Entry, answer: Response) -> None:
-        """It was answered; with an empty answer it has no response."""
+    def end(self, entry: Entry, response: Response) -> None:
+        """It is complete; with an empty frame it has no response."""
         entry.duration_s = time.perf_counter() - entry.started_s
-        if (frame := answer.frame) is not None:
+        if (frame := response.frame) is not None:
             size = entry.response_size = len(frame)
             entry.outcome = ANSWERED if size else NO_RESPONSE
             entry.response = (frame,) if size <= FRAME_BYTES_MAX else (frame[:HEAD_BYTES],)
         else:
             entry.outcome = ANSWERED
-            entry.response_size = sum(map(_size, answer.parts))
-            entry.response = _kept(answer.parts)
+            entry.response_size = sum(map(_size, response.parts))
+            entry.response = _kept(response.parts)
         if entry.is_kept:
             self._bytes += entry.response_bytes
 

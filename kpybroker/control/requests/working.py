@@ -22,18 +22,18 @@ from kpybroker.wire.schema import Message
 def work(broker: Intercepted, call: Call) -> Steps[Response]:
     """Do it, as far as no fault forbids."""
     if not call.failures:
-        return (yield from replies.finished(broker.dispatcher.answer_directly(call.frame, call.connection)))
+        return (yield from replies.finished(broker.dispatcher.respond_directly(call.frame, call.connection)))
     failures = [failure for _, failure in call.failures]
     if isinstance(call.request, ProduceRequest):
         _remember_refused(call, call.request, failures)
     top = next((failure for failure in failures if failure.depth == TOP), None)
     if top is not None:
-        answer = yield from _refused(broker, call, top)
+        response = yield from _refused(broker, call, top)
     else:
-        answer = yield from _partly(broker, call, failures)
+        response = yield from _partly(broker, call, failures)
     for fault, _ in call.failures:
         fault.hits.add()
-    return answer
+    return response
 
 
 def _remember_refused(call: Call, request: ProduceRequest, failures: list[Failure]) -> None:
@@ -54,8 +54,8 @@ def _remember_refused(call: Call, request: ProduceRequest, failures: list[Failur
 def _refused(broker: Intercepted, call: Call, failure: Failure) -> Steps[Response]:
     """The error for the request as a whole, as its API reports it."""
     if failure.is_after_work:
-        answer = yield from replies.finished(broker.dispatcher.answer_directly(call.frame, call.connection))
-        yield from replies.read(answer)
+        dropped = yield from replies.finished(broker.dispatcher.respond_directly(call.frame, call.connection))
+        yield from replies.read(dropped)
     error = KafkaError(failure.code, failure.text)
     message = broker.dispatcher.error_response(call.header, call.connection, call.request, error)
     return Response(replies.encoded(call, message))
@@ -66,15 +66,15 @@ def _partly(broker: Intercepted, call: Call, failures: list[Failure]) -> Steps[R
     rest = _rest(call, failures)
     response: Message | None = API_INFO[call.key].response_class()()
     if rest is not None:
-        answer = yield from replies.finished(broker.dispatcher.answer_directly(rest, call.connection))
-        frame = yield from replies.read(answer)
+        outcome = yield from replies.finished(broker.dispatcher.respond_directly(rest, call.connection))
+        frame = yield from replies.read(outcome)
         response = replies.decoded(call, frame) if frame else None
     if response is None or (isinstance(call.request, ProduceRequest) and call.request.acks == 0):
         raise ProtocolError(f"produce with acks=0 failed with {failures[0].code.name}")
-    answered = replies.answered(call, response)
-    merging.put_errors(answered, failures)
+    shaped = replies.shaped(call, response)
+    merging.put_errors(shaped, failures)
     if call.shape.leaves_out:
-        merging.in_order_of(answered, call.found)
+        merging.in_order_of(shaped, call.found)
     if isinstance(response, FetchResponse):
         _mention_again(broker, call, response)
     return Response(replies.encoded(call, response))
@@ -104,7 +104,7 @@ def _mention_again(broker: Intercepted, call: Call, response: FetchResponse) -> 
     session = broker.fetch_service.sessions.peek(response.session_id or call.request.session_id)
     if session is None:
         return
-    for element in merging.elements_at(replies.answered(call, response), replies.PARTITIONS):
+    for element in merging.elements_at(replies.shaped(call, response), replies.PARTITIONS):
         if element.elements[element.index].error_code != ErrorCode.NONE:
             by_id = call.version >= TOPIC_IDS_FROM
             topic_id, name = (element.names["topic_id"], "") if by_id else (ZERO_UUID, element.names["topic"])

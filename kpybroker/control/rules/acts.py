@@ -26,7 +26,7 @@ class Damage(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Error:
-    """Answer with an error: where it belongs for what the rule names, or `is_top`: for the request as a whole."""
+    """Respond with an error: where it belongs for what the rule names, or `is_top`: for the request as a whole."""
 
     code: ErrorCode
     is_top: bool = False

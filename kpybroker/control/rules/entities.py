@@ -1,4 +1,5 @@
-"""What a request names, generically: where its topics, partitions, groups and transactional ids are, and their answers.
+"""What a request names, generically: where its topics, partitions, groups and transactional ids are, and their
+responses.
 
 An API has a `Shape` for each range of versions: the arrays of its request and of its response, from the outside in, and
 which fields identify their elements. An element's *identity* is the identifying values on the way to it, such as
@@ -96,9 +97,10 @@ class Shape:
     """One API in an inclusive range of versions.
 
     `natural` is the depth in the response at which an error belongs if a rule names nothing: by default that of the
-    innermost array with an error. `leaves_out` is False for a request that is handled whole and answered with errors
-    afterwards; `is_always_handled` means that a request from which everything was left out still has a response of the
-    handler, which has more than the elements. `has_top` is False where no field is for an error of the whole request.
+    innermost array with an error. `leaves_out` is False for a request that is handled whole and responded to with
+    errors afterwards; `is_always_handled` means that a request from which everything was left out still has a response
+    of the handler, which has more than the elements. `has_top` is False where no field is for an error of the whole
+    request.
     """
 
     versions: tuple[int, int]

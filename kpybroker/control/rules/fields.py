@@ -222,7 +222,7 @@ ACTS: Mapping[str, ActField] = {
     "error": ActField(
         error_code,
         "a name or code",
-        "Answers with this error for the matched topics, partitions, groups or transactional ids. The rest of the "
+        "Responds with this error for the matched topics, partitions, groups or transactional ids. The rest of the "
         "request is handled.",
         ("level", "after_work"),
         "The error, as from a broker that has this problem. With acks=0 the connection is closed, as in Kafka.",

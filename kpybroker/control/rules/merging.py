@@ -44,7 +44,7 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class ShapedResponse:
     """A response with what is needed to find its elements."""
 
     shape: Shape
@@ -117,16 +117,16 @@ def _leave_out(
     return bool(left)
 
 
-def put_errors(answered: Answered, failures: Sequence[Failure]) -> None:
+def put_errors(shaped: ShapedResponse, failures: Sequence[Failure]) -> None:
     """Put each error where it belongs, in place; of two for one element the first one stays."""
     done: set[tuple[int, Identity]] = set()
     for failure in failures:
-        kinds = _kinds_to(answered.shape, failure.depth)
+        kinds = _kinds_to(shaped.shape, failure.depth)
         explicit = [one for one in failure.selected if not one.is_all and kinds <= {kind for kind, _ in one.identity}]
         wanted = {_restricted(one.identity, kinds) for one in explicit}
-        _insert_missing(answered, explicit, failure.depth)
+        _insert_missing(shaped, explicit, failure.depth)
         decided = frozenset(failure.match.named) - kinds - ({"topic_id"} if "topic" in kinds else set())
-        for element in list(elements_at(answered, failure.depth)):
+        for element in list(elements_at(shaped, failure.depth)):
             place = failure.depth, element.identity
             # What only the response has, or a request for all that there is: the rule decides now.
             is_named = element.identity in wanted or (
@@ -134,28 +134,28 @@ def put_errors(answered: Answered, failures: Sequence[Failure]) -> None:
             )
             if is_named and place not in done:
                 done.add(place)
-                _fail(answered, element, failure)
+                _fail(shaped, element, failure)
 
 
-def elements_at(answered: Answered, depth: int) -> Iterator[Element]:
+def elements_at(shaped: ShapedResponse, depth: int) -> Iterator[Element]:
     """All elements of a response at a depth. Their lists may be changed in place."""
-    return _elements(answered, depth, answered.response, 0, (), answered.own_names)
+    return _elements(shaped, depth, shaped.response, 0, (), shaped.own_names)
 
 
 def _elements(
-    answered: Answered, wanted: int, node: Any, depth: int, outer: Identity, outer_names: Names
+    shaped: ShapedResponse, wanted: int, node: Any, depth: int, outer: Identity, outer_names: Names
 ) -> Iterator[Element]:
-    level = answered.shape.response[depth]
+    level = shaped.shape.response[depth]
     elements = getattr(node, level.name) or []
     for index, element in enumerate(elements):
-        own, names = identify(level, element, answered.topics)
+        own, names = identify(level, element, shaped.topics)
         identity, names = outer + own, outer_names | names
-        if answered.shape.add_names is not None:
-            answered.shape.add_names(answered.request, names)
+        if shaped.shape.add_names is not None:
+            shaped.shape.add_names(shaped.request, names)
         if depth == wanted:
             yield Element(depth, identity, names, elements, index)
         else:
-            yield from _elements(answered, wanted, element, depth + 1, identity, names)
+            yield from _elements(shaped, wanted, element, depth + 1, identity, names)
 
 
 def _kinds_to(shape: Shape, depth: int) -> frozenset[str]:
@@ -166,40 +166,40 @@ def _restricted(identity: Identity, kinds: frozenset[str]) -> Identity:
     return tuple(pair for pair in identity if pair[0] in kinds)
 
 
-def _insert_missing(answered: Answered, wanted: Sequence[Entity], depth: int) -> None:
+def _insert_missing(shaped: ShapedResponse, wanted: Sequence[Entity], depth: int) -> None:
     """An empty element for each entity, and for those around it, where there is none."""
     if not wanted:
         return
     known: list[dict[Identity, Any]] = []
     for number in range(depth + 1):
-        known.append({one.identity: one.elements[one.index] for one in elements_at(answered, number)})
-    kinds = [_kinds_to(answered.shape, number) for number in range(depth + 1)]
+        known.append({one.identity: one.elements[one.index] for one in elements_at(shaped, number)})
+    kinds = [_kinds_to(shaped.shape, number) for number in range(depth + 1)]
     for entity in wanted:
-        node: Any = answered.response
-        for number, level in enumerate(answered.shape.response[: depth + 1]):
+        node: Any = shaped.response
+        for number, level in enumerate(shaped.shape.response[: depth + 1]):
             identity = _restricted(entity.identity, kinds[number])
             if identity not in known[number]:
-                known[number][identity] = _empty(answered, node, level, entity)
+                known[number][identity] = _empty(shaped, node, level, entity)
                 getattr(node, level.name).append(known[number][identity])
             node = known[number][identity]
 
 
-def _empty(answered: Answered, node: Any, level: Array, entity: Entity) -> Any:
+def _empty(shaped: ShapedResponse, node: Any, level: Array, entity: Entity) -> Any:
     """A new element of an array of `node`, with its keys."""
-    message_class = type(answered.response)
+    message_class = type(shaped.response)
     struct = struct_of(message_class, type(node), level.name)
     made = struct()
     for kind, name in level.keys:
         value = entity.names.get(kind)
-        if value is not None and name in fields_in(message_class, struct, answered.version):
+        if value is not None and name in fields_in(message_class, struct, shaped.version):
             setattr(made, name, value)
     return made
 
 
-def _fail(answered: Answered, element: Element, failure: Failure) -> None:
+def _fail(shaped: ShapedResponse, element: Element, failure: Failure) -> None:
     """Replace an element by one that has its keys and the error; one without a request keeps all that it says."""
-    level, old = answered.shape.response[element.depth], element.elements[element.index]
-    present = fields_in(type(answered.response), type(old), answered.version)
+    level, old = shaped.shape.response[element.depth], element.elements[element.index]
+    present = fields_in(type(shaped.response), type(old), shaped.version)
     new = old if level.is_response_only else type(old)()
     for _, name in level.keys:
         setattr(new, name, getattr(old, name))
@@ -210,27 +210,27 @@ def _fail(answered: Answered, element: Element, failure: Failure) -> None:
     element.elements[element.index] = new
 
 
-def in_order_of(answered: Answered, found: Sequence[Entity]) -> None:
+def in_order_of(shaped: ShapedResponse, found: Sequence[Entity]) -> None:
     """Sort the response's elements, in place, by the order in which the request named them; unnamed ones are last."""
     ranks: list[dict[Identity, int]] = []
-    for depth in range(len(answered.shape.response)):
-        kinds, of_depth = _kinds_to(answered.shape, depth), dict[Identity, int]()
+    for depth in range(len(shaped.shape.response)):
+        kinds, of_depth = _kinds_to(shaped.shape, depth), dict[Identity, int]()
         for rank, entity in enumerate(found):
             of_depth.setdefault(_restricted(entity.identity, kinds), rank)
         ranks.append(of_depth)
-    _sort(answered, answered.response, (), ranks)
+    _sort(shaped, shaped.response, (), ranks)
 
 
-def _sort(answered: Answered, node: Any, outer: Identity, ranks: Sequence[Mapping[Identity, int]]) -> None:
+def _sort(shaped: ShapedResponse, node: Any, outer: Identity, ranks: Sequence[Mapping[Identity, int]]) -> None:
     """`ranks` has a mapping for each level from here inwards."""
     if not ranks:
         return
-    level = answered.shape.response[len(answered.shape.response) - len(ranks)]
+    level = shaped.shape.response[len(shaped.shape.response) - len(ranks)]
     elements = getattr(node, level.name)
     if not elements:
         return
-    placed = [(outer + identify(level, one, answered.topics)[0], one) for one in elements]
+    placed = [(outer + identify(level, one, shaped.topics)[0], one) for one in elements]
     placed.sort(key=lambda pair: ranks[0].get(pair[0], inf))
     elements[:] = [one for _, one in placed]
     for identity, one in placed:
-        _sort(answered, one, identity, ranks[1:])
+        _sort(shaped, one, identity, ranks[1:])

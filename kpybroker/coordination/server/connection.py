@@ -1,6 +1,6 @@
 """One client's connection, without I/O: bytes in. What goes out is in the queue of its `Client`.
 
-Its first frame is a ConnectRequest, or its first four bytes are a word such as `srvr`, which is answered in text.
+Its first frame is a ConnectRequest, or its first four bytes are a word such as `srvr`, whose reply is text.
 After that each frame is a request, performed at once and in order. What is against the protocol is a `ClientError`,
 after which the connection is to be closed.
 """
@@ -70,8 +70,8 @@ class Connection:
         return True
 
     def _four_letters(self) -> bool:
-        """Answer a word; False if it is none."""
-        text = four_letter_words.answer(bytes(self._input[:4]), self._service, self.client)
+        """Reply to a word; False if it is none."""
+        text = four_letter_words.reply(bytes(self._input[:4]), self._service, self.client)
         if text is None:
             return False
         self.client.note_received()
@@ -94,8 +94,8 @@ class Connection:
             return
         self._service.attach(self.client, session)
         self.client.session = session
-        answer = responses.connected(session.timeout_ms, session.id, session.password, is_old=connect.is_old)
-        self.client.queue(zxid, answer)
+        response = responses.connected(session.timeout_ms, session.id, session.password, is_old=connect.is_old)
+        self.client.queue(zxid, response)
 
     def _perform(self, session: Session, request: Request) -> None:
         service, arrived = self._service, self._service.now()

@@ -24,8 +24,8 @@ VERSION: Final = f"3.8.4-kpybroker-{__version__}, built on 2024-02-12 22:16 UTC"
 _NOT_SERVED: Final = (b"crst", b"dirs", b"dump", b"gtmk", b"hash", b"orst", b"srst", b"stmk", b"telc", b"wchc", b"wchp")
 
 
-def answer(word: bytes, service: Service, asking: Client) -> str | None:
-    """The text that answers a word; None for what is none."""
+def reply(word: bytes, service: Service, asking: Client) -> str | None:
+    """The text that is the reply to a word; None for what is none."""
     if word in _NOT_SERVED:
         return f"{word.decode()} is not executed because it is not in the whitelist.\n"
     make = _WORDS.get(word)

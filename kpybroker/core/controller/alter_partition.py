@@ -64,7 +64,7 @@ def alter_partition(parts: Parts, event: AlterPartitionReceived) -> Procedure[Al
     for partition in context.partitions_being_reassigned & results.keys():
         # Its target may be in the ISR now. A separate event, so that the leader gets its response first, as in Kafka.
         yield Enqueue(PartitionReassignmentIsrChange(partition))
-    _answer(parts, response, results, version)
+    _respond(parts, response, results, version)
     return response
 
 
@@ -121,7 +121,7 @@ def _judge(parts: Parts, partition: TopicPartition, new: LeaderAndIsr, version: 
     return None
 
 
-def _answer(
+def _respond(
     parts: Parts,
     response: AlterPartitionResponse,
     results: dict[TopicPartition, LeaderAndIsr | ErrorCode],
@@ -179,9 +179,9 @@ def allocate_producer_ids(parts: Parts, event: AllocateProducerIds) -> Procedure
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "Have exhausted all producerIds.")
         block = znodes.ProducerIdBlock(event.broker_id, first, first + PRODUCER_ID_BLOCK_SIZE - 1)
         op = t.SetData(znodes.LATEST_PRODUCER_ID_BLOCK, znodes.encode_producer_id_block(block), node.stat.version)
-        (answer,) = yield from checked([op], parts.context.epoch_zk_version)
-        if isinstance(answer, t.BadVersion):
+        (result,) = yield from checked([op], parts.context.epoch_zk_version)
+        if isinstance(result, t.BadVersion):
             continue  # a broker that predates KIP-730 has claimed the block
-        if isinstance(answer, t.TreeError):
-            raise answer
+        if isinstance(result, t.TreeError):
+            raise result
         return ProducerIdsBlock(first, PRODUCER_ID_BLOCK_SIZE)

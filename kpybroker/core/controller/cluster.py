@@ -180,10 +180,10 @@ def _assign_topic_ids(parts: Parts, topics: list[tuple[str, znodes.TopicAssignme
         parts.context.add_topic_id(topic, topic_id)
         data = znodes.encode_topic(znodes.TopicAssignment(topic_id, assignment.partitions))
         ops.append(t.SetData(znodes.topic_path(topic), data))
-    answers = yield from checked(ops, parts.context.epoch_zk_version)
-    for answer in answers:
-        if isinstance(answer, t.TreeError):
-            raise answer
+    results = yield from checked(ops, parts.context.epoch_zk_version)
+    for result in results:
+        if isinstance(result, t.TreeError):
+            raise result
 
 
 def topic_change(parts: Parts) -> Procedure[None]:
@@ -250,9 +250,9 @@ def _restore_assignment(parts: Parts, topic: str) -> Procedure[None]:
         for index, a in context.partition_assignments.get(topic, {}).items()
     }
     data = znodes.encode_topic(znodes.TopicAssignment(context.topic_ids.get(topic), partitions))
-    (answer,) = yield from checked([t.SetData(znodes.topic_path(topic), data)], context.epoch_zk_version)
-    if isinstance(answer, t.TreeError):
-        raise answer
+    (result,) = yield from checked([t.SetData(znodes.topic_path(topic), data)], context.epoch_zk_version)
+    if isinstance(result, t.TreeError):
+        raise result
 
 
 def _assignments(topic: str, decoded: znodes.TopicAssignment) -> dict[TopicPartition, ReplicaAssignment]:

@@ -191,14 +191,14 @@ def checked_delete_recursive(path: str, epoch_zk_version: int) -> Procedure[None
             below += [f"{parent}/{name}" for name in (yield from children(parent))]
         levels.append(below)
     nodes = [node for level in reversed(levels) for node in level]
-    answers = yield from checked([t.Delete(node) for node in nodes], epoch_zk_version)
-    if any(isinstance(answer, t.NotEmpty) for answer in answers):
+    results = yield from checked([t.Delete(node) for node in nodes], epoch_zk_version)
+    if any(isinstance(result, t.NotEmpty) for result in results):
         # A child was created at the same time.
         yield from checked_delete_recursive(path, epoch_zk_version)
         return
-    for answer in answers:
-        if isinstance(answer, t.TreeError) and not isinstance(answer, t.NoNode):
-            raise answer
+    for result in results:
+        if isinstance(result, t.TreeError) and not isinstance(result, t.NoNode):
+            raise result
 
 
 def _names(topics: Iterable[str]) -> str:

@@ -170,51 +170,51 @@ def submit(ops: Sequence[t.Operation]) -> Procedure[list[t.Result | t.TreeError]
     """Perform all; a session that has ended is raised, every other error is a result."""
     if not ops:
         return []
-    answers: list[t.Result | t.TreeError] = yield Submit(ops)
-    for answer in answers:
-        if isinstance(answer, t.SessionExpired | t.TreeClosed | t.AuthFailed):
-            raise answer
-    return answers
+    results: list[t.Result | t.TreeError] = yield Submit(ops)
+    for result in results:
+        if isinstance(result, t.SessionExpired | t.TreeClosed | t.AuthFailed):
+            raise result
+    return results
 
 
 def get(path: str, *, watch: bool = False) -> Procedure[t.NodeData | None]:
     """Data and stat, None when the node is missing."""
-    (answer,) = yield from submit([t.Get(path, watch)])
-    return _found(answer)
+    (result,) = yield from submit([t.Get(path, watch)])
+    return _found(result)
 
 
 def get_many(paths: Iterable[str], *, watch: bool = False) -> Procedure[list[t.NodeData | None]]:
     """Data and stat of each path, in order; None where the node is missing."""
-    answers = yield from submit([t.Get(path, watch) for path in paths])
-    return [_found(answer) for answer in answers]
+    results = yield from submit([t.Get(path, watch) for path in paths])
+    return [_found(result) for result in results]
 
 
 def children(path: str, *, watch: bool = False) -> Procedure[list[str]]:
     """Names, sorted; none when the node is missing."""
-    (answer,) = yield from submit([t.Children(path, watch)])
-    if isinstance(answer, t.NoNode):
+    (result,) = yield from submit([t.Children(path, watch)])
+    if isinstance(result, t.NoNode):
         return []
-    if isinstance(answer, t.TreeError):
-        raise answer
-    assert isinstance(answer, t.NodeChildren)
-    return sorted(answer.names)
+    if isinstance(result, t.TreeError):
+        raise result
+    assert isinstance(result, t.NodeChildren)
+    return sorted(result.names)
 
 
 def exists_with_watch(path: str) -> Procedure[bool]:
     """KafkaZkClient.registerZNodeChangeHandlerAndCheckExistence."""
-    (answer,) = yield from submit([t.Exists(path, watch=True)])
-    if isinstance(answer, t.TreeError):
-        raise answer
-    return answer is not None
+    (result,) = yield from submit([t.Exists(path, watch=True)])
+    if isinstance(result, t.TreeError):
+        raise result
+    return result is not None
 
 
-def _found(answer: t.Result | t.TreeError) -> t.NodeData | None:
-    if isinstance(answer, t.NoNode):
+def _found(result: t.Result | t.TreeError) -> t.NodeData | None:
+    if isinstance(result, t.NoNode):
         return None
-    if isinstance(answer, t.TreeError):
-        raise answer
-    assert isinstance(answer, t.NodeData)
-    return answer
+    if isinstance(result, t.TreeError):
+        raise result
+    assert isinstance(result, t.NodeData)
+    return result
 
 
 def checked(
@@ -232,28 +232,28 @@ def checked(
         multis.append(t.Multi((check, op)))
         if budget.is_spent():
             yield PAUSE
-    answers = yield from submit(multis)
+    outcomes = yield from submit(multis)
     results: list[t.PartResult | t.TreeError] = []
-    for answer in answers:
+    for outcome in outcomes:
         if budget.is_spent():
             yield PAUSE
-        if isinstance(answer, t.MultiFailed):
-            if answer.index == 0:
+        if isinstance(outcome, t.MultiFailed):
+            if outcome.index == 0:
                 raise ControllerMoved(
                     f"Controller epoch zkVersion check fails. Expected zkVersion = {epoch_zk_version}"
                 )
-            results.append(answer.error)
-        elif isinstance(answer, t.TreeError):
-            results.append(answer)
+            results.append(outcome.error)
+        elif isinstance(outcome, t.TreeError):
+            results.append(outcome)
         else:
-            assert isinstance(answer, tuple)
-            results.append(answer[1])
+            assert isinstance(outcome, tuple)
+            results.append(outcome[1])
     return results
 
 
 def checked_deletes(paths: Iterable[str], epoch_zk_version: int) -> Procedure[None]:
     """Delete nodes, as `checked`; missing nodes are fine."""
-    answers = yield from checked([t.Delete(path) for path in paths], epoch_zk_version)
-    for answer in answers:
-        if isinstance(answer, t.TreeError) and not isinstance(answer, t.NoNode):
-            raise answer
+    results = yield from checked([t.Delete(path) for path in paths], epoch_zk_version)
+    for result in results:
+        if isinstance(result, t.TreeError) and not isinstance(result, t.NoNode):
+            raise result

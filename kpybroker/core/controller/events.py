@@ -74,14 +74,14 @@ class UncleanLeaderElectionEnable(NamedTuple):
 
 
 class LeaderAndIsrResponseReceived(NamedTuple):
-    """A broker answered LeaderAndIsr, perhaps with errors of single partitions."""
+    """A broker responded to LeaderAndIsr, perhaps with errors of single partitions."""
 
     response: LeaderAndIsrResponse
     broker_id: int
 
 
 class UpdateMetadataResponseReceived(NamedTuple):
-    """A broker answered UpdateMetadata."""
+    """A broker responded to UpdateMetadata."""
 
     error_code: int
     broker_id: int

@@ -167,22 +167,22 @@ class Controller:
                 t.SetData(znodes.CONTROLLER_EPOCH, znodes.encode_number(current + 1), version),
             )
         )
-        (answer,) = yield from submit([multi])
-        if isinstance(answer, tuple):
-            assert isinstance(answer[1], t.Stat)
-            return current + 1, answer[1].version
-        if isinstance(answer, t.MultiFailed) and isinstance(answer.error, t.NodeExists | t.BadVersion):
+        (result,) = yield from submit([multi])
+        if isinstance(result, tuple):
+            assert isinstance(result[1], t.Stat)
+            return current + 1, result[1].version
+        if isinstance(result, t.MultiFailed) and isinstance(result.error, t.NodeExists | t.BadVersion):
             return (yield from self._check_registration(current + 1))
-        assert isinstance(answer, t.TreeError)
-        raise answer
+        assert isinstance(result, t.TreeError)
+        raise result
 
     def _current_epoch(self) -> Procedure[tuple[int, int]]:
         node = yield from get(znodes.CONTROLLER_EPOCH)
         if node is None:
             first = znodes.encode_number(INITIAL_CONTROLLER_EPOCH)
-            (answer,) = yield from submit([t.Create(znodes.CONTROLLER_EPOCH, first)])
-            if isinstance(answer, t.TreeError) and not isinstance(answer, t.NodeExists):
-                raise answer
+            (result,) = yield from submit([t.Create(znodes.CONTROLLER_EPOCH, first)])
+            if isinstance(result, t.TreeError) and not isinstance(result, t.NodeExists):
+                raise result
             node = yield from get(znodes.CONTROLLER_EPOCH)
             assert node is not None, "/controller_epoch is never deleted"
         return znodes.decode_number(node.data), node.stat.version
@@ -269,9 +269,9 @@ class Controller:
             if wanted == existing:
                 return
             op = t.SetData(znodes.FEATURE, znodes.encode_features(wanted), node.stat.version)
-        (answer,) = yield from submit([op])
-        if isinstance(answer, t.TreeError):
-            raise answer
+        (result,) = yield from submit([op])
+        if isinstance(result, t.TreeError):
+            raise result
 
     def _on_resignation(self) -> Procedure[None]:
         for broker_id in list(self.parts.context.live_brokers):

@@ -175,9 +175,9 @@ def _remove_from_tree(
             f"{_ident(parts)} No more partitions need to be reassigned. Deleting zk path {znodes.REASSIGN_PARTITIONS}"
         )
         op = t.Delete(znodes.REASSIGN_PARTITIONS)
-    (answer,) = yield from checked([op], version)
-    if isinstance(answer, t.TreeError) and not isinstance(answer, t.NoNode):
-        raise answer
+    (result,) = yield from checked([op], version)
+    if isinstance(result, t.TreeError) and not isinstance(result, t.NoNode):
+        raise result
     if not remaining:
         # Watches the path again, and finds what was written since it was read.
         yield Enqueue(Signal.ZK_PARTITION_REASSIGNMENT)
@@ -330,9 +330,9 @@ def _write_assignment(parts: Parts, partition: TopicPartition, assignment: Repli
         for index, a in assignments.items()
     }
     data = znodes.encode_topic(znodes.TopicAssignment(context.topic_ids.get(topic), partitions))
-    (answer,) = yield from checked([t.SetData(znodes.topic_path(topic), data)], context.epoch_zk_version)
-    if isinstance(answer, t.TreeError):
-        raise answer
+    (result,) = yield from checked([t.SetData(znodes.topic_path(topic), data)], context.epoch_zk_version)
+    if isinstance(result, t.TreeError):
+        raise result
     yield info(f"{_ident(parts)} Successfully updated assignment of partition {partition} to {assignment}")
 
 

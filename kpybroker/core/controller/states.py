@@ -23,11 +23,11 @@ ReadResult = LeaderIsrAndControllerEpoch | None | Exception
 def read(partitions: Iterable[TopicPartition]) -> Procedure[dict[TopicPartition, ReadResult]]:
     """By partition: its state, None if it has none yet, or the error of reading it."""
     wanted = list(partitions)
-    answers = yield from submit([t.Get(znodes.partition_state_path(*partition)) for partition in wanted])
+    results = yield from submit([t.Get(znodes.partition_state_path(*partition)) for partition in wanted])
     found: dict[TopicPartition, ReadResult] = {}
     budget = WorkBudget()
-    for partition, answer in zip(wanted, answers, strict=True):
-        found[partition] = _state(answer)
+    for partition, result in zip(wanted, results, strict=True):
+        found[partition] = _state(result)
         if budget.is_spent():
             yield PAUSE
     return found
@@ -48,13 +48,13 @@ def create(
         if budget.is_spent():
             yield PAUSE
     # A parent that exists already is fine; any other error of a parent shows in its child's result.
-    answers = (yield from checked(ops, epoch_zk_version))[len(parents) :]
+    outcomes = (yield from checked(ops, epoch_zk_version))[len(parents) :]
     results: dict[TopicPartition, LeaderIsrAndControllerEpoch | Exception] = {}
     existing = []
-    for (partition, state), answer in zip(states.items(), answers, strict=True):
-        if isinstance(answer, t.NodeExists):
+    for (partition, state), outcome in zip(states.items(), outcomes, strict=True):
+        if isinstance(outcome, t.NodeExists):
             existing.append(partition)
-        results[partition] = answer if isinstance(answer, t.TreeError) else state
+        results[partition] = outcome if isinstance(outcome, t.TreeError) else state
     found = yield from read(existing)
     for partition, state_found in found.items():
         if state_found == states[partition]:
@@ -75,16 +75,16 @@ def update(
         ops.append(t.SetData(path, _encode(state, epoch), state.partition_epoch))
         if budget.is_spent():
             yield PAUSE
-    answers = yield from checked(ops, epoch_zk_version)
+    results = yield from checked(ops, epoch_zk_version)
     finished: dict[TopicPartition, LeaderAndIsr | Exception] = {}
     conflicts = []
-    for (partition, state), answer in zip(states.items(), answers, strict=True):
-        if isinstance(answer, t.Stat):
-            finished[partition] = state.with_partition_epoch(answer.version)
-        elif isinstance(answer, t.BadVersion):
+    for (partition, state), result in zip(states.items(), results, strict=True):
+        if isinstance(result, t.Stat):
+            finished[partition] = state.with_partition_epoch(result.version)
+        elif isinstance(result, t.BadVersion):
             conflicts.append(partition)
         else:
-            finished[partition] = answer if isinstance(answer, Exception) else StateChangeFailed(repr(answer))
+            finished[partition] = result if isinstance(result, Exception) else StateChangeFailed(repr(result))
     retry = []
     found = yield from read(conflicts)
     for partition, state_found in found.items():
@@ -104,14 +104,14 @@ def _encode(state: LeaderAndIsr, controller_epoch: int) -> bytes:
     )
 
 
-def _state(answer: t.Result | t.TreeError) -> ReadResult:
-    if isinstance(answer, t.NoNode):
+def _state(result: t.Result | t.TreeError) -> ReadResult:
+    if isinstance(result, t.NoNode):
         return None
-    if isinstance(answer, t.TreeError):
-        return answer
-    assert isinstance(answer, t.NodeData)
+    if isinstance(result, t.TreeError):
+        return result
+    assert isinstance(result, t.NodeData)
     try:
-        decoded = znodes.decode_partition_state(answer.data)
+        decoded = znodes.decode_partition_state(result.data)
     except znodes.ZnodeError as error:
         return error
     return LeaderIsrAndControllerEpoch(
@@ -120,7 +120,7 @@ def _state(answer: t.Result | t.TreeError) -> ReadResult:
             decoded.isr,
             decoded.leader_epoch,
             decoded.leader_recovery_state,
-            answer.stat.version,
+            result.stat.version,
         ),
         decoded.controller_epoch,
     )

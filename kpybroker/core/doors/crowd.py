@@ -1,6 +1,6 @@
 """The connections of one server that are of strangers, or wait: so many that they can keep no one out.
 
-A connection *waits* while its client has to send or to take something, and is *busy* while a request of it is answered.
+A connection *waits* while its client has to send or to take something, and is *busy* while a request of it is handled.
 If all seats are taken, a new connection gets that of one that waits: of the address that has most seats, the one that
 has waited longest. So a client that opens connections and says nothing pushes out its own, and a connection whose
 client speaks at once is served.
@@ -33,7 +33,7 @@ class Seat:
         self._since = now
 
     def be_busy(self) -> None:
-        """A request is answered: it keeps its seat."""
+        """A request is handled: it keeps its seat."""
         self._since = inf
 
     @property

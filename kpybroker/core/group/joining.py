@@ -12,12 +12,12 @@ from functools import partial
 from typing import NamedTuple
 
 from kpybroker.core.group.rebalance import (
-    answer_join,
-    answer_sync,
     joined,
     maybe_complete_join,
     maybe_prepare_rebalance,
     prepare_rebalance,
+    respond_to_join,
+    respond_to_sync,
     restart_session,
     store_error,
 )
@@ -170,8 +170,8 @@ def _replace_static(step: GroupStep, group: Group, request: Join, old_member_id:
 
 def _rename_static(step: GroupStep, group: Group, instance_id: str, old_id: str, new_id: str) -> Member:
     """Fence the old instance in any request it waits in, and give its membership to the new id."""
-    answer_join(step, group, old_id, JoinResult(ErrorCode.FENCED_INSTANCE_ID, old_id))
-    answer_sync(step, group, old_id, SyncResult(ErrorCode.FENCED_INSTANCE_ID))
+    respond_to_join(step, group, old_id, JoinResult(ErrorCode.FENCED_INSTANCE_ID, old_id))
+    respond_to_sync(step, group, old_id, SyncResult(ErrorCode.FENCED_INSTANCE_ID))
     member = group.replace_static_member(instance_id, old_id, new_id)
     restart_session(step, group, member)
     return member
@@ -203,19 +203,19 @@ def _on_static_stored(group: Group, replacement: _Replacement, step: GroupStep, 
     member, old_leader, support_skipping_assignment, undo = replacement
     member_id = member.member_id
     if group.state is GroupState.DEAD or group.members.get(member_id) is not member:
-        return  # it has left or was replaced since, and was answered then
+        return  # it has left or was replaced since, and got its response then
     if error is not ErrorCode.NONE:
         step.warn(f"Failed to persist metadata for group {group.group_id}: {error.name}")
         failed = replace(joined(group, UNKNOWN_MEMBER_ID, with_members=False), error=store_error(error))
-        answer_join(step, group, member_id, replace(failed, leader=old_leader or ""))
+        respond_to_join(step, group, member_id, replace(failed, leader=old_leader or ""))
         undo(step)
     elif group.state is not GroupState.PREPARING_REBALANCE:
         # From version 9 on, a leader is asked to skip the assignment (KIP-814). An older client gets the old leader's
         # id instead: it acts as a follower, and computes no assignment that a stable group would ignore.
         skip = support_skipping_assignment and member_id == group.leader_id
-        answer = replace(joined(group, member_id, with_members=skip), skip_assignment=skip)
+        result = replace(joined(group, member_id, with_members=skip), skip_assignment=skip)
         leader = group.leader_id if support_skipping_assignment else old_leader
-        answer_join(step, group, member_id, replace(answer, leader=leader or ""))
+        respond_to_join(step, group, member_id, replace(result, leader=leader or ""))
 
 
 # --- members of the present generation
@@ -238,7 +238,7 @@ def _join_with_id(step: GroupStep, group: Group, request: Join, ticket: Ticket) 
     is_leader = member_id == group.leader_id
     reason = _rebalance_reason(group, member, request, is_leader)
     if reason is None:
-        # It may not have received the first answer to this generation's join.
+        # It may not have received the first response to this generation's join.
         with_members = is_leader and group.state is GroupState.COMPLETING_REBALANCE
         step.reply(ticket, joined(group, member_id, with_members=with_members))
         return
@@ -264,8 +264,8 @@ def _rebalance_reason(group: Group, member: Member, request: Join, is_leader: bo
 
 
 def _supersede(step: GroupStep, group: Group, member_id: str) -> None:
-    """The member rejoins on another connection: end its previous join, which Kafka never answers."""
-    answer_join(step, group, member_id, JoinResult(ErrorCode.REBALANCE_IN_PROGRESS, member_id))
+    """The member rejoins on another connection: end its previous join, to which Kafka never responds."""
+    respond_to_join(step, group, member_id, JoinResult(ErrorCode.REBALANCE_IN_PROGRESS, member_id))
 
 
 def _update_member(group: Group, member: Member, request: Join) -> None:

@@ -7,7 +7,7 @@ Rules
   them. A live coordinator and one that has just read the partition use the same two methods, so they agree.
 - Live state (members, sessions, waiting requests) starts in `activate`, after the whole partition has been replayed,
   and ends in `unload`.
-- Every ticket is answered exactly once, at the latest by `unload`.
+- Every ticket gets exactly one reply, at the latest by `unload`.
 
 Not here: which partition a group belongs to, whether this broker leads it, authorization, API versions, and the check
 of a group id's form. The shell (`kpybroker.broker.coordinators`) and the handlers do that.
@@ -30,13 +30,13 @@ from kpybroker.core.group.committing import (
 from kpybroker.core.group.joining import join
 from kpybroker.core.group.membership import heartbeat, leave, sync
 from kpybroker.core.group.rebalance import (
-    answer_join,
-    answer_sync,
     on_heartbeat_expired,
     on_rebalance_expired,
     on_sync_expired,
     prepare_rebalance,
     remove_pending_member,
+    respond_to_join,
+    respond_to_sync,
     restart_session,
 )
 from kpybroker.core.group.records import OffsetRecord, Record
@@ -106,7 +106,7 @@ class GroupMachine:
             if group is not None:
                 group.belongs_to(request.owner)
         if group is None:
-            step.reply(ticket, _ANSWER_WITHOUT_GROUP[type(request)](request))
+            step.reply(ticket, _RESULT_WITHOUT_GROUP[type(request)](request))
         else:
             _HANDLERS[type(request)](step, group, request, ticket)
         return self._finish(step)
@@ -213,9 +213,9 @@ class GroupMachine:
             group.release()
             group.transition_to(GroupState.DEAD, now.wall_ms)
             for member_id in list(group.join_tickets):
-                answer_join(step, group, member_id, JoinResult(ErrorCode.NOT_COORDINATOR, member_id))
+                respond_to_join(step, group, member_id, JoinResult(ErrorCode.NOT_COORDINATOR, member_id))
             for member_id in list(group.sync_tickets):
-                answer_sync(step, group, member_id, SyncResult(ErrorCode.NOT_COORDINATOR))
+                respond_to_sync(step, group, member_id, SyncResult(ErrorCode.NOT_COORDINATOR))
         self.groups.clear()
         self.open_producers.clear()
         return self._finish(step)
@@ -301,7 +301,7 @@ _HANDLERS: dict[type[Request], _Handler] = {
     DeleteOffsets: delete_offsets,
 }
 
-_ANSWER_WITHOUT_GROUP: dict[type[Request], Callable[[Any], object]] = {
+_RESULT_WITHOUT_GROUP: dict[type[Request], Callable[[Any], object]] = {
     Join: lambda request: JoinResult(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id),
     Sync: lambda request: SyncResult(ErrorCode.UNKNOWN_MEMBER_ID),
     Heartbeat: lambda request: ErrorCode.UNKNOWN_MEMBER_ID,

@@ -10,13 +10,13 @@ from functools import partial
 
 from kpybroker.core.group.joining import validate_member
 from kpybroker.core.group.rebalance import (
-    answer_sync,
     fail_assignment,
     maybe_prepare_rebalance,
     member_has_synced,
     propagate_assignment,
     remove_member,
     remove_pending_member,
+    respond_to_sync,
     restart_session,
     store_error,
 )
@@ -52,8 +52,8 @@ def sync(step: GroupStep, group: Group, request: Sync, ticket: Ticket) -> None:
         assert group.state is GroupState.STABLE
         member = group.members[request.member_id]
         member_has_synced(group, request.member_id)
-        answer = SyncResult(ErrorCode.NONE, group.protocol_type, group.protocol_name, member.assignment)
-        step.reply(ticket, answer)
+        result = SyncResult(ErrorCode.NONE, group.protocol_type, group.protocol_name, member.assignment)
+        step.reply(ticket, result)
         restart_session(step, group, member)
 
 
@@ -72,8 +72,8 @@ def _validate_sync(group: Group, request: Sync) -> ErrorCode:
 
 def _sync_completing(step: GroupStep, group: Group, request: Sync, ticket: Ticket) -> None:
     member_id = request.member_id
-    # End a previous sync of the member on another connection; Kafka never answers it.
-    answer_sync(step, group, member_id, SyncResult(ErrorCode.REBALANCE_IN_PROGRESS))
+    # End a previous sync of the member on another connection; Kafka never responds to it.
+    respond_to_sync(step, group, member_id, SyncResult(ErrorCode.REBALANCE_IN_PROGRESS))
     group.sync_tickets[member_id] = ticket
     member_has_synced(group, member_id)
     if member_id != group.leader_id:
@@ -101,7 +101,7 @@ def _on_assignment_stored(
     error: ErrorCode,
 ) -> None:
     if group.state is not GroupState.COMPLETING_REBALANCE or group.generation_id != generation_id:
-        return  # a member joined or left before the record was committed: all have been answered
+        return  # a member joined or left before the record was committed: all have their responses
     if error is not ErrorCode.NONE:
         error = store_error(error)
         fail_assignment(step, group, error)

@@ -44,17 +44,17 @@ def store_error(error: ErrorCode) -> ErrorCode:
     return _STORE_ERRORS.get(error, error)
 
 
-# --- answering members that wait
+# --- responding to members that wait
 
 
-def answer_join(step: GroupStep, group: Group, member_id: str, result: JoinResult) -> None:
-    """Answer the member's JoinGroup if it waits in one."""
+def respond_to_join(step: GroupStep, group: Group, member_id: str, result: JoinResult) -> None:
+    """Respond to the member's JoinGroup if it waits in one."""
     if member_id in group.join_tickets:
         step.reply(group.join_tickets.pop(member_id), result)
 
 
-def answer_sync(step: GroupStep, group: Group, member_id: str, result: SyncResult) -> bool:
-    """Answer the member's SyncGroup if it waits in one, and say whether it did."""
+def respond_to_sync(step: GroupStep, group: Group, member_id: str, result: SyncResult) -> bool:
+    """Respond to the member's SyncGroup if it waits in one, and say whether it did."""
     if member_id not in group.sync_tickets:
         return False
     step.reply(group.sync_tickets.pop(member_id), result)
@@ -75,7 +75,7 @@ def joined(group: Group, member_id: str, *, with_members: bool) -> JoinResult:
 
 
 def propagate_assignment(step: GroupStep, group: Group, error: ErrorCode) -> None:
-    """Answer every waiting SyncGroup, and restart those members' sessions, which do not run while they wait."""
+    """Respond to every waiting SyncGroup, and restart those members' sessions, which do not run while they wait."""
     ok = error is ErrorCode.NONE
     for member_id, member in group.members.items():
         result = SyncResult(
@@ -84,7 +84,7 @@ def propagate_assignment(step: GroupStep, group: Group, error: ErrorCode) -> Non
             protocol_name=group.protocol_name if ok else None,
             assignment=member.assignment,
         )
-        if answer_sync(step, group, member_id, result):
+        if respond_to_sync(step, group, member_id, result):
             restart_session(step, group, member)
 
 
@@ -207,7 +207,7 @@ def _on_empty_stored(group_id: str, step: GroupStep, error: ErrorCode) -> None:
 def _send_generation(step: GroupStep, group: Group) -> None:
     step.info(f"Stabilized group {group.group_id} generation {group.generation_id} with {len(group.members)} members")
     for member_id, member in group.members.items():
-        answer_join(step, group, member_id, joined(group, member_id, with_members=member_id == group.leader_id))
+        respond_to_join(step, group, member_id, joined(group, member_id, with_members=member_id == group.leader_id))
         restart_session(step, group, member)
         member.is_new = False
         group.pending_sync.add(member_id)
@@ -227,7 +227,7 @@ def on_sync_expired(step: GroupStep, group: Group) -> None:
     assert missing
     for member_id in missing:
         # A static member may still wait in the join that replaced its last instance.
-        answer_join(step, group, member_id, JoinResult(ErrorCode.UNKNOWN_MEMBER_ID, UNKNOWN_MEMBER_ID))
+        respond_to_join(step, group, member_id, JoinResult(ErrorCode.UNKNOWN_MEMBER_ID, UNKNOWN_MEMBER_ID))
         group.remove(member_id)
     prepare_rebalance(step, group, f"Removing {missing} on pending sync request expiration")
 
@@ -237,8 +237,8 @@ def on_sync_expired(step: GroupStep, group: Group) -> None:
 
 def remove_member(step: GroupStep, group: Group, member_id: str, reason: str) -> None:
     """Remove a member and fail its waiting requests with UNKNOWN_MEMBER_ID, so that a live client rejoins."""
-    answer_join(step, group, member_id, JoinResult(ErrorCode.UNKNOWN_MEMBER_ID, UNKNOWN_MEMBER_ID))
-    answer_sync(step, group, member_id, SyncResult(ErrorCode.UNKNOWN_MEMBER_ID))
+    respond_to_join(step, group, member_id, JoinResult(ErrorCode.UNKNOWN_MEMBER_ID, UNKNOWN_MEMBER_ID))
+    respond_to_sync(step, group, member_id, SyncResult(ErrorCode.UNKNOWN_MEMBER_ID))
     group.remove(member_id)
     if group.state is GroupState.PREPARING_REBALANCE:
         maybe_complete_join(step, group)

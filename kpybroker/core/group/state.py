@@ -217,7 +217,7 @@ class Group:
             self._budget.add(pending.owner, -pending.size)
 
     def remove(self, member_id: str) -> Member | None:
-        """Forget a member, joined or pending. Its waiting requests must have been answered before."""
+        """Forget a member, joined or pending. Its waiting requests must have got their replies before."""
         member = self.members.pop(member_id, None)
         if member is not None:
             self._uncount(member.protocols)

@@ -124,7 +124,7 @@ class SyncResult:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """A member of a generation shows that it is alive. Answered by an ErrorCode."""
+    """A member of a generation shows that it is alive. The reply is an ErrorCode."""
 
     group_id: str
     generation_id: int
@@ -246,7 +246,7 @@ class DescribedGroup:
 
 @dataclass(frozen=True, slots=True)
 class DeleteGroup:
-    """Asks to delete an Empty group with its offsets. Answered by an ErrorCode."""
+    """Asks to delete an Empty group with its offsets. The reply is an ErrorCode."""
 
     group_id: str
 

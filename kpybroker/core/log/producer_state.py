@@ -4,8 +4,8 @@ The pure half of Kafka's ProducerStateManager, ProducerAppendInfo and ProducerSt
 `.snapshot` files, is storage/producer_snapshots.
 
 Rules. A batch of an idempotent producer is appended only in sequence; an exact repetition of one of the last five
-batches is answered with the offsets it got the first time; a lower producer epoch is fenced. A change is prepared in a
-`ProducerAppendInfo` (which may raise) and applied by `update` after the bytes are in the log, so a failed append
+batches is acknowledged with the offsets it got the first time; a lower producer epoch is fenced. A change is prepared
+in a `ProducerAppendInfo` (which may raise) and applied by `update` after the bytes are in the log, so a failed append
 changes nothing. A transaction is undecided from its first batch to its marker, and unreplicated until the high
 watermark passed the marker; the smaller of the two first offsets bounds the last stable offset.
 

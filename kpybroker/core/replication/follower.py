@@ -22,7 +22,7 @@ REFUSALS_MAX = 16
 
 
 class FetchState:
-    """One partition in a fetcher. `lag` is None until the leader has answered once; times are monotonic seconds."""
+    """One partition in a fetcher. `lag` is None until the leader has responded once; times are monotonic seconds."""
 
     __slots__ = (
         "delayed_until",

@@ -116,7 +116,7 @@ class FollowerSession:
                 )
             )
 
-    def answered(self, error_code: int, session_id: int) -> bool:
+    def take_response(self, error_code: int, session_id: int) -> bool:
         """Take the response's session; False where the response is an error and holds nothing else."""
         if error_code:
             if error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND:

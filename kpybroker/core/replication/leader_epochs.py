@@ -1,7 +1,7 @@
 """Which leader epoch began at which offset of a log: LeaderEpochFileCache without the file.
 
 Rules: epochs and their start offsets both increase strictly; an entry is set once and changed only by truncation. The
-cache answers OffsetForLeaderEpoch (KIP-101, KIP-320). `version` counts changes, so that the writer of
+cache serves OffsetForLeaderEpoch (KIP-101, KIP-320). `version` counts changes, so that the writer of
 `leader-epoch-checkpoint` knows whether the file is up to date.
 
 Not here: the checkpoint file (storage/checkpoints), and when it is written (storage/log).

@@ -94,7 +94,7 @@ def may_describe(
     owners: Sequence[Principal] | None,
     is_authorized: Callable[[Token], bool],
 ) -> bool:
-    """Whether a token is in the answer to `principal`, that asks for those of `owners` (None: all).
+    """Whether a token is in the response to `principal`, that asks for those of `owners` (None: all).
 
     `is_authorized` decides about tokens that do not concern the principal.
     """

@@ -12,7 +12,7 @@ Rules
   is no longer the coordinator. A new coordinator finds Prepare* in the log and continues (`activate`).
 
 Differs from Kafka where a record is in the log and replicas take too long to confirm it: Kafka reverts it in memory,
-and may answer differently from its log. Here the client gets COORDINATOR_NOT_AVAILABLE, and the transition stays
+and may respond differently from its log. Here the client gets COORDINATOR_NOT_AVAILABLE, and the transition stays
 pending until the result is known.
 
 Not here: which partition an id belongs to, API versions, authorization, and which broker leads a partition.
@@ -52,7 +52,7 @@ from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.records.batch import NO_PRODUCER_EPOCH
 
 Request = InitProducerId | AddPartitions | EndTransaction
-Answer = Callable[[TransactionStep, ErrorCode], None]
+Respond = Callable[[TransactionStep, ErrorCode], None]
 S = TransactionState
 
 FULL = ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -151,7 +151,7 @@ class TransactionMachine:
             step.reply(ticket, InitResult(ErrorCode.PRODUCER_FENCED))
         elif transaction.current.state is S.ONGOING:
             # Abort it in an epoch that no client receives: the client retries and gets the one after that.
-            self._fence(step, transaction, partial(_answer_init_later, ticket))
+            self._fence(step, transaction, partial(_respond_to_init_later, ticket))
         else:
             target = transaction.prepare_init(
                 request.timeout_ms, request.expected, request.new_producer_id, step.now.wall_ms
@@ -159,7 +159,7 @@ class TransactionMachine:
             if target is None:
                 step.reply(ticket, InitResult(ErrorCode.PRODUCER_FENCED))
             else:
-                self._write(step, transaction, target, partial(self._answer_init, transaction, target, ticket))
+                self._write(step, transaction, target, partial(self._respond_to_init, transaction, target, ticket))
 
     def _new_transaction(self, request: InitProducerId, now_ms: int) -> Transaction:
         metadata = TransactionMetadata(
@@ -177,7 +177,7 @@ class TransactionMachine:
         self._charge(transaction)
         return transaction
 
-    def _answer_init(
+    def _respond_to_init(
         self,
         transaction: Transaction,
         target: TransactionMetadata,
@@ -215,7 +215,7 @@ class TransactionMachine:
             if transaction.owner == UNOWNED:
                 transaction.owner, transaction.size = request.owner, 0
             target = transaction.prepare_add(request.partitions, step.now.wall_ms)
-            self._write(step, transaction, target, partial(_answer, ticket))
+            self._write(step, transaction, target, partial(_respond, ticket))
 
     def _has_room_for(self, transaction: Transaction, request: AddPartitions) -> bool:
         size = TRANSACTION_PARTITION_BYTES * len(request.partitions - transaction.current.partitions)
@@ -233,17 +233,17 @@ class TransactionMachine:
             step.reply(ticket, ErrorCode.CONCURRENT_TRANSACTIONS)
         elif state is S.ONGOING:
             target = transaction.prepare_end(request.committed, step.now.wall_ms)
-            self._write(step, transaction, target, partial(_answer, ticket))
+            self._write(step, transaction, target, partial(_respond, ticket))
         else:
             # A retry of the last decision, or a client error.
             is_repeated = state is (S.COMPLETE_COMMIT if request.committed else S.COMPLETE_ABORT)
             step.reply(ticket, ErrorCode.NONE if is_repeated else ErrorCode.INVALID_TXN_STATE)
 
-    def _fence(self, step: TransactionStep, transaction: Transaction, answer: Answer) -> None:
+    def _fence(self, step: TransactionStep, transaction: Transaction, respond: Respond) -> None:
         target = transaction.prepare_fence(step.now.wall_ms)
-        self._write(step, transaction, target, partial(self._fenced, transaction, answer))
+        self._write(step, transaction, target, partial(self._fenced, transaction, respond))
 
-    def _fenced(self, transaction: Transaction, answer: Answer, step: TransactionStep, error: ErrorCode) -> None:
+    def _fenced(self, transaction: Transaction, respond: Respond, step: TransactionStep, error: ErrorCode) -> None:
         if error is not ErrorCode.NONE and transaction.pending is None:
             transaction.has_failed_epoch_fence = True
             step.warn(
@@ -251,17 +251,19 @@ class TransactionMachine:
                 f"{transaction.transactional_id} to the transaction log with error {error.name}. The epoch was "
                 f"increased to {transaction.current.producer_epoch} but not returned to the client"
             )
-        answer(step, error)
+        respond(step, error)
 
     # --- transitions
 
     def _write(
-        self, step: TransactionStep, transaction: Transaction, target: TransactionMetadata, answer: Answer
+        self, step: TransactionStep, transaction: Transaction, target: TransactionMetadata, respond: Respond
     ) -> None:
         record = TransactionRecord(transaction.transactional_id, target)
-        step.write((record,), partial(self._on_transition, transaction, answer))
+        step.write((record,), partial(self._on_transition, transaction, respond))
 
-    def _on_transition(self, transaction: Transaction, answer: Answer, step: TransactionStep, error: ErrorCode) -> None:
+    def _on_transition(
+        self, transaction: Transaction, respond: Respond, step: TransactionStep, error: ErrorCode
+    ) -> None:
         if error is ErrorCode.NONE:
             transaction.complete()
             self._charge(transaction)
@@ -272,7 +274,7 @@ class TransactionMachine:
             step.read(transaction.written_up_to, partial(self._on_transition, transaction, _ignore))
         else:
             transaction.pending = None
-        answer(step, _APPEND_ERRORS.get(error, error))
+        respond(step, _APPEND_ERRORS.get(error, error))
 
     def _carry_out(self, step: TransactionStep, transaction: Transaction) -> None:
         """The end is decided: write the markers, then the Complete* record."""
@@ -434,7 +436,7 @@ class TransactionMachine:
         return step.outcome
 
     def unload(self, now: Now) -> TransactionOutcome:
-        """Leadership is lost. Only `settle` may be called after, which answers waiting requests."""
+        """Leadership is lost. Only `settle` may be called after, which responds to waiting requests."""
         for transactional_id in self.ids():
             self._forget(transactional_id)
         self._retries.clear()
@@ -455,14 +457,14 @@ class TransactionMachine:
             transaction.size = 0
 
 
-# --- answers
+# --- responses
 
 
-def _answer(ticket: Ticket, step: TransactionStep, error: ErrorCode) -> None:
+def _respond(ticket: Ticket, step: TransactionStep, error: ErrorCode) -> None:
     step.reply(ticket, error)
 
 
-def _answer_init_later(ticket: Ticket, step: TransactionStep, error: ErrorCode) -> None:
+def _respond_to_init_later(ticket: Ticket, step: TransactionStep, error: ErrorCode) -> None:
     step.reply(ticket, InitResult(ErrorCode.CONCURRENT_TRANSACTIONS if error is ErrorCode.NONE else error))
 
 
@@ -474,7 +476,7 @@ def _log_timeout(transactional_id: str, step: TransactionStep, error: ErrorCode)
 
 
 def _ignore(step: TransactionStep, error: ErrorCode) -> None:
-    """The client has been answered already."""
+    """The client has its response already."""
 
 
 _Handler = Callable[[TransactionMachine, TransactionStep, Any, Ticket], None]

@@ -83,7 +83,7 @@ class InitResult:
 
 @dataclass(frozen=True, slots=True)
 class AddPartitions:
-    """AddPartitionsToTxn, and AddOffsetsToTxn with a partition of `__consumer_offsets`. Answered by an ErrorCode."""
+    """AddPartitionsToTxn, and AddOffsetsToTxn with a partition of `__consumer_offsets`. The reply is an ErrorCode."""
 
     transactional_id: str
     producer_id: int
@@ -94,7 +94,7 @@ class AddPartitions:
 
 @dataclass(frozen=True, slots=True)
 class EndTransaction:
-    """Answered by an ErrorCode, once the decision is in the log; the markers follow."""
+    """The reply is an ErrorCode, once the decision is in the log; the markers follow."""
 
     transactional_id: str
     producer_id: int

@@ -120,7 +120,7 @@ def _from_json(found: Any) -> JolokiaRequest | RequestError:
 
 
 def _bounded(request: JolokiaRequest) -> JolokiaRequest:
-    """Raises RequestError for what is too long to be matched or answered in one go."""
+    """Raises RequestError for what is too long to be matched or responded to in one go."""
     attributes = (request.attribute,) if isinstance(request.attribute, str) else request.attribute or ()
     if len(request.mbean) > TEXT_MAX:
         raise RequestError(ILLEGAL, f"An object name of more than {TEXT_MAX} characters", 400)

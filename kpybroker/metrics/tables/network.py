@@ -20,7 +20,7 @@ MEMORY_AVAILABLE: Final = SERVER.gauge(
     "MemoryPoolAvailable",
     "bytes",
     "What is left of queued.max.request.bytes; the largest long integer without a limit, as in Kafka.",
-    "It is 0: reading pauses until requests are answered.",
+    "It is 0: reading pauses until requests get their responses.",
 )
 
 PROCESSOR: Final = Table("kafka.network", "Processor", ("networkProcessor",))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from kpybroker.pipelines.changes.events import ENVELOPE, described
 from kpybroker.pipelines.errors import PipelineError
-from kpybroker.pipelines.runtime.avro import answer
+from kpybroker.pipelines.runtime.avro import registered
 from kpybroker.pipelines.runtime.pipeline import REASON
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Registry:
     def schema(self, number: int) -> str | None:
         """The text of a schema; None if there is none of this id that is whole. Raises `PipelineError`."""
         if number not in self._known:
-            found = answer(self.url, number)
+            found = registered(self.url, number)
             if found is None or found.get("references"):
                 return None
             self._known[number] = found["schema"]

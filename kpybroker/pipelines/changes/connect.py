@@ -21,7 +21,7 @@ JVM = ("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 SOURCE = "io.debezium.connector.postgresql.PostgresConnector"
 CONNECTOR = "shop"
-SECONDS_MAX, POLL_S, ANSWER_S = 120.0, 0.2, 10.0
+SECONDS_MAX, POLL_S, RESPONSE_S = 120.0, 0.2, 10.0
 RUNTIME, DEBEZIUM = "connect-runtime-*.jar", "debezium-connector-postgres-*.jar"
 NEEDED = {RUNTIME: "Kafka Connect", DEBEZIUM: "Debezium's connector for PostgreSQL"}
 
@@ -109,7 +109,7 @@ def _status(port: int) -> list[dict[str, Any]]:
     """The connector's tasks; none while there is no response."""
     try:
         with urllib.request.urlopen(
-            f"http://127.0.0.1:{port}/connectors/{CONNECTOR}/status", timeout=ANSWER_S
+            f"http://127.0.0.1:{port}/connectors/{CONNECTOR}/status", timeout=RESPONSE_S
         ) as found:
             tasks: list[dict[str, Any]] = json.load(found)["tasks"]
             return tasks

@@ -162,7 +162,7 @@ def _keep(cache: dict[tuple[str, int], Any], place: tuple[str, int], value: Any)
     return value
 
 
-def answer(registry: str, schema_id: int) -> Any:
+def registered(registry: str, schema_id: int) -> Any:
     """What the registry says of an Avro schema; None where it has none of that id, or one of another type.
 
     It may be away for a few seconds. Raises `PipelineError`.
@@ -189,18 +189,18 @@ def _patient(registry: str, path: str) -> Any:
 def _fetch(registry: str, schema_id: int) -> Any:
     import fastavro
 
-    found = answer(registry, schema_id)
+    found = registered(registry, schema_id)
     if found is None:
         return None
     return fastavro.parse_schema(json.loads(found["schema"]), named_schemas=_references(registry, found))
 
 
-def _references(registry: str, answer: Any) -> dict[str, Any]:
+def _references(registry: str, schema: Any) -> dict[str, Any]:
     """The types that a schema takes from others."""
     import fastavro
 
     named: dict[str, Any] = {}
-    for one in answer.get("references") or ():
+    for one in schema.get("references") or ():
         other = _patient(registry, f"/subjects/{quote(one['subject'], safe='')}/versions/{one['version']}")
         named |= _references(registry, other)
         fastavro.parse_schema(json.loads(other["schema"]), named_schemas=named)

@@ -170,15 +170,15 @@ def _service(bootstrap: str, place: Path) -> Iterator[str]:
 
 
 def _asked(address: str, found: Split) -> list[tuple[str, Row]]:
-    """What the service says of the products in most baskets and of the first users: path and answer."""
+    """What the service says of the products in most baskets and of the first users: path and response."""
     popular = by_count(found.train)[:ASKED]
     paths = [f"/products/{quote(product)}" for product in popular]
     paths += [f"/users/{quote(user)}" for user in sorted(found.wanted)[:ASKED]]
-    answers = []
+    responses = []
     for path in paths:
         with urlopen(f"{address}{path}", timeout=RESPONSE_SECONDS_MAX) as page:
-            answers.append((path, json.loads(page.read())))
-    return answers
+            responses.append((path, json.loads(page.read())))
+    return responses
 
 
 def by_count(rows: Sequence[Mapping[str, Any]]) -> list[str]:

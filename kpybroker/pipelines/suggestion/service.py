@@ -1,4 +1,4 @@
-"""A small service that answers with suggestions from the compacted topics.
+"""A small service that responds with suggestions from the compacted topics.
 
     python -m kpybroker.pipelines.suggestion.service --bootstrap-servers HOST:PORT \\
         --topic shop-suggestions --topic shop-user-suggestions --port 8090

@@ -1,7 +1,7 @@
 """The ASGI application: from a request to its handler, and from an error to its JSON.
 
 Paths are matched as they were sent: a subject may have a slash in it, which clients write as %2F. Requests that write
-have few threads of their own, so that those that read are answered while the cluster is away.
+have few threads of their own, so that those that read get responses while the cluster is away.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from kpybroker.http.asgi import App, AtTheDoor
 from kpybroker.http.doors import LOOPBACK_NAMES, Door
 from kpybroker.http.messages import HttpError
-from kpybroker.registry.api.call import Answer, Call, Empty, Text
+from kpybroker.registry.api.call import Call, Empty, Result, Text
 from kpybroker.registry.api.context_paths import rewritten
 from kpybroker.registry.api.forward import Forwarder
 from kpybroker.registry.api.routes import ENTRIES, Entry
@@ -153,14 +153,14 @@ def _body(request: Request, content: bytes) -> dict[str, Any]:
     return value
 
 
-def respond(request: Request, answer: Answer, status: int = 200) -> Response:
+def respond(request: Request, result: Result, status: int = 200) -> Response:
     """JSON, in the type that the client accepts."""
-    if isinstance(answer, Empty):
+    if isinstance(result, Empty):
         return Response(status_code=204)
     accept = request.headers.get("accept", "")
     is_plain = "application/json" in accept and CONTENT_TYPE not in accept
     kind = "application/json" if is_plain else CONTENT_TYPE
-    text = answer.text if isinstance(answer, Text) else json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
+    text = result.text if isinstance(result, Text) else json.dumps(result, ensure_ascii=False, separators=(",", ":"))
     return Response(text.encode("utf-8", "surrogatepass"), status, {"content-type": kind})
 
 

@@ -1,4 +1,4 @@
-"""`Call`: a request as handlers see it, and `Answer`, what they return."""
+"""`Call`: a request as handlers see it, and `Result`, what they return."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Call(NamedTuple):
 
 
 class Text(NamedTuple):
-    """An answer that is a schema's text and no JSON value around it."""
+    """A result that is a schema's text and no JSON value around it."""
 
     text: str
 
@@ -54,5 +54,5 @@ class Empty:
     """Status 204, and no body."""
 
 
-Answer = Any
+Result = Any
 """A JSON value, `Text` or `Empty`."""

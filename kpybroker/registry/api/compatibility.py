@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from kpybroker.registry.api.call import Answer, Call
+from kpybroker.registry.api.call import Call, Result
 from kpybroker.registry.errors import RegistryError, version_not_found
 from kpybroker.registry.rules import look_up, register
 from kpybroker.registry.rules.library import Library
 from kpybroker.registry.store.state import State
 
 
-def with_version(call: Call) -> Answer:
+def with_version(call: Call) -> Result:
     """POST /compatibility/subjects/{subject}/versions/{version}"""
     number = look_up.version_number(call.path["version"])
 
@@ -20,20 +20,20 @@ def with_version(call: Call) -> Answer:
             raise version_not_found(number)
         return register.reasons(state, library, call.subject, call.body, compared, call.flag("normalize"))
 
-    return _answer(call, query)
+    return _result(call, query)
 
 
-def with_subject(call: Call) -> Answer:
+def with_subject(call: Call) -> Result:
     """POST /compatibility/subjects/{subject}/versions"""
 
     def query(state: State, library: Library) -> list[str]:
         versions = list(state.versions(call.subject))
         return register.reasons(state, library, call.subject, call.body, versions, call.flag("normalize"))
 
-    return _answer(call, query)
+    return _result(call, query)
 
 
-def _answer(call: Call, query: register.Reasons) -> Answer:
+def _result(call: Call, query: register.Reasons) -> Result:
     is_verbose = call.flag("verbose")
     try:
         messages = call.service.read(query)

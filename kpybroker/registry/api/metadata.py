@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import kpybroker
-from kpybroker.registry.api.call import Answer, Call
+from kpybroker.registry.api.call import Call, Result
 
 GROUP = "schema-registry"
 
 
-def get_root(call: Call) -> Answer:
-    """GET / says nothing, and shows that the registry answers."""
+def get_root(call: Call) -> Result:
+    """GET / says nothing, and shows that the registry responds."""
     return {}
 
 
-def get_id(call: Call) -> Answer:
+def get_id(call: Call) -> Result:
     """GET /v1/metadata/id"""
     clusters = {"kafka-cluster": call.service.cluster_id(), "schema-registry-cluster": GROUP}
     return {"id": "", "scope": {"path": [], "clusters": clusters}}
 
 
-def get_version(call: Call) -> Answer:
+def get_version(call: Call) -> Result:
     """GET /v1/metadata/version"""
     return {"version": f"kpybroker {kpybroker.__version__}", "commitId": ""}

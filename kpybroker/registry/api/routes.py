@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from kpybroker.registry.api import compatibility, metadata, schemas, settings, subjects
-from kpybroker.registry.api.call import Answer, Call
+from kpybroker.registry.api.call import Call, Result
 
-Handler = Callable[[Call], Answer]
+Handler = Callable[[Call], Result]
 
 
 class Entry(NamedTuple):
-    """`known` answers a request that writes where nothing has to be written, else returns None."""
+    """`known` responds to a request that writes where nothing has to be written, else returns None."""
 
     method: str
     path: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kpybroker.registry.api.call import Answer, Call, Text
+from kpybroker.registry.api.call import Call, Result, Text
 from kpybroker.registry.errors import RegistryError, schema_not_found
 from kpybroker.registry.rules import look_up
 from kpybroker.registry.rules.library import Library
@@ -17,12 +17,12 @@ NOT_FOUND = 404
 ID_MAX = 2**31 - 1
 
 
-def get_types(call: Call) -> Answer:
+def get_types(call: Call) -> Result:
     """GET /schemas/types"""
     return list(KINDS)
 
 
-def list_schemas(call: Call) -> Answer:
+def list_schemas(call: Call) -> Result:
     """GET /schemas"""
     prefix = call.query.get("subjectPrefix", "")
     is_deleted, is_latest = call.flag("deleted"), call.flag("latestOnly")
@@ -38,11 +38,11 @@ def list_schemas(call: Call) -> Answer:
     return [look_up.version_entity(version) for version in call.page(call.service.read(query))]
 
 
-def get_schema(call: Call) -> Answer:
+def get_schema(call: Call) -> Result:
     """GET /schemas/ids/{id}"""
     identifier = _id(call)
 
-    def query(state: State, library: Library) -> Answer:
+    def query(state: State, library: Library) -> Result:
         context, definition = _found(call, state, identifier)
         form = call.query.get("format")
         text = library.parsed(definition, context).formatted(form) if form else None
@@ -52,25 +52,25 @@ def get_schema(call: Call) -> Answer:
     return call.service.read(query)
 
 
-def get_text(call: Call) -> Answer:
+def get_text(call: Call) -> Result:
     """GET /schemas/ids/{id}/schema"""
     return Text(get_schema(call)["schema"])
 
 
-def get_subjects(call: Call) -> Answer:
+def get_subjects(call: Call) -> Result:
     """GET /schemas/ids/{id}/subjects"""
     return call.page(list(dict.fromkeys(version.subject for version in _places(call))))
 
 
-def get_versions(call: Call) -> Answer:
+def get_versions(call: Call) -> Result:
     """GET /schemas/ids/{id}/versions"""
     return call.page([{"subject": version.subject, "version": version.version} for version in _places(call)])
 
 
-def get_by_guid(call: Call) -> Answer:
+def get_by_guid(call: Call) -> Result:
     """GET /schemas/guids/{guid}"""
 
-    def query(state: State, library: Library) -> Answer:
+    def query(state: State, library: Library) -> Result:
         context, _, definition = _of_guid(state, call.path["guid"])[0]
         form = call.query.get("format")
         return look_up.entity(definition, library.parsed(definition, context).formatted(form) if form else None)
@@ -78,7 +78,7 @@ def get_by_guid(call: Call) -> Answer:
     return call.service.read(query)
 
 
-def get_ids_of_guid(call: Call) -> Answer:
+def get_ids_of_guid(call: Call) -> Result:
     """GET /schemas/guids/{guid}/ids"""
     found = call.service.read(lambda state, _: _of_guid(state, call.path["guid"]))
     return [{"context": context, "id": identifier} for context, identifier, _ in found]

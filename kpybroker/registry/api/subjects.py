@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kpybroker.registry.api.call import Answer, Call, Text
+from kpybroker.registry.api.call import Call, Result, Text
 from kpybroker.registry.errors import schema_not_found, subject_not_found
 from kpybroker.registry.rules import delete, look_up, register
 from kpybroker.registry.rules.library import Library
@@ -11,7 +11,7 @@ from kpybroker.registry.store.records import Version
 from kpybroker.registry.store.state import State
 
 
-def list_subjects(call: Call) -> Answer:
+def list_subjects(call: Call) -> Result:
     """GET /subjects"""
     prefix = call.query.get("subjectPrefix", contexts.ALL)
     only_deleted = call.flag("deletedOnly")
@@ -25,7 +25,7 @@ def list_subjects(call: Call) -> Answer:
     return call.page(call.service.read(query))
 
 
-def list_versions(call: Call) -> Answer:
+def list_versions(call: Call) -> Result:
     """GET /subjects/{subject}/versions"""
     only_deleted = call.flag("deletedOnly")
 
@@ -38,22 +38,22 @@ def list_versions(call: Call) -> Answer:
     return call.page(call.service.read(query))
 
 
-def get_version(call: Call) -> Answer:
+def get_version(call: Call) -> Result:
     """GET /subjects/{subject}/versions/{version}"""
 
-    def query(state: State, library: Library) -> Answer:
+    def query(state: State, library: Library) -> Result:
         version = look_up.find_anywhere(state, call.subject, call.path["version"], deleted=call.flag("deleted"))
         return look_up.version_entity(version, _formatted(call, library, version))
 
     return call.service.read(query)
 
 
-def get_text(call: Call) -> Answer:
+def get_text(call: Call) -> Result:
     """GET /subjects/{subject}/versions/{version}/schema"""
     return Text(get_version(call)["schema"])
 
 
-def get_referrers(call: Call) -> Answer:
+def get_referrers(call: Call) -> Result:
     """GET /subjects/{subject}/versions/{version}/referencedby"""
 
     def query(state: State, _: Library) -> list[int]:
@@ -64,11 +64,11 @@ def get_referrers(call: Call) -> Answer:
     return call.page(call.service.read(query))
 
 
-def get_latest_with_metadata(call: Call) -> Answer:
+def get_latest_with_metadata(call: Call) -> Result:
     """GET /subjects/{subject}/metadata"""
     wanted = dict(zip(call.query.getlist("key"), call.query.getlist("value"), strict=False))
 
-    def query(state: State, library: Library) -> Answer:
+    def query(state: State, library: Library) -> Result:
         versions = list(state.versions(call.subject, deleted=call.flag("deleted")))
         if not versions:
             raise subject_not_found(call.subject)
@@ -80,13 +80,13 @@ def get_latest_with_metadata(call: Call) -> Answer:
     return call.service.read(query)
 
 
-def register_known(call: Call) -> Answer:
+def register_known(call: Call) -> Result:
     """The response to a registration that needs no leader; None for the others."""
     normalize = call.flag("normalize")
     return call.service.read(lambda state, library: register.known(state, library, call.subject, call.body, normalize))
 
 
-def register_version(call: Call) -> Answer:
+def register_version(call: Call) -> Result:
     """POST /subjects/{subject}/versions"""
     normalize, force = call.flag("normalize"), call.flag("force")
     return call.service.write(
@@ -94,11 +94,11 @@ def register_version(call: Call) -> Answer:
     )
 
 
-def find_schema(call: Call) -> Answer:
+def find_schema(call: Call) -> Result:
     """POST /subjects/{subject}"""
     is_deleted = call.flag("deleted")
 
-    def query(state: State, library: Library) -> Answer:
+    def query(state: State, library: Library) -> Result:
         def look(name: str) -> Version | None:
             return register.find(state, library, name, call.body, call.flag("normalize"), deleted=is_deleted)
 
@@ -112,7 +112,7 @@ def find_schema(call: Call) -> Answer:
     return call.service.read(query)
 
 
-def delete_version(call: Call) -> Answer:
+def delete_version(call: Call) -> Result:
     """DELETE /subjects/{subject}/versions/{version}"""
     permanent = call.flag("permanent")
     return call.service.write(
@@ -120,7 +120,7 @@ def delete_version(call: Call) -> Answer:
     )
 
 
-def delete_subject(call: Call) -> Answer:
+def delete_subject(call: Call) -> Result:
     """DELETE /subjects/{subject}, softly unless `permanent`"""
     permanent = call.flag("permanent")
     return call.service.write(lambda state, _: delete.subject(state, call.subject, permanent=permanent))

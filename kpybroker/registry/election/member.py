@@ -1,7 +1,7 @@
 """`Member`: a thread that joins the group, keeps its place by heartbeats, and knows who leads.
 
-A leader whose heartbeats are not answered stops to be one before the coordinator gives its place away: `is_leader` is
-false from SESSION_MS after the last heartbeat that was answered was sent.
+A leader whose heartbeats get no response stops to be one before the coordinator gives its place away: `is_leader` is
+false from SESSION_MS after the last heartbeat that got a response was sent.
 """
 
 from __future__ import annotations

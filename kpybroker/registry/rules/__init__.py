@@ -1,4 +1,4 @@
-"""What a request means: from the state to an answer, or to a `Change` of records to write and the answer after that.
+"""What a request means: from the state to a result, or to a `Change` of records to write and the result after that.
 
 Nothing here does I/O or changes the state. `api` calls it, under the lock of the store. Refusals are `RegistryError`.
 """

@@ -19,7 +19,7 @@ Reasons = Callable[[State, Library], list[str]]
 
 
 def known(state: State, library: Library, subject: str, body: dict[str, Any], normalize: bool) -> dict[str, Any] | None:
-    """The response for a schema that the subject has already: such a request writes nothing, so any instance answers.
+    """The response for a schema that the subject has already: such a request writes nothing, so any instance responds.
 
     None where a leader has to decide. Raises RegistryError for what is not a schema.
     """

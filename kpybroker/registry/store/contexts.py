@@ -1,6 +1,6 @@
 """Contexts: name spaces of subjects, each with ids of its own.
 
-A subject in a context is written `:.context:subject` everywhere: in paths, answers and records. One without a context
+A subject in a context is written `:.context:subject` everywhere: in paths, responses and records. One without a context
 is in the default one, `.`; `:.:subject` is another way to write it. `:.context:`, without a subject, stands for the
 context in configurations and modes. `:*:` is all contexts, in prefixes only.
 """

@@ -1,7 +1,7 @@
 """Appending to a log: the order of checks, the write, and what follows it (UnifiedLog.append).
 
 Nothing of the log changes before everything is checked, and producer state changes only after the bytes are written, so
-an append that is refused or fails leaves no trace. A batch that an idempotent producer repeats is answered with the
+an append that is refused or fails leaves no trace. A batch that an idempotent producer repeats is acknowledged with the
 offsets of the first time before any other check of its producer.
 """
 

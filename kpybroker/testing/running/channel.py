@@ -22,7 +22,7 @@ _BY_STATUS: Final[dict[int, type[TestingError]]] = {408: WaitTimeout, 500: Testi
 
 
 class Channel:
-    """`why_gone` is asked when the broker does not answer."""
+    """`why_gone` is asked when the broker does not respond."""
 
     def __init__(self, host: str, port: int, why_gone: Callable[[], TestingError | None]) -> None:
         self.address: Final = (host, port)
@@ -80,7 +80,7 @@ class Channel:
 
     def _gone(self, error: Exception) -> TestingError:
         known = self._why_gone()
-        return known or BrokerGone(f"the broker's control channel does not answer: {error}", "start it again")
+        return known or BrokerGone(f"the broker's control channel does not respond: {error}", "start it again")
 
     def _take(self, timeout_s: float) -> tuple[HTTPConnection, bool]:
         with self._lock:

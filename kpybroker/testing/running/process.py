@@ -119,7 +119,7 @@ class Process:
         return self._log.read().decode(errors="replace").strip()
 
     def why_gone(self) -> TestingError | None:
-        """Why it does not answer, if it has ended."""
+        """Why it does not respond, if it has ended."""
         if self._child is None or self._is_stopping:
             return BrokerGone("the broker has been stopped", "use it before the end of its `with` block")
         try:

@@ -20,7 +20,7 @@ class Runner(Protocol):
         """End it at once."""
 
     def why_gone(self) -> TestingError | None:
-        """Why it does not answer, if it has ended."""
+        """Why it does not respond, if it has ended."""
 
     def log(self) -> str:
         """The end of its log, also after its end."""

@@ -118,10 +118,10 @@ async def test_of_two_reads_the_later_one_is_kept(tmp_path: Path, monkeypatch: p
         held: list[trio.Event] = [slow]
 
         async def late(ops: Sequence[t.Operation]) -> list[t.Result | t.TreeError]:
-            answers = await submit_many(ops)
+            responses = await submit_many(ops)
             if held and t.path_of(ops[0]) == path:
                 await held.pop().wait()
-            return answers
+            return responses
 
         await broker.tree.set(path, znodes.encode_config({"retention.ms": "7"}))
         async with trio.open_nursery() as nursery:

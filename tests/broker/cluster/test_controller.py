@@ -151,18 +151,20 @@ async def test_registered_endpoints(props: dict[str, Any], endpoints: dict[str, 
         assert broker.metadata.snapshot.brokers[0].endpoints == endpoints
 
 
-async def test_without_a_broker_a_controller_is_elected_creates_a_topic_and_answers_requests(tmp_path: Path) -> None:
+async def test_without_a_broker_a_controller_is_elected_creates_a_topic_and_responds_to_requests(
+    tmp_path: Path,
+) -> None:
     async with fake_host(tmp_path) as host:
         metadata = MetadataCache(host.config)
 
-        async def answer_locally(api_key: ApiKey, message: Any, version: int) -> Any:
+        async def respond_locally(api_key: ApiKey, message: Any, version: int) -> Any:
             if isinstance(message, UpdateMetadataRequest):
                 await metadata.update(message)
                 return UpdateMetadataResponse()
             return LeaderAndIsrResponse()
 
         directory = Directory(metadata.inter_broker_address, lambda: controller.controller_id)
-        peers = Peers(host, MemoryTransport(), directory, answer_locally)
+        peers = Peers(host, MemoryTransport(), directory, respond_locally)
         registration = Registration(host, list)
         controller = ClusterController(host, registration, metadata, ConfigRepository(host), peers)
         topics = TopicAdmin(host, metadata, controller.wait_until_deleted)

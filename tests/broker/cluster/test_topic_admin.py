@@ -168,7 +168,7 @@ async def test_two_requests_to_create_one_topic_create_one() -> None:
 
 
 class TestAutoCreation:
-    async def test_the_topic_is_led_when_the_answer_comes(self) -> None:
+    async def test_the_topic_is_led_when_the_response_comes(self) -> None:
         async with running_broker() as broker:
             assert await broker.topics.auto_create(["t"]) == {"t": ErrorCode.NONE}
             assert broker.metadata.snapshot.has_leader("t", 0)

@@ -107,8 +107,8 @@ async def test_it_can_be_switched_off_while_the_broker_runs(tmp_path: Path) -> N
 async def set_broker_default(broker: Broker, name: str, value: str) -> None:
     config = IncrementalAlterConfigsRequest.AlterableConfig(name=name, config_operation=0, value=value)
     resource = IncrementalAlterConfigsRequest.AlterConfigsResource(resource_type=4, resource_name="", configs=[config])
-    answer = await ask(broker, IncrementalAlterConfigsRequest(resources=[resource]), 1)
-    assert answer.responses[0].error_code == ErrorCode.NONE, answer.responses[0].error_message
+    response = await ask(broker, IncrementalAlterConfigsRequest(resources=[resource]), 1)
+    assert response.responses[0].error_code == ErrorCode.NONE, response.responses[0].error_message
     while broker.config.get_bool(name) is not (value == "true"):
         await trio.lowlevel.checkpoint()
 
@@ -116,7 +116,7 @@ async def set_broker_default(broker: Broker, name: str, value: str) -> None:
 # --- a coordinator elsewhere
 
 
-def answered(code: ErrorCode) -> AddPartitionsToTxnResponse:
+def response_with(code: ErrorCode) -> AddPartitionsToTxnResponse:
     partition = AddPartitionsToTxnResponse.AddPartitionsToTxnPartitionResult(
         partition_index=0, partition_error_code=code
     )
@@ -126,11 +126,11 @@ def answered(code: ErrorCode) -> AddPartitionsToTxnResponse:
 
 
 @pytest.mark.parametrize(
-    ("answer", "expected"),
+    ("response", "expected"),
     [
-        (answered(ErrorCode.NONE), None),
-        (answered(ErrorCode.PRODUCER_FENCED), ErrorCode.INVALID_PRODUCER_EPOCH),
-        (answered(ErrorCode.TRANSACTION_ABORTABLE), ErrorCode.INVALID_TXN_STATE),
+        (response_with(ErrorCode.NONE), None),
+        (response_with(ErrorCode.PRODUCER_FENCED), ErrorCode.INVALID_PRODUCER_EPOCH),
+        (response_with(ErrorCode.TRANSACTION_ABORTABLE), ErrorCode.INVALID_TXN_STATE),
         (AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED), ErrorCode.INVALID_TXN_STATE),
         (AddPartitionsToTxnResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR), ErrorCode.UNKNOWN_SERVER_ERROR),
         (OSError("connection refused"), ErrorCode.NETWORK_EXCEPTION),
@@ -138,7 +138,7 @@ def answered(code: ErrorCode) -> AddPartitionsToTxnResponse:
     ids=["verified", "fenced", "not added", "not trusted", "failed", "unreachable"],
 )
 async def test_a_coordinator_on_another_broker_is_asked_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: Any, expected: ErrorCode | None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, response: Any, expected: ErrorCode | None
 ) -> None:
     async with transactional_broker(tmp_path) as broker:
         known, alive = broker.metadata.leader_and_epoch, broker.metadata.is_alive
@@ -155,9 +155,9 @@ async def test_a_coordinator_on_another_broker_is_asked_there(
             assert (transaction.transactional_id, transaction.producer_id, transaction.producer_epoch) == ("x", 5, 2)
             assert transaction.verify_only
             assert [(topic.name, topic.partitions) for topic in transaction.topics] == [("t", [0])]
-            if isinstance(answer, Exception):
-                raise answer
-            return answer
+            if isinstance(response, Exception):
+                raise response
+            return response
 
         verifier = TransactionVerifier(broker, broker.metadata, broker.replicas, ask_peer, lambda: broker.transactions)
         verified = await verifier.verify(UNKNOWN, {T0: 0}, knows_abortable=False)

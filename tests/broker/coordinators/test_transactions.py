@@ -93,8 +93,8 @@ async def test_a_marker_wakes_a_waiting_reader(tmp_path: Path, autojump_clock: t
 async def committed_offset(broker: Broker) -> tuple[int, int]:
     """(error, offset) of t-0 for a reader that wants stable offsets."""
     topic = OffsetFetchRequest.OffsetFetchRequestTopic(name="t", partition_indexes=[0])
-    answer = await ask(broker, OffsetFetchRequest(group_id="g", topics=[topic], require_stable=True), 7)
-    partition = answer.topics[0].partitions[0]
+    response = await ask(broker, OffsetFetchRequest(group_id="g", topics=[topic], require_stable=True), 7)
+    partition = response.topics[0].partitions[0]
     return partition.error_code, partition.committed_offset
 
 

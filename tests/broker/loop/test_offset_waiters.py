@@ -73,10 +73,12 @@ async def test_all_waits_fail_when_leadership_is_lost() -> None:
 
 async def test_many_that_time_out_at_once_let_others_run() -> None:
     """A Produce to thousands of partitions, none of them committed in time: see `steps.run_steps`."""
-    waiters, answers = OffsetWaiters(), [ProduceResponse.PartitionProduceResponse() for _ in range(1000)]
+    waiters, partitions = OffsetWaiters(), [ProduceResponse.PartitionProduceResponse() for _ in range(1000)]
     partition = SimpleNamespace(until_committed=waiters.until)
     yielded: list[object] = []
-    pending = Pending(acks=-1, timeout_ms=0, replicas=[(cast(Partition, partition), 1, answer) for answer in answers])
+    pending = Pending(
+        acks=-1, timeout_ms=0, replicas=[(cast(Partition, partition), 1, response) for response in partitions]
+    )
     for wanted in _wait_for_replicas(cast(Broker, SimpleNamespace()), pending):
         if isinstance(wanted, Wait):
             assert wanted.deadline <= trio.current_time()
@@ -84,5 +86,5 @@ async def test_many_that_time_out_at_once_let_others_run() -> None:
         else:
             yielded.append(wanted)
     assert yielded == [next_slice] * 5
-    assert {answer.error_code for answer in answers} == {ErrorCode.REQUEST_TIMED_OUT}
+    assert {response.error_code for response in partitions} == {ErrorCode.REQUEST_TIMED_OUT}
     assert not waiters.waiting

@@ -197,7 +197,7 @@ async def test_a_muted_one_is_not_called_before_it_is_poked(
 async def test_trios_tasks_run_however_many_sockets_are_poked_at_once(
     pairs: Callable[[], Pair], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A thousand suspended requests that one append answers: each takes a tenth of a turn here."""
+    """A thousand suspended requests that one append ends: each takes a tenth of a turn here."""
     now = 0.0
 
     def clock() -> float:

@@ -88,8 +88,8 @@ async def alter(broker: Broker, kind: int, name: str, key: str, value: str) -> N
     resource = IncrementalAlterConfigsRequest.AlterConfigsResource(
         resource_type=kind, resource_name=name, configs=[config]
     )
-    answer = await ask(broker, IncrementalAlterConfigsRequest(resources=[resource]), 1)
-    assert answer.responses[0].error_code == 0, answer
+    response = await ask(broker, IncrementalAlterConfigsRequest(resources=[resource]), 1)
+    assert response.responses[0].error_code == 0, response
 
 
 def instead(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
@@ -235,13 +235,13 @@ async def test_a_deleted_topic_is_not_cleaned_and_its_checkpoint_is_removed(tmp_
         await create_topic(broker, "t", **COMPACT)
         log = fill(broker)
         await until(lambda: checkpoint(tmp_path) == {"t": dirty_end(log)})
-        answer = await ask(broker, DeleteTopicsRequest(topic_names=["t"], timeout_ms=5000), 4)
-        assert answer.responses[0].error_code == 0
+        response = await ask(broker, DeleteTopicsRequest(topic_names=["t"], timeout_ms=5000), 4)
+        assert response.responses[0].error_code == 0
         await until(lambda: checkpoint(tmp_path) == {})
     async with cleaning_broker(tmp_path, **SLOW) as broker:
         log = await under_way(broker)
-        answer = await ask(broker, DeleteTopicsRequest(topic_names=["t"], timeout_ms=5000), 4)
-        assert answer.responses[0].error_code == 0
+        response = await ask(broker, DeleteTopicsRequest(topic_names=["t"], timeout_ms=5000), 4)
+        assert response.responses[0].error_code == 0
         await until(lambda: log.is_closed and is_idle(broker))
         await create_topic(broker, "t", **COMPACT)
         again = fill(broker, count=10)

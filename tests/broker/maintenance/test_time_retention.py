@@ -48,7 +48,7 @@ def now_ms() -> int:
 
 
 class FakeProcess:
-    """A cleaner's process that answers its jobs with these events, after the logs of `truncated` are cut."""
+    """A cleaner's process that responds to its jobs with these events, after the logs of `truncated` are cut."""
 
     def __init__(self, events: Sequence[Event | None], truncated: list[Log] | None = None) -> None:
         self.events = list(events)

@@ -36,13 +36,13 @@ async def posted(broker: Broker, found: Any) -> Any:
         headers = [("Host", "localhost"), ("Connection", "close"), ("Content-Length", str(len(body)))]
         sent = http.send(h11.Request(method="POST", target="/jolokia/", headers=headers)) or b""
         await stream.send_all(sent + (http.send(h11.Data(data=body)) or b""))
-        answer = b""
+        response = b""
         while not isinstance(event := http.next_event(), h11.EndOfMessage):
             if event is h11.NEED_DATA:
                 http.receive_data(await stream.receive_some(65536))
             elif isinstance(event, h11.Data):
-                answer += event.data
-    return json.loads(answer)
+                response += event.data
+    return json.loads(response)
 
 
 async def test_mbeans_are_read(tmp_path: Path) -> None:

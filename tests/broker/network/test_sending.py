@@ -1,4 +1,4 @@
-"""An answer leaves as far as it can without waiting, and says what it waits for."""
+"""A response leaves as far as it can without waiting, and says what it waits for."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ def receive(far: socket.socket) -> bytes:
     return bytes(received)
 
 
-def drain(answer: Sending, far: socket.socket) -> tuple[bytes, list[Progress]]:
+def drain(response: Sending, far: socket.socket) -> tuple[bytes, list[Progress]]:
     """All of it, by a client that reads whenever the socket takes no more."""
     received = b""
     stops: list[Progress] = []
-    while (progress := answer.resume()) is not Progress.SENT:
+    while (progress := response.resume()) is not Progress.SENT:
         stops.append(progress)
         received += receive(far)
         if progress is Progress.COLD:
-            answer.warm()
+            response.warm()
     return received + receive(far), stops
 
 
@@ -71,11 +71,11 @@ def test_others_are_served_though_the_socket_takes_more(
     monkeypatch.setattr(sending, "SLICE_BYTES", 10_000)
     monkeypatch.setattr(sending, "SENDFILE_STEP_BYTES", 10_000)
     near, far = pair
-    answer = Sending(near, [Slice(descriptor, 0, 50_000)])
+    response = Sending(near, [Slice(descriptor, 0, 50_000)])
     for turn in range(1, 5):
-        assert answer.resume() is Progress.FULL
+        assert response.resume() is Progress.FULL
         assert len(receive(far)) == 10_000, turn
-    assert answer.resume() is Progress.SENT
+    assert response.resume() is Progress.SENT
 
 
 @pytest.mark.parametrize("sizes", [[500_000], [100, 200, 500_000], [300_000, 50]])
@@ -103,10 +103,10 @@ def test_many_small_slices_are_not_all_in_memory_at_once(
 
     monkeypatch.setattr(sending, "read_warm", count)
     near, far = pair
-    answer = Sending(near, [Slice(descriptor, n, SMALL_SLICE_BYTES) for n in range(100)])
-    assert answer.resume() is Progress.FULL
+    response = Sending(near, [Slice(descriptor, n, SMALL_SLICE_BYTES) for n in range(100)])
+    assert response.resume() is Progress.FULL
     assert sum(read) <= 2 * GATHERED_BYTES + len(receive(far))
-    drain(answer, far)
+    drain(response, far)
     assert len(read) == 100
 
 

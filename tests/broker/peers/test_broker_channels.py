@@ -29,7 +29,7 @@ def request(number: int) -> ControlRequest:
     return ControlRequest(UpdateMetadataRequest(controller_id=1, controller_epoch=number), 8)
 
 
-async def answer_locally(api_key: ApiKey, message: Any, version: int) -> Any:
+async def respond_locally(api_key: ApiKey, message: Any, version: int) -> Any:
     raise LookupError("the handler failed")
 
 
@@ -38,12 +38,12 @@ async def channel_to_peer(
     registration: BrokerRegistration = REGISTRATION, **keys: str
 ) -> AsyncIterator[tuple[BrokerChannels, Peer, list[int], trio.Nursery]]:
     """Channels to broker 2, which is a `Peer`; `keys` of the configuration have `_` for `.`."""
-    answered: list[int] = []
+    responded: list[int] = []
 
     def on_response(broker_id: int, sent: ControlRequest, response: Any) -> None:
         assert broker_id == 2
         assert isinstance(response, UpdateMetadataResponse)
-        answered.append(sent.message.controller_epoch)
+        responded.append(sent.message.controller_epoch)
 
     async with trio.open_nursery() as nursery:
         transport = MemoryTransport()
@@ -54,20 +54,20 @@ async def channel_to_peer(
         async def connect(_listener: str, host_name: str, port: int, timeout_s: float) -> Stream:
             return await transport.connect(host_name, port, timeout_s)
 
-        channels = BrokerChannels(host, connect, answer_locally, on_response)
+        channels = BrokerChannels(host, connect, respond_locally, on_response)
         peer = Peer(transport)
         nursery.start_soon(peer.serve)
         channels.add(2, registration, nursery)
-        yield channels, peer, answered, nursery
+        yield channels, peer, responded, nursery
         nursery.cancel_scope.cancel()
 
 
-async def test_requests_arrive_in_order_and_are_answered() -> None:
-    async with channel_to_peer() as (channels, peer, answered, _):
+async def test_requests_arrive_in_order_and_get_responses() -> None:
+    async with channel_to_peer() as (channels, peer, responded, _):
         for number in range(5):
             channels.send(2, request(number))
         await channels.flush(2)
-        assert peer.received == answered == [0, 1, 2, 3, 4]
+        assert peer.received == responded == [0, 1, 2, 3, 4]
 
 
 async def test_requests_go_to_the_control_plane_listener_however_its_name_is_written() -> None:
@@ -76,24 +76,24 @@ async def test_requests_go_to_the_control_plane_listener_however_its_name_is_wri
         "listener_security_protocol_map": "PLAINTEXT:PLAINTEXT,CONTROL:PLAINTEXT",
         "control_plane_listener_name": "control",
     }
-    async with channel_to_peer(TWO_PLANES, **keys) as (channels, peer, answered, _):
+    async with channel_to_peer(TWO_PLANES, **keys) as (channels, peer, responded, _):
         channels.send(2, request(1))
         await channels.flush(2)
-        assert peer.received == answered == [1]
+        assert peer.received == responded == [1]
 
 
-async def test_a_request_is_repeated_until_it_is_answered(autojump_clock: trio.testing.MockClock) -> None:
-    async with channel_to_peer() as (channels, peer, answered, _):
-        peer.misbehave = ["hang up", "wrong id", "say nothing", "answer"]
+async def test_a_request_is_repeated_until_it_has_a_response(autojump_clock: trio.testing.MockClock) -> None:
+    async with channel_to_peer() as (channels, peer, responded, _):
+        peer.misbehave = ["hang up", "wrong id", "say nothing", "respond"]
         channels.send(2, request(0))
         channels.send(2, request(1))
         await channels.flush(2)
         assert peer.received == [0, 0, 0, 0, 1]
-        assert answered == [0, 1]
+        assert responded == [0, 1]
 
 
 async def test_a_removed_broker_gets_nothing_more(autojump_clock: trio.testing.MockClock) -> None:
-    async with channel_to_peer() as (channels, peer, answered, nursery):
+    async with channel_to_peer() as (channels, peer, responded, nursery):
         peer.misbehave = ["say nothing"]
         channels.send(2, request(0))
         channels.send(2, request(1))
@@ -102,12 +102,12 @@ async def test_a_removed_broker_gets_nothing_more(autojump_clock: trio.testing.M
         channels.send(2, request(2))
         await trio.sleep(100)
         assert peer.received == [0]
-        assert answered == []
+        assert responded == []
         # Its next registration starts a new channel.
         channels.add(2, REGISTRATION, nursery)
         channels.send(2, request(3))
         await channels.flush(2)
-        assert (peer.received, answered) == ([0, 3], [3])
+        assert (peer.received, responded) == ([0, 3], [3])
 
 
 async def test_a_flush_returns_when_its_broker_is_removed(autojump_clock: trio.testing.MockClock) -> None:
@@ -122,8 +122,8 @@ async def test_a_flush_returns_when_its_broker_is_removed(autojump_clock: trio.t
 
 
 async def test_a_failure_of_this_brokers_own_handler_is_logged_and_the_next_request_is_delivered() -> None:
-    async with channel_to_peer() as (channels, _, answered, nursery):
+    async with channel_to_peer() as (channels, _, responded, nursery):
         channels.add(1, REGISTRATION, nursery)
         channels.send(1, request(0))
         await channels.flush_all()
-        assert answered == []
+        assert responded == []

@@ -16,7 +16,7 @@ from tests.support.brokers.running_cluster import running_cluster
 
 
 @pytest.mark.parametrize("asking", [1, 2])
-async def test_the_controller_answers_itself_and_others(tmp_path: Path, asking: int) -> None:
+async def test_the_controller_responds_to_itself_and_others(tmp_path: Path, asking: int) -> None:
     async with running_cluster(tmp_path, 1, 2) as cluster:
         broker = cluster.brokers[asking]
         channel = broker.peers.controller_channel("test")
@@ -69,16 +69,16 @@ async def test_a_broker_that_is_not_the_controller_yet_is_asked_again_later(
         channel = broker.peers.controller_channel("test")
         request = AllocateProducerIdsRequest(broker_id=2, broker_epoch=broker.broker_epoch)
         async with trio.open_nursery() as nursery:
-            answers = []
+            responses = []
 
             async def keep() -> None:
-                answers.append(await channel.ask(ApiKey.ALLOCATE_PRODUCER_IDS, request, 0))
+                responses.append(await channel.ask(ApiKey.ALLOCATE_PRODUCER_IDS, request, 0))
 
             nursery.start_soon(keep)
             await asked.wait()
-            assert not answers
+            assert not responses
             parts.active_controller_id = 1
-        assert answers[0].error_code == ErrorCode.NONE
+        assert responses[0].error_code == ErrorCode.NONE
         channel.close()
 
 

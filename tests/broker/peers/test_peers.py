@@ -22,7 +22,7 @@ from tests.support.network.memory_transport import MemoryTransport
 CONTROLLER_TIMEOUT_S = 2
 
 
-async def no_answer(api_key: ApiKey, message: Any, version: int) -> Any:
+async def no_response(api_key: ApiKey, message: Any, version: int) -> Any:
     await trio.sleep_forever()
 
 
@@ -36,7 +36,7 @@ async def peers_of_1(controller_id: int = -1) -> AsyncIterator[tuple[Peers, Peer
         directory = Directory(addresses.get, lambda: controller_id)
         peer = Peer(transport)
         nursery.start_soon(peer.serve)
-        yield Peers(FakeHost(nursery, config), transport, directory, no_answer), peer
+        yield Peers(FakeHost(nursery, config), transport, directory, no_response), peer
         nursery.cancel_scope.cancel()
 
 

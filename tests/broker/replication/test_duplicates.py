@@ -36,8 +36,8 @@ async def follower_has(broker: Broker, offset: int, epoch: int) -> None:
 async def produce(broker: Broker, records: bytearray, acks: int = -1) -> ProduceResponse.PartitionProduceResponse:
     data = ProduceRequest.PartitionProduceData(index=0, records=bytes(records))
     topic = ProduceRequest.TopicProduceData(name="t", partition_data=[data])
-    answer = await ask(broker, ProduceRequest(acks=acks, timeout_ms=1_000, topic_data=[topic]), 9)
-    found: ProduceResponse.PartitionProduceResponse = answer.responses[0].partition_responses[0]
+    response = await ask(broker, ProduceRequest(acks=acks, timeout_ms=1_000, topic_data=[topic]), 9)
+    found: ProduceResponse.PartitionProduceResponse = response.responses[0].partition_responses[0]
     return found
 
 

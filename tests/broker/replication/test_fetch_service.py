@@ -27,7 +27,7 @@ HEADER_BYTES = 4 + 4  # size, correlation id
 
 
 class Fetch:
-    """A fetch from the end of a partition, without a session; `answers` has its response, once there is one."""
+    """A fetch from the end of a partition, without a session; `responses` has its response, once there is one."""
 
     def __init__(self, broker: Broker, offset: int, min_bytes: int, max_wait_ms: int) -> None:
         self.offset, self.min_bytes = offset, min_bytes
@@ -41,23 +41,23 @@ class Fetch:
             topics=[FetchRequest.FetchTopic(topic="t", partitions=[asked])],
         )
         header = encode_request_header(RequestHeader(ApiKey.FETCH, VERSION, 1, "test"))
-        self.answers: list[FetchResponse.PartitionData] = []
+        self.responses: list[FetchResponse.PartitionData] = []
         self.suspended: Pending[Response] | None = None
         self.ended = 0
-        self._take(broker.dispatcher.answer_now(bytearray(header + encode(request, VERSION)), PlainConnectionInfo()))
+        self._take(broker.dispatcher.respond_now(bytearray(header + encode(request, VERSION)), PlainConnectionInfo()))
 
-    def _take(self, answer: Response | Pending[Response]) -> None:
-        if isinstance(answer, Pending):
-            self.suspended = answer
-            assert answer.wait is not None
-            answer.wait.on_end = self._count_end
+    def _take(self, outcome: Response | Pending[Response]) -> None:
+        if isinstance(outcome, Pending):
+            self.suspended = outcome
+            assert outcome.wait is not None
+            outcome.wait.on_end = self._count_end
             return
-        assert answer.frame is None
-        body = answer.read()
-        answer.sent()
+        assert outcome.frame is None
+        body = outcome.read()
+        outcome.sent()
         response = decode(FetchResponse, body[HEADER_BYTES:], VERSION)
         self.suspended = None
-        self.answers.append(response.responses[0].partitions[0])
+        self.responses.append(response.responses[0].partitions[0])
 
     def _count_end(self) -> None:
         self.ended += 1
@@ -102,14 +102,14 @@ async def test_a_suspended_fetch_ends_once_by_data_by_time_or_by_lost_leadership
                 fetch.resume_if_over()
                 has_enough = (log.log_end_offset - fetch.offset) * size >= fetch.min_bytes
                 is_late = fetch.deadline <= trio.current_time()
-                assert bool(fetch.answers) >= (has_enough or is_late)
-                assert len(fetch.answers) + (fetch.suspended is not None) == 1
-                if fetch.answers and not is_late:
-                    assert len(fetch.answers[0].records or b"") >= fetch.min_bytes
+                assert bool(fetch.responses) >= (has_enough or is_late)
+                assert len(fetch.responses) + (fetch.suspended is not None) == 1
+                if fetch.responses and not is_late:
+                    assert len(fetch.responses[0].records or b"") >= fetch.min_bytes
         partition.follow(2, 7, [2])
         for fetch in fetches:
             was_waiting = fetch.suspended is not None
             fetch.resume_if_over()
-            (answer,) = fetch.answers
-            assert not was_waiting or answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+            (response,) = fetch.responses
+            assert not was_waiting or response.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
         assert not partition._sessions  # no session is notified any more

@@ -49,11 +49,11 @@ async def test_after_a_stale_response_the_leader_sends_everything_again(tmp_path
         assert fetcher._ask() is not None
         data = FetchResponse.PartitionData(partition_index=0, high_watermark=0, log_start_offset=0, records=b"")
         topics = [FetchResponse.FetchableTopicResponse(topic_id=topic_id, partitions=[data])]
-        assert session.answered(0, session_id=5)
+        assert session.take_response(0, session_id=5)
         if is_replaced:
             fetcher.follow(FetchState("t", 0, topic_id, leader_epoch=1, fetch_offset=0))
-        answer = FetchResponse(session_id=5, responses=topics)
-        await run_to_end(fetcher._take(answer))
+        response = FetchResponse(session_id=5, responses=topics)
+        await run_to_end(fetcher._take(response))
         following = session.request(session.partitions, 17)
         assert following is not None
         assert (following[0].session_id, following[0].session_epoch) == (5, 0 if is_replaced else 1)
@@ -85,7 +85,7 @@ class Leader:
             return Asked(header.correlation_id, None, None)
         return Asked(header.correlation_id, named[0].fetch_offset, named[0].last_fetched_epoch)
 
-    async def answer(self, asked: Asked, data: FetchResponse.PartitionData | None) -> None:
+    async def respond(self, asked: Asked, data: FetchResponse.PartitionData | None) -> None:
         topics = (
             [] if data is None else [FetchResponse.FetchableTopicResponse(topic_id=self._topic_id, partitions=[data])]
         )
@@ -131,25 +131,25 @@ async def test_what_the_leader_sends_is_appended_and_the_next_fetch_asks_for_mor
     async with following(tmp_path) as (leader, _, own_log):
         asked = await leader.asked()
         assert asked.fetch_offset == 0
-        await leader.answer(asked, records(0, b"a", b"b", b"c"))
+        await leader.respond(asked, records(0, b"a", b"b", b"c"))
         asked = await leader.asked()
         assert (asked.fetch_offset, own_log.log_end_offset, own_log.high_watermark) == (3, 3, 0)
-        await leader.answer(asked, None)
+        await leader.respond(asked, None)
         asked = await leader.asked()
         assert asked.fetch_offset is None  # nothing is new
-        await leader.answer(asked, records(3, b"d"))
+        await leader.respond(asked, records(3, b"d"))
         asked = await leader.asked()
         assert (asked.fetch_offset, own_log.log_end_offset, own_log.high_watermark) == (4, 4, 3)
 
 
 async def test_where_the_logs_diverge_its_own_is_truncated(tmp_path: Path) -> None:
     async with following(tmp_path) as (leader, _, own_log):
-        await leader.answer(await leader.asked(), records(0, b"a", b"b"))
-        await leader.answer(await leader.asked(), records(2, b"c"))
+        await leader.respond(await leader.asked(), records(0, b"a", b"b"))
+        await leader.respond(await leader.asked(), records(2, b"c"))
         asked = await leader.asked()
         assert asked.fetch_offset == 3
         diverging = FetchResponse.EpochEndOffset(epoch=0, end_offset=2)
-        await leader.answer(asked, FetchResponse.PartitionData(partition_index=0, diverging_epoch=diverging))
+        await leader.respond(asked, FetchResponse.PartitionData(partition_index=0, diverging_epoch=diverging))
         asked = await leader.asked()
         assert (asked.fetch_offset, own_log.log_end_offset) == (2, 2)
 
@@ -162,16 +162,16 @@ async def test_a_leader_that_does_not_know_yet_that_it_leads_is_asked_again_soon
         waits = []
         asked = await leader.asked()
         for _ in range(3):
-            await leader.answer(asked, refusal)
+            await leader.respond(asked, refusal)
             refused_at = trio.current_time()
             forgotten = await leader.asked()  # the fetch without it
             assert forgotten.fetch_offset is None
-            await leader.answer(forgotten, None)
+            await leader.respond(forgotten, None)
             asked = await leader.asked()
             assert asked.fetch_offset == 0
             waits.append(round(trio.current_time() - refused_at, 3))
         assert waits == [0.01, 0.02, 0.04]
-        await leader.answer(asked, records(0, b"a"))
+        await leader.respond(asked, records(0, b"a"))
         await leader.asked()
         assert own_log.log_end_offset == 1
 
@@ -198,7 +198,7 @@ def named(request: Request | None) -> Named:
     return Named(positions, [index for topic in message.forgotten_topics_data for index in topic.partitions])
 
 
-def answered(
+def after_response(
     fetcher: FollowerFetcher, topic_id: bytes, *data: FetchResponse.PartitionData, session_id: int = 5
 ) -> Request | None:
     """What it asks for next."""
@@ -216,27 +216,27 @@ async def test_after_a_response_only_the_partitions_it_named_are_looked_at(
 
         def grown(index: int, *values: bytes) -> Named:
             data = records(fetcher.partitions[TopicPartition("t", index)].fetch_offset, *values, index=index)
-            return named(answered(fetcher, topic_id, data))
+            return named(after_response(fetcher, topic_id, data))
 
         begin(fetcher, topic_id, range(3))
         assert named(fetcher._ask()) == ({0: (0, 0), 1: (0, 0), 2: (0, 0)}, [])
         assert grown(1, b"a", b"b") == ({1: (2, 0)}, [])
-        assert named(answered(fetcher, topic_id)) == ({}, [])
+        assert named(after_response(fetcher, topic_id)) == ({}, [])
 
         moved = broker.replicas.hosted("t", 1).online_log()
         moved.update_high_watermark(2)
         assert moved.increment_log_start_offset(1)
         assert grown(2, b"c") == ({2: (1, 0)}, [])
         await trio.sleep(LOOK_EVERY_S)
-        assert named(answered(fetcher, topic_id)) == ({1: (2, 1)}, [])
+        assert named(after_response(fetcher, topic_id)) == ({1: (2, 1)}, [])
 
         begin(fetcher, topic_id, range(3, 4))
         assert grown(2, b"d") == ({2: (2, 0), 3: (0, 0)}, [])
         fetcher.leave(TopicPartition("t", 0))
-        assert named(answered(fetcher, topic_id)) == ({}, [0])
+        assert named(after_response(fetcher, topic_id)) == ({}, [0])
 
         refusal = FetchResponse.PartitionData(partition_index=2, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        assert answered(fetcher, topic_id, refusal) is None
+        assert after_response(fetcher, topic_id, refusal) is None
         assert fetcher._unfinished is not None
         await fetcher._unfinished
         assert named(fetcher._ask()) == ({}, [2])
@@ -255,7 +255,7 @@ async def test_a_throttled_partition_waits_once_its_rate_is_used_up(
         def grown(index: int, high_watermark: int) -> Named:
             data = records(fetcher.partitions[TopicPartition("t", index)].fetch_offset, b"a", index=index)
             data.high_watermark = high_watermark
-            return named(answered(fetcher, topic_id, data))
+            return named(after_response(fetcher, topic_id, data))
 
         assert named(fetcher._ask()) == ({0: (0, 0), 1: (0, 0)}, [])
         assert grown(0, 1) == ({0: (1, 0)}, [])
@@ -274,7 +274,7 @@ async def test_what_cannot_be_appended_is_asked_for_again_later(
         damaged = records(0, b"a", index=1)
         assert damaged.records is not None
         damaged.records = bytes(damaged.records[:-1]) + b"\xff"
-        assert named(answered(fetcher, topic_id, damaged)) == ({}, [1])
+        assert named(after_response(fetcher, topic_id, damaged)) == ({}, [1])
 
 
 async def test_a_topic_that_gets_its_id_is_asked_for_by_it(tmp_path: Path) -> None:
@@ -286,7 +286,7 @@ async def test_a_topic_that_gets_its_id_is_asked_for_by_it(tmp_path: Path) -> No
         assert first is not None
         assert (first.version, first.message.topics[0].topic) == (12, "t")
         fetcher.set_topic_id(KEY, topic_id)
-        following = answered(fetcher, topic_id)
+        following = after_response(fetcher, topic_id)
         assert following is not None
         assert (following.message.session_epoch, following.message.topics[0].topic_id) == (0, topic_id)
         assert following.version > 12
@@ -298,13 +298,13 @@ async def test_a_leader_without_sessions_gets_all_partitions_each_time(tmp_path:
         fetcher = broker.replicas.fetchers.new_fetcher(1, 0)
         begin(fetcher, topic_id, range(2))
         assert named(fetcher._ask()) == ({0: (0, 0), 1: (0, 0)}, [])
-        following = answered(fetcher, topic_id, records(0, b"a", index=1), session_id=0)
+        following = after_response(fetcher, topic_id, records(0, b"a", index=1), session_id=0)
         assert named(following) == ({0: (0, 0), 1: (1, 0)}, [])
 
 
 async def test_a_fenced_epoch_ends_the_fetching(tmp_path: Path) -> None:
     fenced = FetchResponse.PartitionData(partition_index=0, error_code=ErrorCode.FENCED_LEADER_EPOCH)
     async with following(tmp_path) as (leader, fetcher, _):
-        await leader.answer(await leader.asked(), fenced)
+        await leader.respond(await leader.asked(), fenced)
         assert (await leader.asked()).fetch_offset is None
         assert not fetcher.partitions

@@ -88,8 +88,8 @@ async def write(broker: Broker, *, index: int = 0, acks: int = -1, records: int 
     """(error code, base offset)"""
     data = ProduceRequest.PartitionProduceData(index=index, records=bytes(batch(*[b"v"] * records)))
     topic = ProduceRequest.TopicProduceData(name="t", partition_data=[data])
-    answer = await ask(broker, ProduceRequest(acks=acks, timeout_ms=60_000, topic_data=[topic]), 9)
-    found = answer.responses[0].partition_responses[0]
+    response = await ask(broker, ProduceRequest(acks=acks, timeout_ms=60_000, topic_data=[topic]), 9)
+    found = response.responses[0].partition_responses[0]
     return found.error_code, found.base_offset
 
 
@@ -119,10 +119,10 @@ async def until(condition: Callable[[], bool]) -> None:
 async def test_appends_during_an_fsync_share_the_next_and_are_invisible_until_then(disk: Disk, acks: int) -> None:
     async with broker_on(disk) as broker:
         await create_topic(broker, "t", flush_messages="1")
-        answers: list[tuple[int, int]] = []
+        responses: list[tuple[int, int]] = []
 
         async def produce() -> None:
-            answers.append(await write(broker, acks=acks))
+            responses.append(await write(broker, acks=acks))
 
         disk.holds = True
         async with trio.open_nursery() as nursery:
@@ -131,14 +131,14 @@ async def test_appends_during_an_fsync_share_the_next_and_are_invisible_until_th
             for _ in range(10):
                 nursery.start_soon(produce)
             await trio.testing.wait_all_tasks_blocked()
-            assert (log_of(broker).log_end_offset, disk.syncs, answers) == (11, 1, [])
+            assert (log_of(broker).log_end_offset, disk.syncs, responses) == (11, 1, [])
             assert await readable(broker) == (0, 0)
             disk.let()
             await disk.begun()
-            assert (answers, disk.syncs) == ([(0, 0)], 2)
+            assert (responses, disk.syncs) == ([(0, 0)], 2)
             assert (await readable(broker))[0] == 1
             disk.let()
-        assert (disk.syncs, sorted(answers)) == (2, [(0, offset) for offset in range(11)])
+        assert (disk.syncs, sorted(responses)) == (2, [(0, offset) for offset in range(11)])
         assert (await readable(broker))[0] == 11
 
 
@@ -230,10 +230,10 @@ async def test_a_failed_fsync_acknowledges_nothing_and_takes_the_directory_offli
         await create_topic(broker, "t", flush_messages="1")
         assert await write(broker) == (0, 0)
         directory = log_of(broker).log_dir
-        answers: list[tuple[int, int]] = []
+        responses: list[tuple[int, int]] = []
 
         async def produce() -> None:
-            answers.append(await write(broker))
+            responses.append(await write(broker))
 
         disk.holds = disk.fails = True
         async with trio.open_nursery() as nursery:
@@ -243,7 +243,7 @@ async def test_a_failed_fsync_acknowledges_nothing_and_takes_the_directory_offli
                 nursery.start_soon(produce)
             await trio.testing.wait_all_tasks_blocked()
             disk.let()
-        assert answers == [(ErrorCode.KAFKA_STORAGE_ERROR, -1)] * 4
+        assert responses == [(ErrorCode.KAFKA_STORAGE_ERROR, -1)] * 4
         assert disk.syncs == 2, "never tried again"
         assert list(broker.logs.dirs.offline) == [directory]
         assert len(broker.logs.dirs.live) == 1

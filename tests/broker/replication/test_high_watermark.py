@@ -63,8 +63,8 @@ class Scenario:
         data = ProduceRequest.PartitionProduceData(index=0, records=bytes(batch(b"v")))
         topic = ProduceRequest.TopicProduceData(name="t", partition_data=[data])
         request = ProduceRequest(acks=-1, timeout_ms=3_600_000, topic_data=[topic])
-        answer = await ask(self.broker, request, 9)
-        assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE
+        response = await ask(self.broker, request, 9)
+        assert response.responses[0].partition_responses[0].error_code == ErrorCode.NONE
         self.acknowledged.set()
 
 
@@ -107,13 +107,13 @@ async def test_the_controllers_refusal_of_a_dead_follower_ends_the_wait(monkeypa
     async with scenario(controller, HandMovedClock()) as play:
         await update_metadata(play.broker, [0, 2])
         assert play.partition.high_watermark == 0, "the controller may have let it in"
-        controller.answers.set()
+        controller.responds.set()
 
 
 async def test_metadata_without_the_follower_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     controller = RefusingController(monkeypatch)
     async with scenario(controller, HandMovedClock()) as play:
-        controller.answers.set()
+        controller.responds.set()
         await refusal_taken(play.partition)
         assert play.partition.high_watermark == 0, "it was caught up a moment ago, and is alive"
         await update_metadata(play.broker, [0, 2])
@@ -124,7 +124,7 @@ async def test_silence_of_the_follower_ends_the_wait(
 ) -> None:
     controller, clock = RefusingController(monkeypatch), HandMovedClock()
     async with scenario(controller, clock, LAG_MAX_MS / 1000) as play:
-        controller.answers.set()
+        controller.responds.set()
         await refusal_taken(play.partition)
         clock.ms += LAG_MAX_MS
         await trio.sleep(LAG_MAX_MS / 1000)

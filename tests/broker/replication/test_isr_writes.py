@@ -104,7 +104,7 @@ async def test_a_write_that_was_overtaken_changes_nothing() -> None:
     assert (await made.tree.get(STATE)).stat.version == 1
 
 
-async def test_a_write_whose_answer_was_lost_is_found_to_be_there() -> None:
+async def test_a_write_whose_response_was_lost_is_found_to_be_there() -> None:
     made = await scene()
     await made.tree.set(STATE, znodes.encode_partition_state(znodes.PartitionState(1, 4, (1, 2), 7)))
     await made.write((1, 2), partition_epoch=0)

@@ -25,7 +25,17 @@ import pytest
 from kpybroker.broker.replication.partition import Partition
 from kpybroker.core.replication.replica import IsrChange, Verdict
 from kpybroker.wire.errors import ErrorCode, KafkaError
-from tests.support.brokers.replicated_partition import IDS, LAG_MS, MIN_ISR, Answer, Fetch, Node, Order, Produced, World
+from tests.support.brokers.replicated_partition import (
+    IDS,
+    LAG_MS,
+    MIN_ISR,
+    Fetch,
+    Node,
+    Order,
+    Produced,
+    Response,
+    World,
+)
 
 HISTORIES = 60
 STEPS = 150
@@ -43,9 +53,9 @@ class Replication:
         self.state = Order(1, 0, 0, frozenset(IDS))
         self.value = 0
         self.orders: list[tuple[int, Order]] = []
-        self.answers: list[tuple[Partition, IsrChange, Order | ErrorCode]] = []
+        self.responses: list[tuple[Partition, IsrChange, Order | ErrorCode]] = []
         self.fetches: list[Fetch] = []
-        self.fetched: list[Answer] = []
+        self.fetched: list[Response] = []
         self.waiting: list[Produced] = []
         self.acknowledged: dict[int, int] = {}
         """Value by offset."""
@@ -151,43 +161,43 @@ class Replication:
         if not self.world.asked:
             return
         partition, change = self.world.asked.pop(0)
-        answer: Order | ErrorCode
+        response: Order | ErrorCode
         if change.leader_epoch < self.state.epoch:
-            answer = ErrorCode.FENCED_LEADER_EPOCH
+            response = ErrorCode.FENCED_LEADER_EPOCH
         elif frozenset(change.isr) == self.state.isr:
-            answer = self.state
+            response = self.state
         elif change.partition_epoch < self.state.partition_epoch:
-            answer = ErrorCode.INVALID_UPDATE_VERSION
+            response = ErrorCode.INVALID_UPDATE_VERSION
         elif not all(self.nodes[broker_id].is_up for broker_id in change.isr):
-            answer = ErrorCode.INELIGIBLE_REPLICA
+            response = ErrorCode.INELIGIBLE_REPLICA
         else:
-            self.state = answer = self.state._replace(
+            self.state = response = self.state._replace(
                 partition_epoch=self.state.partition_epoch + 1, isr=frozenset(change.isr)
             )
-        self.answers.append((partition, change, answer))
+        self.responses.append((partition, change, response))
 
-    def deliver_an_answer(self) -> None:
-        if self.answers:
-            self._deliver_answer(is_lost=self.random.random() < 0.2)
+    def deliver_a_response(self) -> None:
+        if self.responses:
+            self._deliver_response(is_lost=self.random.random() < 0.2)
 
     def settle_isr_changes(self) -> None:
         while self.world.asked:
             self.decide_an_isr_change()
-        while self.answers:
-            self._deliver_answer(is_lost=False)
+        while self.responses:
+            self._deliver_response(is_lost=False)
 
-    def _deliver_answer(self, *, is_lost: bool) -> None:
-        partition, change, answer = self.answers.pop(0)
+    def _deliver_response(self, *, is_lost: bool) -> None:
+        partition, change, response = self.responses.pop(0)
         leader = partition.leader
         if leader is None:
             return
         if is_lost:
             self.world.asked.append((partition, change))  # asked again
-        elif isinstance(answer, Order):
-            if leader.agreed(change, answer.epoch, answer.partition_epoch, answer.isr) is Verdict.COMMITTED:
+        elif isinstance(response, Order):
+            if leader.agreed(change, response.epoch, response.partition_epoch, response.isr) is Verdict.COMMITTED:
                 partition.isr_committed()
         else:
-            leader.refused(change, answer)
+            leader.refused(change, response)
 
     # --- the leaders
 
@@ -280,14 +290,14 @@ class Replication:
     def _fetch_at_once(self, node: Node) -> None:
         self._truncate(node)
         if node.following is not None and not node.following.is_truncating and node.partition.leader_id != -1:
-            answer = self._serve(node.ask(), 10)
-            if answer is not None:
-                node.take(answer)
+            response = self._serve(node.ask(), 10)
+            if response is not None:
+                node.take(response)
 
     def send_a_fetch(self) -> None:
         node = self.nodes[self._broker()]
         self._truncate(node)
-        in_flight = [*self.fetches, *(answer.fetch for answer in self.fetched)]
+        in_flight = [*self.fetches, *(response.fetch for response in self.fetched)]
         is_asking = any(fetch.state is node.following for fetch in in_flight)
         if node.following is None or node.following.is_truncating or node.partition.leader_id == -1 or is_asking:
             return
@@ -297,30 +307,30 @@ class Replication:
         """At any time: its sender, or the leader, may be in another epoch by now."""
         if self.fetches:
             fetch = self.fetches.pop(self.random.randrange(len(self.fetches)))
-            answer = self._serve(fetch, self.random.randint(0, 4))
-            if answer is not None and self.random.random() < 0.8:
-                self.fetched.append(answer)
+            response = self._serve(fetch, self.random.randint(0, 4))
+            if response is not None and self.random.random() < 0.8:
+                self.fetched.append(response)
 
     def deliver_records(self) -> None:
         if self.fetched:
-            answer = self.fetched.pop(self.random.randrange(len(self.fetched)))
-            self.nodes[answer.fetch.follower].take(answer)
+            response = self.fetched.pop(self.random.randrange(len(self.fetched)))
+            self.nodes[response.fetch.follower].take(response)
 
-    def _serve(self, fetch: Fetch, count: int) -> Answer | None:
+    def _serve(self, fetch: Fetch, count: int) -> Response | None:
         node = self.nodes[fetch.leader]
         if not node.is_up:
             return None
         epoch, end = node.partition.leader_epoch, node.log.log_end_offset
-        answer = node.serve(fetch, count)
+        response = node.serve(fetch, count)
         if fetch.asked.current_leader_epoch != epoch:
-            assert answer.error in OF_ANOTHER_EPOCH, "a fetch of another epoch was served"
-        elif answer.error is ErrorCode.NONE and answer.data.diverging_epoch is None:
+            assert response.error in OF_ANOTHER_EPOCH, "a fetch of another epoch was served"
+        elif response.error is ErrorCode.NONE and response.data.diverging_epoch is None:
             key, offset = (epoch, fetch.follower), fetch.asked.fetch_offset
             then, end_then = self.last_fetch.get(key, (0, self.epoch_starts[epoch]))
             if offset >= min(end, end_then):
                 self.caught_up[key] = max(self.caught_up[key], self.world.now if offset >= end else then)
             self.last_fetch[key] = self.world.now, max(end, end_then)
-        return answer
+        return response
 
     def _truncate(self, node: Node) -> None:
         """Before it may fetch, if fetches do not report divergence: to the high watermark or the leader's epoch end."""
@@ -434,7 +444,7 @@ ACTIONS: dict[Callable[[Replication], None], int] = {
     Replication.one_catches_up: 8,
     Replication.settle_isr_changes: 2,
     Replication.decide_an_isr_change: 3,
-    Replication.deliver_an_answer: 4,
+    Replication.deliver_a_response: 4,
     Replication.produce: 6,
     Replication.copy: 6,
     Replication.send_a_fetch: 4,
@@ -462,12 +472,12 @@ def test_a_proposed_isr_counts_until_the_controllers_next_order() -> None:
     assert scenario.state.isr == {1, 2}
     scenario.replicate([3, 3])
     scenario.decide_an_isr_change()
-    scenario._deliver_answer(is_lost=True)
+    scenario._deliver_response(is_lost=True)
     assert scenario.state.isr == {1, 2, 3}
     scenario._elect(2, scenario.state.isr)  # no broker has got the order yet
     assert len(controller_asked) == 1
     scenario.decide_an_isr_change()
-    scenario._deliver_answer(is_lost=False)
+    scenario._deliver_response(is_lost=False)
     scenario._pass(1500)
     scenario._produce(first, 1)
     scenario.replicate([2, 2])

@@ -122,14 +122,14 @@ class Wire:
 class Client(PlainConnectionInfo):
     """A connection whose task does nothing, and the client at its other end."""
 
-    __slots__ = ("answer_now", "asked", "serving", "waits", "wire")
+    __slots__ = ("asked", "respond_now", "serving", "waits", "wire")
 
     def __init__(self, *, is_polled: bool = True) -> None:
         super().__init__()
         self.wire = Wire()
         self.stream = cast(Stream, self.wire)
         self.asked = self.wire.asked
-        self.answer_now: Any = self._answer_now
+        self.respond_now: Any = self._respond_now
         self.waits: list[Wait] = []
         memory = RequestMemory(-1)
         self.serving = Serving(cast(Any, self), memory, 0.0, is_polled=is_polled)
@@ -139,7 +139,7 @@ class Client(PlainConnectionInfo):
         for word in words:
             self.wire.incoming += framed(word)
 
-    def _answer_now(self, frame: bytearray | memoryview, _: object) -> Any:
+    def _respond_now(self, frame: bytearray | memoryview, _: object) -> Any:
         word = bytes(frame)
         if word.startswith(b"now"):
             return Response(framed(word))
@@ -278,7 +278,7 @@ def responded(client: Client, word: bytes, room: int = 10**9) -> None:
     """The task has awaited what leads to the response to this word."""
     client.serving.take_pending().close()
     client.wire.room = room
-    client.serving.on_response(client.answer_now(word, client))
+    client.serving.on_response(client.respond_now(word, client))
 
 
 def behind(word: bytes) -> Callable[[Client], None]:

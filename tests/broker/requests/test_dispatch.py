@@ -40,7 +40,7 @@ def test_the_table_says_what_the_ledger_says(key: ApiKey) -> None:
 
 
 @pytest.mark.parametrize("key", SERVED, ids=lambda key: key.name)
-def test_every_version_has_an_error_answer_that_can_be_encoded(key: ApiKey) -> None:
+def test_every_version_has_an_error_response_that_can_be_encoded(key: ApiKey) -> None:
     from kpybroker.broker.requests.context import RequestContext
     from kpybroker.core.authorizer import AllowAll
     from kpybroker.wire.codec import encode
@@ -60,11 +60,11 @@ def test_every_version_has_an_error_answer_that_can_be_encoded(key: ApiKey) -> N
 async def test_the_response_to_a_later_version_lists_the_versions_to_use(tmp_path: Path) -> None:
     async with running_broker(tmp_path) as broker:
         header = encode_request_header(RequestHeader(ApiKey.API_VERSIONS, 99, 5, "future"))
-        frame = (await broker.dispatcher.answer(bytearray(header + b"\xff\xfe\xfd"), CLIENT)).frame
+        frame = (await broker.dispatcher.respond(bytearray(header + b"\xff\xfe\xfd"), CLIENT)).frame
         assert frame is not None
-        answer = frame[4:]
-        assert answer[:4] == (5).to_bytes(4, "big")
-        response = decode(ApiVersionsResponse, answer[4:], 0)
+        body = frame[4:]
+        assert body[:4] == (5).to_bytes(4, "big")
+        response = decode(ApiVersionsResponse, body[4:], 0)
         assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
         assert [(api.api_key, api.min_version, api.max_version) for api in response.api_keys] == [(18, 0, 4)]
 
@@ -104,7 +104,7 @@ async def test_what_is_not_served_ends_the_connection(tmp_path: Path, key: int, 
     async with running_broker(tmp_path) as broker:
         header = key.to_bytes(2, "big", signed=True) + version.to_bytes(2, "big") + bytes(4) + b"\xff\xff" + bytes(20)
         with pytest.raises(ProtocolError):
-            await broker.dispatcher.answer(bytearray(header), CLIENT)
+            await broker.dispatcher.respond(bytearray(header), CLIENT)
 
 
 @pytest.mark.parametrize(
@@ -122,11 +122,11 @@ async def test_the_error_says_what_is_not_served_and_the_connection_who_asked(
         client = PlainConnectionInfo()
         header = encode_request_header(RequestHeader(key, version, 1, "orders"))
         with pytest.raises(ProtocolError, match=text):
-            await broker.dispatcher.answer(bytearray(header), client)
+            await broker.dispatcher.respond(bytearray(header), client)
         assert client.client_id == "orders"
 
 
-async def test_a_handlers_mistake_becomes_its_apis_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_handlers_mistake_becomes_its_apis_response(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with running_broker(tmp_path) as broker:
         monkeypatch.setattr(broker.groups, "list_groups", lambda *_: 1 / 0)
         assert (await ask(broker, ListGroupsRequest(), 4)).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
@@ -200,7 +200,7 @@ async def test_a_handler_that_no_task_awaits_is_closed(
         if is_timed:
             dispatcher.time_requests(StageTimes(lambda: 0.0))
         frame = encode_request_header(RequestHeader(ApiKey.LIST_GROUPS, 4, 7, "c")) + encode(ListGroupsRequest(), 4)
-        unfinished = dispatcher.answer_now(bytearray(frame), PlainConnectionInfo())
+        unfinished = dispatcher.respond_now(bytearray(frame), PlainConnectionInfo())
         assert isinstance(unfinished, Pending)
         unfinished.close()
         del unfinished

@@ -154,8 +154,8 @@ async def produce(broker: Broker, connection: PlainConnectionInfo, version: int,
         data = ProduceRequest.PartitionProduceData(index=0, records=sent(sequence))
         topic = ProduceRequest.TopicProduceData(name="t", partition_data=[data])
         request = ProduceRequest(acks=1, timeout_ms=1_000, topic_data=[topic])
-        answer = await ask(broker, request, version, connection=connection)
-        codes.append(ErrorCode(answer.responses[0].partition_responses[0].error_code))
+        response = await ask(broker, request, version, connection=connection)
+        codes.append(ErrorCode(response.responses[0].partition_responses[0].error_code))
     return codes
 
 

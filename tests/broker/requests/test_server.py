@@ -44,7 +44,7 @@ def transport(request: pytest.FixtureRequest) -> Transport:
     return made
 
 
-async def test_requests_on_one_connection_are_answered_in_order(transport: Transport) -> None:
+async def test_requests_on_one_connection_get_responses_in_order(transport: Transport) -> None:
     async def scenario(house: House) -> None:
         client = await house.connect()
         for number in range(100):
@@ -56,7 +56,7 @@ async def test_requests_on_one_connection_are_answered_in_order(transport: Trans
 
 
 @pytest.mark.parametrize("seed", range(10))
-async def test_requests_that_wait_and_those_that_do_not_are_answered_in_order(transport: Transport, seed: int) -> None:
+async def test_requests_that_wait_and_those_that_do_not_get_responses_in_order(transport: Transport, seed: int) -> None:
     """However many come at once, in whatever pieces, whether or not the client reads before it has sent all."""
     chance = random.Random(seed)
     words = [b"now%d" % n if chance.random() < 0.7 else b"%d" % n for n in range(200)]
@@ -82,7 +82,7 @@ async def test_requests_that_wait_and_those_that_do_not_are_answered_in_order(tr
     await House(transport, Config()).run(scenario)
 
 
-async def test_what_was_answered_before_a_broken_request_arrives(transport: Transport) -> None:
+async def test_what_was_responded_before_a_broken_request_arrives(transport: Transport) -> None:
     async def scenario(house: House) -> None:
         client = await house.connect()
         await client.stream.send_parts([b"\0\0\0\4now1\0\0\0\x09malformed\0\0\0\4now2"])
@@ -110,7 +110,7 @@ async def test_a_busy_connection_does_not_keep_the_others_waiting(transport: Tra
     await House(transport, Config()).run(scenario)
 
 
-async def test_a_request_without_an_answer_leaves_the_next_ones_in_order(transport: Transport) -> None:
+async def test_a_request_without_a_response_leaves_the_next_ones_in_order(transport: Transport) -> None:
     async def scenario(house: House) -> None:
         client = await house.connect()
         await client.send(b"silent")
@@ -149,13 +149,13 @@ async def send_and_read_to_the_end(house: House, sent: bytes) -> bytes:
     return received
 
 
-async def test_clients_of_other_protocols_are_logged_once_and_http_is_answered(
+async def test_clients_of_other_protocols_are_logged_once_and_http_gets_a_response(
     plain_transport: Transport, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario(house: House) -> None:
         for _ in range(2):
-            answer = await send_and_read_to_the_end(house, b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            head, _, body = answer.partition(b"\r\n\r\n")
+            received = await send_and_read_to_the_end(house, b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            head, _, body = received.partition(b"\r\n\r\n")
             assert head.startswith(b"HTTP/1.1 400 Bad Request\r\n")
             assert f"Content-Length: {len(body)}".encode() in head.split(b"\r\n")
             assert b"Kafka" in body

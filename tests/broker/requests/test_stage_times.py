@@ -56,13 +56,13 @@ def time(monkeypatch: pytest.MonkeyPatch) -> Time:
 
 
 def serve(times: StageTimes, route: FakeRoute) -> bool:
-    """One request that is answered at once; whether it was timed."""
+    """One request with its response at once; whether it was timed."""
     connection = FakeConnection()
     route.requests += 1
     if route.requests < route.timed_from:
         return False
     timing = times.begin(route, connection, 100)
-    timing.answered()
+    timing.responded()
     timing.sending()
     timing.sent()
     assert connection.timing is None
@@ -76,7 +76,7 @@ def test_a_fetch_is_timed_once_more_by_who_fetches() -> None:
     route.requests += 1
     timing = times.begin(route, FakeConnection(), 70)
     timing.is_of_follower()
-    timing.answered()
+    timing.responded()
     timing.sent()
     of_both, of_consumers, of_followers = times.apis[ApiKey.FETCH], times.consumer_fetches, times.follower_fetches
     for stages, count, size in ((of_both, 2, 170), (of_consumers, 1, 100), (of_followers, 1, 70)):
@@ -154,7 +154,7 @@ def test_the_end_of_another_response_does_not_end_the_timing() -> None:
     assert connection.timing is timing
 
 
-async def test_the_dispatcher_times_what_it_answers_and_counts_codes(tmp_path: Path) -> None:
+async def test_the_dispatcher_times_its_responses_and_counts_codes(tmp_path: Path) -> None:
     async with running_broker(tmp_path, topics=["t"]) as broker:
         times = StageTimes(lambda: broker.stall.woke)
         await ask(broker, produce("t", batch(b"before")), 9)

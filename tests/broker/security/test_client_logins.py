@@ -167,7 +167,7 @@ def test_settings_that_cannot_be_used_have_a_cause_and_a_fix(keys: dict[str, str
 
 
 def test_the_signature_check_is_not_by_chance() -> None:
-    """The liar of above answers a signature of another length; one of the right length is refused as well."""
+    """The liar of above sends a signature of another length; one of the right length is refused as well."""
     made = login("SCRAM-SHA-256").begin("localhost")
     nonce = made.first().decode().rpartition("r=")[2]
     made.next(f"r={nonce}x,s=YQ==,i=4096".encode())

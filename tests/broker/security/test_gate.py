@@ -212,7 +212,7 @@ async def test_a_refusal_is_held_back_and_holds_no_memory(tmp_path: Path, transp
 
 
 def _states(broker: Broker) -> list[str]:
-    guards: list[Any] = [connection.answer_now for connection in broker.server._connections.values()]
+    guards: list[Any] = [connection.respond_now for connection in broker.server._connections.values()]
     return [guard.__self__._state.value for guard in guards]
 
 
@@ -230,9 +230,7 @@ async def test_a_request_before_the_login_ends_the_connection(
         assert "set security.protocol=SASL_PLAINTEXT" in caplog.text
 
 
-async def test_api_versions_is_answered_once_and_again_after_an_error(
-    tmp_path: Path, transport: MemoryTransport
-) -> None:
+async def test_api_versions_is_served_once_and_again_after_an_error(tmp_path: Path, transport: MemoryTransport) -> None:
     async with sasl_broker(tmp_path, transport) as broker:
         client = await connect(broker, transport)
         assert (

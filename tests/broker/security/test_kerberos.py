@@ -31,11 +31,11 @@ class Failure(Exception):
 
 
 class FakeContext:
-    """Complete after `rounds` tokens. `answers_last`: it has a token for the client at the end."""
+    """Complete after `rounds` tokens. `has_last_token`: it has a token for the client at the end."""
 
-    def __init__(self, rounds: int = 1, *, answers_last: bool = True, principal: str = "alice@REALM") -> None:
+    def __init__(self, rounds: int = 1, *, has_last_token: bool = True, principal: str = "alice@REALM") -> None:
         self.rounds = rounds
-        self.answers_last = answers_last
+        self.has_last_token = has_last_token
         self.initiator_name = principal
         self.complete = False
 
@@ -44,7 +44,7 @@ class FakeContext:
             raise Failure("wrong key")
         self.rounds -= 1
         self.complete = self.rounds == 0
-        return b"answer" if not self.complete or self.answers_last else None
+        return b"reply" if not self.complete or self.has_last_token else None
 
     def wrap(self, message: bytes, encrypt: bool) -> Any:
         assert not encrypt
@@ -67,20 +67,20 @@ ALICE = LoggedIn(Principal("User", "alice"), None)
 
 def test_the_usual_login() -> None:
     login = begin(FakeContext())
-    assert login.step(b"ticket", 0) == b"answer"
+    assert login.step(b"ticket", 0) == b"reply"
     assert login.step(b"", 0) == OFFER
     assert login.step(CHOICE + b"anyone@else", 0) == ALICE
 
 
-def test_without_a_last_answer_the_layers_are_offered_at_once() -> None:
-    login = begin(FakeContext(answers_last=False))
+def test_without_a_last_token_the_layers_are_offered_at_once() -> None:
+    login = begin(FakeContext(has_last_token=False))
     assert login.step(b"ticket", 0) == OFFER
     assert login.step(CHOICE, 0) == ALICE
 
 
 def test_several_rounds() -> None:
     login = begin(FakeContext(rounds=3))
-    assert [login.step(b"token", 0) for _ in range(3)] == [b"answer"] * 3
+    assert [login.step(b"token", 0) for _ in range(3)] == [b"reply"] * 3
     assert login.step(b"", 0) == OFFER
     assert login.step(CHOICE, 0) == ALICE
 
@@ -89,7 +89,7 @@ def test_several_rounds() -> None:
     "choice", [b"", b"wrapped", b"wrapped\x01\0\0", b"wrapped\x02\0\0\0", b"wrapped\0\0\0\0", b"x"]
 )
 def test_a_layer_that_was_not_offered(choice: bytes) -> None:
-    login = begin(FakeContext(answers_last=False))
+    login = begin(FakeContext(has_last_token=False))
     login.step(b"ticket", 0)
     with pytest.raises(LoginFailed) as caught:
         login.step(choice, 0)
@@ -111,7 +111,7 @@ def test_a_token_where_none_is_expected() -> None:
 
 @pytest.mark.parametrize("principal", ["alice@OTHER", "a/b/c@REALM"])
 def test_a_principal_that_is_no_user(principal: str) -> None:
-    login = begin(FakeContext(answers_last=False, principal=principal))
+    login = begin(FakeContext(has_last_token=False, principal=principal))
     login.step(b"ticket", 0)
     with pytest.raises(LoginFailed, match=r"sasl.kerberos.principal.to.local.rules"):
         login.step(CHOICE, 0)
@@ -132,8 +132,8 @@ class ClientContext(FakeContext):
 
 
 def test_a_login_at_another_broker() -> None:
-    login = initiator(ClientContext(rounds=2, answers_last=False))
-    assert login.first() == b"answer"
+    login = initiator(ClientContext(rounds=2, has_last_token=False))
+    assert login.first() == b"reply"
     assert login.next(b"token") == b""
     assert login.next(b"wrapped" + LAYERS_OFFERED) == b"wrapped" + LAYER_CHOSEN
     assert login.next(b"") is None
@@ -141,7 +141,7 @@ def test_a_login_at_another_broker() -> None:
 
 @pytest.mark.parametrize("challenge", [b"wrapped\x02\0\0\0", b"wrapped\x01", b"not signed"])
 def test_another_broker_that_wants_a_layer_or_signs_nothing(challenge: bytes) -> None:
-    login = initiator(ClientContext(answers_last=False))
+    login = initiator(ClientContext(has_last_token=False))
     login.first()
     with pytest.raises(KerberosFailed):
         login.next(challenge)

@@ -36,18 +36,18 @@ def claims(**more: Any) -> dict[str, Any]:
 
 
 async def attempt(tmp_path: Path, keys: dict[str, Any], *tokens: bytes) -> tuple[list[Any], set[Principal]]:
-    """The answers to these tokens, each on a connection of its own, and who is logged in then."""
+    """The responses to these tokens, each on a connection of its own, and who is logged in then."""
     transport = MemoryTransport()
     async with sasl_broker(tmp_path, transport, **keys) as broker:
-        answers = []
+        responses = []
         for token in tokens:
             client = await RawClient.to(broker, transport)
             assert (await handshake(client, "OAUTHBEARER")).error_code == ErrorCode.NONE
-            answer = await authenticate(client, token)
-            if answer.auth_bytes:
-                answer = await authenticate(client, b"\x01")
-            answers.append(answer)
-        return answers, {connection.principal for connection in broker.server._connections.values()}
+            response = await authenticate(client, token)
+            if response.auth_bytes:
+                response = await authenticate(client, b"\x01")
+            responses.append(response)
+        return responses, {connection.principal for connection in broker.server._connections.values()}
 
 
 async def test_signed_tokens_with_keys_in_a_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -57,17 +57,17 @@ async def test_signed_tokens_with_keys_in_a_file(tmp_path: Path, caplog: pytest.
     good = signed(RSA, claims(aud="kafka"))
     bad = signed(rsa_key("one"), claims(aud="kafka"))
     free = unsecured(**claims(aud="kafka"))
-    answers, principals = await attempt(
+    responses, principals = await attempt(
         tmp_path / "data", keys, message(good), message(bad), message(free), message(good, traceId="7")
     )
-    assert [answer.error_code for answer in answers] == [
+    assert [response.error_code for response in responses] == [
         ErrorCode.NONE,
         ErrorCode.SASL_AUTHENTICATION_FAILED,
         ErrorCode.SASL_AUTHENTICATION_FAILED,
         ErrorCode.NONE,
     ]
-    assert answers[1].error_message == '{"status":"invalid_token"}'
-    assert 590_000 < answers[0].session_lifetime_ms <= 600_000
+    assert responses[1].error_message == '{"status":"invalid_token"}'
+    assert 590_000 < responses[0].session_lifetime_ms <= 600_000
     assert Principal("User", "alice") in principals
     assert not any(part in caplog.text for token in (good, bad) for part in token.split(".")[1:])
 
@@ -76,8 +76,8 @@ async def test_signed_tokens_with_keys_behind_https(tmp_path: Path) -> None:
     with jwks_server(tmp_path / "ca", document(RSA)) as server:
         jaas = f'{MODULE} required ssl.truststore.type="PEM" ssl.truststore.location="{server.ca_file}";'
         keys = settings(jaas=jaas, **{f"listener.name.sasl.{URL}": server.url})
-        answers, _ = await attempt(tmp_path / "data", keys, message(signed(RSA, claims())))
-        assert answers[0].error_code == ErrorCode.NONE
+        responses, _ = await attempt(tmp_path / "data", keys, message(signed(RSA, claims())))
+        assert responses[0].error_code == ErrorCode.NONE
         assert server.requests == 1
 
 
@@ -86,16 +86,16 @@ async def test_kafkas_own_class_for_signed_tokens(tmp_path: Path, callback: str)
     (tmp_path / "keys.json").write_bytes(document(RSA))
     uri = (tmp_path / "keys.json").as_uri()
     keys = settings(**{f"{PREFIX}.sasl.server.callback.handler.class": callback, f"{PREFIX}.{URL}": uri})
-    answers, _ = await attempt(tmp_path / "data", keys, message(signed(RSA, claims())))
-    assert answers[0].error_code == ErrorCode.NONE
+    responses, _ = await attempt(tmp_path / "data", keys, message(signed(RSA, claims())))
+    assert responses[0].error_code == ErrorCode.NONE
 
 
 async def test_unsecured_tokens_where_the_settings_say_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     good = unsecured(name="bob", exp=time.time() + 60, scope=["a", "b", "c"])
     poor = unsecured(name="bob", exp=time.time() + 60, scope="a")
-    answers, principals = await attempt(tmp_path, settings(jaas=UNSECURED), message(good), message(poor))
-    assert [answer.error_code for answer in answers] == [ErrorCode.NONE, ErrorCode.SASL_AUTHENTICATION_FAILED]
-    assert answers[1].error_message == '{"status":"insufficient_scope", "scope":"[a, b]"}'
+    responses, principals = await attempt(tmp_path, settings(jaas=UNSECURED), message(good), message(poor))
+    assert [response.error_code for response in responses] == [ErrorCode.NONE, ErrorCode.SASL_AUTHENTICATION_FAILED]
+    assert responses[1].error_message == '{"status":"insufficient_scope", "scope":"[a, b]"}'
     assert Principal("User", "bob") in principals
     assert "Listener SASL accepts unsecured OAUTHBEARER tokens" in caplog.text
 

@@ -73,8 +73,8 @@ async def test_a_client_is_served_on_a_tls_listener(tmp_path: Path) -> None:
     transport = MemoryTransport()
     async with running(tmp_path, transport) as broker:
         client = await connect(transport)
-        answer = await metadata(client)
-        assert [(one.host, one.port) for one in answer.brokers] == [("127.0.0.1", 9093)]
+        response = await metadata(client)
+        assert [(one.host, one.port) for one in response.brokers] == [("127.0.0.1", 9093)]
         assert principals(broker) == ["User:ANONYMOUS"]
 
 

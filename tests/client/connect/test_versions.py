@@ -9,7 +9,7 @@ from kpybroker.broker.requests.served.apis import SERVED
 from kpybroker.client.connect.versions import MARKERS, is_controller_only, looks_like
 
 RECORDED = {version: ranges for version, ranges in BROKER_API_VERSIONS.items() if version >= (0, 10, 0)}
-"""kafka-python's records of what brokers of each release answered."""
+"""kafka-python's records of the responses of brokers of each release."""
 
 
 @pytest.mark.parametrize("version", RECORDED, ids=str)

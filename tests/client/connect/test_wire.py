@@ -18,7 +18,7 @@ from kpybroker.wire.messages.metadata import MetadataRequest, MetadataResponse
 from kpybroker.wire.messages.sasl_authenticate import SaslAuthenticateResponse
 from kpybroker.wire.messages.sasl_handshake import SaslHandshakeResponse
 from tests.support.network.ports import free_port
-from tests.support.network.wire_server import Answer, bytes_server, kafka_server, versions
+from tests.support.network.wire_server import Respond, bytes_server, kafka_server, versions
 
 PASSWORD = "a-long-password"
 
@@ -34,18 +34,18 @@ def test_the_newest_version_of_both_sides_is_used() -> None:
         seen.append(version)
         return MetadataResponse(cluster_id="c")
 
-    answers: Mapping[ApiKey, Answer] = {
+    responses: Mapping[ApiKey, Respond] = {
         ApiKey.METADATA: metadata,
         ApiKey.API_VERSIONS: lambda request, version: versions({ApiKey.METADATA: (2, 5)}),
     }
-    with kafka_server(answers) as address, connect(address, settings(address)) as broker:
+    with kafka_server(responses) as address, connect(address, settings(address)) as broker:
         assert broker.request(ApiKey.METADATA, MetadataRequest(topics=[])).cluster_id == "c"
         assert seen == [5]
         with pytest.raises(CommandError, match="does not serve FindCoordinator"):
             broker.version_of(ApiKey.FIND_COORDINATOR)
 
 
-def test_an_old_broker_answers_apiversions_in_version_0() -> None:
+def test_an_old_broker_responds_to_apiversions_in_version_0() -> None:
     def api_versions(request: Any, version: int) -> Any:
         if version == 0:
             return versions({3: (0, 1)})
@@ -58,9 +58,9 @@ def test_an_old_broker_answers_apiversions_in_version_0() -> None:
 
 
 def test_a_broker_without_a_common_version_is_named() -> None:
-    answers: Mapping[ApiKey, Answer] = {ApiKey.API_VERSIONS: lambda request, version: versions({3: (90, 99)})}
+    responses: Mapping[ApiKey, Respond] = {ApiKey.API_VERSIONS: lambda request, version: versions({3: (90, 99)})}
     with (
-        kafka_server(answers) as address,
+        kafka_server(responses) as address,
         connect(address, settings(address)) as broker,
         pytest.raises(CommandError, match="serves versions 90 to 99 of Metadata"),
     ):
@@ -71,18 +71,18 @@ def test_what_a_connection_can_suffer() -> None:
     port = free_port()
     with pytest.raises(WireError, match=f"cannot connect to 127.0.0.1:{port}"):
         connect(("127.0.0.1", port), settings(("127.0.0.1", port)))
-    for answer, named in (
+    for response, named in (
         (lambda said: b"", "closed the connection"),
         (lambda said: None, "does not respond"),
         (lambda said: b"HTTP/1.1 400 Bad Request\r\n", "does not speak Kafka's protocol"),
         (lambda said: b"\0\0\0\4\0\0\0\x63", "is to request 99"),
         (lambda said: b"\0\0\0\2\0\0", "cannot be read"),
     ):
-        with bytes_server(answer) as address, pytest.raises(WireError, match=named):
+        with bytes_server(response) as address, pytest.raises(WireError, match=named):
             connect(address, settings(address, timeout_s=0.3))
 
 
-def login_server(mechanism: str, user: str = "alice") -> Mapping[ApiKey, Answer]:
+def login_server(mechanism: str, user: str = "alice") -> Mapping[ApiKey, Respond]:
     def handshake(request: Any, version: int) -> SaslHandshakeResponse:
         code = ErrorCode.NONE if request.mechanism == mechanism else ErrorCode.UNSUPPORTED_SASL_MECHANISM
         return SaslHandshakeResponse(error_code=code, mechanisms=[mechanism])
@@ -111,7 +111,7 @@ def test_a_login_is_accepted_or_refused_with_its_reason() -> None:
         connect(address, settings(address, *LOGIN))
 
 
-def cluster_server(metadata: MetadataResponse, codes: list[int]) -> Mapping[ApiKey, Answer]:
+def cluster_server(metadata: MetadataResponse, codes: list[int]) -> Mapping[ApiKey, Respond]:
     def coordinator(request: Any, version: int) -> FindCoordinatorResponse:
         found = FindCoordinatorResponse.Coordinator(key="g", node_id=7, error_code=codes.pop(0))
         return FindCoordinatorResponse(coordinators=[found])
@@ -140,7 +140,7 @@ def test_the_next_bootstrap_server_is_tried() -> None:
 
 
 def test_an_error_in_apiversions_is_no_list_of_apis() -> None:
-    broken: Mapping[ApiKey, Answer] = {
+    broken: Mapping[ApiKey, Respond] = {
         ApiKey.API_VERSIONS: lambda request, version: ApiVersionsResponse(error_code=int(ErrorCode.INVALID_REQUEST))
     }
     with kafka_server(broken) as address:

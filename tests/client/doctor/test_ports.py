@@ -34,12 +34,12 @@ def test_another_protocol(said: bytes | None, kind: str) -> None:
 @pytest.mark.parametrize(
     "said", [b"Zookeeper version: 3.8.4", b"srvr is not executed because it is not in the whitelist.\n"]
 )
-def test_zookeeper_answers_its_own_words_only(said: bytes) -> None:
+def test_zookeeper_replies_to_its_own_words_only(said: bytes) -> None:
     with bytes_server(lambda words: said if words == b"srvr" else b"") as address:
         assert speech(address, 0.5).kind == ports.ZOOKEEPER
 
 
-def test_http_may_answer_only_http() -> None:
+def test_http_may_respond_only_to_http() -> None:
     with bytes_server(lambda words: b"HTTP/1.0 200 OK\r\n" if words.startswith(b"GET") else b"") as address:
         assert speech(address, 0.5).kind == ports.HTTP
 

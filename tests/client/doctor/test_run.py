@@ -22,7 +22,7 @@ from kpybroker.wire.messages.sasl_handshake import SaslHandshakeResponse
 from tests.client.conftest import Run
 from tests.support.network.certificates import Authority
 from tests.support.network.ports import free_port
-from tests.support.network.wire_server import Answer, bytes_server, kafka_server, versions
+from tests.support.network.wire_server import Respond, bytes_server, kafka_server, versions
 from tests.support.programs.command_line import Result, invoke
 from tests.support.programs.samples import dev_broker
 
@@ -174,9 +174,9 @@ Metadata: TypeAlias = Callable[[tuple[str, int]], MetadataResponse]
 """From the server's own address, what it says of its cluster."""
 
 
-def served_by(metadata: Metadata, run: Run, *words: str, answers: Mapping[ApiKey, Answer] | None = None) -> Result:
-    """`doctor` at a server with these answers."""
-    served: dict[ApiKey, Answer] = {**(answers or {}), ApiKey.METADATA: lambda request, version: metadata(address)}
+def served_by(metadata: Metadata, run: Run, *words: str, responses: Mapping[ApiKey, Respond] | None = None) -> Result:
+    """`doctor` at a server with these responses."""
+    served: dict[ApiKey, Respond] = {**(responses or {}), ApiKey.METADATA: lambda request, version: metadata(address)}
     with kafka_server(served) as address:
         return run("doctor", at(address), "--format", "json", "--timeout", "2", *words)
 
@@ -216,8 +216,8 @@ def test_records_from_the_future(run: Run, log_start: int, status: str) -> None:
             ]
         return ListOffsetsResponse(topics=[ListOffsetsResponse.ListOffsetsTopicResponse(name="t", partitions=found)])
 
-    answers = {ApiKey.LIST_OFFSETS: list_offsets}
-    result = served_by(lambda own: brokers(own, topics=[topic]), run, answers=answers)
+    responses = {ApiKey.LIST_OFFSETS: list_offsets}
+    result = served_by(lambda own: brokers(own, topics=[topic]), run, responses=responses)
     (clock,) = findings(result, "clock")
     assert clock["status"] == status
     assert ("ahead of this machine's clock" in clock["text"]) is (status == "warning")
@@ -232,22 +232,22 @@ def test_factors_that_the_cluster_can_never_meet(run: Run) -> None:
         ]
         return DescribeConfigsResponse(results=[DescribeConfigsResponse.DescribeConfigsResult(configs=entries)])
 
-    result = served_by(brokers, run, answers={ApiKey.DESCRIBE_CONFIGS: describe_configs})
+    result = served_by(brokers, run, responses={ApiKey.DESCRIBE_CONFIGS: describe_configs})
     found = failure(result, "factors")
     assert found["text"] == "groups cannot work: offsets.topic.replication.factor is 3, and there is 1 broker"
     assert "or run 3 brokers" in found["fix"]
 
 
 def test_a_controllers_listener(run: Run) -> None:
-    answers: Mapping[ApiKey, Answer] = {
+    responses: Mapping[ApiKey, Respond] = {
         ApiKey.API_VERSIONS: lambda request, version: versions({18: (0, 3), 52: (0, 1)})
     }
-    with kafka_server(answers) as address:
+    with kafka_server(responses) as address:
         result = run("doctor", at(address), "--format", "json")
     assert "KRaft controller" in failure(result, "versions")["text"]
 
 
-def sasl_answers(mechanisms: list[str], code: int) -> dict[ApiKey, Answer]:
+def sasl_responses(mechanisms: list[str], code: int) -> dict[ApiKey, Respond]:
     return {
         ApiKey.SASL_HANDSHAKE: lambda request, version: SaslHandshakeResponse(
             error_code=code if request.mechanism not in mechanisms else 0, mechanisms=mechanisms
@@ -270,15 +270,15 @@ LOGIN = ("-X", "security.protocol=SASL_PLAINTEXT", "-X", "sasl.username=u", "-X"
     ],
 )
 def test_a_login_that_does_not_fit(run: Run, mechanisms: list[str], words: tuple[str, ...], named: str) -> None:
-    answers = sasl_answers(mechanisms, int(ErrorCode.UNSUPPORTED_SASL_MECHANISM))
-    result = served_by(brokers, run, *words, answers=answers)
+    responses = sasl_responses(mechanisms, int(ErrorCode.UNSUPPORTED_SASL_MECHANISM))
+    result = served_by(brokers, run, *words, responses=responses)
     assert named in failure(result, "login")["text"]
     assert "a-long-secret" not in result.text + result.err
 
 
 def test_a_login_where_there_is_none(run: Run) -> None:
     words = (*LOGIN, "-X", "sasl.mechanism=PLAIN")
-    result = served_by(brokers, run, *words, answers=sasl_answers([], int(ErrorCode.ILLEGAL_SASL_STATE)))
+    result = served_by(brokers, run, *words, responses=sasl_responses([], int(ErrorCode.ILLEGAL_SASL_STATE)))
     assert "has no login, and the client has one" in failure(result, "login")["text"]
 
 

@@ -142,7 +142,7 @@ NO_JOLOKIA = r"is no Jolokia: "
         (b"HTTP/1.1 403 Forbidden\r\n\r\n", r"refuses this client \(HTTP 403\)", "policy"),
         (b"HTTP/1.1 404 Not Found\r\n\r\n", r"does not exist \(HTTP 404\)", "give the URL with its path"),
         (b"HTTP/1.1 405 Not Allowed\r\n\r\n", r"refuses POST \(HTTP 405\)", "kpybroker.metrics.port"),
-        (b"HTTP/1.1 302 Found\r\nLocation: /\r\n\r\n", "answers with HTTP 302", "kpybroker.metrics.port"),
+        (b"HTTP/1.1 302 Found\r\nLocation: /\r\n\r\n", "responds with HTTP 302", "kpybroker.metrics.port"),
         (ok(b"<html>"), f"{NO_JOLOKIA}it does not send JSON", "Jolokia's agent"),
         (ok(b"[" * 100_000), f"{NO_JOLOKIA}it does not send JSON", "Jolokia's agent"),
         (ok(b"[]"), f"{NO_JOLOKIA}it does not send a response for each request", "Jolokia's agent"),

@@ -15,7 +15,7 @@ from kpybroker.config.keys.synonyms import TOPIC_SYNONYMS
 from kpybroker.config.keys.topic import TOPIC_ROWS
 
 KAFKA = json.loads((Path(__file__).parent / "kafka_3_9_1_configs.json").read_text())
-"""What DescribeConfigs of Kafka 3.9.1 answers: name, value, type, source, read-only, sensitive, synonyms."""
+"""What DescribeConfigs of Kafka 3.9.1 returns: name, value, type, source, read-only, sensitive, synonyms."""
 
 
 def test_no_key_of_kafka_is_missing_and_ours_have_a_prefix() -> None:

@@ -18,7 +18,7 @@ ENDLESS = "$..[?$..[?$..[?@.zz]]]"
 DEEP = [[[[number] * 9] * 9] * 9 for number in range(20)]
 
 
-def test_what_a_process_answers() -> None:
+def test_what_a_process_replies() -> None:
     assert matches("$.a", {"a": None})
     assert not matches("$.b", {"a": None})
     assert not matches("$[?@.a > 'x']", [{"a": 1}])
@@ -54,14 +54,14 @@ def test_more_filters_than_there_are_processes_are_refused(monkeypatch: pytest.M
     assert json_filters.matches("$.a", {"a": 1})
 
 
-def test_many_at_once_all_get_an_answer() -> None:
-    answers: list[bool] = []
+def test_many_at_once_all_get_a_reply() -> None:
+    responses: list[bool] = []
     causes: list[str] = []
 
     def ask(number: int) -> None:
         while True:
             try:
-                answers.append(json_filters.matches("$.a", {"a" if number % 2 else "b": number}))
+                responses.append(json_filters.matches("$.a", {"a" if number % 2 else "b": number}))
                 return
             except CommandError as error:
                 causes.append(error.cause)
@@ -71,7 +71,7 @@ def test_many_at_once_all_get_an_answer() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(answers) == [False] * 10 + [True] * 10
+    assert sorted(responses) == [False] * 10 + [True] * 10
     assert all("are at work" in cause for cause in causes)
 
 

@@ -188,7 +188,7 @@ async def test_a_paused_broker_closes_nothing_before_it_is_resumed(place: Place)
     await place.run(scenario)
 
 
-async def test_a_paused_broker_that_is_killed_closes_its_connections_and_answers_nothing(place: Place) -> None:
+async def test_a_paused_broker_that_is_killed_closes_its_connections_and_responds_to_nothing(place: Place) -> None:
     async def scenario(house: House) -> None:
         client = await place.client()
         await client.ask(b"now")

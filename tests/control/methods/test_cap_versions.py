@@ -30,9 +30,9 @@ async def api_versions(cluster: HostedCluster, broker: int, version: int) -> dic
 async def too_new(cluster: HostedCluster, broker: int) -> Any:
     """The response, in version 0, to a version of ApiVersions that is not served."""
     frame = encode_request_header(RequestHeader(ApiKey.API_VERSIONS, 4, 7, "test")) + encode(ASKED, 4)
-    answer = await cluster[broker].dispatcher.answer(bytearray(frame), CLIENT)
-    assert answer.frame is not None
-    return decode(ApiVersionsResponse, answer.frame[8:], 0)
+    response = await cluster[broker].dispatcher.respond(bytearray(frame), CLIENT)
+    assert response.frame is not None
+    return decode(ApiVersionsResponse, response.frame[8:], 0)
 
 
 async def test_clients_are_offered_what_the_release_serves_and_nothing_else(tmp_path: Path) -> None:

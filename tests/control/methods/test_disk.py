@@ -110,19 +110,19 @@ async def test_an_acknowledgement_waits_for_a_slow_fsync(tmp_path: Path) -> None
         await cluster.create_topic("orders", [0], flush_messages="1")
         slow = await cluster.call("disk_fault", kind="slow_fsync", delay_ms=60_000, path="*.log")
         async with trio.open_nursery() as nursery:
-            answered = trio.Event()
+            has_responded = trio.Event()
 
             async def produce() -> None:
                 assert await cluster.produce("orders", b"1", broker=0) == ErrorCode.NONE
-                answered.set()
+                has_responded.set()
 
             nursery.start_soon(produce)
             await wait_hits(cluster, slow["id"], 1)
             assert cluster.log_end("orders", broker=0) == 1
-            assert not answered.is_set()
+            assert not has_responded.is_set()
             assert await cluster.records("orders", broker=0) == b""  # the loop goes on
             handles_of(cluster.hosted).remove(slow["id"])
-            await answered.wait()
+            await has_responded.wait()
 
 
 async def test_a_fault_is_described_and_reset_removes_it(tmp_path: Path) -> None:

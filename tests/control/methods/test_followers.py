@@ -61,20 +61,20 @@ async def test_the_high_watermark_waits_for_a_follower_that_lags(tmp_path: Path)
         lag = await cluster.call("lag_follower", topic="orders", partition=0, broker=2)
         assert lag["offset"] == 1
         async with trio.open_nursery() as nursery:
-            answered = trio.Event()
+            has_responded = trio.Event()
 
             async def produce() -> None:
                 assert await cluster.produce("orders", b"2", broker=0) == ErrorCode.NONE
-                answered.set()
+                has_responded.set()
 
             nursery.start_soon(produce)
             await eventually(lambda: cluster.log_end("orders", broker=1) == 2, "the other follower has it")
             assert cluster.log_end("orders", broker=2) == 1
             assert cluster.high_watermark("orders", broker=0) == 1
-            assert not answered.is_set()
+            assert not has_responded.is_set()
             assert b"2" not in await cluster.records("orders", broker=0)
             remove(cluster, lag["id"])
-            await answered.wait()
+            await has_responded.wait()
         assert cluster.high_watermark("orders", broker=0) == 2
         await eventually(lambda: cluster.log_end("orders", broker=2) == 2, "it has caught up")
 

@@ -52,8 +52,8 @@ async def commit(broker: Broker, offset: int) -> None:
     partition = OffsetCommitRequest.OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
     topic = OffsetCommitRequest.OffsetCommitRequestTopic(name="t", partitions=[partition])
     request = OffsetCommitRequest(group_id="g", topics=[topic])
-    answer = await ask(broker, request, 6)
-    assert answer.topics[0].partitions[0].error_code == 0
+    response = await ask(broker, request, 6)
+    assert response.topics[0].partitions[0].error_code == 0
 
 
 async def produce(hosted: Hosted, *records: dict[str, Any], topic: str = "t") -> None:
@@ -88,23 +88,23 @@ async def test_a_member_that_sends_no_heartbeat_is_removed_at_its_session_timeou
         assert await heartbeat(broker, 1) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-async def test_a_rebalance_ends_at_its_timeout_and_the_waiting_join_is_answered(tmp_path: Path) -> None:
+async def test_a_rebalance_ends_at_its_timeout_and_the_waiting_join_gets_its_response(tmp_path: Path) -> None:
     async with controlled(tmp_path) as (hosted, _):
         broker = await with_coordinators(hosted.brokers[0])
         await stable_member(broker)
-        answers: list[JoinResult] = []
+        responses: list[JoinResult] = []
 
         async def second() -> None:
-            answers.append(await broker.groups.ask(join(new_id="c-2", session_ms=300_000)))
+            responses.append(await broker.groups.ask(join(new_id="c-2", session_ms=300_000)))
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(second)
             await trio.testing.wait_all_tasks_blocked()
             await advance(hosted, 5_000)
-            assert answers == []
+            assert responses == []
             await advance(hosted, 56_000)  # c-1 has not joined again: its session is over, and so is the rebalance
-        assert answers[0].error is ErrorCode.NONE
-        assert answers[0].generation_id == 2
+        assert responses[0].error is ErrorCode.NONE
+        assert responses[0].generation_id == 2
 
 
 async def test_a_transaction_is_aborted_at_its_timeout(tmp_path: Path) -> None:
@@ -209,18 +209,18 @@ async def test_a_long_poll_goes_on(tmp_path: Path) -> None:
             max_bytes=1000,
             topics=[FetchRequest.FetchTopic(topic="t", partitions=[partition])],
         )
-        answers: list[Any] = []
+        responses: list[Any] = []
 
         async def poll() -> None:
-            answers.append(await ask(broker, request, 11))
+            responses.append(await ask(broker, request, 11))
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(poll)
             await trio.testing.wait_all_tasks_blocked()
             await advance(hosted, HOUR)
-            assert answers == []
+            assert responses == []
             await produce(hosted, {"value": "a"})
-        assert answers[0].responses[0].partitions[0].high_watermark == 1
+        assert responses[0].responses[0].partitions[0].high_watermark == 1
 
 
 async def test_a_cluster_stays_together(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -44,8 +44,8 @@ async def test_without_a_leader_clients_get_an_error_until_there_is_one(tmp_path
         assert (gone["leader"], gone["leader_epoch"]) == (None, 1)
         assert await cluster.produce("orders", b"2", broker=0) == ErrorCode.NOT_LEADER_OR_FOLLOWER
         request = MetadataRequest(topics=[MetadataRequest.MetadataRequestTopic(name="orders")])
-        answer = await ask(cluster[1], request, 12)
-        assert answer.topics[0].partitions[0].error_code == ErrorCode.LEADER_NOT_AVAILABLE
+        response = await ask(cluster[1], request, 12)
+        assert response.topics[0].partitions[0].error_code == ErrorCode.LEADER_NOT_AVAILABLE
         # An election for another reason does not give it one.
         await cluster.call("broker_down", broker=0)
         await cluster.call("broker_up", broker=0)
@@ -91,8 +91,8 @@ async def test_shuffled_leaders_depend_on_the_seed_and_are_in_sync(tmp_path: Pat
 
 
 async def find_coordinator(cluster: HostedCluster, group: str) -> tuple[int, int]:
-    answer = await ask(cluster[0], FindCoordinatorRequest(key=group), 2)
-    return answer.error_code, answer.node_id
+    response = await ask(cluster[0], FindCoordinatorRequest(key=group), 2)
+    return response.error_code, response.node_id
 
 
 async def test_a_coordinator_moves_and_its_topic_is_created_if_necessary(tmp_path: Path) -> None:

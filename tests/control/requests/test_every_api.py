@@ -16,7 +16,7 @@ from kpybroker.control.requests.request_json import error_names
 from kpybroker.control.rules.acts import Error
 from kpybroker.control.rules.entities import NAMED, TOP, SeenTopics, entities, fields_in, struct_of
 from kpybroker.control.rules.entity_table import SHAPES, shape_of
-from kpybroker.control.rules.merging import Answered, can_leave_out, depth_of_error, elements_at
+from kpybroker.control.rules.merging import ShapedResponse, can_leave_out, depth_of_error, elements_at
 from kpybroker.control.rules.rule import Match
 from kpybroker.wire.api import API_INFO, ApiKey
 from kpybroker.wire.codec import decode_from
@@ -106,16 +106,16 @@ async def serving(directory: Path) -> AsyncIterator[Broker]:
         ids = {name: await create_topic(faulty.broker, name, partitions=2) for name in TWO_OF["topic"]}
         broker = Broker(faulty, ids)
         await _coordinators(faulty)
-        answer_directly: Callable[..., Any] = faulty.broker.dispatcher.answer_directly
+        respond_directly: Callable[..., Any] = faulty.broker.dispatcher.respond_directly
 
         def recording(frame: Any, *rest: Any) -> Any:
             header = parse_request_header(frame)
             message_class = API_INFO[ApiKey(header.api_key)].request_class()
             message, _ = decode_from(message_class, bytes(frame), header.body_offset, header.api_version)
             broker.handled.append(message)
-            return answer_directly(frame, *rest)
+            return respond_directly(frame, *rest)
 
-        faulty.broker.dispatcher.answer_directly = recording  # type: ignore[method-assign, assignment]
+        faulty.broker.dispatcher.respond_directly = recording  # type: ignore[method-assign, assignment]
         yield broker
 
 
@@ -152,10 +152,10 @@ def _check_places(broker: Broker, key: ApiKey, version: int, response: Any, matc
     shape, request = shape_of(key, version), broker.request(key, version)
     topics = SeenTopics(broker.faulty.broker.metadata)
     found = entities(shape, request, topics)
-    answered = Answered(shape, request, response, version, topics)
+    shaped = ShapedResponse(shape, request, response, version, topics)
     failed: list[Any] = []
     others: list[Any] = []
-    for element in elements_at(answered, depth):
+    for element in elements_at(shaped, depth):
         one: Any = element.elements[element.index]
         is_failed = getattr(one, str(shape.response[depth].error)) == INJECTED
         (failed if is_failed else others).append(element.names)
@@ -172,7 +172,7 @@ def _check_places(broker: Broker, key: ApiKey, version: int, response: Any, matc
             all(match.named[kind](one.names.get(kind)) for kind in match.named) for one in found
         )
         order = [one.identity for one in found]
-        seen = [one.identity for one in elements_at(answered, depth)]
+        seen = [one.identity for one in elements_at(shaped, depth)]
         ranks = [min(r for r, o in enumerate(order) if set(identity) <= set(o)) for identity in seen]
         assert ranks == sorted(ranks), version
 

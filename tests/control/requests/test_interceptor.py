@@ -252,7 +252,7 @@ async def test_a_held_request_keeps_its_place_on_the_connection(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("reading", [True, False])
-async def test_a_request_that_is_never_answered_silences_its_connection(
+async def test_a_request_without_any_response_silences_its_connection(
     tmp_path: Path, transport: Transport, reading: bool
 ) -> None:
     async with serving(tmp_path, transport) as faulty:

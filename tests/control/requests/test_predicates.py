@@ -1,4 +1,4 @@
-"""Rules that ask the test process: the request waits for the answer, others do not, and silence is a no."""
+"""Rules that ask the test process: the request waits for the result, others do not, and silence is a no."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import trio
 import trio.testing
 
 from kpybroker.broker.loop.steps import run_to_end
-from kpybroker.control.requests.predicates import ANSWER_SECONDS_MAX, Predicates
+from kpybroker.control.requests.predicates import DECISION_SECONDS_MAX, Predicates
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.heartbeat import HeartbeatRequest
 from tests.support.brokers.faulty_broker import faulty_broker
@@ -20,7 +20,7 @@ BUSY = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
 
 @pytest.mark.parametrize("result", [True, False])
-async def test_the_answer_decides(tmp_path: Path, result: bool) -> None:
+async def test_the_result_decides(tmp_path: Path, result: bool) -> None:
     async with faulty_broker(tmp_path) as faulty, trio.open_nursery() as nursery:
         fault = faulty.add({"error": BUSY.name}, api="Heartbeat", group="g", predicate=True)
         codes: list[int] = []
@@ -37,10 +37,10 @@ async def test_the_answer_decides(tmp_path: Path, result: bool) -> None:
         await trio.testing.wait_all_tasks_blocked()
         await beat("other")
         assert len(codes) == 2
-        assert faulty.predicates.answer(question.id, result)
+        assert faulty.predicates.decide(question.id, result)
         await trio.testing.wait_all_tasks_blocked()
         assert (codes[2] == BUSY, fault.hits.count) == (result, int(result))
-        assert not faulty.predicates.answer(question.id, result)
+        assert not faulty.predicates.decide(question.id, result)
 
 
 async def test_silence_is_a_no_and_is_logged(
@@ -49,8 +49,8 @@ async def test_silence_is_a_no_and_is_logged(
     predicates, began = Predicates(), trio.current_time()
     with caplog.at_level(logging.WARNING):
         assert await run_to_end(predicates.ask(5, {}, {})) is False
-    assert trio.current_time() - began == pytest.approx(ANSWER_SECONDS_MAX)
-    assert "fault=5 predicate=unanswered" in caplog.text
+    assert trio.current_time() - began == pytest.approx(DECISION_SECONDS_MAX)
+    assert "fault=5 predicate=undecided" in caplog.text
     with trio.move_on_after(1) as waiting:
         await predicates.next()  # the question is gone
     assert waiting.cancelled_caught
@@ -70,5 +70,5 @@ async def test_questions_are_read_once_in_order() -> None:
         questions = [await predicates.next() for _ in range(3)]
         assert [one.fault_id for one in questions] == [1, 2, 3]
         for one in reversed(questions):
-            predicates.answer(one.id, one.fault_id == 2)
+            predicates.decide(one.id, one.fault_id == 2)
     assert results == {1: False, 2: True, 3: False}

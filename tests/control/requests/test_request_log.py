@@ -36,7 +36,7 @@ def last(faulty: Faulty) -> dict[str, Any]:
     return entry
 
 
-async def test_an_entry_says_who_asked_what_and_what_the_answer_was(tmp_path: Path) -> None:
+async def test_an_entry_says_who_asked_what_and_what_the_response_was(tmp_path: Path) -> None:
     clock = MovableClock()
     async with faulty_broker(tmp_path, clock=clock) as faulty:
         await create_topic(faulty.broker, "orders")
@@ -108,12 +108,12 @@ async def test_a_request_that_ended_its_connection(tmp_path: Path) -> None:
     async with faulty_broker(tmp_path) as faulty:
         header = encode_request_header(RequestHeader(ApiKey.HEARTBEAT, 4, 1, "me"))
         with pytest.raises(ProtocolError):
-            await faulty.broker.dispatcher.answer(bytearray(header + b"\x09short"), PlainConnectionInfo())
+            await faulty.broker.dispatcher.respond(bytearray(header + b"\x09short"), PlainConnectionInfo())
         entry = last(faulty)
         assert entry["outcome"].startswith("connection ended: HeartbeatRequest v4")
         assert (entry["request"], entry["errors"]) == (None, [])
         with pytest.raises(ProtocolError):
-            await faulty.broker.dispatcher.answer(bytearray(b"\x7f\xff\0\0\0\0\0\1\xff\xff"), PlainConnectionInfo())
+            await faulty.broker.dispatcher.respond(bytearray(b"\x7f\xff\0\0\0\0\0\1\xff\xff"), PlainConnectionInfo())
         assert (last(faulty)["api"], last(faulty)["request"]) == (0x7FFF, None)
 
 

@@ -11,7 +11,7 @@ from kpybroker.control.rules.acts import Error
 from kpybroker.control.rules.entities import TOP, entities
 from kpybroker.control.rules.entity_table import shape_of
 from kpybroker.control.rules.matching import select
-from kpybroker.control.rules.merging import Answered, Failure, depth_of_error, in_order_of, leave_out, put_errors
+from kpybroker.control.rules.merging import Failure, ShapedResponse, depth_of_error, in_order_of, leave_out, put_errors
 from kpybroker.control.rules.parse import parse
 from kpybroker.wire.api import API_INFO, ApiKey
 from kpybroker.wire.errors import ErrorCode
@@ -32,8 +32,8 @@ def failure_of(key: ApiKey, request: Any, version: int, code: ErrorCode = BUSY, 
     return Failure(rule.match, code, "injected", depth_of_error(shape, rule.match, rule.act), chosen)
 
 
-def answered_by(key: ApiKey, request: Any, response: Any, version: int) -> Answered:
-    return Answered(shape_of(key, version), request, response, version, known())
+def shaped_response(key: ApiKey, request: Any, response: Any, version: int) -> ShapedResponse:
+    return ShapedResponse(shape_of(key, version), request, response, version, known())
 
 
 @pytest.mark.parametrize(
@@ -98,13 +98,13 @@ def test_the_response_is_in_the_order_of_the_request() -> None:
             Topic(name="last", partition_responses=[Partition(index=0, base_offset=8)]),
         ]
     )
-    answered = answered_by(ApiKey.PRODUCE, request, response, 9)
+    shaped = shaped_response(ApiKey.PRODUCE, request, response, 9)
     failures = [
         failure_of(ApiKey.PRODUCE, request, 9, topic="others"),
         failure_of(ApiKey.PRODUCE, request, 9, topic="orders", partition=1),
     ]
-    put_errors(answered, failures)
-    in_order_of(answered, entities(answered.shape, request, known()))
+    put_errors(shaped, failures)
+    in_order_of(shaped, entities(shaped.shape, request, known()))
     failed: dict[str, Any] = {"error_code": BUSY, "base_offset": -1, "error_message": "injected"}
     assert response.responses == [
         Topic(name="others", partition_responses=[Partition(index=5, **failed)]),
@@ -124,7 +124,7 @@ def test_an_old_version_gets_no_field_that_it_does_not_have() -> None:
     request = produce_request(("orders", [0]))
     response = ProduceResponse()
     put_errors(
-        answered_by(ApiKey.PRODUCE, request, response, 3), [failure_of(ApiKey.PRODUCE, request, 3, topic="orders")]
+        shaped_response(ApiKey.PRODUCE, request, response, 3), [failure_of(ApiKey.PRODUCE, request, 3, topic="orders")]
     )
     assert response.responses[0].partition_responses[0].error_message is None
 
@@ -135,7 +135,7 @@ def test_of_two_errors_for_one_partition_the_first_stays() -> None:
         failure_of(ApiKey.PRODUCE, request, 9, ErrorCode.INVALID_RECORD, partition=1),
         failure_of(ApiKey.PRODUCE, request, 9, topic="orders"),
     ]
-    put_errors(answered_by(ApiKey.PRODUCE, request, response, 9), failures)
+    put_errors(shaped_response(ApiKey.PRODUCE, request, response, 9), failures)
     codes = {one.index: one.error_code for one in response.responses[0].partition_responses}
     assert codes == {0: BUSY, 1: ErrorCode.INVALID_RECORD}
 
@@ -161,7 +161,8 @@ def metadata() -> MetadataResponse:
 def test_a_request_for_all_topics_fails_for_the_one_that_the_rule_names() -> None:
     request, response = MetadataRequest(topics=None), metadata()
     put_errors(
-        answered_by(ApiKey.METADATA, request, response, 12), [failure_of(ApiKey.METADATA, request, 12, topic="orders")]
+        shaped_response(ApiKey.METADATA, request, response, 12),
+        [failure_of(ApiKey.METADATA, request, 12, topic="orders")],
     )
     orders, others = response.topics
     assert (orders.name, orders.topic_id, orders.error_code, orders.partitions) == ("orders", IDS["orders"], BUSY, [])
@@ -171,7 +172,9 @@ def test_a_request_for_all_topics_fails_for_the_one_that_the_rule_names() -> Non
 def test_an_error_of_a_partition_in_metadata_keeps_its_replicas() -> None:
     request, response = MetadataRequest(topics=None), metadata()
     match: dict[str, Any] = {"topic": "orders", "partition": 1}
-    put_errors(answered_by(ApiKey.METADATA, request, response, 12), [failure_of(ApiKey.METADATA, request, 12, **match)])
+    put_errors(
+        shaped_response(ApiKey.METADATA, request, response, 12), [failure_of(ApiKey.METADATA, request, 12, **match)]
+    )
     first, second = response.topics[0].partitions
     assert (first.error_code, first.leader_id) == (0, 1)
     assert (second.error_code, second.leader_id, second.replica_nodes) == (BUSY, -1, [1, 2])
@@ -186,7 +189,7 @@ def test_a_group_that_fails_has_no_offsets() -> None:
         groups=[OffsetFetchResponse.OffsetFetchResponseGroup(group_id=one, topics=list(topics)) for one in ("a", "b")]
     )
     put_errors(
-        answered_by(ApiKey.OFFSET_FETCH, request, response, 8),
+        shaped_response(ApiKey.OFFSET_FETCH, request, response, 8),
         [failure_of(ApiKey.OFFSET_FETCH, request, 8, ErrorCode.NOT_COORDINATOR, group="b")],
     )
     assert [(one.group_id, one.error_code, len(one.topics)) for one in response.groups] == [
@@ -198,9 +201,9 @@ def test_a_group_that_fails_has_no_offsets() -> None:
 def test_requests_for_very_many_partitions_take_no_quadratic_time() -> None:
     """50 000 partitions of 50 topics: with a search for each one it would take minutes."""
     request = produce_request(*((f"topic-{number}", list(range(1000))) for number in range(50)))
-    answered = answered_by(ApiKey.PRODUCE, request, ProduceResponse(), 9)
-    found = entities(answered.shape, request, known())
-    put_errors(answered, [failure_of(ApiKey.PRODUCE, request, 9)])
-    in_order_of(answered, found)
-    assert len(answered.response.responses) == 50  # type: ignore[attr-defined]
-    assert not leave_out(answered.shape, request, {one.identity for one in found}, known())
+    shaped = shaped_response(ApiKey.PRODUCE, request, ProduceResponse(), 9)
+    found = entities(shaped.shape, request, known())
+    put_errors(shaped, [failure_of(ApiKey.PRODUCE, request, 9)])
+    in_order_of(shaped, found)
+    assert len(shaped.response.responses) == 50  # type: ignore[attr-defined]
+    assert not leave_out(shaped.shape, request, {one.identity for one in found}, known())

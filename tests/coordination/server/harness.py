@@ -95,14 +95,14 @@ class Client:
         return self.frames()
 
     def connect(self, session_id: int = 0, password: bytes = bytes(16), timeout_ms: int = 30_000) -> Session:
-        (answer,) = self.ask_raw(connect(session_id, password, timeout_ms))
-        return Session.of(answer)
+        (result,) = self.ask_raw(connect(session_id, password, timeout_ms))
+        return Session.of(result)
 
     def ask(self, op: int, body: bytes = b"", xid: int = 1) -> tuple[int, bytes]:
         """The error and the body of a response, which must be the only frame."""
         (frame,) = self.ask_raw(struct.pack(">ii", xid, op) + body)
-        answered, _, error = HEADER.unpack_from(frame)
-        assert answered == xid
+        received_xid, _, error = HEADER.unpack_from(frame)
+        assert received_xid == xid
         return error, frame[16:]
 
     def events(self) -> list[tuple[int, str]]:

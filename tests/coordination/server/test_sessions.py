@@ -164,11 +164,11 @@ def test_a_stall_of_the_server_is_not_counted_against_its_clients() -> None:
 
 def test_old_clients_get_a_response_without_read_only() -> None:
     bench = Bench()
-    (answer,) = bench.client().ask_raw(connect()[:-1])
-    assert len(answer) == 36
-    (answer,) = bench.client().ask_raw(connect())
-    assert len(answer) == 37
-    assert answer[-1] == 0
+    (result,) = bench.client().ask_raw(connect()[:-1])
+    assert len(result) == 36
+    (result,) = bench.client().ask_raw(connect())
+    assert len(result) == 37
+    assert result[-1] == 0
 
 
 def test_a_container_goes_after_its_last_child_and_not_before() -> None:
@@ -190,7 +190,7 @@ def test_after_a_restart_all_sessions_are_over_and_zxids_go_on() -> None:
     client.ask(CREATE, create("/a"))
     after = Bench()
     again = after.client()
-    (answer,) = again.ask_raw(connect(session.id, session.password, zxid=before.store.changed_zxid))
-    assert Session.of(answer).id == 0
+    (result,) = again.ask_raw(connect(session.id, session.password, zxid=before.store.changed_zxid))
+    assert Session.of(result).id == 0
     assert again.peer.is_over
     assert again.ask_raw(PING) == []

@@ -169,10 +169,10 @@ def test_a_client_that_does_not_read_is_not_read_from_and_at_last_closed() -> No
 def said(bench: Bench, word: bytes) -> str:
     client = bench.client()
     client.send_bytes(word)
-    answer = client.text()
+    result = client.text()
     assert client.peer.is_over
     bench.service.remove(client.peer)
-    return answer
+    return result
 
 
 def busy() -> tuple[Bench, Client]:

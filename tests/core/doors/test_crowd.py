@@ -33,7 +33,7 @@ def test_the_address_with_most_seats_gives_way_with_what_waited_longest() -> Non
     assert len(room.crowd) == 4
 
 
-def test_one_that_is_answered_keeps_its_seat_and_if_all_are_there_is_none() -> None:
+def test_one_that_is_served_keeps_its_seat_and_if_all_are_there_is_none() -> None:
     room = Room(2)
     for name in ("a", "b"):
         room.enter(name, "10.0.0.1", 0)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
 NO_MEMBER = ""
 
-Answer = tuple[object, ...]
+Response = tuple[object, ...]
 Partition = tuple[str, int]
 Protocols = tuple[tuple[str, bytes], ...]
 
@@ -53,7 +53,7 @@ class Model:
         self.choice = choice
         self.topics_of = topics_of
         self.now_ms = 0
-        self.answers: dict[str, Answer] = {}
+        self.responses: dict[str, Response] = {}
         self.forget()
 
     def forget(self) -> None:
@@ -194,7 +194,7 @@ class Model:
         if self.state == "CompletingRebalance":
             for member in self.members.values():
                 member.assignment = b""
-            self.answer_syncs("REBALANCE_IN_PROGRESS")
+            self.respond_to_syncs("REBALANCE_IN_PROGRESS")
         self.unsynced, self.sync_ends_at = set(), None
         self.initial = None
         if self.state == "Empty":
@@ -240,7 +240,7 @@ class Model:
                 member.joins = None
             member.is_new, member.ends_at = False, self.now_ms + member.session_ms
 
-    def present_generation(self, member_id: str, with_members: bool) -> Answer:
+    def present_generation(self, member_id: str, with_members: bool) -> Response:
         members = frozenset(self.members) if with_members else frozenset()
         return ("NONE", member_id, self.generation, self.leader, self.protocol, members, False)
 
@@ -266,12 +266,12 @@ class Model:
             if member_id == self.leader:
                 for other_id, other in self.members.items():
                     other.assignment = parts.get(other_id, b"")
-                self.answer_syncs("NONE")
+                self.respond_to_syncs("NONE")
                 self.state = "Stable"
         if not self.unsynced:
             self.sync_ends_at = None
 
-    def answer_syncs(self, error: str) -> None:
+    def respond_to_syncs(self, error: str) -> None:
         for member in self.members.values():
             if member.syncs is not None:
                 self.say(member.syncs, error, *([member.assignment] if error == "NONE" else []))
@@ -305,7 +305,7 @@ class Model:
         return "NONE"
 
     def lose(self, member_id: str) -> None:
-        """Remove a member: answer the requests it waits in, and rebalance the others."""
+        """Remove a member: respond to the requests it waits in, and rebalance the others."""
         member = self.members[member_id]
         if member.joins is not None:
             self.say(member.joins, "UNKNOWN_MEMBER_ID", NO_MEMBER)
@@ -414,6 +414,6 @@ class Model:
         else:
             self.complete()
 
-    def say(self, ticket: str, *answer: object) -> None:
-        assert ticket not in self.answers, f"{ticket} is answered twice"
-        self.answers[ticket] = answer
+    def say(self, ticket: str, *response: object) -> None:
+        assert ticket not in self.responses, f"{ticket} gets two responses"
+        self.responses[ticket] = response

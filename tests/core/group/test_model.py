@@ -1,6 +1,6 @@
 """The group state machine replies as the model does, for any order of requests and time.
 
-Everything is compared after every step: each answer, which requests still wait, state, generation, members, offsets.
+Everything is compared after every step: each response, which requests still wait, state, generation, members, offsets.
 What the model leaves out (failing appends, transactions, a coordinator that moves) is in `test_stateful.py`.
 """
 
@@ -27,7 +27,7 @@ from kpybroker.core.group.values import (
 from kpybroker.core.offsets.values import OffsetAndMetadata
 from kpybroker.wire.errors import ErrorCode
 from tests.core.group.harness import Harness, join_of, subscription
-from tests.core.group.model import Answer, Member, Model
+from tests.core.group.model import Member, Model, Response
 
 GROUP = "g"
 T, TU = subscription("t"), subscription("t", "u")
@@ -53,7 +53,7 @@ WISH = st.tuples(
 PLACES = st.sampled_from([("t", 0), ("t", 1), ("u", 0)])
 
 
-def plain(result: object) -> Answer:
+def plain(result: object) -> Response:
     """A reply of the state machine in the model's form."""
     match result:
         case JoinResult(ErrorCode.NONE):
@@ -118,8 +118,8 @@ class AgainstTheModel(RuleBasedStateMachine):
 
     def _choice(self, generation: int) -> tuple[str, str]:
         """Leader and protocol of a generation, from its leader's JoinGroup reply."""
-        for ticket in reversed(self.harness.answered):
-            result = self.harness.answered[ticket]
+        for ticket in reversed(self.harness.replies):
+            result = self.harness.replies[ticket]
             if isinstance(result, JoinResult) and result.generation_id == generation and result.members:
                 assert result.protocol_name is not None
                 return result.leader, result.protocol_name
@@ -313,8 +313,8 @@ class AgainstTheModel(RuleBasedStateMachine):
     @invariant()
     def both_say_the_same(self) -> None:
         self.harness.check()
-        answered = {ticket: plain(result) for ticket, result in self.harness.answered.items()}
-        assert answered == self.model.answers
+        replies = {ticket: plain(result) for ticket, result in self.harness.replies.items()}
+        assert replies == self.model.responses
 
     @invariant()
     def both_are_in_the_same_state(self) -> None:
@@ -335,7 +335,7 @@ class AgainstTheModel(RuleBasedStateMachine):
             self.time_passes(LONG_ENOUGH_MS)
             self.both_say_the_same()
             self.both_are_in_the_same_state()
-            assert self.harness.asked == set(self.harness.answered)
+            assert self.harness.asked == set(self.harness.replies)
             assert self.model.state == "Empty"
 
 

@@ -48,18 +48,18 @@ class Bounded(Harness):
             request = replace(request, owner=self.owner)
         super(Harness, self).ask(ticket, request)
 
-    def answer(self, request: object) -> Any:
+    def response(self, request: object) -> Any:
         ticket = f"t{len(self.asked)}"
         self.ask(ticket, request)
         self.advance(10)
-        return self.answered.get(ticket)
+        return self.replies.get(ticket)
 
     def join(self, group_id: str, protocols: Protocols = RANGE, *, version: int = 3, member_id: str = "") -> Any:
         new_id = self.next_member("m")
         joining = join_of(
             group_id, member_id, None, new_id, protocols, version=version, session_ms=1_800_000, rebalance_ms=60_000
         )
-        return self.answer(joining)
+        return self.response(joining)
 
 
 def full(bounded: Bounded) -> None:
@@ -87,7 +87,7 @@ BUILDERS: dict[str, Any] = {
     "groups without members": lambda bounded, number: bounded.join(f"g{number}", ()),
     "groups with long names": lambda bounded, number: bounded.join(f"{number}" * 5000, ()),
     "members of one group": lambda bounded, number: bounded.join("g", (("range", b"%d" % number),)),
-    "offsets": lambda bounded, number: bounded.answer(
+    "offsets": lambda bounded, number: bounded.response(
         CommitOffsets(
             f"g{number}",
             "",
@@ -96,7 +96,7 @@ BUILDERS: dict[str, Any] = {
             {("topic", index): OffsetAndMetadata(index + 1000, 0, f"{number}-{index}", 1) for index in range(100)},
         )
     ),
-    "metadata of offsets": lambda bounded, number: bounded.answer(
+    "metadata of offsets": lambda bounded, number: bounded.response(
         CommitOffsets("g", "", None, -1, {("topic", number): OffsetAndMetadata(1, 0, f"{number:4000}", 1)})
     ),
 }
@@ -126,11 +126,11 @@ def test_an_attack_stops_at_the_limit_of_its_address(name: str) -> None:
     bounded = Bounded(address=4 * MIB)
     for number in range(10_000):
         before = bounded.budget.held(HERE)
-        answer = BUILDERS[name](bounded, number)
+        response = BUILDERS[name](bounded, number)
         if bounded.budget.held(HERE) == before:
             break
     assert bounded.budget.held(HERE) <= 4 * MIB
-    code = next(iter(answer.errors.values())) if isinstance(answer, CommitResult) else answer.error
+    code = next(iter(response.errors.values())) if isinstance(response, CommitResult) else response.error
     assert code is ErrorCode.COORDINATOR_NOT_AVAILABLE
     bounded.owner = THERE
     assert bounded.join("another").error is ErrorCode.NONE
@@ -140,14 +140,14 @@ def test_an_attack_stops_at_the_limit_of_its_address(name: str) -> None:
 
 def working_group(bounded: Bounded) -> JoinResult:
     joined: JoinResult = bounded.join("works")
-    synced: SyncResult = bounded.answer(
+    synced: SyncResult = bounded.response(
         Sync("works", joined.generation_id, joined.member_id, None, None, None, {joined.member_id: b"all"})
     )
     assert (joined.error, synced.error) == (ErrorCode.NONE, ErrorCode.NONE)
     commit = CommitOffsets(
         "works", joined.member_id, None, joined.generation_id, {("t", 0): OffsetAndMetadata(1, 0, "", 1)}
     )
-    assert bounded.answer(commit).errors == {("t", 0): ErrorCode.NONE}
+    assert bounded.response(commit).errors == {("t", 0): ErrorCode.NONE}
     return joined
 
 
@@ -157,15 +157,15 @@ def test_a_group_that_works_goes_on_when_its_address_is_full() -> None:
     full(bounded)
     assert bounded.join("new").error is ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert "new" not in bounded.machine.groups
-    assert bounded.answer(Heartbeat("works", joined.generation_id, joined.member_id, None)) is ErrorCode.NONE
+    assert bounded.response(Heartbeat("works", joined.generation_id, joined.member_id, None)) is ErrorCode.NONE
     again: JoinResult = bounded.join("works", member_id=joined.member_id)
     assert (again.error, again.generation_id) == (ErrorCode.NONE, joined.generation_id + 1)
     sync = Sync("works", again.generation_id, joined.member_id, None, None, None, {joined.member_id: b"all"})
-    assert bounded.answer(sync).error is ErrorCode.NONE
+    assert bounded.response(sync).error is ErrorCode.NONE
     offset = OffsetAndMetadata(77, 0, "", 1)
     commit = CommitOffsets("works", joined.member_id, None, again.generation_id, {("t", 0): offset})
-    assert bounded.answer(commit).errors == {("t", 0): ErrorCode.NONE}
-    assert bounded.answer(replace(commit, offsets={("t", 1): offset})).errors == {
+    assert bounded.response(commit).errors == {("t", 0): ErrorCode.NONE}
+    assert bounded.response(replace(commit, offsets={("t", 1): offset})).errors == {
         ("t", 1): ErrorCode.COORDINATOR_NOT_AVAILABLE
     }
 
@@ -174,9 +174,9 @@ def test_an_assignment_for_which_there_is_no_room_is_refused_and_can_be_sent_aga
     bounded = Bounded(address=4 * MIB)
     joined = bounded.join("g")
     sync = Sync("g", joined.generation_id, joined.member_id, None, None, None, {joined.member_id: bytes(4 * MIB)})
-    assert bounded.answer(sync).error is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert bounded.response(sync).error is ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert bounded.machine.groups["g"].state is GroupState.COMPLETING_REBALANCE
-    assert bounded.answer(replace(sync, assignments={joined.member_id: b"less"})).error is ErrorCode.NONE
+    assert bounded.response(replace(sync, assignments={joined.member_id: b"less"})).error is ErrorCode.NONE
 
 
 def test_what_was_in_the_log_is_never_refused() -> None:
@@ -185,7 +185,7 @@ def test_what_was_in_the_log_is_never_refused() -> None:
     joined = working_group(bounded)
     bounded.do_reload()
     full(bounded)
-    assert bounded.answer(Heartbeat("works", joined.generation_id, joined.member_id, None)) is ErrorCode.NONE
+    assert bounded.response(Heartbeat("works", joined.generation_id, joined.member_id, None)) is ErrorCode.NONE
     both = (*RANGE, ("cooperative-sticky", subscription("t") * 2))
     again: JoinResult = bounded.join("works", both, member_id=joined.member_id)
     assert (again.error, again.generation_id) == (ErrorCode.NONE, joined.generation_id + 1)
@@ -193,8 +193,8 @@ def test_what_was_in_the_log_is_never_refused() -> None:
         "works", joined.member_id, None, again.generation_id, {("t", 0): OffsetAndMetadata(5, 0, "", 1)}
     )
     sync = Sync("works", again.generation_id, joined.member_id, None, None, None, {joined.member_id: b"all"})
-    assert bounded.answer(sync).error is ErrorCode.NONE
-    assert bounded.answer(commit).errors == {("t", 0): ErrorCode.NONE}
+    assert bounded.response(sync).error is ErrorCode.NONE
+    assert bounded.response(commit).errors == {("t", 0): ErrorCode.NONE}
 
 
 def test_all_of_a_members_memory_returns_when_it_leaves_though_its_session_was_long() -> None:
@@ -204,8 +204,8 @@ def test_all_of_a_members_memory_returns_when_it_leaves_though_its_session_was_l
     def join_and_leave() -> None:
         for number in range(60):
             joined = bounded.join(f"g{number}", (("range", bytes(MIB)), *((f"p{n}", b"x") for n in range(1000))))
-            bounded.answer(Leave(f"g{number}", (LeavingMember(joined.member_id),)))
-            bounded.answered.clear()
+            bounded.response(Leave(f"g{number}", (LeavingMember(joined.member_id),)))
+            bounded.replies.clear()
 
     assert grown(join_and_leave) < 4 * MIB
     assert all(not group.protocol_counts for group in bounded.machine.groups.values())
@@ -218,5 +218,5 @@ def test_stale_timers_do_not_pile_up(version: int) -> None:
     bounded.output = Nothing()
     for _ in range(5_000):
         joined = bounded.join("g", version=version)
-        bounded.answer(Leave("g", (LeavingMember(joined.member_id),)))
+        bounded.response(Leave("g", (LeavingMember(joined.member_id),)))
     assert len(bounded.machine._timers) <= 1_100

@@ -1,6 +1,6 @@
 """The group state machine against a simple model, in any order of joins, syncs, pauses, failed appends and moves.
 
-Invariants: a ticket is answered at most once (checked by the harness), and always in the end; the log replays to the
+Invariants: a ticket gets one reply at most (checked by the harness), and always in the end; the log replays to the
 live durable state (also the harness); a generation has one leader, which receives the members, and every member gets
 what that leader assigned; committed offsets equal those of a plain dictionary.
 """
@@ -138,7 +138,7 @@ class Groups(RuleBasedStateMachine):
         generation = 0 if group is None else group.generation_id
         is_member = group is not None and member[0] in group.members
         ticket = self._ask(Heartbeat(GROUP, generation - lag, *member))
-        result = self.harness.answered[ticket]
+        result = self.harness.replies[ticket]
         assert isinstance(result, ErrorCode)
         if not is_member:
             assert result in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID)
@@ -166,7 +166,7 @@ class Groups(RuleBasedStateMachine):
         value = OffsetAndMetadata(self.commits, -1, "", self.harness.now.wall_ms)
         ticket = self._ask(CommitOffsets(GROUP, member_id, instance, generation, {partition: value}, producer_id, 0))
         self.harness.fail_next = None
-        result = self.harness.answered[ticket]
+        result = self.harness.replies[ticket]
         assert isinstance(result, CommitResult)
         if result.errors[partition] is not ErrorCode.NONE:
             return
@@ -189,7 +189,7 @@ class Groups(RuleBasedStateMachine):
     def fetch(self, require_stable: bool) -> None:
         partitions = tuple(("t", index) for index in range(2))
         ticket = self._ask(FetchOffsets(GROUP, partitions, require_stable))
-        result = self.harness.answered[ticket]
+        result = self.harness.replies[ticket]
         assert isinstance(result, FetchOffsetsResult)
         for partition in partitions:
             found = result.offsets[partition]
@@ -214,7 +214,7 @@ class Groups(RuleBasedStateMachine):
         self.harness.fail_next = None
         self.harness.do_reload()
         self.harness.check()
-        assert all(ticket in self.harness.answered for ticket in self.harness.asked)
+        assert all(ticket in self.harness.replies for ticket in self.harness.asked)
 
     # --- invariants
 
@@ -249,7 +249,7 @@ class Groups(RuleBasedStateMachine):
         """Replies to the joins of one generation agree."""
         leaders: dict[int, set[str]] = {}
         for ticket in self.joins:
-            result = self.harness.answered.get(ticket)
+            result = self.harness.replies.get(ticket)
             if not isinstance(result, JoinResult) or result.error is not ErrorCode.NONE:
                 continue
             assert result.protocol_name in dict(self.joins[ticket].protocols)
@@ -261,7 +261,7 @@ class Groups(RuleBasedStateMachine):
     @invariant()
     def assignments_are_the_leaders(self) -> None:
         for ticket, request in self.syncs.items():
-            result = self.harness.answered.get(ticket)
+            result = self.harness.replies.get(ticket)
             if isinstance(result, SyncResult) and result.error is ErrorCode.NONE and result.assignment:
                 given = [assignments.get(request.member_id) for assignments in self.assigned[request.generation_id]]
                 assert result.assignment in given or request.group_instance_id is not None
@@ -273,7 +273,7 @@ class Groups(RuleBasedStateMachine):
         self.harness.fail_next = None
         self.harness.advance(LONG_ENOUGH_MS)
         self.harness.check()
-        assert all(ticket in self.harness.answered for ticket in self.harness.asked)
+        assert all(ticket in self.harness.replies for ticket in self.harness.asked)
         assert self.group is None or self.group.state is GroupState.EMPTY
         assert not stable(self.harness, GROUP)
 

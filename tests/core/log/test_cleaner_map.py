@@ -29,7 +29,7 @@ def test_every_key_has_its_last_offset(slots: int) -> None:
     assert found.get(b"never written", NOT_FOUND) == NOT_FOUND
 
 
-def test_a_table_answers_when_all_but_one_of_its_slots_are_taken() -> None:
+def test_a_table_still_finds_keys_when_all_but_one_of_its_slots_are_taken() -> None:
     table = DigestTable(50)
     for offset in range(49):
         table.put(b"%d" % offset, offset)

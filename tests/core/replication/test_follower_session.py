@@ -35,12 +35,12 @@ def test_the_first_request_names_all_and_the_next_ones_what_has_changed() -> Non
     request, version = asked
     assert (request.session_id, request.session_epoch, version) == (0, 0, 17)
     assert named(request) == {("t", 0): 1, ("t", 1): 1}
-    assert session.answered(0, 77)
+    assert session.take_response(0, 77)
     asked = session.request({("t", 0): position(1), ("t", 1): position(2)}, 17)
     assert asked is not None
     request, _ = asked
     assert (request.session_id, request.session_epoch, named(request)) == (77, 1, {("t", 1): 2})
-    assert session.answered(0, 77)
+    assert session.take_response(0, 77)
     asked = session.request({("t", 1): position(2)}, 17)
     assert asked is not None
     request, _ = asked
@@ -50,7 +50,7 @@ def test_the_first_request_names_all_and_the_next_ones_what_has_changed() -> Non
 def test_a_recreated_topic_is_forgotten_under_its_old_id() -> None:
     session = FollowerSession()
     session.request({("t", 0): position(5)}, 17)
-    session.answered(0, 77)
+    session.take_response(0, 77)
     asked = session.request({("t", 0): position(0, OTHER_ID)}, 17)
     assert asked is not None
     assert forgotten(asked[0]) == {("t", 0, ID)}
@@ -60,7 +60,7 @@ def test_a_recreated_topic_is_forgotten_under_its_old_id() -> None:
 def test_a_topic_without_an_id_is_fetched_by_name_and_in_a_session_of_its_own() -> None:
     session = FollowerSession()
     session.request({("t", 0): position(5)}, 17)
-    session.answered(0, 77)
+    session.take_response(0, 77)
     asked = session.request({("t", 0): position(5), ("u", 0): position(0, bytes(16))}, 17)
     assert asked is not None
     request, version = asked
@@ -72,9 +72,9 @@ def test_after_an_error_or_a_lost_connection_everything_is_named_again() -> None
     for error, session_id in ((ErrorCode.FETCH_SESSION_ID_NOT_FOUND, 0), (ErrorCode.INVALID_FETCH_SESSION_EPOCH, 77)):
         session = FollowerSession()
         session.request({("t", 0): position(5)}, 17)
-        session.answered(0, 77)
+        session.take_response(0, 77)
         session.request({("t", 0): position(5)}, 17)
-        assert not session.answered(error, 0)
+        assert not session.take_response(error, 0)
         asked = session.request({("t", 0): position(5)}, 17)
         assert asked is not None
         assert (asked[0].session_id, asked[0].session_epoch, named(asked[0])) == (session_id, 0, {("t", 0): 5})
@@ -88,9 +88,9 @@ def test_there_is_no_request_without_partitions() -> None:
     session = FollowerSession()
     assert session.request({}, 17) is None
     session.request({("t", 0): position(5)}, 17)
-    session.answered(0, 77)
+    session.take_response(0, 77)
     assert session.request({}, 17) is not None  # to be forgotten
-    session.answered(0, 77)
+    session.take_response(0, 77)
     assert session.request({}, 17) is None
 
 
@@ -99,7 +99,7 @@ positions = st.dictionaries(
 )
 
 
-steps = st.tuples(positions, st.booleans(), st.sampled_from(["answered", "lost", "forgotten"]))
+steps = st.tuples(positions, st.booleans(), st.sampled_from(["responded", "lost", "forgotten"]))
 
 
 @given(st.lists(steps, max_size=12))
@@ -126,7 +126,7 @@ def test_both_sides_know_the_same_positions(steps: list[tuple[dict[tuple[str, in
                 request.session_id, request.session_epoch, is_follower=True, uses_topic_ids=True, now_ms=0
             )
         except KafkaError as error:
-            asking.answered(error.code, 0)
+            asking.take_response(error.code, 0)
             continue
         _serve(request, serving)
         assert {key[2]: c.fetch_offset for key, c in serving.partitions.items() if key[1] == "t"} == {
@@ -137,7 +137,7 @@ def test_both_sides_know_the_same_positions(steps: list[tuple[dict[tuple[str, in
         if fate == "lost":
             asking.lost()
             continue
-        assert asking.answered(0, serving.session_id)
+        assert asking.take_response(0, serving.session_id)
         if fate == "forgotten":
             cache.remove(serving.session_id)
 

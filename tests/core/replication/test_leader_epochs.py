@@ -43,7 +43,7 @@ def test_negative_entries_are_refused(epoch: int, offset: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "answer"),
+    ("asked", "response"),
     [
         (-1, (-1, -1)),  # undefined
         (7, (7, 100)),  # the latest ends at the log's end
@@ -54,8 +54,8 @@ def test_negative_entries_are_refused(epoch: int, offset: int) -> None:
         (1, (1, 10)),  # before the first: nothing of it is left below the first one's start
     ],
 )
-def test_end_offset_for(asked: int, answer: tuple[int, int]) -> None:
-    assert cache((2, 10), (5, 20), (7, 30)).end_offset_for(asked, 100) == answer
+def test_end_offset_for(asked: int, response: tuple[int, int]) -> None:
+    assert cache((2, 10), (5, 20), (7, 30)).end_offset_for(asked, 100) == response
 
 
 def test_end_offset_of_an_empty_cache_is_unknown() -> None:

@@ -109,7 +109,7 @@ class Harness(MachineHarness):
     def request(self, command: str, name: str, arguments: list[str]) -> object:
         return _REQUESTS[command](name, arguments)
 
-    def answer_order(self, order: WriteMarkers, errors: dict[PartitionKey, ErrorCode]) -> None:
+    def respond_to_order(self, order: WriteMarkers, errors: dict[PartitionKey, ErrorCode]) -> None:
         all_errors = {partition: errors.get(partition, ErrorCode.NONE) for partition in order.partitions}
         self.run(self.machine.on_markers(MarkersWritten(order, all_errors), self.now))
 
@@ -125,9 +125,9 @@ class Harness(MachineHarness):
         errors = self.machine.verify(transactional_id, *_producer(producer), [_partition(text) for text in partitions])
         self.output.append(" ".join(f"{_name(partition)}:{error.name}" for partition, error in errors.items()))
 
-    def do_markers(self, *answers: str) -> None:
-        errors = {_partition(name): ErrorCode[code] for name, code in (answer.split("=") for answer in answers)}
-        self.answer_order(self.orders.popleft(), errors)
+    def do_markers(self, *responses: str) -> None:
+        errors = {_partition(name): ErrorCode[code] for name, code in (response.split("=") for response in responses)}
+        self.respond_to_order(self.orders.popleft(), errors)
 
     def do_timeouts(self) -> None:
         for transactional_id in self.machine.ids():

@@ -22,21 +22,21 @@ class Bounded(Harness):
         self.budget = StateBudget(StateLimits(**limits))
         self.machine = TransactionMachine(self.config, self.coordinator_epoch, self.budget)
 
-    def answer(self, request: object) -> Any:
+    def response(self, request: object) -> Any:
         ticket = f"t{len(self.asked)}"
         self.ask(ticket, request)
         self.check()
-        return self.answered[ticket]
+        return self.replies[ticket]
 
 
 def init(bounded: Bounded, name: str) -> Any:
-    return bounded.answer(InitProducerId(name, 60_000))
+    return bounded.response(InitProducerId(name, 60_000))
 
 
 def test_an_id_more_than_there_is_room_for_is_refused_and_one_that_works_goes_on() -> None:
     bounded = Bounded(principal=20_000)
-    answers = [init(bounded, f"id-{number}") for number in range(40)]
-    first, last = answers[0], answers[-1]
+    responses = [init(bounded, f"id-{number}") for number in range(40)]
+    first, last = responses[0], responses[-1]
     assert (first.error, last) == (ErrorCode.NONE, InitResult(FULL))
     assert bounded.budget.held(OWNER) <= 20_000
     assert "id-39" not in bounded.machine.transactions
@@ -51,11 +51,11 @@ def test_so_are_partitions_of_a_transaction_until_others_have_ended() -> None:
         AddPartitions(name, producer.producer_id, producer.producer_epoch, partitions)
         for name, producer, partitions in zip(("x", "y"), producers, parts, strict=True)
     ]
-    assert [bounded.answer(one) for one in adding] == [ErrorCode.NONE, FULL]
+    assert [bounded.response(one) for one in adding] == [ErrorCode.NONE, FULL]
     end = EndTransaction("x", producers[0].producer_id, producers[0].producer_epoch, True)
-    assert bounded.answer(end) is ErrorCode.NONE
-    bounded.answer_order(bounded.orders.popleft(), {})
-    assert bounded.answer(adding[1]) is ErrorCode.NONE
+    assert bounded.response(end) is ErrorCode.NONE
+    bounded.respond_to_order(bounded.orders.popleft(), {})
+    assert bounded.response(adding[1]) is ErrorCode.NONE
 
 
 @pytest.mark.parametrize("name", ["{}", "a-long-name-of-an-id-" * 100 + "{}"])
@@ -67,7 +67,7 @@ def test_an_estimate_is_not_below_what_an_id_takes(name: str) -> None:
             bounded.ask(f"t{number}", InitProducerId(name.format(number), 60_000))
         bounded.output.clear()
         bounded.asked.clear()
-        bounded.answered.clear()
+        bounded.replies.clear()
         bounded.log.clear()
         taken, _ = tracemalloc.get_traced_memory()
     finally:
@@ -81,12 +81,12 @@ def test_the_end_of_a_transaction_of_many_partitions_takes_each_of_them_once() -
     bounded = Bounded()
     producer = init(bounded, "x")
     partitions = frozenset(("topic", number) for number in range(10_000))
-    bounded.answer(AddPartitions("x", producer.producer_id, producer.producer_epoch, partitions))
-    bounded.answer(EndTransaction("x", producer.producer_id, producer.producer_epoch, True))
+    bounded.response(AddPartitions("x", producer.producer_id, producer.producer_epoch, partitions))
+    bounded.response(EndTransaction("x", producer.producer_id, producer.producer_epoch, True))
     subtractions = Counting(bounded.machine.transactions["x"].current.partitions)
     current = bounded.machine.transactions["x"].current
     object.__setattr__(current, "partitions", subtractions)
-    bounded.answer_order(bounded.orders.popleft(), {})
+    bounded.respond_to_order(bounded.orders.popleft(), {})
     assert bounded.machine.transactions["x"].current.partitions == frozenset()
     assert Counting.copies == 1
 

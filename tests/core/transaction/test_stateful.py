@@ -1,6 +1,6 @@
 """The transaction state machine against a simple model, in any order of clients, failures, slow replicas and moves.
 
-Invariants: every ticket is answered at most once (checked by the harness), and always in the end; the log replays to
+Invariants: every ticket gets one reply at most (checked by the harness), and always in the end; the log replays to
 the live durable state (also the harness); an epoch is given out once; a decision that was acknowledged, or that a
 marker was ordered for, is never reversed; markers are ordered for exactly the partitions that still need one, one order
 at a time; nothing is left undecided after failures end.
@@ -86,7 +86,7 @@ class Transactions(RuleBasedStateMachine):
     def markers(self, errors: list[ErrorCode]) -> None:
         if self.harness.orders:
             order = self.harness.orders.popleft()
-            self.harness.answer_order(order, dict(zip(order.partitions, errors, strict=False)))
+            self.harness.respond_to_order(order, dict(zip(order.partitions, errors, strict=False)))
             self.harness.check()
 
     @rule(milliseconds=st.sampled_from([1, 100, 2_000]))
@@ -118,8 +118,8 @@ class Transactions(RuleBasedStateMachine):
     # --- invariants
 
     @invariant()
-    def answers_are_true(self) -> None:
-        for ticket, result in self.harness.answered.items():
+    def responses_are_true(self) -> None:
+        for ticket, result in self.harness.replies.items():
             if ticket in self.seen:
                 continue
             self.seen.add(ticket)
@@ -170,7 +170,7 @@ class Transactions(RuleBasedStateMachine):
                 assert after == "CompleteAbort"
 
     def teardown(self) -> None:
-        """After failures end: every decision is carried out, and every request is answered."""
+        """After failures end: every decision is carried out, and every request has its response."""
         if not hasattr(self, "harness"):
             return
         self.harness.do_hold()
@@ -178,8 +178,8 @@ class Transactions(RuleBasedStateMachine):
         for _ in range(20):
             self.harness.advance(100)
             if self.harness.orders:
-                self.harness.answer_order(self.harness.orders.popleft(), {})
-        assert self.harness.asked == set(self.harness.answered)
+                self.harness.respond_to_order(self.harness.orders.popleft(), {})
+        assert self.harness.asked == set(self.harness.replies)
         transaction = self.harness.machine.transactions.get(X)
         if transaction is not None:
             assert transaction.pending is None

@@ -32,7 +32,7 @@ LOGICAL = {
     ],
 }
 OUTER = {"type": "record", "name": "Outer", "fields": [{"name": "line", "type": "Line"}]}
-ANSWERS: dict[str, Any] = {
+RESPONSES: dict[str, Any] = {
     "/subjects": [],
     "/schemas/ids/1": {"schema": json.dumps(FIRST)},
     "/schemas/ids/2": {"schema": json.dumps(SECOND)},
@@ -47,7 +47,7 @@ ANSWERS: dict[str, Any] = {
 
 
 class Registry(ThreadingHTTPServer):
-    """Has `ANSWERS`; `asked` are the paths of requests, `logins` their Authorization."""
+    """Has `RESPONSES`; `asked` are the paths of requests, `logins` their Authorization."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -65,9 +65,9 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.server.asked.append(self.path)
         self.server.logins.append(self.headers["Authorization"])
-        answer = ANSWERS.get(self.path)
-        body = json.dumps(answer if answer is not None else {"error_code": 40403}).encode()
-        self.send_response(200 if answer is not None else 404)
+        response = RESPONSES.get(self.path)
+        body = json.dumps(response if response is not None else {"error_code": 40403}).encode()
+        self.send_response(200 if response is not None else 404)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)

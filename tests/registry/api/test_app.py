@@ -60,7 +60,7 @@ def test_a_guid_finds_the_schema(registry: Registry) -> None:
     assert registry.call("GET", f"/schemas/guids/{guid}/ids") == [{"context": ".", "id": 1}]
 
 
-def test_a_follower_answers_what_it_knows_and_forwards_the_rest(
+def test_a_follower_serves_what_it_knows_and_forwards_the_rest(
     registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     registry.register("a", '"string"')
@@ -71,12 +71,12 @@ def test_a_follower_answers_what_it_knows_and_forwards_the_rest(
     assert registry.refused("DELETE", "/subjects/a") == 50003
     seen: list[httpx.Request] = []
 
-    def answer(request: httpx.Request) -> httpx.Response:
+    def respond(request: httpx.Request) -> httpx.Response:
         seen.append(request)
         return httpx.Response(409, json={"error_code": 409, "message": "no"}, headers={"content-type": CONTENT_TYPE})
 
     forwarder = Forwarder()
-    forwarder._client = httpx.Client(transport=httpx.MockTransport(answer))
+    forwarder._client = httpx.Client(transport=httpx.MockTransport(respond))
     from starlette.testclient import TestClient
 
     from kpybroker.registry.api.app import make_app
@@ -136,7 +136,7 @@ def test_a_failure_of_the_code_is_500_and_no_traceback(registry: Registry, monke
     assert "Zero" not in response.text
 
 
-def test_reads_are_answered_while_every_writer_waits(registry: Registry) -> None:
+def test_reads_are_served_while_every_writer_waits(registry: Registry) -> None:
     registry.register("a", '"string"')
     blocked, goes_on = threading.Semaphore(0), threading.Event()
     statuses: list[int] = []

@@ -1,4 +1,4 @@
-"""No request makes the registry fail: what cannot be meant is refused, and the next request is answered."""
+"""No request makes the registry fail: what cannot be meant is refused, and the next request gets its response."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def status_of(registry: Registry, method: str, path: str, content: bytes) -> int
 
 @pytest.mark.parametrize("kind", TEXTS)
 @pytest.mark.parametrize("key", SCHEMA_KEYS)
-def test_any_value_of_any_key_of_a_registration_is_answered(registry: Registry, key: str, kind: str) -> None:
+def test_any_value_of_any_key_of_a_registration_gets_a_response(registry: Registry, key: str, kind: str) -> None:
     for number, value in enumerate(VALUES):
         body = {"schema": TEXTS[kind], "schemaType": kind, key: value}
         status = status_of(registry, "POST", f"/subjects/{number}/versions", json.dumps(body).encode())
@@ -51,7 +51,7 @@ def test_any_value_of_any_key_of_a_registration_is_answered(registry: Registry, 
 
 
 @pytest.mark.parametrize("path", ["/config", "/config/a", "/mode", "/mode/:.x:"])
-def test_any_value_of_any_setting_is_answered(registry: Registry, path: str) -> None:
+def test_any_value_of_any_setting_gets_a_response(registry: Registry, path: str) -> None:
     for key in SETTINGS_KEYS:
         for value in VALUES:
             status = status_of(registry, "PUT", path, json.dumps({key: value}).encode())
@@ -110,5 +110,5 @@ def test_a_body_that_is_too_large_is_refused_before_it_is_kept(registry: Registr
         f"/subjects/{'a' * 60_000}",
     ],
 )
-def test_a_path_that_means_nothing_is_answered(registry: Registry, path: str) -> None:
+def test_a_path_that_means_nothing_gets_a_response(registry: Registry, path: str) -> None:
     assert registry.http.get(path).status_code in (200, 400, 404, 405, 422)

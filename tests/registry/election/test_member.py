@@ -23,7 +23,7 @@ Script = list[tuple[ApiKey, Any]]
 
 
 class Coordinator:
-    """Answers from a list, in order. `before` is called with each request."""
+    """Responds from a list, in order. `before` is called with each request."""
 
     def __init__(self, script: Script) -> None:
         self.script = script
@@ -34,9 +34,9 @@ class Coordinator:
 
     def request(self, key: ApiKey, message: Any) -> Any:
         self.requests.append(message)
-        expected, answer = self.script.pop(0)
+        expected, response = self.script.pop(0)
         assert key == expected
-        return answer() if callable(answer) else answer
+        return response() if callable(response) else response
 
 
 def joined(member_id: str = "m", error: int = 0, leader: str = "m") -> JoinGroupResponse:
@@ -69,7 +69,7 @@ def member_of(clock: Clock) -> Member:
     return member
 
 
-def test_it_leads_while_its_heartbeats_are_answered_and_leaves_when_it_closes() -> None:
+def test_it_leads_while_its_heartbeats_get_responses_and_leaves_when_it_closes() -> None:
     clock = Clock()
     member = member_of(clock)
     seen: list[bool] = []
@@ -97,7 +97,7 @@ def test_it_leads_while_its_heartbeats_are_answered_and_leaves_when_it_closes() 
     assert coordinator.requests[-1].members[0].member_id == "m"
 
 
-def test_a_leader_whose_heartbeats_stay_unanswered_leads_no_more() -> None:
+def test_a_leader_whose_heartbeats_get_no_response_leads_no_more() -> None:
     clock = Clock()
     member = member_of(clock)
     coordinator = Coordinator([(ApiKey.JOIN_GROUP, joined()), (ApiKey.SYNC_GROUP, synced())])

@@ -65,7 +65,7 @@ def test_a_batch_larger_than_a_segment_is_refused() -> None:
     assert code_of(lambda: append(log, b"x" * 300)) is ErrorCode.RECORD_LIST_TOO_LARGE
 
 
-def test_a_repeated_batch_is_answered_with_its_first_offset(log: Log) -> None:
+def test_a_repeated_batch_is_acknowledged_with_its_first_offset(log: Log) -> None:
     for number in range(6):
         append(log, b"x", producer_id=9, producer_epoch=0, base_sequence=number, timestamp=100 + number)
     again = append_batch(log, batch(b"x", producer_id=9, producer_epoch=0, base_sequence=2))

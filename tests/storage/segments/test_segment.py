@@ -43,8 +43,8 @@ def test_translation_finds_the_first_batch_that_ends_at_or_above(shape: list[tup
     expected = next((position for last, position in placed if last >= target), None)
     reopened = segment(files, create=False)
     for one in (found, reopened):
-        answer = one.translate_offset(target)
-        assert (answer and answer.position) == expected
+        response = one.translate_offset(target)
+        assert (response and response.position) == expected
     assert reopened.next_offset() == offset
 
 

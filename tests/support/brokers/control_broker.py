@@ -49,7 +49,7 @@ class FakeClock(Clock):
 
 
 class ObedientReplicas:
-    """Carries out every request at once; `fail_deletion` makes StopReplica answer KAFKA_STORAGE_ERROR."""
+    """Carries out every request at once; `fail_deletion` makes StopReplica return KAFKA_STORAGE_ERROR."""
 
     def __iter__(self) -> Iterator[Partition]:
         return iter(())
@@ -151,7 +151,7 @@ class ControlBroker:
         self.registration = Registration(cast(Host, self), list)
         directory = Directory(self.metadata.inter_broker_address, lambda: self.controller.controller_id)
         self.peers = Peers(
-            cast(Host, self), MemoryTransport(), directory, partial(routes.answer_locally, cast(Any, self))
+            cast(Host, self), MemoryTransport(), directory, partial(routes.respond_locally, cast(Any, self))
         )
         self.controller: ClusterController = ClusterController(
             cast(Host, self), self.registration, self.metadata, cast(ConfigRepository, self.configs), self.peers

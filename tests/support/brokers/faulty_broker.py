@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kpybroker.broker.app import Broker
-from kpybroker.broker.requests.dispatch import AnswerNow
+from kpybroker.broker.requests.dispatch import RespondNow
 from kpybroker.broker.requests.served.apis import SERVED
 from kpybroker.control.requests.faults import Fault, FaultRules
 from kpybroker.control.requests.interceptor import Interceptor
@@ -32,9 +32,9 @@ class Faulty:
         self.predicates = Predicates()
         self.log = RequestLog()
 
-    def intercept(self, broker: Broker) -> AnswerNow:
+    def intercept(self, broker: Broker) -> RespondNow:
         """For `Broker(intercept=...)`."""
-        return Interceptor(broker, self.rules, self.predicates, self.log).answer_now
+        return Interceptor(broker, self.rules, self.predicates, self.log).respond_now
 
     def add(self, act: Mapping[str, Any], trigger: Mapping[str, Any] | None = None, **match: Any) -> Fault:
         """Add a fault; keywords are its `match`."""

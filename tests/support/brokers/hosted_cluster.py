@@ -75,8 +75,8 @@ class HostedCluster:
         data = ProduceRequest.PartitionProduceData(index=0, records=bytes(batch(*values)))
         topic_data = [ProduceRequest.TopicProduceData(name=topic, partition_data=[data])]
         request = ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=topic_data)
-        answer = await ask(self[broker], request, version)
-        code: int = answer.responses[0].partition_responses[0].error_code
+        response = await ask(self[broker], request, version)
+        code: int = response.responses[0].partition_responses[0].error_code
         return code
 
     async def records(self, topic: str, *, broker: int) -> bytes:

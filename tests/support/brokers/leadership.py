@@ -47,30 +47,30 @@ async def lead(broker: Broker, isr: list[int]) -> Partition:
     )
     topic = LISR.LeaderAndIsrTopicState(topic_name="t", topic_id=TOPIC_ID, partition_states=[state])
     request = LISR(controller_epoch=CONTROLLER_EPOCH, broker_epoch=broker.broker_epoch, topic_states=[topic])
-    response = await ask(broker, request, 7)
-    assert response.error_code == ErrorCode.NONE
+    refuse = await ask(broker, request, 7)
+    assert refuse.error_code == ErrorCode.NONE
     (partition,) = [partition for partition in broker.replicas if partition.topic == "t"]
     return partition
 
 
 class RefusingController:
-    """Refuses every AlterPartition with INELIGIBLE_REPLICA, once `answers` is set."""
+    """Refuses every AlterPartition with INELIGIBLE_REPLICA, once `responds` is set."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.is_asked = trio.Event()
-        self.answers = trio.Event()
+        self.responds = trio.Event()
         original = ControllerChannel.ask
 
-        async def answer(channel: ControllerChannel, api_key: ApiKey, message: Any, version: int) -> Any:
+        async def refuse(channel: ControllerChannel, api_key: ApiKey, message: Any, version: int) -> Any:
             if api_key != ApiKey.ALTER_PARTITION:
                 return await original(channel, api_key, message, version)
             self.is_asked.set()
-            await self.answers.wait()
+            await self.responds.wait()
             refused = AlterPartitionResponse.PartitionData(partition_index=0, error_code=ErrorCode.INELIGIBLE_REPLICA)
             topic = AlterPartitionResponse.TopicData(topic_id=TOPIC_ID, topic_name="t", partitions=[refused])
             return AlterPartitionResponse(topics=[topic])
 
-        monkeypatch.setattr(ControllerChannel, "ask", answer)
+        monkeypatch.setattr(ControllerChannel, "ask", refuse)
 
 
 async def update_metadata(broker: Broker, alive: Sequence[int]) -> None:
@@ -83,5 +83,5 @@ async def update_metadata(broker: Broker, alive: Sequence[int]) -> None:
         for node in alive
     ]
     request = UPDATE(controller_epoch=CONTROLLER_EPOCH, broker_epoch=broker.broker_epoch, live_brokers=brokers)
-    response = await ask(broker, request, 8)
-    assert response.error_code == ErrorCode.NONE
+    refuse = await ask(broker, request, 8)
+    assert refuse.error_code == ErrorCode.NONE

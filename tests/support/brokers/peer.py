@@ -1,4 +1,4 @@
-"""Another broker, as far as the requests of this one concern it: it answers UpdateMetadata, or misbehaves."""
+"""Another broker, as far as the requests of this one concern it: it responds to UpdateMetadata, or misbehaves."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HOST, PORT = "peer", 9092
 
 
 class Peer:
-    """Answers UpdateMetadata. Before it does what is first in `misbehave`: "hang up", "say nothing" or "wrong id"."""
+    """Responds to UpdateMetadata, but for what is first in `misbehave`: "hang up", "say nothing" or "wrong id"."""
 
     def __init__(self, transport: MemoryTransport) -> None:
         self.listener = transport.listen(HOST, PORT, 5)
@@ -36,7 +36,7 @@ class Peer:
             body = memoryview(frame)[header.body_offset :]
             request = decode(UpdateMetadataRequest, body, header.api_version)
             self.received.append(request.controller_epoch)
-            how = self.misbehave.pop(0) if self.misbehave else "answer"
+            how = self.misbehave.pop(0) if self.misbehave else "respond"
             if how == "hang up":
                 stream.close()
                 return

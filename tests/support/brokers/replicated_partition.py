@@ -1,7 +1,7 @@
 """One partition on three brokers as values: real `Partition`s on real logs in memory, and messages that can be delayed.
 
 `World` plays everything around a partition: the controller's state and orders, requests for ISR changes, fetches
-and their answers on their way, clocks. A broker that dies is killed, not unplugged: its files are as they were.
+and their responses on their way, clocks. A broker that dies is killed, not unplugged: its files are as they were.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Fetch:
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class Response:
     fetch: Fetch
     error: ErrorCode
     data: FetchResponse.PartitionData
@@ -171,20 +171,20 @@ class Node:
         asked = CachedPartition((TOPIC_ID, "t", 0), state.fetch_offset, 0, state.leader_epoch, epoch, start)
         return Fetch(self.id, self.partition.leader_id, state, asked)
 
-    def take(self, answer: Answer) -> None:
-        state, asked = self.following, answer.fetch.asked
-        if state is not answer.fetch.state or state.is_truncating or state.fetch_offset != asked.fetch_offset:
+    def take(self, response: Response) -> None:
+        state, asked = self.following, response.fetch.asked
+        if state is not response.fetch.state or state.is_truncating or state.fetch_offset != asked.fetch_offset:
             return
-        data, diverging = answer.data, answer.data.diverging_epoch
-        if answer.error is ErrorCode.OFFSET_OUT_OF_RANGE:
+        data, diverging = response.data, response.data.diverging_epoch
+        if response.error is ErrorCode.OFFSET_OUT_OF_RANGE:
             self._find_range()
-        elif answer.error is not ErrorCode.NONE:
+        elif response.error is not ErrorCode.NONE:
             return  # retried, or given up until the next order
         elif diverging is not None:
             self.truncate_at_divergence(EpochEndOffset(diverging.epoch, diverging.end_offset))
         else:
             info = self.partition.append_as_follower(
-                memoryview(bytearray(answer.records)), data.high_watermark, data.log_start_offset
+                memoryview(bytearray(response.records)), data.high_watermark, data.log_start_offset
             )
             end = info.last_offset + 1 if info.size else state.fetch_offset
             state.fetched(end, data.high_watermark, self.log.latest_epoch if info.size else UNDEFINED_EPOCH)
@@ -202,13 +202,13 @@ class Node:
 
     # --- as a leader, as `FetchService` does it
 
-    def serve(self, fetch: Fetch, count: int) -> Answer:
+    def serve(self, fetch: Fetch, count: int) -> Response:
         data = FetchResponse.PartitionData()
         try:
             records = self._serve(fetch, data, count)
         except KafkaError as error:
-            return Answer(fetch, ErrorCode(error.code), data)
-        return Answer(fetch, ErrorCode.NONE, data, records)
+            return Response(fetch, ErrorCode(error.code), data)
+        return Response(fetch, ErrorCode.NONE, data, records)
 
     def _serve(self, fetch: Fetch, data: FetchResponse.PartitionData, count: int) -> bytes:
         asked = fetch.asked

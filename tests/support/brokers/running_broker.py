@@ -12,7 +12,7 @@ from kpybroker.broker.cluster.metadata_cache import MetadataCache, MetadataSnaps
 from kpybroker.broker.loop.clock import Clock, SystemClock
 from kpybroker.broker.network.transport import Transport
 from kpybroker.broker.requests.context import ConnectionInfo, PlainConnectionInfo
-from kpybroker.broker.requests.dispatch import AnswerNow
+from kpybroker.broker.requests.dispatch import RespondNow
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.coordination.embedded import EmbeddedStore
 from kpybroker.storage.disk.files import Files
@@ -46,7 +46,7 @@ async def running_broker(
     files: Files | None = None,
     clock: Clock | None = None,
     transport: Transport | None = None,
-    intercept: Callable[[Broker], AnswerNow] | None = None,
+    intercept: Callable[[Broker], RespondNow] | None = None,
     topics: Sequence[str] = (),
     keeps: bool = False,
     tree_clock: Clock | None = None,
@@ -69,20 +69,22 @@ async def running_broker(
 async def ask(
     broker: Broker, request: Any, version: int, client_id: str = "test", connection: ConnectionInfo | None = None
 ) -> Any:
-    """The decoded answer; None when there is none (acks=0). Without a `connection`, on one of its own."""
+    """The decoded response; None when there is none (acks=0). Without a `connection`, on one of its own."""
     key = next(key for key in ApiKey if key.name.replace("_", "").lower() + "request" == type(request).__name__.lower())
     frame = encode_request_header(RequestHeader(key, version, 7, client_id)) + encode(request, version)
-    response = await broker.dispatcher.answer(bytearray(frame), connection or PlainConnectionInfo(connection_id="test"))
-    answer = response.read()
+    response = await broker.dispatcher.respond(
+        bytearray(frame), connection or PlainConnectionInfo(connection_id="test")
+    )
+    received = response.read()
     response.sent()
-    if not answer:
+    if not received:
         return None
-    assert int.from_bytes(answer[:4], "big") == len(answer) - 4
+    assert int.from_bytes(received[:4], "big") == len(received) - 4
     from kpybroker.wire.api import API_INFO
 
-    correlation_id, position = parse_response_header(answer[4:], key, version)
+    correlation_id, position = parse_response_header(received[4:], key, version)
     assert correlation_id == 7
-    return decode(API_INFO[key].response_class(), answer[4 + position :], version)
+    return decode(API_INFO[key].response_class(), received[4 + position :], version)
 
 
 def forget_metadata(metadata: MetadataCache) -> UpdateMetadataRequest:

@@ -77,7 +77,7 @@ async def loaded(broker: Broker) -> None:
 
 
 class Producer:
-    """One transactional producer. Its methods return the error of the answer, NONE if there is none."""
+    """One transactional producer. Its methods return the error of the response, NONE if there is none."""
 
     def __init__(self, broker: Broker, transactional_id: str = "x", timeout_ms: int = 60_000) -> None:
         self.broker = broker
@@ -104,13 +104,13 @@ class Producer:
             producer_epoch=self.epoch if claims else -1,
         )
         while True:
-            answer = await ask(self.broker, request, version)
-            if answer.error_code != ErrorCode.CONCURRENT_TRANSACTIONS:
+            response = await ask(self.broker, request, version)
+            if response.error_code != ErrorCode.CONCURRENT_TRANSACTIONS:
                 break
             await trio.lowlevel.checkpoint()
-        if answer.error_code == ErrorCode.NONE:
-            self.producer_id, self.epoch, self.sequences = answer.producer_id, answer.producer_epoch, {}
-        return ErrorCode(answer.error_code)
+        if response.error_code == ErrorCode.NONE:
+            self.producer_id, self.epoch, self.sequences = response.producer_id, response.producer_epoch, {}
+        return ErrorCode(response.error_code)
 
     async def add(self, *indexes: int, topic: str = "t", version: int = 3) -> ErrorCode:
         topics = [AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name=topic, partitions=list(indexes))]
@@ -120,10 +120,10 @@ class Producer:
             v3_and_below_producer_epoch=self.epoch,
             v3_and_below_topics=topics,
         )
-        answer = await ask(self.broker, request, version)
+        response = await ask(self.broker, request, version)
         codes = {
             result.partition_error_code
-            for named in answer.results_by_topic_v3_and_below
+            for named in response.results_by_topic_v3_and_below
             for result in named.results_by_partition
         }
         (code,) = codes
@@ -146,26 +146,26 @@ class Producer:
             timeout_ms=1000,
             topic_data=[ProduceRequest.TopicProduceData(name=topic, partition_data=[data])],
         )
-        answer = await ask(self.broker, request, version)
-        code = ErrorCode(answer.responses[0].partition_responses[0].error_code)
+        response = await ask(self.broker, request, version)
+        code = ErrorCode(response.responses[0].partition_responses[0].error_code)
         if code is ErrorCode.NONE:
             self.sequences[topic, index] = sequence + len(values)
         return code
 
     async def add_offsets(self, group: str = "g", version: int = 3) -> ErrorCode:
-        answer = await ask(self.broker, AddOffsetsToTxnRequest(**self.names, group_id=group), version)
-        return ErrorCode(answer.error_code)
+        response = await ask(self.broker, AddOffsetsToTxnRequest(**self.names, group_id=group), version)
+        return ErrorCode(response.error_code)
 
     async def commit_offset(self, offset: int, group: str = "g", version: int = 3, **fields: Any) -> ErrorCode:
         partition = TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
         topics = [TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic(name="t", partitions=[partition])]
         request = TxnOffsetCommitRequest(**self.names, group_id=group, topics=topics, **fields)
-        answer = await ask(self.broker, request, version)
-        return ErrorCode(answer.topics[0].partitions[0].error_code)
+        response = await ask(self.broker, request, version)
+        return ErrorCode(response.topics[0].partitions[0].error_code)
 
     async def end(self, committed: bool, version: int = 3) -> ErrorCode:
-        answer = await ask(self.broker, EndTxnRequest(**self.names, committed=committed), version)
-        return ErrorCode(answer.error_code)
+        response = await ask(self.broker, EndTxnRequest(**self.names, committed=committed), version)
+        return ErrorCode(response.error_code)
 
     async def transact(self, *values: bytes, committed: bool = True, index: int = 0) -> None:
         """A whole transaction, until it is complete."""
@@ -192,8 +192,8 @@ async def fetched(
         topics=[FetchRequest.FetchTopic(topic="t", partitions=[partition])],
         session_epoch=-1,
     )
-    answer = await ask(broker, request, 11)
-    data: FetchResponse.PartitionData = answer.responses[0].partitions[0]
+    response = await ask(broker, request, 11)
+    data: FetchResponse.PartitionData = response.responses[0].partitions[0]
     return data
 
 

@@ -59,7 +59,7 @@ class Config:
 
 
 class Echo:
-    """Stands for the dispatcher: answers with the frame, except to a few words."""
+    """Stands for the dispatcher: responds with the frame, except to a few words."""
 
     def __init__(self) -> None:
         self.hold = trio.Event()
@@ -68,21 +68,21 @@ class Echo:
         self.waits: dict[bytes, Wait] = {}
         self.file: SharedFile | None = None
 
-    def answer_now(self, frame: bytearray | memoryview, connection: Any) -> Any:
+    def respond_now(self, frame: bytearray | memoryview, connection: Any) -> Any:
         body = bytes(frame)
         connection.client_id = "echoing"
         connection.client_software_name, connection.client_software_version = "echo", "1"
         if body.startswith((b"park", b"late")):
-            return run_steps(self._answer_in_steps(body, connection))
+            return run_steps(self._respond_in_steps(body, connection))
         if body.startswith(b"now"):
             return Response(framed(body))
         if body.startswith(b"mute"):
-            return self._answer_and_mute(body, connection)
+            return self._respond_and_mute(body, connection)
         if body.startswith(b"file"):
-            return self._answer_from_file(int(body[4:]))
-        return pending(self._answer(body, connection))
+            return self._respond_from_file(int(body[4:]))
+        return pending(self._respond(body, connection))
 
-    def _answer_in_steps(self, body: bytes, connection: Any) -> Steps[Response]:
+    def _respond_in_steps(self, body: bytes, connection: Any) -> Steps[Response]:
         """ "park" until its wait is ended, or until its time, in seconds, is over; "late" is over at once."""
         _, _, seconds = body.partition(b"/")
         deadline = trio.current_time() + float(seconds) if seconds else inf
@@ -95,25 +95,25 @@ class Echo:
             del self.waits[body]
         return Response(None, (len(body).to_bytes(4, "big"), body), (self._count_sent,))
 
-    def _answer_and_mute(self, body: bytes, connection: Any) -> Any:
+    def _respond_and_mute(self, body: bytes, connection: Any) -> Any:
         """ "mute", "mute-late" (the response waits for a task), "mute-silent" (none); 100 s, unless "/seconds"."""
         word, _, seconds = body.partition(b"/")
         until = trio.current_time() + float(seconds.split()[0] if seconds else 100)
         frame = b"" if word == b"mute-silent" else framed(body)
-        answer = Response(None, (frame,), (lambda: connection.mute(until), self._count_sent))
-        return pending(self._answer_late(answer)) if word == b"mute-late" else answer
+        response = Response(None, (frame,), (lambda: connection.mute(until), self._count_sent))
+        return pending(self._respond_late(response)) if word == b"mute-late" else response
 
     @staticmethod
-    async def _answer_late(answer: Any) -> Any:
+    async def _respond_late(response: Any) -> Any:
         await trio.lowlevel.checkpoint()
-        return answer
+        return response
 
-    def _answer_from_file(self, size: int) -> Response:
+    def _respond_from_file(self, size: int) -> Response:
         assert self.file is not None
         part = FileSlice(self.file, 0, size)
         return Response(None, (size.to_bytes(4, "big"), part), (part.release, self._count_sent))
 
-    async def _answer(self, body: bytes, connection: Any) -> Response:
+    async def _respond(self, body: bytes, connection: Any) -> Response:
         if body == b"raise":
             raise RuntimeError("a handler's mistake")
         if body == b"malformed":

@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-Answer = dict[str, Any]
+JSON = dict[str, Any]
 NOT_FOUND = "javax.management.InstanceNotFoundException"
 
 
@@ -23,11 +23,11 @@ class FakeJolokia:
     `replace` makes status and body of the next HTTP responses. `headers` are those of the last request.
     """
 
-    def __init__(self, mbeans: dict[str, Answer] | None = None) -> None:
-        self.mbeans: dict[str, Answer] = mbeans or {}
-        self.asked: list[Answer] = []
+    def __init__(self, mbeans: dict[str, JSON] | None = None) -> None:
+        self.mbeans: dict[str, JSON] = mbeans or {}
+        self.asked: list[JSON] = []
         self.headers: dict[str, str] = {}
-        self.replace: Callable[[list[Answer]], tuple[int, bytes]] | None = None
+        self.replace: Callable[[list[JSON]], tuple[int, bytes]] | None = None
         self.address = ""
 
     def respond(self, body: bytes) -> tuple[int, bytes]:
@@ -36,9 +36,9 @@ class FakeJolokia:
         self.asked += requests
         if self.replace is not None:
             return self.replace(requests)
-        return 200, json.dumps([self.answer(request) for request in requests]).encode()
+        return 200, json.dumps([self.response(request) for request in requests]).encode()
 
-    def answer(self, request: Answer) -> Answer:
+    def response(self, request: JSON) -> JSON:
         """The response to one request."""
         pattern = request["mbean"]
         echo = {"request": {"type": request["type"], "mbean": pattern}, "timestamp": 0}

@@ -71,7 +71,7 @@ class Pipe:
             self.on_closed()
 
 
-class MemoryAnswer:
+class MemoryResponse:
     """All parts in one, as far as the pipe takes them."""
 
     def __init__(self, parts: Sequence[Part], outgoing: Pipe) -> None:
@@ -162,8 +162,8 @@ class MemoryStream:
     async def send_parts(self, parts: Sequence[Part]) -> None:
         await self.begin_sending(parts).finish()
 
-    def begin_sending(self, parts: Sequence[Part]) -> MemoryAnswer:
-        return MemoryAnswer(parts, self.outgoing)
+    def begin_sending(self, parts: Sequence[Part]) -> MemoryResponse:
+        return MemoryResponse(parts, self.outgoing)
 
     def reset_on_close(self) -> None:
         self.incoming.data.clear()

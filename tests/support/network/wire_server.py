@@ -1,4 +1,4 @@
-"""A server that answers as a test says: Kafka's requests by API, or any bytes with fixed ones."""
+"""A server that responds as a test says: Kafka's requests by API, or any bytes with fixed ones."""
 
 from __future__ import annotations
 
@@ -14,24 +14,26 @@ from kpybroker.wire.codec import decode, encode
 from kpybroker.wire.headers import encode_response_header, parse_request_header
 from kpybroker.wire.messages.api_versions import ApiVersionsResponse
 
-Answer = Callable[[Any, int], Any]
+Respond = Callable[[Any, int], Any]
 """From a request and its version the response: a message, bytes as they are, or None to close the connection."""
 
 
 def versions(ranges: Mapping[int, tuple[int, int]]) -> ApiVersionsResponse:
-    """The answer to ApiVersions with these APIs."""
+    """The response to ApiVersions with these APIs."""
     apis = [ApiVersionsResponse.ApiVersion(api_key=k, min_version=a, max_version=b) for k, (a, b) in ranges.items()]
     return ApiVersionsResponse(api_keys=apis)
 
 
 @contextlib.contextmanager
-def kafka_server(answers: Mapping[ApiKey, Answer], context: ssl.SSLContext | None = None) -> Iterator[tuple[str, int]]:
-    """Serves `answers`, and ApiVersions with their APIs in all our versions if it is not among them.
+def kafka_server(
+    responses: Mapping[ApiKey, Respond], context: ssl.SSLContext | None = None
+) -> Iterator[tuple[str, int]]:
+    """Serves `responses`, and ApiVersions with their APIs in all our versions if it is not among them.
 
     With a `context`, over TLS.
     """
-    ranges = {int(key): API_INFO[key].valid_versions for key in (*answers, ApiKey.API_VERSIONS)}
-    served = {ApiKey.API_VERSIONS: lambda request, version: versions(ranges), **answers}
+    ranges = {int(key): API_INFO[key].valid_versions for key in (*responses, ApiKey.API_VERSIONS)}
+    served = {ApiKey.API_VERSIONS: lambda request, version: versions(ranges), **responses}
 
     class Handler(socketserver.StreamRequestHandler):
         def handle(self) -> None:
@@ -40,27 +42,27 @@ def kafka_server(answers: Mapping[ApiKey, Answer], context: ssl.SSLContext | Non
                 header = parse_request_header(frame)
                 key = ApiKey(header.api_key)
                 request = decode(API_INFO[key].request_class(), frame[header.body_offset :], header.api_version)
-                answer = served[key](request, header.api_version)
-                if answer is None:
+                response = served[key](request, header.api_version)
+                if response is None:
                     return
-                if not isinstance(answer, bytes):
+                if not isinstance(response, bytes):
                     head = encode_response_header(key, header.api_version, header.correlation_id)
-                    body = head + encode(answer, header.api_version)
-                    answer = len(body).to_bytes(4, "big") + body
-                self.wfile.write(answer)
+                    body = head + encode(response, header.api_version)
+                    response = len(body).to_bytes(4, "big") + body
+                self.wfile.write(response)
 
     with _serving(Handler, context) as address:
         yield address
 
 
 @contextlib.contextmanager
-def bytes_server(answer: Callable[[bytes], bytes | None]) -> Iterator[tuple[str, int]]:
-    """Answers the first bytes of a connection and closes it; with None, it stays open and silent."""
+def bytes_server(respond: Callable[[bytes], bytes | None]) -> Iterator[tuple[str, int]]:
+    """Responds to the first bytes of a connection and closes it; with None, it stays open and silent."""
     stop = threading.Event()
 
     class Handler(socketserver.BaseRequestHandler):
         def handle(self) -> None:
-            said = answer(self.request.recv(4096))
+            said = respond(self.request.recv(4096))
             if said is None:
                 stop.wait()
             else:

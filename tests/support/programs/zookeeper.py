@@ -52,7 +52,7 @@ class ZooKeeperServer:
         return f"{self.host}:{self.port}"
 
     def pause(self) -> None:
-        """Let it answer nothing, its connections staying up, until `resume`."""
+        """Let it respond to nothing, its connections staying up, until `resume`."""
         self.process.send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
@@ -148,7 +148,7 @@ def _wait_until_serving(server: ZooKeeperServer) -> None:
 def _is_ok(server: ZooKeeperServer) -> bool:
     try:
         with socket.create_connection((server.host, server.port), timeout=1) as connection:
-            connection.sendall(b"srvr")  # unlike ruok, answered so only once the data is loaded
+            connection.sendall(b"srvr")  # unlike ruok, its reply says so only once the data is loaded
             return connection.recv(100).startswith(b"Zookeeper version")
     except OSError:
         return False

@@ -49,9 +49,9 @@ def incremental(*resources: tuple[int, str, Any], validate_only: bool = False) -
 
 async def alter(broker: Broker, *resources: tuple[int, str, Any], **options: bool) -> list[tuple[int, str | None]]:
     response = await call(broker, alter_configs, legacy(*resources, **options), 2)
-    return [(answer.error_code, answer.error_message) for answer in response.responses]
+    return [(one.error_code, one.error_message) for one in response.responses]
 
 
 async def change(broker: Broker, *resources: tuple[int, str, Any], **options: bool) -> list[tuple[int, str | None]]:
     response = await call(broker, incremental_alter_configs, incremental(*resources, **options), 1)
-    return [(answer.error_code, answer.error_message) for answer in response.responses]
+    return [(one.error_code, one.error_message) for one in response.responses]

@@ -135,8 +135,8 @@ def append(bootstrap: str, topic: str, found: list[Record], partition: int = 0) 
         acks=-1, timeout_ms=60_000, topic_data=[ProduceRequest.TopicProduceData(name=topic, partition_data=[data])]
     )
     with leader(bootstrap) as broker:
-        (answer,) = broker.request(ApiKey.PRODUCE, request).responses[0].partition_responses
-    assert answer.error_code == 0, answer
+        (response,) = broker.request(ApiKey.PRODUCE, request).responses[0].partition_responses
+    assert response.error_code == 0, response
 
 
 def stored(bootstrap: str, topic: str, partition: int = 0) -> list[Record]:
@@ -155,9 +155,9 @@ def _fetched(broker: WireBroker, topic: str, partition: int, offset: int) -> byt
     wanted = FetchRequest.FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=1 << 20)
     topics = [FetchRequest.FetchTopic(topic=topic, partitions=[wanted])]
     request = FetchRequest(replica_id=-1, max_wait_ms=0, max_bytes=1 << 20, session_epoch=-1, topics=topics)
-    (answer,) = broker.request_in(ApiKey.FETCH, request, 11).responses[0].partitions
-    assert answer.error_code == 0, answer
-    return bytes(answer.records or b"")
+    (response,) = broker.request_in(ApiKey.FETCH, request, 11).responses[0].partitions
+    assert response.error_code == 0, response
+    return bytes(response.records or b"")
 
 
 def join(bootstrap: str, group: str, member: Member) -> tuple[int, str]:

@@ -18,7 +18,7 @@ from kpybroker.testing.running.channel import IDLE_CONNECTIONS_MAX, Channel
 
 
 class Handler(BaseHTTPRequestHandler):
-    """`echo` returns its arguments; `fail` answers with the given status; `close` ends the connection afterwards."""
+    """`echo` returns its arguments; `fail` responds with the given status; `close` ends the connection afterwards."""
 
     protocol_version = "HTTP/1.1"
     connections: list[Any]
@@ -141,7 +141,7 @@ def test_a_call_that_takes_too_long_is_an_error_and_its_connection_is_not_used_a
 def test_a_broker_that_has_ended_says_why() -> None:
     with served() as (channel, _):
         address = channel.address
-    with pytest.raises(BrokerGone, match="does not answer"):
+    with pytest.raises(BrokerGone, match="does not respond"):
         Channel(*address, lambda: None).call("echo")
     gone = BrokerGone("the process ended with exit code -9", "start it again")
     with pytest.raises(BrokerGone, match="exit code -9"):

@@ -32,7 +32,7 @@ def test_the_default_topic_needs_no_look_at_records() -> None:
         ({"compression_type": "gzip"}, True),
     ],
 )
-def test_records_are_checked_where_the_answer_depends_on_them(changes: dict[str, object], opaque: bool) -> None:
+def test_records_are_checked_where_the_response_depends_on_them(changes: dict[str, object], opaque: bool) -> None:
     config = replace(DEFAULTS, **changes)  # type: ignore[arg-type]
     assert append_rules(config).opaque is opaque
     assert not append_rules(config, check_every_record=True).opaque

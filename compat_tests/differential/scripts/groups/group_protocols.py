@@ -20,7 +20,7 @@ from compat_tests.differential.grouped import (
     state,
     sync,
 )
-from compat_tests.differential.script import Answer, AnswerTo, Ask, Step, ask, script
+from compat_tests.differential.script import Ask, Response, ResponseTo, Step, ask, script
 from compat_tests.differential.steps import create
 from kpybroker.wire.api import ApiKey
 
@@ -42,10 +42,10 @@ def elect(*members: Sequence[str]) -> list[Step]:
         one = f"m{number}"
         steps += [
             join("", *names, v=5, on=one, bind={one: "member_id"}),
-            join(f"{{{one}}}", *names, v=5, on=one, answer=Answer.LATER),
+            join(f"{{{one}}}", *names, v=5, on=one, response=Response.LATER),
             has_members(number + 1),
         ]
-    return [*steps, join("{m0}", *first), *(AnswerTo(f"m{number}") for number in range(1, len(members)))]
+    return [*steps, join("{m0}", *first), *(ResponseTo(f"m{number}") for number in range(1, len(members)))]
 
 
 def has_members(count: int) -> Ask:
@@ -124,15 +124,15 @@ SCRIPTS = [
         join("", *protocols("own", "range"), v=5, on="late", bind={"late": "member_id"}),
         join("{m1}", *protocols("own"), on="m1"),
         join("{m0}", *protocols("other")),
-        join("{m1}", *protocols("sticky"), on="m1", answer=Answer.LATER),
+        join("{m1}", *protocols("sticky"), on="m1", response=Response.LATER),
         state("PreparingRebalance"),
         join("{late}", *protocols("range"), on="late"),
-        join("{late}", *protocols("sticky"), on="late", answer=Answer.LATER),
+        join("{late}", *protocols("sticky"), on="late", response=Response.LATER),
         beat("{m0}", 2),
         join("{m0}", *protocols("range")),
         join("{m0}", *protocols("range", "sticky")),
-        AnswerTo("m1"),
-        AnswerTo("late"),
+        ResponseTo("m1"),
+        ResponseTo("late"),
         describe(v=5),
     ),
     script(
@@ -163,29 +163,29 @@ SCRIPTS = [
     script(
         "sync-several",
         ApiKey.SYNC_GROUP,
-        "followers that wait: answered by their leader, by a newcomer, by their own leaving",
+        "followers that wait: ended by their leader, by a newcomer, by their own leaving",
         elect(("range",), ("range",)),
-        sync("{m1}", 2, on="m1", answer=Answer.LATER),
+        sync("{m1}", 2, on="m1", response=Response.LATER),
         sync("{m0}", 2, ("{m0}", b"one"), ("{m1}", b"two"), ("who", b"three")),
-        AnswerTo("m1"),
-        join("{m0}", *protocols("range"), v=5, on="m0", answer=Answer.LATER),
+        ResponseTo("m1"),
+        join("{m0}", *protocols("range"), v=5, on="m0", response=Response.LATER),
         state("PreparingRebalance"),
         sync("{m1}", 2),
         join("{m1}", *protocols("range"), v=5, on="m1"),
-        AnswerTo("m0"),
-        sync("{m1}", 3, on="m1", answer=Answer.LATER),
+        ResponseTo("m0"),
+        sync("{m1}", 3, on="m1", response=Response.LATER),
         beat("{m1}", 3),
         join("", v=5, on="c", bind={"c": "member_id"}),
-        join("{c}", v=5, on="c", answer=Answer.LATER),
-        AnswerTo("m1"),
+        join("{c}", v=5, on="c", response=Response.LATER),
+        ResponseTo("m1"),
         sync("{m0}", 3, ("{m0}", b"late")),
         beat("{m0}", 3),
         leave(("{c}", None), v=5),
-        AnswerTo("c"),
-        join("{m0}", *protocols("range"), v=5, on="m0", answer=Answer.LATER),
+        ResponseTo("c"),
+        join("{m0}", *protocols("range"), v=5, on="m0", response=Response.LATER),
         beat("{m1}", 3),
         leave(("{m1}", None), v=5),
-        AnswerTo("m0"),
+        ResponseTo("m0"),
         sync("{m0}", 4),
         sync("{m0}", 4),
         describe(v=5),
@@ -199,7 +199,7 @@ SCRIPTS = [
         *(
             step
             for count, name in enumerate("bcde", 2)
-            for step in (join(f"{{{name}}}", v=5, on=name, answer=Answer.LATER), has_members(count))
+            for step in (join(f"{{{name}}}", v=5, on=name, response=Response.LATER), has_members(count))
         ),
         beat("{a}", 1),
         join("{a}"),

@@ -25,7 +25,7 @@ from compat_tests.differential.grouped import (
     state,
     sync,
 )
-from compat_tests.differential.script import Answer, AnswerTo, Step, ask, script
+from compat_tests.differential.script import Response, ResponseTo, Step, ask, script
 from compat_tests.differential.steps import create
 from compat_tests.differential.transactional import add_offsets, begin, commit_offsets, offset
 from kpybroker.wire.api import ApiKey
@@ -56,11 +56,11 @@ def in_every_state(*probes: Step, protocol_type: str = "consumer", ask_promised:
         *once,
         joins("", on="b", bind={"b": "member_id"}),
         *once,
-        joins("{b}", on="b", answer=Answer.LATER),
+        joins("{b}", on="b", response=Response.LATER),
         state("PreparingRebalance"),
         *once,
         joins("{a}"),
-        AnswerTo("b"),
+        ResponseTo("b"),
         *once,
         assigns(2, ("{a}", b"one"), ("{b}", b"two")),
         *once,

@@ -18,7 +18,7 @@ from compat_tests.differential.grouped import (
     state,
     sync,
 )
-from compat_tests.differential.script import Answer, AnswerTo, Ask, Step, script
+from compat_tests.differential.script import Ask, Response, ResponseTo, Step, script
 from compat_tests.differential.steps import create
 from compat_tests.differential.transactional import add_offsets, begin, commit_offsets, offset
 from kpybroker.wire.api import ApiKey
@@ -40,12 +40,12 @@ def one_instance(**options: Any) -> list[Step]:
 
 def a_second_waits() -> list[Step]:
     """`two` wants in as well, and the group rebalances."""
-    return [*one_instance(), static("two", on="b", answer=Answer.LATER), state("PreparingRebalance")]
+    return [*one_instance(), static("two", on="b", response=Response.LATER), state("PreparingRebalance")]
 
 
 def two_joined() -> list[Step]:
     """`two` (id b) is in, and no one knows its part yet."""
-    return [*a_second_waits(), static("one", "{a}"), AnswerTo("b", {"b": "member_id"})]
+    return [*a_second_waits(), static("one", "{a}"), ResponseTo("b", {"b": "member_id"})]
 
 
 def replaced() -> list[Step]:
@@ -144,13 +144,13 @@ SCRIPTS = [
         ApiKey.JOIN_GROUP,
         "the next incarnation ends the join in which the last one waits",
         one_instance(),
-        join("", group_instance_id="two", on="b", answer=Answer.LATER),
+        join("", group_instance_id="two", on="b", response=Response.LATER),
         state("PreparingRebalance"),
-        join("", group_instance_id="two", on="c", answer=Answer.LATER),
-        AnswerTo("b", {"b": "member_id"}),
+        join("", group_instance_id="two", on="c", response=Response.LATER),
+        ResponseTo("b", {"b": "member_id"}),
         beat("{a}", 1, group_instance_id="one"),
         join("{a}", group_instance_id="one"),
-        AnswerTo("c", {"c": "member_id"}),
+        ResponseTo("c", {"c": "member_id"}),
         join("{b}", group_instance_id="two"),
         describe(v=5),
         versions=(5, 9),
@@ -160,14 +160,14 @@ SCRIPTS = [
         ApiKey.JOIN_GROUP,
         "the next incarnation ends the sync in which the last one waits, and the rebalance begins again",
         two_joined(),
-        sync("{b}", 2, group_instance_id="two", v=3, on="b", answer=Answer.LATER),
+        sync("{b}", 2, group_instance_id="two", v=3, on="b", response=Response.LATER),
         beat("{b}", 2, group_instance_id="two"),
-        join("", group_instance_id="two", on="c", answer=Answer.LATER),
-        AnswerTo("b"),
+        join("", group_instance_id="two", on="c", response=Response.LATER),
+        ResponseTo("b"),
         state("PreparingRebalance"),
         sync("{a}", 2, ("{a}", b"first"), group_instance_id="one", v=3),
         join("{a}", group_instance_id="one"),
-        AnswerTo("c", {"c": "member_id"}),
+        ResponseTo("c", {"c": "member_id"}),
         sync("{a}", 3, ("{a}", b"first"), ("{c}", b"second"), group_instance_id="one", v=3),
         sync("{c}", 3, group_instance_id="two", v=3),
         describe(v=5),
@@ -217,7 +217,7 @@ SCRIPTS = [
         "an administrator removes a member that waits in its join",
         a_second_waits(),
         leave(("", "two")),
-        AnswerTo("b"),
+        ResponseTo("b"),
         state("PreparingRebalance"),
         static("one", "{a}"),
         describe(v=5),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compat_tests.differential.grouped import RANGE, ROBIN, G, beat, describe, find, join, joined, leave, state, sync
-from compat_tests.differential.script import Answer, AnswerTo, Close, ask, script
+from compat_tests.differential.script import Close, Response, ResponseTo, ask, script
 from kpybroker.wire.api import ApiKey
 
 SCRIPTS = [
@@ -72,18 +72,18 @@ SCRIPTS = [
         join("{a}", RANGE, ROBIN, v=5, bind={"g": "generation_id"}),
         sync("{a}", "{g}", ("{a}", b"all")),
         join("", ROBIN, RANGE, v=5, on="b", bind={"b": "member_id"}),
-        join("{b}", ROBIN, RANGE, on="b", answer=Answer.LATER),
+        join("{b}", ROBIN, RANGE, on="b", response=Response.LATER),
         state("PreparingRebalance"),
         beat("{a}", "{g}"),
         sync("{a}", "{g}"),
         join("{a}", RANGE, ROBIN, bind={"g": "generation_id"}),
-        AnswerTo("b"),
+        ResponseTo("b"),
         describe(v=5),
         beat("{a}", "{g}"),
-        sync("{b}", "{g}", on="b", answer=Answer.LATER),
+        sync("{b}", "{g}", on="b", response=Response.LATER),
         beat("{b}", "{g}"),
         sync("{a}", "{g}", ("{a}", b"first"), ("{b}", b"second")),
-        AnswerTo("b"),
+        ResponseTo("b"),
         describe(v=5),
         sync("{b}", "{g}"),
         join("{b}", ROBIN, RANGE, on="b"),
@@ -129,13 +129,13 @@ SCRIPTS = [
         "two instances, one comes back while the other leads; batched leave by instance",
         join("", group_instance_id="one", bind={"a": "member_id", "g": "generation_id"}),
         sync("{a}", "{g}", ("{a}", b"all"), group_instance_id="one"),
-        join("", group_instance_id="two", on="b", answer=Answer.LATER),
+        join("", group_instance_id="two", on="b", response=Response.LATER),
         state("PreparingRebalance"),
         join("{a}", group_instance_id="one", bind={"g": "generation_id"}),
-        AnswerTo("b", {"b": "member_id"}),
-        sync("{b}", "{g}", group_instance_id="two", on="b", answer=Answer.LATER),
+        ResponseTo("b", {"b": "member_id"}),
+        sync("{b}", "{g}", group_instance_id="two", on="b", response=Response.LATER),
         sync("{a}", "{g}", ("{a}", b"first"), ("{b}", b"second"), group_instance_id="one"),
-        AnswerTo("b"),
+        ResponseTo("b"),
         # the follower comes back: same generation, same assignment
         join("", group_instance_id="two", on="b", bind={"c": "member_id"}),
         sync("{c}", "{g}", group_instance_id="two", on="b"),

@@ -32,7 +32,7 @@ SCRIPTS = [
         init(bind={"pid": "producer_id"}),
         describe(T),
         init(pid="{pid}", epoch=1),
-        init(pid="{pid}", epoch=1),  # its answer was lost
+        init(pid="{pid}", epoch=1),  # its response was lost
         init(pid="{pid}", epoch=0),
         init(pid="{pid}", epoch=9),
         init(pid="{pid}", epoch=2),

@@ -199,7 +199,7 @@ def committed(bootstrap: str, topic: str) -> list[Message]:
 
 
 def _decided(bootstrap: str, topic: str, partitions: Sequence[int]) -> bool:
-    """Whether a reader of committed records comes to the end: a commit is answered before it is in the partitions."""
+    """Whether a reader of committed records comes to the end: a commit's response precedes it in the partitions."""
     admin = admin_client(bootstrap)
     parts = [TopicPartition(topic, number) for number in partitions]
     ends = [

@@ -32,7 +32,7 @@ LEDGER = Ledger(
         2: "broker epoch; partitions grouped by topic (KIP-380)",
         3: "adding and removing replicas (KIP-455)",
         4: "flexible",
-        5: "topic ids, and answers by topic id (KIP-516)",
+        5: "topic ids, and responses by topic id (KIP-516)",
         6: "leader recovery state (KIP-704)",
         7: "is_kraft_controller, type: read and passed over, for there is no KRaft controller here",
     },

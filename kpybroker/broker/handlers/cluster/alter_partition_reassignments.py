@@ -52,8 +52,8 @@ async def handle(
     results: dict[str, dict[int, ApiError]] = {}
     for start in range(0, len(partitions), PARTITIONS_AT_ONCE) or (0,):
         part = {one: wanted[one] for one in partitions[start : start + PARTITIONS_AT_ONCE]}
-        answered: dict[TopicPartition, ApiError] = await broker.controller.ask(ApiPartitionReassignment(part))
-        for (name, index), error in answered.items():
+        outcomes: dict[TopicPartition, ApiError] = await broker.controller.ask(ApiPartitionReassignment(part))
+        for (name, index), error in outcomes.items():
             results.setdefault(name, {})[index] = error
             await budget.spend()
     topics = []

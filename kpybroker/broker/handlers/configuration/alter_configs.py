@@ -29,12 +29,12 @@ LEDGER = Ledger(
     absent="client metrics: refused, as Kafka does in ZooKeeper mode",
 )
 
-Answer = AlterConfigsResponse.AlterConfigsResourceResponse
+ResourceResponse = AlterConfigsResponse.AlterConfigsResourceResponse
 
 
 async def handle(broker: Broker, request: AlterConfigsRequest, context: RequestContext) -> AlterConfigsResponse:
     """Replace the configuration of each resource; each succeeds or fails by itself."""
-    return AlterConfigsResponse(responses=await alter_each(broker, request, context, Answer, _alter))
+    return AlterConfigsResponse(responses=await alter_each(broker, request, context, ResourceResponse, _alter))
 
 
 async def _alter(broker: Broker, context: RequestContext, alteration: Alteration) -> None:
@@ -55,4 +55,4 @@ async def _alter(broker: Broker, context: RequestContext, alteration: Alteration
 
 def error_response(request: AlterConfigsRequest, context: RequestContext, error: KafkaError) -> AlterConfigsResponse:
     """The error at each resource."""
-    return AlterConfigsResponse(responses=refuse_each(request, Answer, error))
+    return AlterConfigsResponse(responses=refuse_each(request, ResourceResponse, error))

@@ -49,11 +49,11 @@ def authorize_alter(context: RequestContext, kind: ConfigResourceType, name: str
 
 
 async def alter_each(
-    broker: Broker, request: Any, context: RequestContext, answer: Callable[..., T], alter: Alter
+    broker: Broker, request: Any, context: RequestContext, response_class: Callable[..., T], alter: Alter
 ) -> list[T]:
-    """An outcome (made by `answer`) for each resource of a request; the failure of one leaves the others alone."""
+    """A `response_class` for each resource of a request; the failure of one leaves the others alone."""
     named = Counter((resource.resource_type, resource.resource_name) for resource in request.resources)
-    answers, budget = [], YieldBudget()
+    responses, budget = [], YieldBudget()
     for resource in request.resources:
         await budget.spend()
         kind = ConfigResourceType.of(resource.resource_type)
@@ -61,17 +61,17 @@ async def alter_each(
         change = (
             _refuse_twice() if is_twice else alter(broker, context, Alteration(kind, resource, request.validate_only))
         )
-        answers.append(_answer(resource, answer, *await _outcome(change, context)))
-    return answers
+        responses.append(_response(resource, response_class, *await _outcome(change, context)))
+    return responses
 
 
-def refuse_each(request: Any, answer: Callable[..., T], error: KafkaError) -> list[T]:
+def refuse_each(request: Any, response_class: Callable[..., T], error: KafkaError) -> list[T]:
     """`error` for each resource of a request."""
-    return [_answer(resource, answer, error.code, error.message) for resource in request.resources]
+    return [_response(resource, response_class, error.code, error.message) for resource in request.resources]
 
 
-def _answer(resource: Any, answer: Callable[..., T], code: ErrorCode, message: str | None) -> T:
-    return answer(
+def _response(resource: Any, response_class: Callable[..., T], code: ErrorCode, message: str | None) -> T:
+    return response_class(
         error_code=code,
         error_message=message,
         resource_type=resource.resource_type,

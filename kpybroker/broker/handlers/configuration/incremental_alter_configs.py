@@ -32,14 +32,16 @@ LEDGER = Ledger(
     absent="client metrics and groups: refused, as Kafka does in ZooKeeper mode",
 )
 
-Answer = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
+ResourceResponse = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
 
 
 async def handle(
     broker: Broker, request: IncrementalAlterConfigsRequest, context: RequestContext
 ) -> IncrementalAlterConfigsResponse:
     """Change single keys of each resource; each resource succeeds or fails by itself."""
-    return IncrementalAlterConfigsResponse(responses=await alter_each(broker, request, context, Answer, _alter))
+    return IncrementalAlterConfigsResponse(
+        responses=await alter_each(broker, request, context, ResourceResponse, _alter)
+    )
 
 
 async def _alter(broker: Broker, context: RequestContext, alteration: Alteration) -> None:
@@ -66,4 +68,4 @@ def error_response(
     request: IncrementalAlterConfigsRequest, context: RequestContext, error: KafkaError
 ) -> IncrementalAlterConfigsResponse:
     """The error at each resource."""
-    return IncrementalAlterConfigsResponse(responses=refuse_each(request, Answer, error))
+    return IncrementalAlterConfigsResponse(responses=refuse_each(request, ResourceResponse, error))

@@ -40,7 +40,7 @@ LEDGER = Ledger(
         4: "MEMBER_ID_REQUIRED (KIP-394)",
         5: "static members (KIP-345)",
         6: "flexible",
-        7: "protocol type in the answer, null protocol name",
+        7: "protocol type in the response, null protocol name",
         8: "the client's reason (KIP-800)",
         9: "skip assignment, for static leaders (KIP-814)",
     },

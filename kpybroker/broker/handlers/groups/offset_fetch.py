@@ -1,6 +1,6 @@
 """OffsetFetch 0-9: how far groups have read.
 
-Version 0 reads the tree, where version 0 of OffsetCommit writes. From version 1 on the coordinator answers,
+Version 0 reads the tree, where version 0 of OffsetCommit writes. From version 1 on the coordinator responds,
 with what is committed only. Versions 0 and 1 have no field for a group's error: each requested partition carries it.
 """
 

@@ -42,28 +42,28 @@ async def handle(broker: Broker, request: DeleteRecordsRequest, context: Request
         may_delete = context.authorized(Operation.DELETE, ResourceType.TOPIC, topic.name)
         for wanted in topic.partitions:
             if may_delete:
-                answer = _delete(broker, topic.name, wanted.partition_index, wanted.offset, waits)
+                partition_result = _delete(broker, topic.name, wanted.partition_index, wanted.offset, waits)
             else:
-                answer = _failed(wanted.partition_index, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-            result.partitions.append(answer)
+                partition_result = _failed(wanted.partition_index, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            result.partitions.append(partition_result)
             await budget.spend()
         response.topics.append(result)
     deadline = trio.current_time() + max(request.timeout_ms, 0) / 1000
     with context.connection.may_leave():
-        for partition, offset, answer in waits:
-            await _wait(partition, offset, answer, deadline)
+        for partition, offset, partition_result in waits:
+            await _wait(partition, offset, partition_result, deadline)
     return response
 
 
-async def _wait(partition: Partition, offset: int, answer: PartitionResult, deadline: float) -> None:
+async def _wait(partition: Partition, offset: int, partition_result: PartitionResult, deadline: float) -> None:
     try:
         with trio.move_on_at(deadline):
-            answer.low_watermark = await partition.wait_low_watermark(offset)
+            partition_result.low_watermark = await partition.wait_low_watermark(offset)
             return
-        answer.error_code = ErrorCode.REQUEST_TIMED_OUT
+        partition_result.error_code = ErrorCode.REQUEST_TIMED_OUT
     except KafkaError as error:
-        answer.error_code = error.code
-    answer.low_watermark = INVALID_LOW_WATERMARK
+        partition_result.error_code = error.code
+    partition_result.low_watermark = INVALID_LOW_WATERMARK
 
 
 def _failed(index: int, code: ErrorCode) -> PartitionResult:
@@ -76,15 +76,15 @@ def _delete(broker: Broker, topic: str, index: int, offset: int, waits: list[Wai
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
         partition = broker.replicas.hosted(topic, index)
         target = partition.delete_records(offset)
-        answer = PartitionResult(partition_index=index, low_watermark=partition.low_watermark)
+        partition_result = PartitionResult(partition_index=index, low_watermark=partition.low_watermark)
     except KafkaError as error:
         return _failed(index, error.code)
     except LogDirError as error:
         broker.log_dir_failed(error)
         return _failed(index, ErrorCode.KAFKA_STORAGE_ERROR)
-    if answer.low_watermark < target:
-        waits.append((partition, target, answer))
-    return answer
+    if partition_result.low_watermark < target:
+        waits.append((partition, target, partition_result))
+    return partition_result
 
 
 def error_response(request: DeleteRecordsRequest, context: RequestContext, error: KafkaError) -> DeleteRecordsResponse:

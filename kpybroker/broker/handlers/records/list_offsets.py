@@ -76,7 +76,7 @@ async def handle(broker: Broker, request: ListOffsetsRequest, context: RequestCo
     response = ListOffsetsResponse()
     for topic in request.topics:
         await budget.spend()
-        answers = []
+        partitions = []
         may_describe = context.authorized(Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
         for wanted in topic.partitions:
             await budget.spend()
@@ -85,18 +85,18 @@ async def handle(broker: Broker, request: ListOffsetsRequest, context: RequestCo
                     raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
                 if seen[topic.name, wanted.partition_index] > 1 and context.api_version > 0:
                     raise KafkaError(ErrorCode.INVALID_REQUEST)
-                answer = await _answer(broker, request, context, topic.name, wanted)
+                partition = await _partition_response(broker, request, context, topic.name, wanted)
             except KafkaError as error:
-                answer = _refusal(wanted, error.code)
+                partition = _refusal(wanted, error.code)
             except LogDirError as error:
                 broker.log_dir_failed(error)
-                answer = _refusal(wanted, ErrorCode.KAFKA_STORAGE_ERROR)
-            answers.append(answer)
-        response.topics.append(TopicResponse(name=topic.name, partitions=answers))
+                partition = _refusal(wanted, ErrorCode.KAFKA_STORAGE_ERROR)
+            partitions.append(partition)
+        response.topics.append(TopicResponse(name=topic.name, partitions=partitions))
     return response
 
 
-async def _answer(
+async def _partition_response(
     broker: Broker, request: ListOffsetsRequest, context: RequestContext, topic: str, wanted: WantedPartition
 ) -> PartitionResponse:
     version = context.api_version
@@ -104,27 +104,27 @@ async def _answer(
     only_leader = request.replica_id != DEBUGGING_REPLICA
     log = partition.readable_log(wanted.current_leader_epoch, only_leader=only_leader)
     end = _visible_end(log, request)
-    answer = PartitionResponse(partition_index=wanted.partition_index, offset=UNKNOWN, timestamp=UNKNOWN)
+    response = PartitionResponse(partition_index=wanted.partition_index, offset=UNKNOWN, timestamp=UNKNOWN)
     if version == 0:
         if wanted.timestamp < EARLIEST:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
         if wanted.max_num_offsets < 0:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # Kafka fails to make an array of that size
-        answer.old_style_offsets = _segment_starts(broker, log, wanted, end)
-        return answer
+        response.old_style_offsets = _segment_starts(broker, log, wanted, end)
+        return response
     if wanted.timestamp < 0 and _SPECIAL_SINCE.get(wanted.timestamp, version + 1) > version:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
     lags = request.replica_id == CONSUMER_REPLICA and partition.lags_behind_epoch_start
     if lags and wanted.timestamp == LATEST:
         raise _not_available(version)
-    answer.timestamp, answer.offset, leader_epoch = await _find(
+    response.timestamp, response.offset, leader_epoch = await _find(
         broker.slow_work.of(context.connection.turns_of), partition, log, wanted.timestamp, end
     )
-    if lags and answer.offset == UNKNOWN and wanted.timestamp not in (EARLIEST, EARLIEST_LOCAL):
+    if lags and response.offset == UNKNOWN and wanted.timestamp not in (EARLIEST, EARLIEST_LOCAL):
         raise _not_available(version)
     if version >= 4:
-        answer.leader_epoch = leader_epoch
-    return answer
+        response.leader_epoch = leader_epoch
+    return response
 
 
 def _not_available(version: int) -> KafkaError:

@@ -70,7 +70,7 @@ LEDGER = Ledger(
     {
         0: "message sets of magic 0",
         1: "throttle time",
-        2: "magic 1; log append time in the answer",
+        2: "magic 1; log append time in the response",
         3: "record batches (magic 2), transactional id",
         4: "KAFKA_STORAGE_ERROR",
         5: "log start offset",
@@ -139,10 +139,10 @@ def handle_fast(
         info = partition.append(ProducedBatches(records, broker.clock.time_ms(), version), acks)
     except (KafkaError, LogDirError) as error:
         context = RequestContext.of(header, connection, broker.authorizer)
-        return _answer_one(broker, context, plain, partition, error)
+        return _respond_to_one(broker, context, plain, partition, error)
     if info.flush_required or (acks == ALL_IN_SYNC and log.high_watermark <= info.last_offset):
         context = RequestContext.of(header, connection, broker.authorizer)
-        return _answer_one(broker, context, plain, partition, info)
+        return _respond_to_one(broker, context, plain, partition, info)
     if info.rolled:
         broker.flush_soon(partition)
     return fast_produce.encode_response(
@@ -155,7 +155,7 @@ def _producers(partition: Partition) -> ProducerState | None:
     return None if partition.log is None or partition.leader is None else partition.log.producers
 
 
-def _answer_one(
+def _respond_to_one(
     broker: Broker,
     context: RequestContext,
     plain: fast_produce.FastProduce,
@@ -166,13 +166,13 @@ def _answer_one(
     acks, timeout_ms, topic, index, records = plain
     data = TopicData(name=topic, partition_data=[ProduceRequest.PartitionProduceData(index=index)])
     request = ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=[data])
-    answer = PartitionResponse(index=index)
+    partition_response = PartitionResponse(index=index)
     pending = Pending(acks, timeout_ms)
     if isinstance(outcome, Exception):
-        refuse(broker, context, topic, answer, records, outcome)
+        refuse(broker, context, topic, partition_response, records, outcome)
     else:
-        _appended(broker, pending, partition, outcome, answer)
-    response = ProduceResponse(responses=[TopicResponse(name=topic, partition_responses=[answer])])
+        _appended(broker, pending, partition, outcome, partition_response)
+    response = ProduceResponse(responses=[TopicResponse(name=topic, partition_responses=[partition_response])])
     return context, request, _acknowledge(broker, context, pending, response)
 
 
@@ -206,11 +206,11 @@ def handle(broker: Broker, request: ProduceRequest, context: RequestContext) -> 
     for topic in topics:
         yield from budget.steps()
         authorized = context.authorized(Operation.WRITE, ResourceType.TOPIC, topic.name)
-        answers = []
+        partition_responses = []
         for data in topic.partition_data:
             yield from budget.steps()
-            answer = PartitionResponse(index=data.index)
-            answers.append(answer)
+            partition_response = PartitionResponse(index=data.index)
+            partition_responses.append(partition_response)
             try:
                 if not authorized:
                     raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
@@ -228,13 +228,13 @@ def handle(broker: Broker, request: ProduceRequest, context: RequestContext) -> 
                     checked = yield partial(slowly, broker, context, acks, validate)
                 info = partition.append(ProducedBatches(records, now_ms, version, CLIENT, guard, checked), acks)
             except (KafkaError, LogDirError) as error:
-                refuse(broker, context, topic.name, answer, data.records, error)
+                refuse(broker, context, topic.name, partition_response, data.records, error)
             else:
-                _appended(broker, pending, partition, info, answer)
+                _appended(broker, pending, partition, info, partition_response)
                 if len(records) > MAGIC_AT and records[MAGIC_AT] < MAGIC_MAX:
                     partition.traffic.rare_counts().produce_conversions += info.last_offset - info.first_offset + 1
-        if answers:
-            response.responses.append(TopicResponse(name=topic.name, partition_responses=answers))
+        if partition_responses:
+            response.responses.append(TopicResponse(name=topic.name, partition_responses=partition_responses))
     return (yield from _acknowledge(broker, context, pending, response))
 
 
@@ -247,18 +247,18 @@ async def _wait_first_update(broker: Broker, timeout_ms: int) -> None:
 
 
 def _appended(
-    broker: Broker, pending: Pending, partition: Partition, info: AppendInfo, answer: PartitionResponse
+    broker: Broker, pending: Pending, partition: Partition, info: AppendInfo, partition_response: PartitionResponse
 ) -> None:
-    answer.base_offset = info.first_offset
-    answer.log_append_time_ms = info.log_append_time
-    answer.log_start_offset = info.log_start_offset
+    partition_response.base_offset = info.first_offset
+    partition_response.log_append_time_ms = info.log_append_time
+    partition_response.log_start_offset = info.log_start_offset
     end = info.last_offset + 1
     if info.rolled:
         broker.flush_soon(partition)
     if info.flush_required:
-        pending.flushes.append((partition, end, answer))
+        pending.flushes.append((partition, end, partition_response))
     if pending.acks == ALL_IN_SYNC and partition.high_watermark < end:
-        pending.replicas.append((partition, end, answer))
+        pending.replicas.append((partition, end, partition_response))
 
 
 def _acknowledge(
@@ -275,7 +275,7 @@ def _acknowledge(
         if late:
             log_timed_out(broker, context, pending.timeout_ms, late)
     if context.api_version >= LEADER_FROM:
-        partitions = (answer for topic in response.responses for answer in topic.partition_responses)
+        partitions = (partition for topic in response.responses for partition in topic.partition_responses)
         response.node_endpoints = node_endpoints(broker, context, partitions, ProduceResponse.NodeEndpoint)
     return response
 
@@ -327,14 +327,14 @@ def _distinct(topics: list[TopicData], budget: YieldBudget) -> Steps[list[TopicD
 
 async def _flush(broker: Broker, flushes: list[Unacknowledged]) -> None:
     """`flush.messages` is reached: nothing is acknowledged before it is on disk."""
-    for partition, end, answer in flushes:
+    for partition, end, partition_response in flushes:
         try:
             await partition.flush(end)
         except LogDirError as error:
             broker.log_dir_failed(error)
-            unacknowledged(answer, ErrorCode.KAFKA_STORAGE_ERROR)
+            unacknowledged(partition_response, ErrorCode.KAFKA_STORAGE_ERROR)
         except KafkaError as error:
-            unacknowledged(answer, error.code)
+            unacknowledged(partition_response, error.code)
 
 
 def _wait_for_replicas(broker: Broker, pending: Pending) -> Steps[list[tuple[Partition, int]]]:
@@ -342,12 +342,12 @@ def _wait_for_replicas(broker: Broker, pending: Pending) -> Steps[list[tuple[Par
     late: list[tuple[Partition, int]] = []
     deadline = trio.current_time() + max(pending.timeout_ms, 0) / 1000
     budget = YieldBudget()
-    for partition, offset, answer in pending.replicas:
+    for partition, offset, partition_response in pending.replicas:
         yield from budget.steps()  # their time may be over all at once
         try:
             if not (yield from partition.until_committed(offset, deadline)):
-                unacknowledged(answer, ErrorCode.REQUEST_TIMED_OUT)
+                unacknowledged(partition_response, ErrorCode.REQUEST_TIMED_OUT)
                 late.append((partition, offset))
         except KafkaError as error:
-            unacknowledged(answer, error.code)
+            unacknowledged(partition_response, error.code)
     return late

@@ -100,16 +100,16 @@ def refuse(
     broker: Broker,
     context: RequestContext,
     topic: str,
-    answer: PartitionResponse,
+    response: PartitionResponse,
     records: Records,
     error: KafkaError | LogDirError,
 ) -> None:
     """Fill the response of a partition whose `records` were refused, and remember it for the batches behind them."""
-    context.connection.refused_batches.note(topic, answer.index, records, error)
+    context.connection.refused_batches.note(topic, response.index, records, error)
     if isinstance(error, LogDirError):
         broker.log_dir_failed(error)
         error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
-    partition = broker.replicas.partition(topic, answer.index)
+    partition = broker.replicas.partition(topic, response.index)
     if partition is not None:
         partition.traffic.refused(error.code, len(records or b""))
     if error.code not in _NOT_LOGGED and broker.first_times.is_first(context.connection, topic, error.code):
@@ -118,44 +118,44 @@ def refuse(
             "Refused records of %s for %s-%d: %s",
             client,
             shown(topic),
-            answer.index,
+            response.index,
             error,
-            extra=of_request(context, topic, answer.index),
+            extra=of_request(context, topic, response.index),
         )
-    unacknowledged(answer, error.code)
-    answer.log_append_time_ms = -1
-    answer.log_start_offset = -1
+    unacknowledged(response, error.code)
+    response.log_append_time_ms = -1
+    response.log_start_offset = -1
     reached_log = error.code not in _WITHOUT_LOG_START and not isinstance(
         error, RequestRecordsError | VerificationError
     )
     if reached_log and partition is not None and partition.log is not None:
-        answer.log_start_offset = partition.log.log_start_offset
+        response.log_start_offset = partition.log.log_start_offset
     record_errors = getattr(error, "record_errors", ())
-    answer.record_errors = [
+    response.record_errors = [
         ProduceResponse.BatchIndexAndErrorMessage(batch_index=position, batch_index_error_message=message)
         for position, message in record_errors
     ]
     # ReplicaManager has texts for bad records and verification; for everything else the code must do.
-    answer.error_message = error.message if record_errors else getattr(error, "client_message", None)
+    response.error_message = error.message if record_errors else getattr(error, "client_message", None)
     if context.api_version >= LEADER_FROM and error.code in LEADER_MOVED and partition is not None:
-        answer.current_leader = ProduceResponse.LeaderIdAndEpoch(
+        response.current_leader = ProduceResponse.LeaderIdAndEpoch(
             leader_id=partition.leader_id, leader_epoch=partition.leader_epoch
         )
 
 
-def unacknowledged(answer: PartitionResponse, code: ErrorCode) -> None:
+def unacknowledged(response: PartitionResponse, code: ErrorCode) -> None:
     """Records that may have been appended are not acknowledged."""
-    answer.error_code = code
-    answer.base_offset = -1
+    response.error_code = code
+    response.base_offset = -1
 
 
 def end_connection_on_error(response: ProduceResponse) -> None:
     """With acks=0 the client learns of an error by the end of its connection. Raises ProtocolError then."""
     for topic in response.responses:
-        for answer in topic.partition_responses:
-            if answer.error_code:
-                code = ErrorCode(answer.error_code).name
-                raise ProtocolError(f"produce with acks=0 failed with {code} for {topic.name}-{answer.index}")
+        for partition in topic.partition_responses:
+            if partition.error_code:
+                code = ErrorCode(partition.error_code).name
+                raise ProtocolError(f"produce with acks=0 failed with {code} for {topic.name}-{partition.index}")
 
 
 def error_response(request: ProduceRequest, context: RequestContext, error: KafkaError) -> ProduceResponse | None:

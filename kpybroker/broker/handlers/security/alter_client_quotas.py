@@ -43,7 +43,7 @@ async def handle(
 ) -> AlterClientQuotasResponse:
     """Change each entity, or only check the change."""
     context.require(Operation.ALTER_CONFIGS, ResourceType.CLUSTER)
-    answers: dict[frozenset[tuple[str, str | None]], Entry] = {}
+    responses: dict[frozenset[tuple[str, str | None]], Entry] = {}
     budget = YieldBudget()
     for entry in request.entries:
         await budget.spend()
@@ -61,8 +61,8 @@ async def handle(
         await budget.spend(ELEMENT * len(entity))
         parts = await listed((EntityData(entity_type=kind, entity_name=name) for kind, name in entity.items()), budget)
         await budget.spend(ELEMENT * len(entity))
-        answers[frozenset(entity.items())] = Entry(error_code=code, error_message=message, entity=parts)
-    return AlterClientQuotasResponse(entries=list(answers.values()))
+        responses[frozenset(entity.items())] = Entry(error_code=code, error_message=message, entity=parts)
+    return AlterClientQuotasResponse(entries=list(responses.values()))
 
 
 async def _alter(broker: Broker, entity: EntityName, ops: list[Op], *, validate_only: bool) -> None:

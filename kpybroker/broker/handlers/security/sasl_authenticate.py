@@ -1,6 +1,6 @@
 """SaslAuthenticate 0-2 where no login is in progress: on a listener without SASL, and after the login.
 
-During a login the gate of the listener answers it (`broker.security.gate`).
+During a login the gate of the listener responds to it (`broker.security.gate`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """SaslHandshake 0-1 where no login is expected: on a listener without SASL, and after the login.
 
-On a SASL listener the gate answers it (`broker.security.gate`); there version 0 announces bare tokens, version 1
+On a SASL listener the gate responds to it (`broker.security.gate`); there version 0 announces bare tokens, version 1
 SaslAuthenticate.
 """
 

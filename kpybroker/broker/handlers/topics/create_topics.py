@@ -36,9 +36,9 @@ LEDGER = Ledger(
         1: "validate_only, error messages",
         2: "throttle time",
         4: "-1: the broker's defaults (KIP-464)",
-        5: "flexible; configuration, partitions and replication factor in the answer (KIP-525)",
+        5: "flexible; configuration, partitions and replication factor in the response (KIP-525)",
         6: "THROTTLING_QUOTA_EXCEEDED (KIP-599)",
-        7: "topic id in the answer (KIP-516)",
+        7: "topic id in the response (KIP-516)",
     },
     absent="policies (create.topic.policy.class.name)",
 )

@@ -44,7 +44,7 @@ LEDGER = Ledger(
         7: "leader epochs",
         8: "authorized operations (KIP-430)",
         9: "flexible",
-        10: "topic ids in the answer",
+        10: "topic ids in the response",
         11: "no cluster authorized operations: DescribeCluster has them (KIP-700)",
         12: "topics asked for by id (KIP-516)",
     },
@@ -121,7 +121,7 @@ def _wants_all(request: MetadataRequest, context: RequestContext) -> bool:
 async def _asked_for(
     broker: Broker, request: MetadataRequest, context: RequestContext, topics: list[Topic]
 ) -> tuple[list[str], bool]:
-    """The names asked for, and whether by id; ids that are not known are answered at once."""
+    """The names asked for, and whether by id; ids that are not known get their errors at once."""
     if _wants_all(request, context):
         return list(broker.metadata.snapshot.topics), False
     asked = request.topics or []
@@ -180,8 +180,8 @@ async def _create_missing(
         codes = await broker.topics.auto_create(creatable, mutations=context.side_mutations())
         topics += [_failed(name, code) for name, code in codes.items() if code is not ErrorCode.NONE]
     await budget.spend(ELEMENT * len(names))
-    answered = {topic.name for topic in topics}
-    return [name for name in names if broker.metadata.contains(name) and name not in answered]
+    failed = {topic.name for topic in topics}
+    return [name for name in names if broker.metadata.contains(name) and name not in failed]
 
 
 def _may_create(context: RequestContext, name: str) -> bool:

@@ -28,7 +28,7 @@ LEDGER = Ledger(
         1: "throttle time",
         2: "PRODUCER_FENCED instead of INVALID_PRODUCER_EPOCH",
         3: "flexible",
-        4: "TRANSACTION_ABORTABLE, which is never the answer here",
+        4: "TRANSACTION_ABORTABLE, which is never the error here",
     },
     absent="version 5 (KIP-890 part 2: the epoch is bumped with every transaction)",
 )

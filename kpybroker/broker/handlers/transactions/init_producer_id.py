@@ -28,7 +28,7 @@ LEDGER = Ledger(
         2: "flexible",
         3: "the id and epoch a producer has (KIP-360)",
         4: "PRODUCER_FENCED instead of INVALID_PRODUCER_EPOCH",
-        5: "TRANSACTION_ABORTABLE, which is never the answer here",
+        5: "TRANSACTION_ABORTABLE, which is never the error here",
     },
 )
 

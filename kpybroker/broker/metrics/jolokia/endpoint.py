@@ -1,4 +1,4 @@
-"""Requests of Jolokia's protocol 7.2, answered from one reading of the broker each. HTTP's status is 200 for all.
+"""Requests of Jolokia's protocol 7.2, responded to from one reading of the broker each. HTTP's status is 200 for all.
 
 Only those readers run that have an MBean which a pattern of the request can match.
 

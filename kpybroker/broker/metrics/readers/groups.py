@@ -1,7 +1,7 @@
 """The groups that this broker coordinates: their states, and kafka_exporter's view with the lag of each partition.
 
 A lag needs the high watermark of a partition. Of those that another broker leads, that broker is asked, at most for
-`REMOTE_S`; the lag is -1 where there is no answer.
+`REMOTE_S`; the lag is -1 where there is no response.
 """
 
 from __future__ import annotations

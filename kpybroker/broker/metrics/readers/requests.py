@@ -52,7 +52,7 @@ class RequestsReader:
         ]
 
     def _errors(self) -> dict[tuple[str, str], int]:
-        """What `handle_fast` answered is not in the counts: one partition each, without an error."""
+        """What `handle_fast` responded to is not in the counts: one partition each, without an error."""
         found: dict[tuple[str, str], int] = defaultdict(int)
         for route in self._dispatcher.routes:
             name = api_name(route.key)

@@ -4,9 +4,10 @@ At DEBUG each completed request is a line `Completed request:` with JSON that ha
 (``RequestChannel.updateRequestMetrics``), and then the sizes of both frames. At TRACE a line `Received request:`
 precedes it, so that requests without a response are seen too. Records, passwords and keys are not in it (`kafka_json`).
 
-It takes the place of what answers requests, as an interceptor does, and only while it is on (`Server.answer_with`), so
-that it costs nothing else. A request or response of so many elements that decoding takes more than one time slice is
-shown by its size. Requests of a login (SASL) are not here: gates answer them, as Kafka's network threads do.
+It takes the place of what responds to requests, as an interceptor does, and only while it is on
+(`Server.respond_with`), so that it costs nothing else. A request or response of so many elements that decoding takes
+more than one time slice is shown by its size. Requests of a login (SASL) are not here: gates respond to them, as
+Kafka's network threads do.
 
 Times are Kafka's, in milliseconds. `localTimeMs` is time on the event loop; `remoteTimeMs` is the rest up to the
 response: waits for replicas, for data, for threads. No queues lie before and after: their times are 0.
@@ -26,7 +27,7 @@ from kpybroker.broker.loop.steps import Pending, Steps, run_steps
 from kpybroker.broker.network.response import Response
 from kpybroker.broker.network.sending import BUFFERS, Part
 from kpybroker.broker.requests.context import ConnectionInfo
-from kpybroker.broker.requests.dispatch import AnswerNow
+from kpybroker.broker.requests.dispatch import RespondNow
 from kpybroker.broker.requests.log.kafka_json import connection_json, header_json, message_json
 from kpybroker.broker.requests.log.message_walk import JSON
 from kpybroker.broker.requests.log_fields import TRACE
@@ -55,14 +56,14 @@ class Logged(Protocol):
 
 
 class RequestLogger:
-    """`answer_now` takes the place of `inner`, which it calls."""
+    """`respond_now` takes the place of `inner`, which it calls."""
 
-    def __init__(self, broker: Logged, inner: AnswerNow) -> None:
+    def __init__(self, broker: Logged, inner: RespondNow) -> None:
         self._broker = broker
         self._inner = inner
 
-    def answer_now(self, frame: bytearray | memoryview, connection: ConnectionInfo) -> Response | Pending[Response]:
-        """As `Dispatcher.answer_now`."""
+    def respond_now(self, frame: bytearray | memoryview, connection: ConnectionInfo) -> Response | Pending[Response]:
+        """As `Dispatcher.respond_now`."""
         call = _Call(frame, parse_request_header(frame), connection)
         outcome = call.timed_now(partial(self._inner, frame, connection))
         if isinstance(outcome, Pending):

@@ -50,7 +50,7 @@ def main() -> None:
     for line in sys.stdin.buffer:
         path, value = json.loads(line)
         alarm(ALARM_S)
-        answer = matches(path, value)
+        is_match = matches(path, value)
         alarm(0)
-        sys.stdout.write("1\n" if answer else "0\n")
+        sys.stdout.write("1\n" if is_match else "0\n")
         sys.stdout.flush()

@@ -31,7 +31,7 @@ _lock = threading.Lock()
 
 
 class _Worker:
-    """A process; it is ended when it does not answer in time."""
+    """A process; it is ended when it does not respond in time."""
 
     def __init__(self) -> None:
         command = [sys.executable, "-P", "-c", COMMAND]
@@ -48,16 +48,16 @@ class _Worker:
         try:
             self._process.stdin.write(line)
             self._process.stdin.flush()
-            answer = self._process.stdout.readline()
+            verdict = self._process.stdout.readline()
         except OSError:
-            answer = b""
+            verdict = b""
         finally:
             timer.cancel()
-        if not answer:
+        if not verdict:
             self.close()
             cause = f"the JSON filter needs more than {RECORD_S_MAX:g} seconds, or too much memory, for one message"
             raise CommandError(cause, "write a path without .. in a filter, such as $.items[0].sku or @.total > 5", 2)
-        return answer == b"1\n"
+        return verdict == b"1\n"
 
     @property
     def is_alive(self) -> bool:

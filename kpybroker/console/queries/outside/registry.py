@@ -72,14 +72,14 @@ class Registry:
         if self._why is not None and self._now() < self._away_until:
             raise self._why
         try:
-            answer = self._get(f"/schemas/ids/{number}")
-            kind = str(answer.get("schemaType") or "AVRO")
+            schema = self._get(f"/schemas/ids/{number}")
+            kind = str(schema.get("schemaType") or "AVRO")
             serialized = "?format=serialized" if kind == "PROTOBUF" else ""
             if serialized:
-                answer = self._get(f"/schemas/ids/{number}{serialized}")
+                schema = self._get(f"/schemas/ids/{number}{serialized}")
             references: dict[str, str] = {}
-            self._collect(answer, serialized, references)
-            text = _text(answer)
+            self._collect(schema, serialized, references)
+            text = _text(schema)
             if serialized and proto.is_text(text) and proto.is_here():
                 *others, (_, text) = proto.compiled(text, references).items()
                 references = dict(others)
@@ -101,9 +101,9 @@ class Registry:
         self._why, self._away_until = error, self._now() + AWAY_S
         return error
 
-    def _collect(self, answer: dict[str, Any], serialized: str, found: dict[str, str]) -> None:
+    def _collect(self, schema: dict[str, Any], serialized: str, found: dict[str, str]) -> None:
         """Texts of all that is referred to, by the name of the reference."""
-        for one in answer.get("references") or ():
+        for one in schema.get("references") or ():
             name = str(one["name"])
             if name in found:
                 continue
@@ -119,16 +119,16 @@ class Registry:
     def _get(self, path: str) -> dict[str, Any]:
         url = self._url + path
         try:
-            answer = json.loads("\n".join(http.lines(self._client, url, SCHEMA_BYTES_MAX)))
+            schema = json.loads("\n".join(http.lines(self._client, url, SCHEMA_BYTES_MAX)))
         except (ValueError, RecursionError):
-            answer = None
-        if not isinstance(answer, dict) or not isinstance(answer.get("schema"), str):
+            schema = None
+        if not isinstance(schema, dict) or not isinstance(schema.get("schema"), str):
             raise CommandError(f"{http.shown(url)} is no schema registry's", "check --schema-registry")
-        return answer
+        return schema
 
 
-def _text(answer: dict[str, Any]) -> str:
-    text: str = answer["schema"]
+def _text(schema: dict[str, Any]) -> str:
+    text: str = schema["schema"]
     return text
 
 

@@ -17,7 +17,7 @@ class LoggedIn:
     """The end of a successful login.
 
     `reply` is the last token for the client; None: the mechanism ends with the client's token, and a client that sends
-    bare tokens gets no answer to it. The session ends at `expires_ms` (milliseconds since the epoch), if the
+    bare tokens gets no response to it. The session ends at `expires_ms` (milliseconds since the epoch), if the
     credential itself has a lifetime: a bearer token, a ticket, a delegation token. `connections.max.reauth.ms` may end
     it earlier. `token_authenticated`: the client used a delegation token (``KafkaPrincipal.tokenAuthenticated``).
     """

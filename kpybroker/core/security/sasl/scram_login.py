@@ -1,6 +1,6 @@
 """The server's side of SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677), as Kafka's ``ScramSaslServer``.
 
-Two steps: the client's name and nonce, answered by salt and iterations; then its proof, answered by the server's
+Two steps: the client's name and nonce, and in return salt and iterations; then its proof, and in return the server's
 signature. Every refusal but that of a foreign authorization id has the same text, and an unknown user takes the same
 steps as a wrong password: it gets a salt that is always the same for its name, and is refused at its proof. (Kafka
 refuses an unknown user at the first step, by which a client can find out who exists.)

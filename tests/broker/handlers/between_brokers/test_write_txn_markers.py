@@ -1,4 +1,4 @@
-"""WriteTxnMarkers: by the partitions' word, answered by producer; only for brokers and administrators."""
+"""WriteTxnMarkers: by the partitions' word, with results by producer; only for brokers and administrators."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def marker(producer_id: int, *indexes: int, epoch: int = 0, committed: bool = Fa
 
 async def write(broker: Broker, *markers: Any, version: int = 1) -> dict[tuple[int, int], int]:
     """(producer id, partition) -> error code."""
-    answer = await ask(broker, WriteTxnMarkersRequest(markers=list(markers)), version)
+    response = await ask(broker, WriteTxnMarkersRequest(markers=list(markers)), version)
     return {
         (result.producer_id, partition.partition_index): partition.error_code
-        for result in answer.markers
+        for result in response.markers
         for topic in result.topics
         for partition in topic.partitions
     }

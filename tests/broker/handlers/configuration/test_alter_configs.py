@@ -1,4 +1,4 @@
-"""AlterConfigs; both it and IncrementalAlterConfigs compared with what Kafka 3.9.1 answered to the same requests."""
+"""AlterConfigs; both it and IncrementalAlterConfigs compared with Kafka 3.9.1's responses to the same requests."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ OURS: dict[str, tuple[int, str]] = {
 }
 
 
-async def test_every_recorded_request_is_answered_as_by_kafka(tmp_path: Path) -> None:
+async def test_every_recorded_request_gets_kafkas_response(tmp_path: Path) -> None:
     # Kafka was asked on a topic with retention.ms=1000; listeners are Kafka's to change and not ours.
     async with configured_broker(tmp_path, "t") as broker:
         await broker.configs.write("topics", "t", {"retention.ms": "1000"})
@@ -52,7 +52,7 @@ async def test_alter_configs_replaces_everything(tmp_path: Path, version: int) -
         await broker.configs.write("topics", "t", {"retention.ms": "1000", "segment.bytes": "100"})
         request = legacy((TOPIC, "t", [("retention.ms", "5")]))
         response = await call(broker, alter_configs, request, version)
-        assert [answer.error_code for answer in response.responses] == [ErrorCode.NONE]
+        assert [one.error_code for one in response.responses] == [ErrorCode.NONE]
         assert await broker.configs.read("topics", "t") == {"retention.ms": "5"}
 
 
@@ -94,7 +94,7 @@ async def test_who_may_not_alter(
             if resource[0] == BROKER and handler is alter_configs:
                 request = legacy((*resource, [("message.max.bytes", "5")]))
             response = await call(broker, handler, request, 1, authorizer=authorizer)
-            assert [answer.error_code for answer in response.responses] == [code]
+            assert [one.error_code for one in response.responses] == [code]
 
 
 async def test_a_failure_of_the_whole_request_is_reported_for_each_resource(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""DescribeConfigs in every version, compared with what Kafka 3.9.1 answered (tests/config/kafka_3_9_1_configs.json)."""
+"""DescribeConfigs in every version, compared with Kafka 3.9.1's responses (tests/config/kafka_3_9_1_configs.json)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def asking(resource_type: int, name: str, *keys: str, synonyms: bool = False, do
 
 
 def rows(response: DescribeConfigsResponse) -> dict[str, list[Any]]:
-    """By name, shaped as the recorded answers."""
+    """By name, shaped as the recorded responses."""
     (result,) = response.results
     assert result.error_code == ErrorCode.NONE
     return {

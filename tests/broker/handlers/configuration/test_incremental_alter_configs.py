@@ -23,14 +23,14 @@ async def test_incremental_alter_configs_changes_single_keys(tmp_path: Path, ver
             (TOPIC, "t", [("retention.ms", DELETE, None), ("cleanup.policy", APPEND, "compact")]),
         )
         response = await call(broker, incremental_alter_configs, request, version)
-        assert [answer.error_code for answer in response.responses] == [ErrorCode.NONE]
+        assert [one.error_code for one in response.responses] == [ErrorCode.NONE]
         assert await broker.configs.read("topics", "t") == {
             "segment.bytes": "100",
             "cleanup.policy": "delete,compact",
         }
 
 
-async def test_a_change_reaches_the_log_before_the_answer(tmp_path: Path) -> None:
+async def test_a_change_reaches_the_log_before_the_response(tmp_path: Path) -> None:
     async with configured_broker(tmp_path, "t") as broker:
         log = broker.logs.get("t", 0)
         assert log is not None
@@ -45,10 +45,10 @@ async def test_a_change_reaches_the_log_before_the_answer(tmp_path: Path) -> Non
 
 async def test_one_bad_resource_does_not_hold_back_the_others(tmp_path: Path) -> None:
     async with configured_broker(tmp_path, "t") as broker:
-        answers = await change(
+        responses = await change(
             broker, (TOPIC, "nope", [("retention.ms", SET, "5")]), (TOPIC, "t", [("retention.ms", SET, "5")])
         )
-        assert [code for code, _ in answers] == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NONE]
+        assert [code for code, _ in responses] == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NONE]
 
 
 async def test_log_levels_change_at_once(tmp_path: Path) -> None:

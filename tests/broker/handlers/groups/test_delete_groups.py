@@ -1,4 +1,4 @@
-"""DeleteGroups: empty groups go, others stay, each with its own answer."""
+"""DeleteGroups: empty groups go, others stay, each with its own response."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.brokers.fake_broker import call, fake_broker, versions
 
 
 @pytest.mark.parametrize("version", versions(delete_groups))
-async def test_each_group_gets_its_answer_once(version: int) -> None:
+async def test_each_group_gets_its_response_once(version: int) -> None:
     async with fake_broker(3) as broker:
         await stable_member(broker)
         for group_id in ("a", "b"):

@@ -50,7 +50,7 @@ async def test_null_metadata_are_empty_ones() -> None:
         assert found.metadata == ""
 
 
-async def test_each_partition_gets_its_answer() -> None:
+async def test_each_partition_gets_its_response() -> None:
     async with fake_broker() as broker:
         broker.authorizer.denied.add((Operation.READ, ResourceType.TOPIC, "u"))
         request = commit_request({"t": {0: 5, 9: 6}, "u": {0: 7}, "none": {0: 8}})

@@ -24,7 +24,7 @@ def rows(topics: Any) -> Offsets:
 
 
 async def fetch(broker: FakeBroker, version: int, wanted: dict[str, list[int]] | None, **fields: Any) -> Any:
-    """One group's answer: (error on top, topics)."""
+    """One group's response: (error on top, topics)."""
     if version >= 8:
         topics = _topics(OffsetFetchRequest.OffsetFetchRequestTopics, wanted)
         group = OffsetFetchRequest.OffsetFetchRequestGroup(group_id=fields.pop("group_id", "g"), topics=topics)

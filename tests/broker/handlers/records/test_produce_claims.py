@@ -1,4 +1,4 @@
-"""Clients whose batches have wrong headers get Kafka's answers from their first batch on, whatever way it takes."""
+"""Clients whose batches have wrong headers get Kafka's responses from their first batch on, whatever way it takes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Produce without messages is Produce: the same answers, and the same log, as the way that every request can go."""
+"""Produce without messages is Produce: the same responses, and the same log, as the way that every request can go."""
 
 from __future__ import annotations
 
@@ -80,9 +80,9 @@ class Scenario:
     ) -> ProduceResponse.PartitionProduceResponse:
         response = await ask(self.broker, request(topic, records, **changes), self.version, connection=self.connection)
         self.heard.append(encode(response, self.version))
-        answer: ProduceResponse.PartitionProduceResponse
-        (answer,) = response.responses[0].partition_responses
-        return answer
+        partition_response: ProduceResponse.PartitionProduceResponse
+        (partition_response,) = response.responses[0].partition_responses
+        return partition_response
 
     def logs(self) -> list[bytes]:
         """What stands in every log, but for the times of appending."""
@@ -101,9 +101,9 @@ async def everything(scenario: Scenario, monkeypatch: pytest.MonkeyPatch) -> Non
         await create_topic(broker, topic, **configs)
         for acks in (-1, 1):
             for records in BATCHES:
-                answer = await scenario.ask(topic, records, acks=acks)
+                response = await scenario.ask(topic, records, acks=acks)
                 if topic == "stamped":
-                    assert (answer.log_append_time_ms < 0) == bool(answer.error_code)
+                    assert (response.log_append_time_ms < 0) == bool(response.error_code)
                     scenario.heard.pop()
     await ask(broker, FindCoordinatorRequest(key="g", key_type=0), 3)
     await scenario.ask(GROUP_METADATA_TOPIC_NAME, GOOD)
@@ -142,7 +142,7 @@ async def failures(scenario: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-async def test_every_answer_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int) -> None:
+async def test_every_response_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int) -> None:
     scenarios = []
     for way in ("plain", "long"):
         if way == "long":
@@ -173,8 +173,8 @@ async def test_a_borrowed_frame_may_change_while_its_response_waits(tmp_path: Pa
         for topic, records in (("flushed", GOOD), ("walked", keyed)):
             head = encode_request_header(RequestHeader(ApiKey.PRODUCE, 9, 7, "test"))
             frame = bytearray(head + encode(request(topic, records), 9))
-            answer: Any = broker.dispatcher.answer_now(memoryview(frame), CLIENT)
-            assert isinstance(answer, Pending)
+            outcome: Any = broker.dispatcher.respond_now(memoryview(frame), CLIENT)
+            assert isinstance(outcome, Pending)
             frame[:] = bytes(len(frame))
-            response = decode(ProduceResponse, (await answer).frame[9:], 9)
+            response = decode(ProduceResponse, (await outcome).frame[9:], 9)
             assert response.responses[0].partition_responses[0].error_code == 0

@@ -48,8 +48,8 @@ def produce(topic: str, data: dict[int, bytes | bytearray | None], acks: int = 1
 
 async def write(broker: Broker, topic: str, *values: bytes, index: int = 0) -> ProduceResponse.PartitionProduceResponse:
     response = await ask(broker, produce(topic, {index: batch(*values)}), 9)
-    answer: ProduceResponse.PartitionProduceResponse = response.responses[0].partition_responses[0]
-    return answer
+    partition: ProduceResponse.PartitionProduceResponse = response.responses[0].partition_responses[0]
+    return partition
 
 
 def fetch(
@@ -92,7 +92,7 @@ def only(response: FetchResponse) -> FetchResponse.PartitionData:
 async def test_a_broker_takes_records_after_its_first_metadata_update(
     tmp_path: Path, autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """For as long as the producer waits; then the answer is Kafka's."""
+    """For as long as the producer waits; then the response is Kafka's."""
     async with running_broker(tmp_path, topics=["a"]) as broker:
         update = forget_metadata(broker.metadata)
         with monkeypatch.context() as before_it_leads:
@@ -100,17 +100,17 @@ async def test_a_broker_takes_records_after_its_first_metadata_update(
             refused = await write(broker, "a", b"refused")
             assert refused.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             assert trio.current_time() == pytest.approx(1)  # `timeout_ms`
-            answers: list[ProduceResponse.PartitionProduceResponse] = []
+            responses: list[ProduceResponse.PartitionProduceResponse] = []
 
             async def write_early() -> None:
-                answers.append(await write(broker, "a", b"one"))
+                responses.append(await write(broker, "a", b"one"))
 
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(write_early)
                 await trio.testing.wait_all_tasks_blocked()
                 before_it_leads.undo()
                 await broker.metadata.update(update)
-        assert [(answer.error_code, answer.base_offset) for answer in answers] == [(ErrorCode.NONE, 0)]
+        assert [(response.error_code, response.base_offset) for response in responses] == [(ErrorCode.NONE, 0)]
 
 
 @pytest.mark.parametrize("version", range(12))
@@ -124,8 +124,8 @@ async def test_what_is_produced_in_any_version_is_fetched_in_every_other(tmp_pat
                 [Record(0, 5, None, b"a"), Record(1, 6, None, b"b")], magic=1 if version == 2 else 0
             )
         response = await ask(broker, produce("t", {0: records}), version)
-        (answer,) = response.responses[0].partition_responses
-        assert (answer.error_code, answer.base_offset) == (0, 0)
+        (partition,) = response.responses[0].partition_responses
+        assert (partition.error_code, partition.base_offset) == (0, 0)
         for fetch_version in range(18):
             request = fetch("t" if fetch_version < 13 else topic_id, {0: 0})
             response = await ask(broker, request, fetch_version)
@@ -133,7 +133,7 @@ async def test_what_is_produced_in_any_version_is_fetched_in_every_other(tmp_pat
             assert only(response).high_watermark == 2
 
 
-async def test_acks_0_has_no_answer_and_an_error_ends_the_connection(tmp_path: Path) -> None:
+async def test_acks_0_has_no_response_and_an_error_ends_the_connection(tmp_path: Path) -> None:
     async with running_broker(tmp_path, topics=["t"]) as broker:
         assert await ask(broker, produce("t", {0: batch(b"a")}, acks=0), 9) is None
         assert values(await ask(broker, fetch("t", {0: 0}), 12)) == {0: [b"a"]}
@@ -157,8 +157,8 @@ async def test_what_cannot_be_appended_is_refused_and_loses_nothing(
 ) -> None:
     async with running_broker(tmp_path, topics=["t"]) as broker:
         response = await ask(broker, produce(topic, {index: records}, acks), 9)
-        (answer,) = response.responses[0].partition_responses
-        assert (answer.error_code, answer.base_offset) == (code, -1)
+        (partition,) = response.responses[0].partition_responses
+        assert (partition.error_code, partition.base_offset) == (code, -1)
         assert (await write(broker, "t", b"good")).base_offset == 0
 
 
@@ -188,16 +188,16 @@ async def test_more_in_sync_replicas_than_there_are_replicas_are_not_asked_for(t
         assert response.responses[0].partition_responses[0].error_code == 0
 
 
-async def test_an_idempotent_producer_is_answered_twice_and_written_once(tmp_path: Path) -> None:
+async def test_an_idempotent_producer_is_acknowledged_twice_and_written_once(tmp_path: Path) -> None:
     async with running_broker(tmp_path, topics=["t"]) as broker:
         options = {"producer_id": 9, "producer_epoch": 0}
-        answers = []
+        responses = []
         for sequence in (0, 1, 1, 0, 3):
             request = produce("t", {0: batch(b"%d" % sequence, base_sequence=sequence, **options)}, -1)
-            (answer,) = (await ask(broker, request, 9)).responses[0].partition_responses
-            answers.append((answer.error_code, answer.base_offset))
+            (response,) = (await ask(broker, request, 9)).responses[0].partition_responses
+            responses.append((response.error_code, response.base_offset))
         gap = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-        assert answers == [(0, 0), (0, 1), (0, 1), (0, 0), (gap, -1)]
+        assert responses == [(0, 0), (0, 1), (0, 1), (0, 0), (gap, -1)]
         assert values(await ask(broker, fetch("t", {0: 0}), 12)) == {0: [b"0", b"1"]}
 
 
@@ -210,8 +210,8 @@ async def test_internal_topics_take_nothing_from_clients_but_the_old_admin_clien
         assert log is not None
         assert log.log_end_offset == 0
         keyed = build_batch([(b"k", None, NOW_MS)])
-        answer = await ask(broker, produce(topic, {0: keyed}), 9, client_id="__admin_client")
-        assert answer.responses[0].partition_responses[0].error_code == 0
+        response = await ask(broker, produce(topic, {0: keyed}), 9, client_id="__admin_client")
+        assert response.responses[0].partition_responses[0].error_code == 0
 
 
 async def test_an_acknowledgement_waits_for_the_disk_where_asked(tmp_path: Path) -> None:
@@ -323,20 +323,20 @@ async def test_a_session_notices_that_its_topic_is_gone_and_back(tmp_path: Path)
 async def test_a_fetch_waits_until_there_is_enough(tmp_path: Path, session: tuple[int, int]) -> None:
     async with running_broker(tmp_path) as broker:
         await create_topic(broker, "t", partitions=2)
-        answers: list[Any] = []
+        responses: list[Any] = []
 
         async def wait() -> None:
             request = fetch("t", {0: 0, 1: 0}, session=session, max_wait_ms=60_000, min_bytes=150)
-            answers.append(await ask(broker, request, 12))
+            responses.append(await ask(broker, request, 12))
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(wait)
             await trio.testing.wait_all_tasks_blocked(0.01)
             await write(broker, "t", b"a" * 50, index=0)
             await trio.testing.wait_all_tasks_blocked(0.01)
-            assert not answers
+            assert not responses
             await write(broker, "t", b"b" * 50, index=1)
-        assert values(answers[0]) == {0: [b"a" * 50], 1: [b"b" * 50]}
+        assert values(responses[0]) == {0: [b"a" * 50], 1: [b"b" * 50]}
 
 
 async def test_a_fetch_does_not_wait_for_what_lies_in_a_later_segment(tmp_path: Path) -> None:
@@ -426,12 +426,12 @@ async def test_bytes_that_are_no_batch_fail_the_whole_request(tmp_path: Path) ->
     async with running_broker(tmp_path) as broker:
         await create_topic(broker, "t", 2)
         response = await ask(broker, produce("t", {0: batch(b"good"), 1: bytes(100)}), 9)
-        answers = response.responses[0].partition_responses
-        assert [answer.error_code for answer in answers] == [ErrorCode.CORRUPT_MESSAGE] * 2
-        assert answers[0].error_message == "Record size 0 is less than the minimum record overhead (14)"
+        partitions = response.responses[0].partition_responses
+        assert [partition.error_code for partition in partitions] == [ErrorCode.CORRUPT_MESSAGE] * 2
+        assert partitions[0].error_message == "Record size 0 is less than the minimum record overhead (14)"
 
 
-async def test_what_could_not_be_read_is_answered_last_and_only_neighbours_share_a_topic(tmp_path: Path) -> None:
+async def test_what_could_not_be_read_comes_last_and_only_neighbours_share_a_topic(tmp_path: Path) -> None:
     async with running_broker(tmp_path, topics=["t"]) as broker:
         response = await ask(broker, fetch("t", {7: 0, 0: 0}), 12)
         assert [part.partition_index for part in response.responses[0].partitions] == [0, 7]

@@ -109,7 +109,7 @@ INVALID, UNKNOWN = ErrorCode.INVALID_REQUEST, ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 @pytest.mark.parametrize(
-    ("refused", "answer"),
+    ("refused", "response"),
     [
         (
             creation("nine", resource_type=ResourceType.CLUSTER),
@@ -122,10 +122,10 @@ INVALID, UNKNOWN = ErrorCode.INVALID_REQUEST, ErrorCode.UNKNOWN_SERVER_ERROR
     ],
 )
 async def test_a_bad_acl_is_refused_alone(
-    tmp_path: Path, refused: Creation, answer: tuple[ErrorCode, str | None]
+    tmp_path: Path, refused: Creation, response: tuple[ErrorCode, str | None]
 ) -> None:
     async with authorized_broker(tmp_path) as broker:
-        assert await create(broker, refused, creation("fine")) == [answer, (0, "")]
+        assert await create(broker, refused, creation("fine")) == [response, (0, "")]
         assert await described(broker) == [("fine", 3, 1)]
 
 
@@ -141,8 +141,8 @@ async def test_a_bad_acl_is_refused_alone(
 )
 async def test_what_only_a_filter_may_hold_fails_the_request(tmp_path: Path, refused: Creation) -> None:
     async with authorized_broker(tmp_path) as broker:
-        answers = await create(broker, refused, creation())
-        assert [code for code, _ in answers] == [UNKNOWN, UNKNOWN]
+        responses = await create(broker, refused, creation())
+        assert [code for code, _ in responses] == [UNKNOWN, UNKNOWN]
         assert await described(broker) == []
 
 

@@ -36,7 +36,7 @@ def outcome(response: CreateTopicsResponse) -> list[tuple[str, ErrorCode, str | 
 
 
 @pytest.mark.parametrize("version", ALL_VERSIONS)
-async def test_each_topic_is_answered_for_itself(version: int) -> None:
+async def test_each_topic_gets_its_own_response(version: int) -> None:
     async with running_broker() as broker:
         request = CreateTopicsRequest(topics=[topic("a", 2), topic("b", 1, 5)], timeout_ms=1000)
         response = await call(broker, create_topics, request, version)

@@ -119,7 +119,7 @@ class TestAddresses:
 
 class TestAutoCreation:
     @pytest.mark.parametrize("version", ALL_VERSIONS)
-    async def test_a_missing_topic_is_there_in_the_first_answer(self, version: int) -> None:
+    async def test_a_missing_topic_is_there_in_the_first_response(self, version: int) -> None:
         async with running_broker() as broker:
             response = await ask(broker, MetadataRequest(topics=names("new")), version)
         assert codes(response) == {"new": ErrorCode.NONE}
@@ -187,7 +187,7 @@ class TestTopicIds:
                     await ask(broker, request, version)
                 assert (refusal.value.code, refusal.value.message) == (ErrorCode.INVALID_REQUEST, message)
 
-    async def test_an_id_one_may_not_describe_is_answered_without_its_name(self) -> None:
+    async def test_the_response_for_an_id_one_may_not_describe_has_no_name(self) -> None:
         denying = Denying([(Operation.DESCRIBE, ResourceType.TOPIC, "a")])
         async with running_broker(topics={"a": 2}) as broker:
             topic_id = broker.metadata.topic_id("a")
@@ -247,7 +247,7 @@ async def test_an_error_reaches_every_topic(version: int) -> None:
     assert codes(decoded) == {"a": ErrorCode.UNKNOWN_SERVER_ERROR, "b": ErrorCode.UNKNOWN_SERVER_ERROR}
 
 
-async def test_a_large_answer_gives_the_loop_back() -> None:
+async def test_a_large_response_gives_the_loop_back() -> None:
     async with running_broker() as broker:
         states = [
             UpdateMetadataRequest.UpdateMetadataPartitionState(partition_index=index, leader=0, replicas=[0], isr=[0])

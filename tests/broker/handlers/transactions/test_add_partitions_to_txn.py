@@ -28,9 +28,9 @@ async def add(broker: Broker, producer: Producer, places: dict[str, list[int]], 
     ]
     transaction = AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction(**producer.names, topics=topics, **flags)
     if version >= BETWEEN_BROKERS:
-        answer = await ask(broker, AddPartitionsToTxnRequest(transactions=[transaction]), version)
-        assert answer.error_code == ErrorCode.NONE
-        (result,) = answer.results_by_transaction
+        response = await ask(broker, AddPartitionsToTxnRequest(transactions=[transaction]), version)
+        assert response.error_code == ErrorCode.NONE
+        (result,) = response.results_by_transaction
         assert result.transactional_id == producer.transactional_id
         return codes(result.topic_results)
     request = AddPartitionsToTxnRequest(
@@ -105,8 +105,8 @@ async def test_authorization(tmp_path: Path) -> None:
         # between brokers neither is looked at, but whether it is a broker
         assert await add(broker, producer, {"t": [0]}, 4) == {("t", 0): ErrorCode.NONE}
         broker.authorizer = Denying({(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME)})
-        answer = await ask(broker, AddPartitionsToTxnRequest(), 4)
-        assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        response = await ask(broker, AddPartitionsToTxnRequest(), 4)
+        assert response.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 
 async def test_the_coordinators_refusal_stands_at_every_partition(tmp_path: Path) -> None:

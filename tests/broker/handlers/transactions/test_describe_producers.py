@@ -20,8 +20,8 @@ from tests.support.brokers.transactional import Producer, completed, one_produce
 
 async def describe(broker: Broker, topic: str = "t", *indexes: int) -> list[Any]:
     wanted = DescribeProducersRequest.TopicRequest(name=topic, partition_indexes=list(indexes or (0,)))
-    answer = await ask(broker, DescribeProducersRequest(topics=[wanted]), 0)
-    partitions: list[Any] = answer.topics[0].partitions
+    response = await ask(broker, DescribeProducersRequest(topics=[wanted]), 0)
+    partitions: list[Any] = response.topics[0].partitions
     return partitions
 
 

@@ -15,8 +15,8 @@ from tests.support.brokers.transactional import Producer, transactional_broker
 
 
 async def describe(broker: Broker, *ids: str) -> list[Any]:
-    answer = await ask(broker, DescribeTransactionsRequest(transactional_ids=list(ids)), 0)
-    states: list[Any] = answer.transaction_states
+    response = await ask(broker, DescribeTransactionsRequest(transactional_ids=list(ids)), 0)
+    states: list[Any] = response.transaction_states
     return states
 
 
@@ -40,7 +40,7 @@ async def test_an_open_transaction(tmp_path: Path) -> None:
         assert [topic.topic for topic in state.topics] == ["u"]
 
 
-async def test_each_id_gets_its_answer(tmp_path: Path) -> None:
+async def test_each_id_gets_its_response(tmp_path: Path) -> None:
     async with transactional_broker(tmp_path) as broker:
         await Producer(broker).init()
         await Producer(broker, "secret").init()

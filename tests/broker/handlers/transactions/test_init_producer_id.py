@@ -29,26 +29,26 @@ def request(
 @pytest.mark.parametrize("version", versions(init_producer_id))
 async def test_each_call_gives_the_next_epoch_of_one_id(tmp_path: Path, version: int) -> None:
     async with transactional_broker(tmp_path) as broker:
-        answers = [await ask(broker, request(), version) for _ in range(3)]
-        assert [answer.error_code for answer in answers] == [ErrorCode.NONE] * 3
-        assert len({answer.producer_id for answer in answers}) == 1
-        assert [answer.producer_epoch for answer in answers] == [0, 1, 2]
+        responses = [await ask(broker, request(), version) for _ in range(3)]
+        assert [response.error_code for response in responses] == [ErrorCode.NONE] * 3
+        assert len({response.producer_id for response in responses}) == 1
+        assert [response.producer_epoch for response in responses] == [0, 1, 2]
 
 
 @pytest.mark.parametrize("version", versions(init_producer_id))
 async def test_without_a_transactional_id_every_call_gives_a_new_id(tmp_path: Path, version: int) -> None:
     async with transactional_broker(tmp_path) as broker:
-        answers = [await ask(broker, request(None), version) for _ in range(2)]
-        assert answers[0].producer_id != answers[1].producer_id
-        assert [answer.producer_epoch for answer in answers] == [0, 0]
+        responses = [await ask(broker, request(None), version) for _ in range(2)]
+        assert responses[0].producer_id != responses[1].producer_id
+        assert [response.producer_epoch for response in responses] == [0, 0]
 
 
 @pytest.mark.parametrize("version", versions(init_producer_id, 3))
 async def test_a_fenced_producer_receives_the_error_of_its_version(tmp_path: Path, version: int) -> None:
     async with one_producer(tmp_path) as (broker, producer):
-        answer = await ask(broker, request("x", producer.producer_id, 7), version)
+        response = await ask(broker, request("x", producer.producer_id, 7), version)
         expected = ErrorCode.PRODUCER_FENCED if version >= 4 else ErrorCode.INVALID_PRODUCER_EPOCH
-        assert (answer.error_code, answer.producer_id, answer.producer_epoch) == (expected, -1, -1)
+        assert (response.error_code, response.producer_id, response.producer_epoch) == (expected, -1, -1)
 
 
 async def test_half_an_id_and_an_empty_one_are_no_requests(tmp_path: Path) -> None:
@@ -65,8 +65,8 @@ async def test_authorization(tmp_path: Path) -> None:
                 (Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER, CLUSTER_NAME),
             }
         )
-        answer = await ask(broker, request(), 4)
-        assert answer.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        response = await ask(broker, request(), 4)
+        assert response.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         assert (await ask(broker, request(None), 4)).error_code == ErrorCode.NONE  # it may write to topics (KIP-679)
         authorizer.denied.add((Operation.WRITE, ResourceType.TOPIC, "any"))
         assert (await ask(broker, request(None), 4)).error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED

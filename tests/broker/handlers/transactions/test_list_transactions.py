@@ -19,9 +19,9 @@ from tests.support.brokers.transactional import Producer, transactional_broker
 
 
 async def listed(broker: Broker, version: int = 1, **filters: Any) -> set[str]:
-    answer = await ask(broker, ListTransactionsRequest(**filters), version)
-    assert answer.error_code == ErrorCode.NONE
-    return {state.transactional_id for state in answer.transaction_states}
+    response = await ask(broker, ListTransactionsRequest(**filters), version)
+    assert response.error_code == ErrorCode.NONE
+    return {state.transactional_id for state in response.transaction_states}
 
 
 @pytest.mark.parametrize("version", versions(list_transactions))
@@ -55,9 +55,9 @@ async def test_how_long_they_have_been_open(tmp_path: Path, autojump_clock: trio
 async def test_words_that_are_no_states_are_named(tmp_path: Path) -> None:
     async with transactional_broker(tmp_path) as broker:
         await Producer(broker).init()
-        answer = await ask(broker, ListTransactionsRequest(state_filters=["Nonsense", "empty"]), 0)
-        assert sorted(answer.unknown_state_filters) == ["Nonsense", "empty"]
-        assert answer.transaction_states == []
+        response = await ask(broker, ListTransactionsRequest(state_filters=["Nonsense", "empty"]), 0)
+        assert sorted(response.unknown_state_filters) == ["Nonsense", "empty"]
+        assert response.transaction_states == []
 
 
 async def test_what_a_client_may_see(tmp_path: Path) -> None:
@@ -67,5 +67,5 @@ async def test_what_a_client_may_see(tmp_path: Path) -> None:
         broker.authorizer = Denying({(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, "secret")})
         assert await listed(broker) == {"x"}
         broker.transactions.stop()
-        answer = await ask(broker, ListTransactionsRequest(), 1)
-        assert answer.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        response = await ask(broker, ListTransactionsRequest(), 1)
+        assert response.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE

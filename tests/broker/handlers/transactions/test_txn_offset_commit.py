@@ -62,7 +62,7 @@ async def test_old_producers_do_not_hear_that_a_coordinator_loads(tmp_path: Path
         assert await producer.commit_offset(5, version=version) is expected
 
 
-async def test_each_partition_gets_its_answer(tmp_path: Path) -> None:
+async def test_each_partition_gets_its_response(tmp_path: Path) -> None:
     async with one_producer(tmp_path) as (broker, producer):
         await producer.add_offsets()
         broker.authorizer = Denying({(Operation.READ, ResourceType.TOPIC, "secret")})
@@ -82,8 +82,10 @@ async def test_each_partition_gets_its_answer(tmp_path: Path) -> None:
                 for name, places in {"t": [(0, "m"), (1, "x" * 5000), (9, "")], "secret": [(0, "")]}.items()
             ],
         )
-        answer = await ask(broker, request, 3)
-        assert {(topic.name, p.partition_index): p.error_code for topic in answer.topics for p in topic.partitions} == {
+        response = await ask(broker, request, 3)
+        assert {
+            (topic.name, p.partition_index): p.error_code for topic in response.topics for p in topic.partitions
+        } == {
             ("t", 0): ErrorCode.NONE,
             ("t", 1): ErrorCode.OFFSET_METADATA_TOO_LARGE,
             ("t", 9): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,

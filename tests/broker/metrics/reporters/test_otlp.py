@@ -41,7 +41,7 @@ class Receiver:
         self.headers: list[tuple[str, str]] = []
         self.requests: list[tuple[h11.Request, bytes]] = []
         self.arrived = trio.Event()
-        self.answers = True
+        self.responds = True
 
     async def serve(self, stream: trio.abc.Stream) -> None:
         http = h11.Connection(h11.SERVER)
@@ -57,7 +57,7 @@ class Receiver:
             elif isinstance(event, h11.EndOfMessage):
                 self.requests.append((request, body))
                 self.arrived.set()
-                if not self.answers:
+                if not self.responds:
                     await trio.sleep_forever()
                 headers = [("Content-Length", str(len(self.body))), *self.headers]
                 response = h11.Response(status_code=self.status, reason=self.reason, headers=headers)
@@ -138,7 +138,7 @@ async def test_a_receiver_that_hangs_blocks_no_one_and_ends_in_an_error(monkeypa
         failures.append(caught.value)
 
     async with receiver() as there:
-        there.answers = False
+        there.responds = False
         async with trio.open_nursery() as nursery:
             nursery.start_soon(report)
             await there.arrived.wait()

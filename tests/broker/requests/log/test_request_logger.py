@@ -117,12 +117,12 @@ async def test_the_level_is_read_again_whenever_it_changes(
     level: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with running_broker(tmp_path, topics=["orders"]) as broker:
-        plain = broker.dispatcher.answer_now
+        plain = broker.dispatcher.respond_now
         for name, lines in (("INFO", 0), ("DEBUG", 1), ("DEBUG", 2), ("WARN", 2), ("TRACE", 3), (None, 3)):
             level(name)
             await ask(broker, MetadataRequest(), 9)
             assert len(completed(caplog)) == lines
-        assert broker.dispatcher.answer_now == plain
+        assert broker.dispatcher.respond_now == plain
         received = [r for r in caplog.records if r.name == LOGGER and r.getMessage().startswith("Received request:{")]
         assert len(received) == 1
     level("DEBUG")  # a broker that has ended is not asked again
@@ -211,7 +211,7 @@ async def test_a_frame_that_cannot_be_read_ends_its_connection_as_without_the_lo
         for header in (RequestHeader(3, 9, 1, "x"), RequestHeader(999, 0, 1, "x"), RequestHeader(0, 99, 1, "x")):
             frame = bytearray(encode_request_header(header) + b"\xff")
             with pytest.raises(ProtocolError):
-                await broker.dispatcher.answer(frame, PlainConnectionInfo())
+                await broker.dispatcher.respond(frame, PlainConnectionInfo())
 
 
 async def test_a_connection_that_ends_before_its_response_releases_its_request(level: Any, tmp_path: Path) -> None:
@@ -225,7 +225,7 @@ async def test_a_connection_that_ends_before_its_response_releases_its_request(l
         partition = FetchRequest.FetchPartition(partition=0, partition_max_bytes=9999)
         topics = [FetchRequest.FetchTopic(topic="orders", partitions=[partition])]
         body = encode(FetchRequest(max_wait_ms=60_000, min_bytes=1, max_bytes=9999, topics=topics), 12)
-        unfinished = broker.dispatcher.answer_now(bytearray(frame + body), PlainConnectionInfo())
+        unfinished = broker.dispatcher.respond_now(bytearray(frame + body), PlainConnectionInfo())
         assert isinstance(unfinished, Pending)
         unfinished.close()
 

@@ -90,7 +90,9 @@ async def test_a_reset_ends_it_at_once(shortcuts: str, word: bytes, monkeypatch:
 
 
 @SHORTCUTS
-async def test_a_client_that_only_stops_sending_is_answered(shortcuts: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_client_that_only_stops_sending_gets_its_response(
+    shortcuts: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As by Kafka: all that it has sent before, also what has to wait, as long as that takes no longer than LEFT_S."""
     monkeypatch.setattr(connection, "LEFT_S", 60.0)
     words = [b"now1", b"park1/0.02", b"now2", b"park2/0.02", b"x", *(b"now%d" % number for number in range(50))]

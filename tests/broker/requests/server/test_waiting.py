@@ -1,4 +1,4 @@
-"""What a connection does without its task: suspended requests, and answers that their client takes its time to read."""
+"""What a connection does without its task: suspended requests, and responses that their client is slow to read."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ def transport(request: pytest.FixtureRequest) -> Transport:
 
 
 @pytest.mark.parametrize("seed", range(10))
-async def test_a_suspended_request_is_answered_once_whatever_arrives_before(transport: Transport, seed: int) -> None:
+async def test_a_suspended_request_is_responded_to_once_whatever_arrives_before(
+    transport: Transport, seed: int
+) -> None:
     """Whenever its wait ends: before its connection sleeps, while the client reads nothing, more than once."""
     chance = random.Random(seed)
     kinds = [b"park%d", b"late%d", b"now%d", b"%d"]
@@ -64,7 +66,7 @@ async def test_a_suspended_request_is_answered_once_whatever_arrives_before(tran
     await House(transport, Config()).run(scenario)
 
 
-async def test_a_suspended_request_is_answered_at_its_deadline_and_the_next_one_at_its_own(
+async def test_a_suspended_request_is_responded_to_at_its_deadline_and_the_next_one_at_its_own(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     async def scenario(house: House) -> None:

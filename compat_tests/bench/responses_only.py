@@ -1,11 +1,11 @@
-"""A broker that does nothing but answer: what a client makes of it is about what its core can do.
+"""A broker that does nothing but respond: what a client makes of it is about what its core can do.
 
-    python -m compat_tests.bench.answers_only PORT [TLS_PORT PEM]
+    python -m compat_tests.bench.responses_only PORT [TLS_PORT PEM]
 
 The bytes of a Produce are taken off the socket without being copied (`MSG_TRUNC`), looked at, or kept, and all is well.
 With the PEM file of a key and its certificate there is a TLS port too, whose bytes are decrypted, and no more.
 Every topic that is asked for has one partition, which this broker leads. One thread a connection, which waits in
-`recv`: there is no earlier answer. Only for acks=1 and acks=all.
+`recv`: there is no earlier response. Only for acks=1 and acks=all.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from kpybroker.wire.messages.metadata import MetadataRequest, MetadataResponse
 from kpybroker.wire.messages.produce import ProduceResponse
 from kpybroker.wire.schema import Message
 
-READY = "answers only"
+READY = "responds only"
 HOST = "127.0.0.1"
 VERSIONS = {
     ApiKey.PRODUCE: (7, 7),
@@ -53,7 +53,7 @@ FIXED_BYTES = 2 + 4 + 4
 PIECE_BYTES = 1 << 20
 
 
-class Answers:
+class Responses:
     """What is said to a request, by its API."""
 
     def __init__(self, port: int) -> None:
@@ -150,7 +150,7 @@ class Tls(Plain):
         return self._decrypted.readinto(memoryview(self._nowhere)[: min(size, PIECE_BYTES)])
 
 
-def serve(sock: socket.socket, answers: Answers) -> None:
+def serve(sock: socket.socket, responses: Responses) -> None:
     """One connection, until its client leaves."""
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     received = Tls(sock) if isinstance(sock, ssl.SSLSocket) else Plain(sock)
@@ -166,37 +166,37 @@ def serve(sock: socket.socket, answers: Answers) -> None:
             topic = _topic_of(names)
             body = produced.get(topic) or produced.setdefault(topic, _produced(topic))
         else:
-            body = answers.to(head[4:] + (received.take(left) if left else b""))
+            body = responses.to(head[4:] + (received.take(left) if left else b""))
         sock.sendall(SIZE_AND_ID.pack(4 + len(body), correlation_id) + body)
 
 
-def _serve(sock: socket.socket, answers: Answers, context: ssl.SSLContext | None) -> None:
+def _serve(sock: socket.socket, responses: Responses, context: ssl.SSLContext | None) -> None:
     try:
         with sock if context is None else context.wrap_socket(sock, server_side=True) as stream:
-            serve(stream, answers)
+            serve(stream, responses)
     except OSError:
         return
 
 
-def listen(port: int, answers: Answers, context: ssl.SSLContext | None = None) -> None:
+def listen(port: int, responses: Responses, context: ssl.SSLContext | None = None) -> None:
     """Accept connections forever, in a thread of its own."""
     listener = socket.create_server((HOST, port))
 
     def accept() -> None:
         while True:
             sock, _ = listener.accept()
-            threading.Thread(target=_serve, args=(sock, answers, context), daemon=True).start()
+            threading.Thread(target=_serve, args=(sock, responses, context), daemon=True).start()
 
     threading.Thread(target=accept).start()
 
 
 def main() -> None:
     port = int(sys.argv[1])
-    listen(port, Answers(port))
+    listen(port, Responses(port))
     if len(sys.argv) > 2:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(sys.argv[3])
-        listen(int(sys.argv[2]), Answers(int(sys.argv[2])), context)
+        listen(int(sys.argv[2]), Responses(int(sys.argv[2])), context)
     print(READY, flush=True)
 
 
