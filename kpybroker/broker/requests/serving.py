@@ -144,14 +144,15 @@ class Serving:
         "state",
         "task_sends",
         "waits_for_memory",
-        "was_active",
     )
 
-    def __init__(self, connection: Served, memory: RequestMemory, now: float, *, is_polled: bool) -> None:
+    def __init__(
+        self, connection: Served, frames: FrameReader, memory: RequestMemory, now: float, *, is_polled: bool
+    ) -> None:
         self._connection = connection
         self._is_polled = is_polled
         self._memory = memory
-        self.frames: FrameReader
+        self.frames = frames
         self.state = READING
         self._after = READING  # the state that follows SENDING
         self._pending: Pending[Response] | None = None  # the request in progress, unless the task has taken it
@@ -159,8 +160,7 @@ class Serving:
         self._response: Response | None = None  # the one that is sent, if anything follows once it is
         self._muted_until = inf
         self.task_sends = False  # what the poller cannot go on with
-        self.last_active = now
-        self.was_active = False  # since `last_active`; a flag costs a twelfth of reading the clock
+        self.last_active = now  # and since then `frames.was_active`: a flag costs a twelfth of reading the clock
         self.waits_for_memory = False
         self.can_leave = False  # what is awaited is for the client alone
         self.serves_rest = False  # nor is what has arrived after it left undone
@@ -181,8 +181,8 @@ class Serving:
 
     def is_idle(self, now: float, idle_s: float) -> bool:
         """Whether nothing has arrived or left for so long; what happened since the last call counts as of now."""
-        if self.was_active or self.is_at_work:
-            self.was_active = False
+        if self.frames.was_active or self.is_at_work:
+            self.frames.was_active = False
             self.last_active = now
             return False
         return self.last_active <= now - idle_s
@@ -295,7 +295,7 @@ class Serving:
 
     def _send_now(self, data: bytes) -> bool:
         """Send small responses. False if the client does not take them all: what is in progress goes on after that."""
-        self.was_active = True
+        self.frames.was_active = True
         stream = self._connection.stream
         sent = stream.send_now(data)
         if sent == len(data):
@@ -329,7 +329,7 @@ class Serving:
         """Go on sending, as far as that takes no waiting."""
         assert self._out is not None
         progress = self._out.resume()
-        self.was_active = True
+        self.frames.was_active = True
         if progress is Progress.SENT:
             self.on_sent()
         elif progress is Progress.COLD:
@@ -340,7 +340,7 @@ class Serving:
         """All of the response is sent."""
         assert self.state is SENDING, self.state
         self.state = self._after
-        self.was_active = True
+        self.frames.was_active = True
         self._connection.stream.want_data()
         self._is_sent()
         if self.state is READING or self.state is MUTED:
