@@ -211,8 +211,7 @@ class Dispatcher:
 
     async def respond(self, frame: bytearray, connection: ConnectionInfo) -> Response:
         """The response to one frame. Raises ProtocolError, which ends the connection."""
-        outcome = self.respond_now(frame, connection)
-        return await outcome if isinstance(outcome, Pending) else outcome
+        return await self.respond_now(frame, connection)
 
     def respond_directly(
         self, frame: bytearray | memoryview, connection: ConnectionInfo, header: RequestHeader | None = None
@@ -319,13 +318,8 @@ class Dispatcher:
             if isinstance(handling, GeneratorType):
                 response = yield from handling
             elif isinstance(handling, CoroutineType):
-                awaited: Awaitable[Any] = handling
-                if context.metering is not None:
-                    awaited = context.metering.around_coroutine(handling)
-                elif context.timing is not None:
-                    awaited = context.timing.around_coroutine(handling)
                 try:
-                    response = yield partial(_awaited, context, awaited)
+                    response = yield partial(_awaited, context, handling)
                 finally:
                     CURRENT.set(None)
                     handling.close()  # its connection may have ended before a task awaited it

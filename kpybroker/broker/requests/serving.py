@@ -234,7 +234,7 @@ class Serving:
                 if number == 1:
                     end = perf_counter() + TURN_S
                 outcome = connection.respond_now(frame, connection)
-                if isinstance(outcome, Response) and (data := outcome.frame) is not None:
+                if not outcome.is_pending and (data := outcome.frame) is not None:
                     responses.append(data)
                     continue
                 frames.hold(len(frame))
@@ -244,7 +244,7 @@ class Serving:
                 if number == 0:  # not if this very call has led here: its task may have made it
                     connection.stream.mute(self.on_left)  # the next request is read after this one
                 return True
-            if isinstance(outcome, Pending):
+            if outcome.is_pending:
                 return self._is_pending(outcome)
             if (data := self._read_now(outcome)) is not None:
                 responses.append(data)
@@ -386,7 +386,7 @@ class Serving:
     def on_response(self, outcome: Response | Pending[Response]) -> None:
         """The task has awaited what its request wanted: there is a response now, or something else to wait for."""
         assert self.state is RESPONDING, self.state
-        if isinstance(outcome, Pending):
+        if outcome.is_pending:
             self._is_pending(outcome)
             return
         self.state = READING

@@ -11,9 +11,9 @@ queue* until the socket gets the response, *send* until the socket has all of it
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Callable, Iterable
 from time import perf_counter_ns
-from typing import Any, Final, NamedTuple, Protocol, TypeVar
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from kpybroker.broker.loop.loop_time import LoopTime
 from kpybroker.broker.loop.steps import Steps
@@ -163,10 +163,6 @@ class Timing:
             raise
         self.responded()
         return result
-
-    def around_coroutine(self, handling: Coroutine[Any, Any, T]) -> Awaitable[T]:
-        """A handler that is a coroutine, within these steps."""
-        return self.loop_time.around_coroutine(handling)
 
     def responded(self) -> None:
         """The response is known."""

@@ -15,13 +15,14 @@ What waits here holds its own connection only. A delay is on the broker's clock:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from kpybroker.broker.loop.steps import Pending, Steps, run_steps
-from kpybroker.broker.network.response import NO_RESPONSE, Response
+from kpybroker.broker.network.response import NO_RESPONSE, Response, steps_of
 from kpybroker.broker.requests.context import ConnectionInfo
 from kpybroker.broker.requests.served.apis import SERVED
-from kpybroker.control.requests import acting, replies, working
+from kpybroker.control.requests import acting, working
 from kpybroker.control.requests.calls import Call, call_of
 from kpybroker.control.requests.faults import Fault, FaultRules
 from kpybroker.control.requests.predicates import Predicates
@@ -49,26 +50,18 @@ class Interceptor:
         header = parse_request_header(frame)
         broker = self._broker
         entry = self._log.begin(broker.node_id, frame, header, connection, broker.clock.time_ms())
+        return run_steps(self._logged(entry, partial(self._respond, frame, header, connection, entry)))
+
+    def _logged(self, entry: Entry, respond: Callable[[], Response | Pending[Response]]) -> Steps[Response]:
         try:
-            answer = self._answer(frame, header, connection, entry)
+            response = yield from steps_of(respond)
         except BaseException as error:
             self._log.fail(entry, error)
             raise
-        if isinstance(answer, Pending):
-            return run_steps(self._watched(entry, answer))
-        self._log.end(entry, answer)
-        return answer
+        self._log.end(entry, response)
+        return response
 
-    def _watched(self, entry: Entry, unfinished: Pending[Response]) -> Steps[Response]:
-        try:
-            answer = yield from replies.finished(unfinished)
-        except BaseException as error:
-            self._log.fail(entry, error)
-            raise
-        self._log.end(entry, answer)
-        return answer
-
-    def _answer(
+    def _respond(
         self, frame: bytearray | memoryview, header: RequestHeader, connection: ConnectionInfo, entry: Entry
     ) -> Response | Pending[Response]:
         if self._rules:
