@@ -156,7 +156,6 @@ class RequestContext:
         "correlation_id",
         "metering",
         "on_sent",
-        "timing",
     )
 
     def __init__(
@@ -176,7 +175,6 @@ class RequestContext:
         self.client_id = client_id
         self.on_sent: list[Callable[[], None]] | None = None
         self.metering: Metering | None = None  # where a quota limits the request
-        self.timing: Timing | None = None  # where it is timed for the metrics
 
     @staticmethod
     def of(header: RequestHeader, connection: ConnectionInfo, authorizer: Authorizer) -> RequestContext:
@@ -184,6 +182,12 @@ class RequestContext:
         return RequestContext(
             connection, authorizer, header.api_key, header.api_version, header.correlation_id, header.client_id
         )
+
+    @property
+    def timing(self) -> Timing | None:
+        """What times the request for the metrics, where something does."""
+        timing = self.connection.timing
+        return None if timing is None or timing.has_responded else timing
 
     @property
     def principal(self) -> Principal:

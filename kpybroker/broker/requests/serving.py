@@ -209,7 +209,7 @@ class Serving:
             if (data := responses[0] if len(responses) == 1 else b"".join(responses)) and not self._send_now(data):
                 goes_on = True
             if timing is not None and self.state is not SENDING:
-                timing.sent()
+                self._end_timing()
         if not goes_on:
             return False
         if not can_receive and self.state is READING:
@@ -351,10 +351,15 @@ class Serving:
     def _is_sent(self) -> None:
         """The response is sent, or never will be."""
         response, self._response, self._out = self._response, None, None
-        if self._connection.timing is not None:
-            self._connection.timing.sent()
+        self._end_timing()
         if response is not None:
             response.sent()
+
+    def _end_timing(self) -> None:
+        """A response is sent; the next request may be timed if it is the response of the one that is."""
+        timing = self._connection.timing
+        if timing is not None and timing.sent():
+            self._connection.timing = None
 
     # --- the task
 
@@ -399,7 +404,7 @@ class Serving:
         self._send_now(outcome.frame)
         self.frames.done()
         if timing is not None and self.state is not SENDING:
-            timing.sent()
+            self._end_timing()
 
     @property
     def unsent(self) -> ResponseOut:
