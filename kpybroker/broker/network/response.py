@@ -61,4 +61,6 @@ NO_RESPONSE = Response(b"")
 
 def steps_of(respond: Callable[[], Response | Pending[Response]]) -> Steps[Response]:
     """What `respond` returns, as steps. The first of them calls it."""
-    return (yield from respond().as_steps())
+    steps = respond().as_steps()
+    del respond  # and the frame that it may hold
+    return (yield from steps)

@@ -184,7 +184,7 @@ class Dispatcher:
             self._choose(route)
 
     def _choose(self, route: Route) -> Route:
-        """What responds to its requests: only where something times or counts requests, that is asked of each."""
+        """The route, and what responds to its requests: without metrics and quotas, nothing that asks about them."""
         respond: Respond = self._respond_in_full if route.handle_fast is None else self._respond_fast
         route.handled = self._handled
         if self._quotas is not None:

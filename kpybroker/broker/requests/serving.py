@@ -356,7 +356,7 @@ class Serving:
             response.sent()
 
     def _end_timing(self) -> None:
-        """A response is sent; the next request may be timed if it is the response of the one that is."""
+        """A response is sent. If it is the one that is timed, another request may be timed now."""
         timing = self._connection.timing
         if timing is not None and timing.sent():
             self._connection.timing = None
