@@ -331,7 +331,7 @@ class Broker:
         from kpybroker.broker.requests.log.request_logger import RequestLogger
 
         self._responds_unlogged = self.dispatcher.respond_now
-        self.server.respond_with(RequestLogger(self, self._responds_unlogged).respond_now)
+        self.server.respond_with(RequestLogger(self._responds_unlogged).respond_now)
 
     async def _close_parts(self) -> None:
         """The reverse of the start, as far as the start got."""

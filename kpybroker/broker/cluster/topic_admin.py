@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kpybroker.broker.cluster import topic_refusals as refusals
 from kpybroker.broker.cluster.registration import random_uuid
 from kpybroker.broker.loop.yielding import ELEMENT, YieldBudget, next_slice
-from kpybroker.broker.requests.context import client_may_leave
+from kpybroker.broker.requests.log_fields import client_may_leave
 from kpybroker.config.topic import UnknownTopicConfig, validate_topic_props
 from kpybroker.config.values import ConfigError
 from kpybroker.coordination.tree import retry_until_connected

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Callable, Coroutine
+from functools import partial
 from time import perf_counter_ns
 from types import coroutine
 from typing import Any, TypeVar
 
-from kpybroker.broker.loop.steps import Steps
+from kpybroker.broker.loop.steps import AsyncCall, Steps, Wait
 
 T = TypeVar("T")
 
@@ -30,8 +31,12 @@ class LoopTime:
             self._began_ns = now_ns
         return spent_ns
 
-    def around(self, steps: Steps[T] | Coroutine[Any, Any, T]) -> Steps[T]:
-        """The steps, of which the time is counted."""
+    def around(self, steps: Steps[T]) -> Steps[T]:
+        """The steps, of which the time is counted, and of what they await."""
+        return self._counted(steps, self._counted_call)
+
+    def _counted(self, steps: Steps[T] | Coroutine[Any, Any, T], passed_on: Callable[[Any], Any]) -> Steps[T]:
+        """Steps or a coroutine; what they yield is `passed_on`."""
         value: Any = None
         error: BaseException | None = None
         while True:
@@ -45,15 +50,21 @@ class LoopTime:
                 self._spent_ns += perf_counter_ns() - self._began_ns
                 self._began_ns = 0
             try:
-                value, error = (yield wanted), None
+                value, error = (yield passed_on(wanted)), None
             except BaseException as raised:
                 value, error = None, raised
 
-    def around_coroutine(self, handling: Coroutine[Any, Any, T]) -> Awaitable[T]:
-        """The same for a handler that is a coroutine."""
-        return _as_coroutine(self.around(handling))
+    def _counted_call(self, wanted: AsyncCall) -> AsyncCall:
+        return wanted if isinstance(wanted, Wait) else partial(self._counted_coroutine, wanted)
+
+    @coroutine
+    def _counted_coroutine(self, wanted: AsyncCall) -> Steps[Any]:
+        return (yield from self._counted(_awaited(wanted), _as_it_is))
 
 
-@coroutine
-def _as_coroutine(steps: Steps[T]) -> Steps[T]:
-    return (yield from steps)
+async def _awaited(wanted: AsyncCall) -> Any:
+    return await wanted()
+
+
+def _as_it_is(wanted: Any) -> Any:
+    return wanted

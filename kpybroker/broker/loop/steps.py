@@ -11,7 +11,7 @@ the code that ends the wait, or finds that it has ended, may do it. Steps that h
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Generator
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import trio
 
@@ -60,6 +60,8 @@ class Pending(Generic[T]):
     """
 
     __slots__ = ("_steps", "_wanted", "wait")
+
+    is_pending: ClassVar[Literal[True]] = True
 
     def __init__(self, steps: Steps[T], wanted: AsyncCall) -> None:
         self._steps = steps

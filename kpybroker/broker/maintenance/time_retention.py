@@ -74,7 +74,7 @@ def _undecided(log: Log, now_ms: int) -> LogSegment | None:
     if log.is_closed or log.cleaning is not None:
         return None
     try:
-        return guarded(log, undecided_segment, now_ms)
+        return undecided_segment(log, now_ms)
     except KafkaError as error:  # damaged data
         logger.error("Cannot read the timestamps of log %s: %s", log, error)
         return None
@@ -96,7 +96,7 @@ async def _read(host: Host, process: CleanerProcess, log: Log, segment: LogSegme
                     "Headers of batches are wrong: segment=%s max_timestamp=%d, of its records %d",
                     *(segment, segment.max_timestamp, max_timestamp),
                 )
-            guarded(log, lambda _: segment.learn_timestamps(end, max_timestamp, offset, is_complete))
+            guarded(lambda _: segment.learn_timestamps(end, max_timestamp, offset, is_complete))(log)
             return True
         case Failed(kind, message, _) if kind == IO_ERROR:
             raise LogDirError(log.log_dir, message)

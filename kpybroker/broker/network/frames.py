@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import struct
 from collections import deque
-from typing import Protocol
 
 from kpybroker.broker.network.other_protocols import size_error
 from kpybroker.broker.network.request_memory import Held, ReceiveBuffers, RequestMemory
@@ -24,12 +23,6 @@ GROWTH_BYTES_MIN = 8 * 1024
 GROWTH_BYTES_MAX = 4 * 1024 * 1024
 _SIZE = struct.Struct(">i")
 _PRODUCE_KEY = b"\x00\x00"
-
-
-class Activity(Protocol):
-    """The connection that the bytes belong to; `was_active` is set when some arrive."""
-
-    was_active: bool
 
 
 class LargeFrame:
@@ -100,10 +93,11 @@ class FrameReader:
 
     A frame is accounted to `memory` while it is received, if it is a large one, and from `hold`, or its arrival by
     `next_frame`, until `done`. `close` when there will be no more.
+
+    `was_active`: bytes have arrived since it was last set to False. What sends on the connection sets it, too.
     """
 
     __slots__ = (
-        "_activity",
         "_buffers",
         "_end",
         "_frame_bytes_max",
@@ -117,29 +111,23 @@ class FrameReader:
         "_stream",
         "_whole",
         "has_ended",
+        "was_active",
     )
 
-    def __init__(
-        self,
-        stream: Stream,
-        buffers: ReceiveBuffers,
-        frame_bytes_max: int,
-        memory: RequestMemory,
-        activity: Activity,
-    ) -> None:
+    def __init__(self, stream: Stream, buffers: ReceiveBuffers, frame_bytes_max: int, memory: RequestMemory) -> None:
         self._memory = memory
         self._held = Held(memory)
         self._stream = stream
         self._buffers = buffers
         self._scratch = buffers.scratch
         self._frame_bytes_max = frame_bytes_max
-        self._activity = activity
         self._whole: deque[bytearray] = deque()
         self._pending = bytearray()  # the frame after those, as far as it has arrived
         self._large: LargeFrame | None = None  # or that
         self._served: LargeFrame | None = None
         self._start = self._end = 0  # what arrived after that, still in `scratch`
         self.has_ended = False
+        self.was_active = False
 
     @property
     def has_frame(self) -> bool:
@@ -242,7 +230,7 @@ class FrameReader:
 
     def _receive(self, received: int) -> None:
         """`received` bytes were placed into `_room`."""
-        self._activity.was_active = True
+        self.was_active = True
         if self._large is not None:
             self._large.has_come(received)
             return

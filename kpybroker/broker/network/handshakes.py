@@ -14,24 +14,16 @@ if TYPE_CHECKING:
     from kpybroker.core.authorizer import Principal
 
 
-class TlsClient(Protocol):
-    """The part of a connection that a handshake needs; it sets the principal."""
-
-    principal: Principal
-
-    @property
-    def stream(self) -> Stream:
-        """What `Tls.wrap` made."""
-
-
 class Tls(Protocol):
     """What encrypts the connections of a listener (`security.stores.ListenerTls`)."""
 
     def wrap(self, stream: Stream) -> Stream:
         """The encrypted stream above an accepted one."""
 
-    async def shake_hands(self, client: TlsClient) -> None:
-        """Complete the handshake within its limits. Raises HandshakeFailed, ProtocolError, OSError."""
+    async def shake_hands(self, stream: Stream) -> Principal | None:
+        """Complete the handshake of a stream of `wrap` within its limits: who the client's certificate names, if it
+        names one. Raises HandshakeFailed, ProtocolError, OSError.
+        """
 
 
 class HandshakeFailed(Exception):

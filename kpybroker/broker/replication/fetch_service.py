@@ -61,6 +61,8 @@ class FetchService:
         self.sessions = FetchSessionCache(
             config.get_int("max.incremental.fetch.session.cache.slots"), self._unsubscribe_all, host.budget
         )
+        self.bytes_max = config.get_int("fetch.max.bytes")
+        """Of one response to a consumer."""
         self._selector = replica_selector(config.get_str("replica.selector.class"))
         self._quota = ReplicationQuota(config, LEADER)
         self.follower_end: Callable[[str, int, int], int] | None = None
@@ -81,14 +83,19 @@ class FetchService:
         The caller sends them, releases their slices, and then keeps the session or calls `release_session`. The session
         is notified of changes in everything it has visited, from the visit on, so that it misses none.
         """
-        deadline = trio.current_time() + params.max_wait_ms / 1000
+        deadline: float | None = None  # from the first visits on, as in Kafka
         visits: dict[FetchKey, Visit] = {}
         try:
             while True:
                 marks = session.marks
                 yield from self._visit_dirty(session, params, visits)
                 missing = _bytes_missing(session, params.min_bytes, visits.values())
-                if missing <= 0 or params.max_wait_ms <= 0 or deadline <= trio.current_time():
+                if missing <= 0 or params.max_wait_ms <= 0:
+                    return list(visits.values())
+                now = trio.current_time()
+                if deadline is None:
+                    deadline = now + params.max_wait_ms / 1000
+                elif deadline <= now:
                     return list(visits.values())
                 if session.marks == marks:
                     self.waiting += 1

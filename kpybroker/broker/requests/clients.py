@@ -7,31 +7,18 @@ sends is shortened, and escaped where it is not plain, so that it cannot write l
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
+
+from kpybroker.wire.constants import UNKNOWN_SOFTWARE
 
 if TYPE_CHECKING:
-    from kpybroker.core.authorizer import Principal
+    from kpybroker.broker.requests.context import ConnectionInfo
 
-UNKNOWN_SOFTWARE = "unknown"
-"""Name and version of a client that has not sent ApiVersions 3 or later (KIP-511)."""
 SHOWN_CHARACTERS_MAX = 100
 REMEMBERED_MAX = 1000
 
 
-class Client(Protocol):
-    """What a connection knows about its client. Handlers see more of a connection (`context.ConnectionInfo`), and what
-    serves it still more (`serving.Served`).
-    """
-
-    connection_id: str
-    client_host: str
-    principal: Principal
-    client_id: str | None
-    client_software_name: str
-    client_software_version: str
-
-
-def client_name(client: Client) -> str:
+def client_name(client: ConnectionInfo) -> str:
     """`127.0.0.1:9092-127.0.0.1:50124-7 client_id=orders software=apache-kafka-java-3.9.1`."""
     name = client.connection_id
     if client.client_id is not None:
@@ -62,7 +49,7 @@ class FirstTimes:
     def __init__(self) -> None:
         self._seen: dict[int, None] = {}
 
-    def is_first(self, client: Client, *subject: Hashable) -> bool:
+    def is_first(self, client: ConnectionInfo, *subject: Hashable) -> bool:
         """Whether this is the first call for this client and subject."""
         software = (client.client_software_name, client.client_software_version)
         key = hash((client.client_host, client.client_id, software, subject))

@@ -15,13 +15,13 @@ import trio
 
 from kpybroker.broker.network.handshakes import Tls
 from kpybroker.broker.network.transport import Listener, Stream
-from kpybroker.broker.requests.clients import UNKNOWN_SOFTWARE
 from kpybroker.broker.requests.dispatch import RespondNow
 from kpybroker.broker.requests.refused_batches import RefusedBatches
 from kpybroker.broker.requests.serving import Serving
 from kpybroker.broker.requests.stage_times import Timing
 from kpybroker.core.authorizer import ANONYMOUS, Principal
 from kpybroker.core.log.header_trust import HeaderTrust
+from kpybroker.wire.constants import UNKNOWN_SOFTWARE
 
 LEFT_S = 1.0
 """How long requests of a client that has closed its side still wait: it may have more to read than to say."""
@@ -109,7 +109,7 @@ class Connection:
     def idle_rank(self) -> tuple[bool, float]:
         """Lower for a connection that has been idle longer."""
         serving = self.serving
-        return serving.was_active or serving.is_at_work, serving.last_active
+        return serving.frames.was_active or serving.is_at_work, serving.last_active
 
     def end(self) -> None:
         """As `ConnectionInfo.end`."""
@@ -117,7 +117,7 @@ class Connection:
 
     def release(self) -> None:
         """It has ended, and is in no cycle any more: what it holds, keys of TLS included, is freed at once."""
-        del self.respond_now, self.serving.frames, self.serving
+        del self.respond_now, self.serving
 
     def mute(self, deadline: float) -> None:
         """As `ConnectionInfo.mute`."""

@@ -7,8 +7,6 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Protocol
 
 from kpybroker.broker.network.transport import Stream
-from kpybroker.broker.requests.clients import UNKNOWN_SOFTWARE, Client
-from kpybroker.broker.requests.log_fields import CURRENT
 from kpybroker.broker.requests.refused_batches import RefusedBatches
 from kpybroker.core.authorizer import (
     ANONYMOUS,
@@ -22,6 +20,7 @@ from kpybroker.core.authorizer import (
 )
 from kpybroker.core.budget import Owner
 from kpybroker.core.log.header_trust import HeaderTrust
+from kpybroker.wire.constants import UNKNOWN_SOFTWARE
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.headers import RequestHeader
 
@@ -40,14 +39,20 @@ REFUSALS = {
 """The error of a request that its principal may not make."""
 
 
-class ConnectionInfo(Client, Protocol):
-    """The part of a connection that handlers may see."""
+class ConnectionInfo(Protocol):
+    """The part of a connection that handlers may see. What serves it sees more (`serving.Served`)."""
 
+    connection_id: str
+    client_host: str
     client_port: int
     local_host: str
     local_port: int
     listener_name: str
     security_protocol: str
+    principal: Principal
+    client_id: str | None
+    client_software_name: str
+    client_software_version: str
     refused_batches: RefusedBatches
     header_trust: HeaderTrust
     timing: Timing | None
@@ -151,7 +156,6 @@ class RequestContext:
         "correlation_id",
         "metering",
         "on_sent",
-        "timing",
     )
 
     def __init__(
@@ -171,7 +175,6 @@ class RequestContext:
         self.client_id = client_id
         self.on_sent: list[Callable[[], None]] | None = None
         self.metering: Metering | None = None  # where a quota limits the request
-        self.timing: Timing | None = None  # where it is timed for the metrics
 
     @staticmethod
     def of(header: RequestHeader, connection: ConnectionInfo, authorizer: Authorizer) -> RequestContext:
@@ -179,6 +182,12 @@ class RequestContext:
         return RequestContext(
             connection, authorizer, header.api_key, header.api_version, header.correlation_id, header.client_id
         )
+
+    @property
+    def timing(self) -> Timing | None:
+        """What times the request for the metrics, where something does."""
+        timing = self.connection.timing
+        return None if timing is None or timing.has_responded else timing
 
     @property
     def principal(self) -> Principal:
@@ -265,9 +274,3 @@ class RequestContext:
         if not allowed or self.authorizer.audits_allowed:
             self.authorizer.audit(self, Action(operation, resource_type, None, references=0), allowed)
         return allowed
-
-
-def client_may_leave() -> AbstractContextManager[None]:
-    """`ConnectionInfo.may_leave` of the request that the running task serves, for code that does not know it."""
-    request = CURRENT.get()
-    return request.connection.may_leave() if isinstance(request, RequestContext) else nullcontext()

@@ -1,7 +1,7 @@
 """From a frame to the bytes of its response: route by API key and version, decode, handle, encode.
 
 Rules. Only what `served.apis.SERVED` lists is served. Whatever a handler raises becomes its API's error response, in
-one place (`_respond`). Only a ProtocolError ends the connection, as in Kafka's `KafkaApis` and `SocketServer`: a frame
+one place (`_handled`). Only a ProtocolError ends the connection, as in Kafka's `KafkaApis` and `SocketServer`: a frame
 that cannot be understood, or a Produce with acks=0 that failed.
 
 A response that needs no waiting is returned at once. Anything else is steps (`loop.steps`), which the connection
@@ -22,7 +22,7 @@ import trio
 from kpybroker.broker.loop.host import Host
 from kpybroker.broker.loop.steps import Pending, Steps, run_steps
 from kpybroker.broker.loop.yielding import next_slice, paced
-from kpybroker.broker.network.response import NO_RESPONSE, Response
+from kpybroker.broker.network.response import NO_RESPONSE, Response, steps_of
 from kpybroker.broker.network.sending import BUFFERS, Part
 from kpybroker.broker.requests.clients import client_name
 from kpybroker.broker.requests.context import ConnectionInfo, RequestContext
@@ -31,7 +31,7 @@ from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.broker.requests.log_fields import CURRENT, of_request
 from kpybroker.broker.requests.served.apis import LARGE_RESPONSES, SERVED
 from kpybroker.broker.requests.served.version_cap import CapOf, uncapped
-from kpybroker.broker.requests.stage_times import NEVER, StageTimes, Timing
+from kpybroker.broker.requests.stage_times import NEVER, StageTimes
 from kpybroker.config.keys.own import FAST_PRODUCE, chosen_shortcuts
 from kpybroker.core.tree import BadArguments, SystemFailure
 from kpybroker.storage.disk.errors import LogDirError
@@ -87,10 +87,19 @@ class Handler(Protocol):
 
 LoadHandler = Callable[[ApiKey], Handler]
 RespondNow = Callable[[bytearray | memoryview, ConnectionInfo], Response | Pending[Response]]
+Respond = Callable[["Route", bytearray | memoryview, RequestHeader, ConnectionInfo], Response | Pending[Response]]
+"""A route's own: what `Dispatcher.respond_directly` calls for a frame whose header is read, and that is counted."""
+Handled = tuple[Any, KafkaError | None]
+"""A response, which may be None, and the error that it reports where handling raised one."""
+Handling = Callable[["Route", RequestContext, Any, Any, bool], Steps[Handled]]
+"""(route, context, request, what a handler has returned or None, whether the request is large)."""
 
 
 class Route:
-    """One served (API, version)."""
+    """One served (API, version).
+
+    What responds to its requests is chosen when it is made, and again when that changes (`Dispatcher._choose`).
+    """
 
     __slots__ = (
         "codes",
@@ -99,11 +108,13 @@ class Route:
         "flexible_response",
         "handle",
         "handle_fast",
+        "handled",
         "is_large",
         "key",
         "plain_requests",
         "request_class",
         "requests",
+        "respond",
         "timed_first",
         "timed_from",
         "timed_last",
@@ -131,6 +142,8 @@ class Route:
         self.error_response = handler.error_response
         self.request_class = info.request_class()
         self.flexible_response = info.response_header_version(version) == 1
+        self.respond: Respond
+        self.handled: Handling
 
 
 class Dispatcher:
@@ -143,7 +156,6 @@ class Dispatcher:
         self._routes: dict[tuple[int, int], Route] = {}
         self._times: StageTimes | None = None
         self._quotas: ClientQuotas | None = None
-        self._is_watching = False  # whether a request may be timed, or counted for a quota
         self.cap_of: CapOf = uncapped
         self.respond_now: RespondNow = self.respond_directly
         """What connections call; a test broker puts its interceptor here."""
@@ -161,14 +173,24 @@ class Dispatcher:
     def time_requests(self, times: StageTimes) -> None:
         """From now on a part of all requests is timed, and the error codes of all are counted."""
         self._times = times
-        self._is_watching = True
         for route in self._routes.values():
             self._count(route, times)
+            self._choose(route)
 
     def meter_requests(self, quotas: ClientQuotas | None) -> None:
         """From now on requests are counted for these quotas; None where there are none."""
         self._quotas = quotas
-        self._is_watching = quotas is not None or self._times is not None
+        for route in self._routes.values():
+            self._choose(route)
+
+    def _choose(self, route: Route) -> Route:
+        """The route, and what responds to its requests: without metrics and quotas, nothing that asks about them."""
+        respond: Respond = self._respond_in_full if route.handle_fast is None else self._respond_fast
+        route.handled = self._handled
+        if self._quotas is not None:
+            respond, route.handled = self._metered(respond, self._quotas), self._settled
+        route.respond = respond if self._times is None else _timed(respond, self._times)
+        return route
 
     @staticmethod
     def _count(route: Route, times: StageTimes) -> None:
@@ -187,13 +209,13 @@ class Dispatcher:
             if key is not ApiKey.API_VERSIONS:
                 raise ProtocolError(f"{key.name} version {version} is not served; {oldest} to {newest} are")
             # KIP-511: a client of a later Kafka asks first; the response, in version 0, lists the versions to use.
-            return Route(key, 0, self._load_handler(key))
+            return self._choose(Route(key, 0, self._load_handler(key)))
         route = self._routes[api_key, version] = Route(key, version, self._load_handler(key))
         if not self._has_fast_produce:
             route.handle_fast = None
         if self._times is not None:
             self._count(route, self._times)
-        return route
+        return self._choose(route)
 
     def _is_capped(self, key: ApiKey, version: int, connection: ConnectionInfo) -> bool:
         """Whether this client is served no such version."""
@@ -207,12 +229,11 @@ class Dispatcher:
         """As for any version that is not served."""
         if key is not ApiKey.API_VERSIONS:
             raise ProtocolError(f"{key.name} version {version} is not served: versions are capped")
-        return Route(key, 0, self._load_handler(key))
+        return self._choose(Route(key, 0, self._load_handler(key)))
 
     async def respond(self, frame: bytearray, connection: ConnectionInfo) -> Response:
         """The response to one frame. Raises ProtocolError, which ends the connection."""
-        outcome = self.respond_now(frame, connection)
-        return await outcome if isinstance(outcome, Pending) else outcome
+        return await self.respond_now(frame, connection)
 
     def respond_directly(
         self, frame: bytearray | memoryview, connection: ConnectionInfo, header: RequestHeader | None = None
@@ -229,30 +250,38 @@ class Dispatcher:
         if self.cap_of is not uncapped and self._is_capped(route.key, version, connection):
             route = self._route_above_cap(route.key, version)
         route.requests += 1
-        timing = metering = None
-        if self._is_watching:
-            timing, metering = self._watch(route, header, connection, len(frame))
-        handling: Any = None
-        handle_fast = route.handle_fast
-        if handle_fast is not None and metering is None:
-            try:
-                handled = handle_fast(self._broker, memoryview(frame), header, connection)
-            except Exception as error:
-                handling = _failed(error)
-            else:
-                if isinstance(handled, bytes):
-                    if timing is not None:
-                        timing.responded()
-                    return Response(handled)
-                if handled is not None:
-                    handled[0].timing = timing
-                    return self._run(handled[0], self._respond(route, *handled))
+        return route.respond(route, frame, header, connection)
+
+    def _respond_fast(
+        self, route: Route, frame: bytearray | memoryview, header: RequestHeader, connection: ConnectionInfo
+    ) -> Response | Pending[Response]:
+        """By `handle_fast` where that is for this request."""
+        assert route.handle_fast is not None
+        try:
+            handled = route.handle_fast(self._broker, memoryview(frame), header, connection)
+        except Exception as error:
+            return self._respond_in_full(route, frame, header, connection, _failed(error))
+        if handled is None:
+            return self._respond_in_full(route, frame, header, connection)
+        if isinstance(handled, bytes):
+            return Response(handled)
+        return run_steps(self._respond(route, *handled))
+
+    def _respond_in_full(
+        self,
+        route: Route,
+        frame: bytearray | memoryview,
+        header: RequestHeader,
+        connection: ConnectionInfo,
+        handling: Any = None,
+        metering: Metering | None = None,
+    ) -> Response | Pending[Response]:
+        """Decode the request, and handle it unless its `handling` has begun."""
         if isinstance(frame, memoryview):
             frame = bytearray(frame)
-        authorizer, correlation_id = self._broker.authorizer, header.correlation_id
+        authorizer, correlation_id, version = self._broker.authorizer, header.correlation_id, header.api_version
         context = RequestContext(connection, authorizer, header.api_key, version, correlation_id, header.client_id)
-        if self._is_watching:
-            context.metering, context.timing = metering, timing
+        context.metering = metering
         if route.version != version:
             request = route.request_class()  # a later ApiVersions, whose body can't be read
         elif len(frame) <= LARGE_FRAME_BYTES:
@@ -264,29 +293,25 @@ class Dispatcher:
             except StopIteration as finished:
                 request = finished.value  # large by its records, not by its elements
             else:
-                return self._run(context, self._respond_to_large(route, context, decoding))
-        return self._run(context, self._respond(route, context, request, handling))
+                return run_steps(self._respond_to_large(route, context, decoding))
+        return run_steps(self._respond(route, context, request, handling))
 
-    def _watch(
-        self, route: Route, header: RequestHeader, connection: ConnectionInfo, size: int
-    ) -> tuple[Timing | None, Metering | None]:
-        """What times this request, and what counts it for quotas, where something does."""
-        timing: Timing | None = None
-        if route.requests >= route.timed_from and connection.timing is None and self._times is not None:
-            timing = self._times.begin(route, connection, size)
-        if self._quotas is None:
-            return timing, None
+    def _metered(self, respond: Respond, quotas: ClientQuotas) -> Respond:
+        """`respond`, with a `Metering` for each request that one of the quotas limits."""
         from kpybroker.broker.requests.metering import metering_of  # of brokers with quotas only
 
-        client = connection.principal.name, header.client_id or ""
-        size -= header.body_offset
-        return timing, metering_of(self._quotas, route.key, client, size, self._broker.clock.time_ms)
+        def respond_metered(
+            route: Route, frame: bytearray | memoryview, header: RequestHeader, connection: ConnectionInfo
+        ) -> Response | Pending[Response]:
+            client = connection.principal.name, header.client_id or ""
+            size = len(frame) - header.body_offset
+            metering = metering_of(quotas, route.key, client, size, self._broker.clock.time_ms)
+            if metering is None:
+                return respond(route, frame, header, connection)
+            in_full = partial(self._respond_in_full, route, frame, header, connection, metering=metering)
+            return run_steps(metering.around(steps_of(in_full)))
 
-    @staticmethod
-    def _run(context: RequestContext, steps: Steps[Response]) -> Response | Pending[Response]:
-        if context.metering is not None:
-            steps = context.metering.around(steps)
-        return run_steps(steps if context.timing is None else context.timing.around(steps))
+        return respond_metered
 
     def error_response(self, header: RequestHeader, connection: ConnectionInfo, request: Any, error: KafkaError) -> Any:
         """The response that reports an error for a whole request. Raises ProtocolError where Kafka disconnects."""
@@ -311,36 +336,8 @@ class Dispatcher:
         `handling` is what a handler returned for it; None: it has not been called. With `is_large` even an error
         response, which names each of perhaps 10^5 elements, must not hold the loop.
         """
-        failure: KafkaError | None = None
         route.plain_requests += 1
-        try:
-            if handling is None:
-                handling = route.handle(self._broker, request, context)
-            if isinstance(handling, GeneratorType):
-                response = yield from handling
-            elif isinstance(handling, CoroutineType):
-                awaited: Awaitable[Any] = handling
-                if context.metering is not None:
-                    awaited = context.metering.around_coroutine(handling)
-                elif context.timing is not None:
-                    awaited = context.timing.around_coroutine(handling)
-                try:
-                    response = yield partial(_awaited, context, awaited)
-                finally:
-                    CURRENT.set(None)
-                    handling.close()  # its connection may have ended before a task awaited it
-            else:
-                response = handling
-        except ProtocolError:
-            raise
-        except Exception as error:
-            failure = self._failure(route, context, error)
-        if failure is not None:
-            make_response = partial(route.error_response, request, context, failure)
-            response = (yield partial(trio.to_thread.run_sync, make_response)) if is_large else make_response()
-            del make_response
-        if context.metering is not None:
-            self._throttle(context, context.metering.settle(route.key, request, response, failure))
+        response, _ = yield from route.handled(route, context, request, handling, is_large)
         del handling
         if response is None:
             return Response(None, (b"",), context.on_sent) if context.on_sent else NO_RESPONSE
@@ -359,14 +356,43 @@ class Dispatcher:
             yield trio.lowlevel.checkpoint
         return _frame(route, context, parts)
 
-    @staticmethod
-    def _throttle(context: RequestContext, throttle_ms: int) -> None:
-        """The connection is muted for that long once the response has left."""
-        if context.timing is not None:
-            context.timing.throttle_ms = throttle_ms
-        if throttle_ms > 0:
-            mute = partial(context.connection.mute, trio.current_time() + throttle_ms / 1000)
-            context.on_sent = [*(context.on_sent or ()), mute]
+    def _handled(
+        self, route: Route, context: RequestContext, request: Any, handling: Any, is_large: bool
+    ) -> Steps[Handled]:
+        """Call the handler, unless its `handling` has begun, and wait for what it waits for."""
+        try:
+            if handling is None:
+                handling = route.handle(self._broker, request, context)
+            if isinstance(handling, GeneratorType):
+                return (yield from handling), None
+            if isinstance(handling, CoroutineType):
+                try:
+                    return (yield partial(_awaited, context, handling)), None
+                finally:
+                    CURRENT.set(None)
+                    handling.close()  # its connection may have ended before a task awaited it
+            return handling, None
+        except ProtocolError:
+            raise
+        except Exception as error:
+            failure = self._failure(route, context, error)
+        make_response = partial(route.error_response, request, context, failure)
+        response = (yield partial(trio.to_thread.run_sync, make_response)) if is_large else make_response()
+        return response, failure
+
+    def _settled(
+        self, route: Route, context: RequestContext, request: Any, handling: Any, is_large: bool
+    ) -> Steps[Handled]:
+        """`_handled`, and counted for the quotas that limit it. Its connection is muted once the response has left."""
+        response, failure = yield from self._handled(route, context, request, handling, is_large)
+        if context.metering is not None:
+            throttle_ms = context.metering.settle(route.key, request, response, failure)
+            if context.timing is not None:
+                context.timing.throttle_ms = throttle_ms
+            if throttle_ms > 0:
+                mute = partial(context.connection.mute, trio.current_time() + throttle_ms / 1000)
+                context.on_sent = [*(context.on_sent or ()), mute]
+        return response, failure
 
     @staticmethod
     def _encode_large(route: Route, response: Any) -> Steps[list[Part]]:
@@ -399,6 +425,30 @@ class Dispatcher:
             extra=of_request(context),
         )
         return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
+def _timed(respond: Respond, times: StageTimes) -> Respond:
+    """`respond`, of whose requests a part is timed: at most one of a connection, until its response is sent."""
+
+    def respond_timed(
+        route: Route, frame: bytearray | memoryview, header: RequestHeader, connection: ConnectionInfo
+    ) -> Response | Pending[Response]:
+        if route.requests < route.timed_from or connection.timing is not None:
+            return respond(route, frame, header, connection)
+        timing = connection.timing = times.begin(route, len(frame))
+        steps = timing.around(steps_of(partial(respond, route, frame, header, connection)))
+        return run_steps(_or_untimed(connection, steps))
+
+    return respond_timed
+
+
+def _or_untimed(connection: ConnectionInfo, steps: Steps[Response]) -> Steps[Response]:
+    """The steps; the timing ends with them where there is no response."""
+    try:
+        return (yield from steps)
+    except BaseException:
+        connection.timing = None
+        raise
 
 
 def _failed(error: Exception) -> Steps[Any]:

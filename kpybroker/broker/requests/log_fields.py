@@ -16,14 +16,15 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from math import inf
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from kpybroker.core.line_limit import CLIENT, LineLimit
 
 if TYPE_CHECKING:
-    from kpybroker.broker.requests.clients import Client
+    from kpybroker.broker.requests.context import ConnectionInfo, RequestContext
 
 TRACE: Final = 5
 """Kafka's level below Python's DEBUG."""
@@ -42,20 +43,14 @@ SUPPRESSED: Final = (
 )
 
 
-class Request(Protocol):
-    """A request; `requests.context.RequestContext` is one."""
-
-    api_key: int
-    correlation_id: int
-    client_id: str | None
-
-    @property
-    def connection(self) -> Client:
-        """Where it arrived."""
-
-
-CURRENT: ContextVar[Request | None] = ContextVar("kpybroker.request", default=None)
+CURRENT: ContextVar[RequestContext | None] = ContextVar("kpybroker.request", default=None)
 """The request that the running task serves."""
+
+
+def client_may_leave() -> AbstractContextManager[None]:
+    """`ConnectionInfo.may_leave` of the request that the running task serves, for code that does not know it."""
+    request = CURRENT.get()
+    return nullcontext() if request is None else request.connection.may_leave()
 
 
 def fields_of(record: logging.LogRecord) -> Fields:
@@ -75,7 +70,7 @@ def client_of(record: logging.LogRecord) -> str | None:
     return found
 
 
-def of_connection(connection: Client) -> Extra:
+def of_connection(connection: ConnectionInfo) -> Extra:
     """For a line about a connection, or about a request that could not be read."""
     fields: Fields = {"connection": connection.connection_id}
     if connection.client_id is not None:
@@ -84,7 +79,7 @@ def of_connection(connection: Client) -> Extra:
     return {_ATTRIBUTE: fields, CLIENT: connection.client_host}
 
 
-def of_request(request: Request, topic: str | None = None, partition: int | None = None) -> Extra:
+def of_request(request: RequestContext, topic: str | None = None, partition: int | None = None) -> Extra:
     """For a line about a request, and about a topic or a partition that it names."""
     fields = _fields_of_request(request)
     if topic is not None:
@@ -94,7 +89,7 @@ def of_request(request: Request, topic: str | None = None, partition: int | None
     return {_ATTRIBUTE: fields, CLIENT: request.connection.client_host}
 
 
-def _fields_of_request(request: Request) -> Fields:
+def _fields_of_request(request: RequestContext) -> Fields:
     connection = request.connection
     fields: Fields = {"connection": connection.connection_id}
     if request.client_id is not None:

@@ -12,7 +12,7 @@ The connection waits by the machine's clock, as its client does, and rates are t
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kpybroker.broker.loop.loop_time import LoopTime
@@ -107,10 +107,6 @@ class Metering:
         if not self.is_exempt:  # what encoding took counts for the client's next request
             self._quotas.request_time.record_only(*self._client, self._request_percent(), self._time_ms())
         return result
-
-    def around_coroutine(self, handling: Coroutine[Any, Any, T]) -> Awaitable[T]:
-        """The same for a handler that is a coroutine."""
-        return handling if self._loop_time is None else self._loop_time.around_coroutine(handling)
 
     def _request_percent(self) -> float:
         """What was spent since the last call."""

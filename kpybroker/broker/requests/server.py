@@ -156,13 +156,20 @@ class Server:
                 nursery.start_soon(self.limits.close_later, stream, delay_s)
                 continue
             gate = bound.gate
-            connection.serving = Serving(
-                connection, self._memory, self._clock.monotonic(), is_polled=self._responds_inline
-            )
-            connection.respond_now = self._dispatcher.respond_now if gate is None else gate.guard(connection)
+            self._prepare(connection, gate)
             self._register(connection)
-            nursery.start_soon(self._serve_connection, connection, gate, tls)
+            nursery.start_soon(self._serve_connection, connection, tls)
             del connection, stream  # its own task holds it, as long as it lasts
+
+    def _prepare(self, connection: Connection, gate: Gate | None) -> None:
+        """What reads its requests, and what responds to them."""
+        frame_bytes_max = connection.frame_bytes_max = self._config.get_int("socket.request.max.bytes")
+        if gate is not None:
+            frame_bytes_max = min(frame_bytes_max, gate.frame_bytes_max)
+        frames = FrameReader(connection.stream, self._buffers, frame_bytes_max, self._memory)
+        now = self._clock.monotonic()
+        connection.serving = Serving(connection, frames, self._memory, now, is_polled=self._responds_inline)
+        connection.respond_now = self._dispatcher.respond_now if gate is None else gate.guard(connection)
 
     def _close_excess(self, _changed: frozenset[str] = frozenset()) -> None:
         """The listener between brokers accepts beyond `max.connections`, and the limit may be lowered: others end."""
@@ -170,16 +177,12 @@ class Server:
             self._log(logging.INFO, "Closing connection %s: %s", given_up, "max.connections is exceeded")
             given_up.end()
 
-    async def _serve_connection(self, connection: Connection, gate: Gate | None, tls: Tls | None) -> None:
-        frame_bytes_max = connection.frame_bytes_max = self._config.get_int("socket.request.max.bytes")
-        if gate is not None:
-            frame_bytes_max = min(frame_bytes_max, gate.frame_bytes_max)
-        serving = connection.serving
-        serving.frames = FrameReader(connection.stream, self._buffers, frame_bytes_max, self._memory, serving)
+    async def _serve_connection(self, connection: Connection, tls: Tls | None) -> None:
         try:
             with connection.scope:
                 if tls is not None:
-                    await tls.shake_hands(connection)
+                    if (principal := await tls.shake_hands(connection.stream)) is not None:
+                        connection.principal = principal
                     connection.stream.belongs_to(connection.turns_of)
                 await self._serve_requests(connection)
         except OtherProtocolError as error:
@@ -284,7 +287,7 @@ class Server:
         serving.waits_for_memory = True
         while not serving.frames.may_go_on():
             await self._memory.wait_change()
-        serving.was_active = True
+        serving.frames.was_active = True
         serving.waits_for_memory = False
 
     async def _close_idle(self) -> None:

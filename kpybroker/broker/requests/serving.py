@@ -144,14 +144,15 @@ class Serving:
         "state",
         "task_sends",
         "waits_for_memory",
-        "was_active",
     )
 
-    def __init__(self, connection: Served, memory: RequestMemory, now: float, *, is_polled: bool) -> None:
+    def __init__(
+        self, connection: Served, frames: FrameReader, memory: RequestMemory, now: float, *, is_polled: bool
+    ) -> None:
         self._connection = connection
         self._is_polled = is_polled
         self._memory = memory
-        self.frames: FrameReader
+        self.frames = frames
         self.state = READING
         self._after = READING  # the state that follows SENDING
         self._pending: Pending[Response] | None = None  # the request in progress, unless the task has taken it
@@ -159,8 +160,7 @@ class Serving:
         self._response: Response | None = None  # the one that is sent, if anything follows once it is
         self._muted_until = inf
         self.task_sends = False  # what the poller cannot go on with
-        self.last_active = now
-        self.was_active = False  # since `last_active`; a flag costs a twelfth of reading the clock
+        self.last_active = now  # and since then `frames.was_active`: a flag costs a twelfth of reading the clock
         self.waits_for_memory = False
         self.can_leave = False  # what is awaited is for the client alone
         self.serves_rest = False  # nor is what has arrived after it left undone
@@ -181,8 +181,8 @@ class Serving:
 
     def is_idle(self, now: float, idle_s: float) -> bool:
         """Whether nothing has arrived or left for so long; what happened since the last call counts as of now."""
-        if self.was_active or self.is_at_work:
-            self.was_active = False
+        if self.frames.was_active or self.is_at_work:
+            self.frames.was_active = False
             self.last_active = now
             return False
         return self.last_active <= now - idle_s
@@ -209,7 +209,7 @@ class Serving:
             if (data := responses[0] if len(responses) == 1 else b"".join(responses)) and not self._send_now(data):
                 goes_on = True
             if timing is not None and self.state is not SENDING:
-                timing.sent()
+                self._end_timing()
         if not goes_on:
             return False
         if not can_receive and self.state is READING:
@@ -234,7 +234,7 @@ class Serving:
                 if number == 1:
                     end = perf_counter() + TURN_S
                 outcome = connection.respond_now(frame, connection)
-                if isinstance(outcome, Response) and (data := outcome.frame) is not None:
+                if not outcome.is_pending and (data := outcome.frame) is not None:
                     responses.append(data)
                     continue
                 frames.hold(len(frame))
@@ -244,7 +244,7 @@ class Serving:
                 if number == 0:  # not if this very call has led here: its task may have made it
                     connection.stream.mute(self.on_left)  # the next request is read after this one
                 return True
-            if isinstance(outcome, Pending):
+            if outcome.is_pending:
                 return self._is_pending(outcome)
             if (data := self._read_now(outcome)) is not None:
                 responses.append(data)
@@ -295,7 +295,7 @@ class Serving:
 
     def _send_now(self, data: bytes) -> bool:
         """Send small responses. False if the client does not take them all: what is in progress goes on after that."""
-        self.was_active = True
+        self.frames.was_active = True
         stream = self._connection.stream
         sent = stream.send_now(data)
         if sent == len(data):
@@ -329,7 +329,7 @@ class Serving:
         """Go on sending, as far as that takes no waiting."""
         assert self._out is not None
         progress = self._out.resume()
-        self.was_active = True
+        self.frames.was_active = True
         if progress is Progress.SENT:
             self.on_sent()
         elif progress is Progress.COLD:
@@ -340,7 +340,7 @@ class Serving:
         """All of the response is sent."""
         assert self.state is SENDING, self.state
         self.state = self._after
-        self.was_active = True
+        self.frames.was_active = True
         self._connection.stream.want_data()
         self._is_sent()
         if self.state is READING or self.state is MUTED:
@@ -351,10 +351,15 @@ class Serving:
     def _is_sent(self) -> None:
         """The response is sent, or never will be."""
         response, self._response, self._out = self._response, None, None
-        if self._connection.timing is not None:
-            self._connection.timing.sent()
+        self._end_timing()
         if response is not None:
             response.sent()
+
+    def _end_timing(self) -> None:
+        """A response is sent. If it is the one that is timed, another request may be timed now."""
+        timing = self._connection.timing
+        if timing is not None and timing.sent():
+            self._connection.timing = None
 
     # --- the task
 
@@ -386,7 +391,7 @@ class Serving:
     def on_response(self, outcome: Response | Pending[Response]) -> None:
         """The task has awaited what its request wanted: there is a response now, or something else to wait for."""
         assert self.state is RESPONDING, self.state
-        if isinstance(outcome, Pending):
+        if outcome.is_pending:
             self._is_pending(outcome)
             return
         self.state = READING
@@ -399,7 +404,7 @@ class Serving:
         self._send_now(outcome.frame)
         self.frames.done()
         if timing is not None and self.state is not SENDING:
-            timing.sent()
+            self._end_timing()
 
     @property
     def unsent(self) -> ResponseOut:

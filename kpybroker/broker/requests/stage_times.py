@@ -11,9 +11,9 @@ queue* until the socket gets the response, *send* until the socket has all of it
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Callable, Iterable
 from time import perf_counter_ns
-from typing import Any, Final, NamedTuple, Protocol, TypeVar
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from kpybroker.broker.loop.loop_time import LoopTime
 from kpybroker.broker.loop.steps import Steps
@@ -37,12 +37,6 @@ class Sampled(Protocol):
     timed_from: int
     timed_last: int
     timed_first: int
-
-
-class HoldsTiming(Protocol):
-    """The part of a connection that is used here."""
-
-    timing: Timing | None
 
 
 class Stages:
@@ -78,7 +72,7 @@ class StageTimes:
         """Fetches are counted twice, as in Kafka: in `apis`, and in one of these."""
         self.follower_fetches = Stages()
 
-    def begin(self, route: Sampled, connection: HoldsTiming, size: int) -> Timing:
+    def begin(self, route: Sampled, size: int) -> Timing:
         """Time the request that `route` has just counted; it has `size` bytes."""
         weight = route.requests - route.timed_last
         route.timed_last = route.requests
@@ -88,7 +82,7 @@ class StageTimes:
         if stages is None:
             stages = self.apis[route.key] = Stages()
         stages.size.record(size, weight)
-        timing = connection.timing = Timing(stages, weight, int(self._woke_s() * 1e9), connection)
+        timing = Timing(stages, weight, int(self._woke_s() * 1e9))
         if route.key is ApiKey.FETCH:
             timing.fetch = Fetch(self, size)
         return timing
@@ -126,7 +120,6 @@ class Timing:
 
     __slots__ = (
         "_began_ns",
-        "_connection",
         "_local_ns",
         "_responded_ns",
         "_sending_ns",
@@ -138,10 +131,9 @@ class Timing:
         "throttle_ms",
     )
 
-    def __init__(self, stages: Stages, weight: int, woke_ns: int, connection: HoldsTiming) -> None:
+    def __init__(self, stages: Stages, weight: int, woke_ns: int) -> None:
         self._stages = stages
         self._weight = weight
-        self._connection = connection
         self._began_ns = perf_counter_ns()
         self._woke_ns = woke_ns or self._began_ns
         self._responded_ns = self._sending_ns = self._local_ns = 0
@@ -155,18 +147,15 @@ class Timing:
             self.fetch = self.fetch._replace(is_follower=True)
 
     def around(self, steps: Steps[T]) -> Steps[T]:
-        """The steps of the request."""
-        try:
-            result = yield from self.loop_time.around(steps)
-        except BaseException:
-            self._connection.timing = None  # no response
-            raise
+        """The steps of the request, up to its response."""
+        result = yield from self.loop_time.around(steps)
         self.responded()
         return result
 
-    def around_coroutine(self, handling: Coroutine[Any, Any, T]) -> Awaitable[T]:
-        """A handler that is a coroutine, within these steps."""
-        return self.loop_time.around_coroutine(handling)
+    @property
+    def has_responded(self) -> bool:
+        """Whether the response is known: what the connection does from now on is for another request."""
+        return self._responded_ns != 0
 
     def responded(self) -> None:
         """The response is known."""
@@ -178,19 +167,18 @@ class Timing:
         if self._responded_ns and not self._sending_ns:
             self._sending_ns = perf_counter_ns()
 
-    def sent(self) -> None:
-        """All of it is sent: count."""
-        responded_ns = self._responded_ns
-        if not responded_ns:  # what was sent is the response of an earlier request
-            return
-        self._connection.timing = None
+    def sent(self) -> bool:
+        """All of a response is sent: count. Whether it is the one that is timed, and not that of an earlier request."""
+        if not self._responded_ns:
+            return False
         now_ns = perf_counter_ns()
-        sending_ns = self._sending_ns or responded_ns
+        sending_ns = self._sending_ns or self._responded_ns
         self._record(self._stages, now_ns, sending_ns)
         if self.fetch is not None:
             also = self.fetch.stages()
             also.size.record(self.fetch.size, self._weight)
             self._record(also, now_ns, sending_ns)
+        return True
 
     def _record(self, stages: Stages, now_ns: int, sending_ns: int) -> None:
         weight, responded_ns = self._weight, self._responded_ns

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import enum
 import logging
-from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Protocol
 
 import trio
@@ -135,9 +134,7 @@ class _Guard:
 
     def respond_now(self, frame: bytearray | memoryview, connection: ConnectionInfo) -> Response | Pending[Response]:
         """As `Dispatcher.respond_now`, while the client is not logged in. Raises ProtocolError."""
-        return _outcome(self._respond(bytes(frame), connection))
-
-    def _respond(self, data: bytes, connection: ConnectionInfo) -> Response | Late:
+        data = bytes(frame)
         if self._state is State.LOGIN:
             return self._take_token(data)
         if self._state is State.WRONG_MECHANISM:
@@ -151,7 +148,7 @@ class _Guard:
         if header.api_key == ApiKey.SASL_HANDSHAKE:
             return self._handshake(header, data)
         if header.api_key == ApiKey.API_VERSIONS and self._state is State.FIRST:
-            return self._versions(data, connection)
+            return pending(self._versions(data, connection))
         raise ProtocolError(
             f"Unexpected Kafka request of type {_name(header.api_key)} during SASL handshake on listener "
             f"{connection.listener_name}: set security.protocol={connection.security_protocol} and sasl.mechanism in "
@@ -167,7 +164,7 @@ class _Guard:
 
     # --- SaslHandshake
 
-    def _handshake(self, header: RequestHeader, data: bytes) -> Response | Late:
+    def _handshake(self, header: RequestHeader, data: bytes) -> Response | Pending[Response]:
         version = _checked_version(header, SaslHandshakeRequest.VERSIONS)
         request = decode(SaslHandshakeRequest, memoryview(data)[header.body_offset :], version)
         logins = self._gate.logins
@@ -189,7 +186,7 @@ class _Guard:
 
     # --- tokens
 
-    def _take_token(self, data: bytes) -> Response | Late:
+    def _take_token(self, data: bytes) -> Response | Pending[Response]:
         """A step of the login, from SaslAuthenticate or a bare token."""
         header = None
         token = data
@@ -201,7 +198,7 @@ class _Guard:
             request = decode(SaslAuthenticateRequest, memoryview(data)[header.body_offset :], version)
             token = bytes(request.auth_bytes)
         if self._mechanism.blocks:
-            return self._step_in_thread(header, token)
+            return pending(self._step_in_thread(header, token))
         return self._step(header, token)
 
     async def _step_in_thread(self, header: RequestHeader | None, token: bytes) -> Response:
@@ -212,17 +209,16 @@ class _Guard:
             )
         except Exception as error:
             return await self._failed(header, error)
-        response = self._stepped(header, result)
-        return response if isinstance(response, Response) else await response
+        return await self._stepped(header, result)
 
-    def _step(self, header: RequestHeader | None, token: bytes) -> Response | Late:
+    def _step(self, header: RequestHeader | None, token: bytes) -> Response | Pending[Response]:
         try:
             result = self._login.step(token, self._gate.clock.time_ms())
         except Exception as error:
             return self._failed(header, error)
         return self._stepped(header, result)
 
-    def _stepped(self, header: RequestHeader | None, result: bytes | LoggedIn) -> Response | Late:
+    def _stepped(self, header: RequestHeader | None, result: bytes | LoggedIn) -> Response | Pending[Response]:
         if isinstance(result, bytes):
             return Response(_token_frame(header, result, 0))
         if self._previous is not None and self._previous[1] != result.principal:
@@ -264,7 +260,7 @@ class _Guard:
             data = bytes(frame)
             header = parse_request_header(data)
             self._connection.respond_now = self.respond_now
-            return _outcome(self._handshake(header, data))
+            return self._handshake(header, data)
         if now_s > self._ends_s:
             self._state = State.ENDED
             logger.info(
@@ -282,7 +278,7 @@ class _Guard:
 
     # --- refusals
 
-    def _failed(self, header: RequestHeader | None, error: Exception) -> Late:
+    def _failed(self, header: RequestHeader | None, error: Exception) -> Pending[Response]:
         """The login is refused, by the mechanism or because it failed."""
         during = "authentication" if self._previous is None else "re-authentication"
         text = (
@@ -302,7 +298,7 @@ class _Guard:
             response = _frame(header, refused)
         return self._refuse(response, log_reason)
 
-    def _refuse_request(self, header: RequestHeader, data: bytes) -> Late:
+    def _refuse_request(self, header: RequestHeader, data: bytes) -> Pending[Response]:
         """A request between SaslHandshake and the end of the login: its own error response, if it is a small one."""
         text = f"Unexpected Kafka request of type {_name(header.api_key)} during SASL authentication."
         response = None
@@ -314,7 +310,10 @@ class _Guard:
             response = None if message is None else _frame(header, message)
         return self._refuse(response, text)
 
-    async def _refuse(self, response: bytes | None, reason: str) -> Response:
+    def _refuse(self, response: bytes | None, reason: str) -> Pending[Response]:
+        return pending(self._refused(response, reason))
+
+    async def _refused(self, response: bytes | None, reason: str) -> Response:
         """Wait, respond, and end the connection. The token's memory is free during the wait."""
         connection = self._connection
         self._state = State.ENDED
@@ -325,14 +324,6 @@ class _Guard:
         if response is None:
             raise SessionOver
         return Response(None, (response,), (connection.end,))
-
-
-Late = Coroutine[Any, Any, Response]
-"""What the connection's task must await."""
-
-
-def _outcome(response: Response | Late) -> Response | Pending[Response]:
-    return response if isinstance(response, Response) else pending(response)
 
 
 def _checked_version(header: RequestHeader, versions: tuple[int, int]) -> int:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from kpybroker.broker.network.distinguished_names import subject_of
-from kpybroker.broker.network.handshakes import HandshakeFailed, TlsClient
+from kpybroker.broker.network.handshakes import HandshakeFailed
 from kpybroker.broker.network.tls_contexts import TlsOptions, listener_context, peer_context
 from kpybroker.broker.network.tls_settings import PEM, Store, TlsError
 from kpybroker.broker.network.tls_stores import (
@@ -213,12 +213,11 @@ class ListenerTls:
         """The encrypted stream above an accepted one; nothing is sent yet."""
         return TlsStream(stream, self._context, self._scratch)
 
-    async def shake_hands(self, client: TlsClient) -> None:
-        """Complete the handshake, and name the principal of a client that shows a certificate.
+    async def shake_hands(self, stream: Stream) -> Principal | None:
+        """Complete the handshake; the principal of a client that shows a certificate, where those name principals.
 
         Raises HandshakeFailed, OtherProtocolError, OSError.
         """
-        stream = client.stream
         assert isinstance(stream, TlsStream)
         with trio.move_on_after(HANDSHAKE_S_MAX) as scope:
             await stream.handshake(self._slot)
@@ -226,8 +225,7 @@ class ListenerTls:
             raise HandshakeFailed(f"the client has not completed the TLS handshake within {HANDSHAKE_S_MAX:g} s")
         self.handshakes_total += 1
         certificate = stream.peer_certificate
-        if certificate is not None and self._gives_principals:
-            client.principal = self._principal(certificate)
+        return self._principal(certificate) if certificate is not None and self._gives_principals else None
 
     def _principal(self, certificate: bytes) -> Principal:
         try:

@@ -15,13 +15,14 @@ What waits here holds its own connection only. A delay is on the broker's clock:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from kpybroker.broker.loop.steps import Pending, Steps, run_steps
-from kpybroker.broker.network.response import NO_RESPONSE, Response
+from kpybroker.broker.network.response import NO_RESPONSE, Response, steps_of
 from kpybroker.broker.requests.context import ConnectionInfo
 from kpybroker.broker.requests.served.apis import SERVED
-from kpybroker.control.requests import acting, replies, working
+from kpybroker.control.requests import acting, working
 from kpybroker.control.requests.calls import Call, call_of
 from kpybroker.control.requests.faults import Fault, FaultRules
 from kpybroker.control.requests.predicates import Predicates
@@ -49,19 +50,11 @@ class Interceptor:
         header = parse_request_header(frame)
         broker = self._broker
         entry = self._log.begin(broker.node_id, frame, header, connection, broker.clock.time_ms())
-        try:
-            response = self._respond(frame, header, connection, entry)
-        except BaseException as error:
-            self._log.fail(entry, error)
-            raise
-        if isinstance(response, Pending):
-            return run_steps(self._watched(entry, response))
-        self._log.end(entry, response)
-        return response
+        return run_steps(self._logged(entry, partial(self._respond, frame, header, connection, entry)))
 
-    def _watched(self, entry: Entry, unfinished: Pending[Response]) -> Steps[Response]:
+    def _logged(self, entry: Entry, respond: Callable[[], Response | Pending[Response]]) -> Steps[Response]:
         try:
-            response = yield from replies.finished(unfinished)
+            response = yield from steps_of(respond)
         except BaseException as error:
             self._log.fail(entry, error)
             raise

@@ -8,7 +8,7 @@ from typing import Any
 
 import trio
 
-from kpybroker.broker.loop.steps import Pending, Steps
+from kpybroker.broker.loop.steps import Steps
 from kpybroker.broker.network.response import Response
 from kpybroker.control.requests.calls import Call
 from kpybroker.control.rules.acts import Damage
@@ -23,11 +23,6 @@ from kpybroker.wire.schema import Message
 SIZE_BYTES = 4
 PARTITIONS = 1
 """The depth of partitions in a Fetch response."""
-
-
-def finished(outcome: Response | Pending[Response]) -> Steps[Response]:
-    """Wait for a response that may be pending. Closing these steps closes it."""
-    return (yield from outcome.as_steps()) if isinstance(outcome, Pending) else outcome
 
 
 def read(response: Response) -> Steps[bytes]:

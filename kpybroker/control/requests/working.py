@@ -22,7 +22,7 @@ from kpybroker.wire.schema import Message
 def work(broker: Intercepted, call: Call) -> Steps[Response]:
     """Do it, as far as no fault forbids."""
     if not call.failures:
-        return (yield from replies.finished(broker.dispatcher.respond_directly(call.frame, call.connection)))
+        return (yield from broker.dispatcher.respond_directly(call.frame, call.connection).as_steps())
     failures = [failure for _, failure in call.failures]
     if isinstance(call.request, ProduceRequest):
         _remember_refused(call, call.request, failures)
@@ -54,7 +54,7 @@ def _remember_refused(call: Call, request: ProduceRequest, failures: list[Failur
 def _refused(broker: Intercepted, call: Call, failure: Failure) -> Steps[Response]:
     """The error for the request as a whole, as its API reports it."""
     if failure.is_after_work:
-        dropped = yield from replies.finished(broker.dispatcher.respond_directly(call.frame, call.connection))
+        dropped = yield from broker.dispatcher.respond_directly(call.frame, call.connection).as_steps()
         yield from replies.read(dropped)
     error = KafkaError(failure.code, failure.text)
     message = broker.dispatcher.error_response(call.header, call.connection, call.request, error)
@@ -66,7 +66,7 @@ def _partly(broker: Intercepted, call: Call, failures: list[Failure]) -> Steps[R
     rest = _rest(call, failures)
     response: Message | None = API_INFO[call.key].response_class()()
     if rest is not None:
-        outcome = yield from replies.finished(broker.dispatcher.respond_directly(rest, call.connection))
+        outcome = yield from broker.dispatcher.respond_directly(rest, call.connection).as_steps()
         frame = yield from replies.read(outcome)
         response = replies.decoded(call, frame) if frame else None
     if response is None or (isinstance(call.request, ProduceRequest) and call.request.acks == 0):

@@ -18,20 +18,15 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 from kpybroker.core.log.producer_state import VerificationGuard
 from kpybroker.core.replication.leader_epochs import EpochEndOffset
 from kpybroker.storage.disk import checkpoints, names
 from kpybroker.storage.disk.deletions import PendingDeletions
-from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.storage.disk.files import write_file
 from kpybroker.storage.log import append, flush, maintenance, partition_metadata, reader
-from kpybroker.storage.log.flush import FlushJob
-from kpybroker.storage.log.log_state import NO_LIMIT, LogState
-from kpybroker.storage.log.reader import FetchSlice, Search
-from kpybroker.storage.segments.txn_index import AbortedTxn
+from kpybroker.storage.log.log_state import LogState
 from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.errors import ErrorCode, KafkaError
 
@@ -46,6 +41,20 @@ class Log(LogState):
 
     append_as_leader = append.append_as_leader
     append_as_follower = append.append_as_follower
+
+    read = reader.read
+    aborted_transactions = reader.aborted_transactions
+    collect_aborted_transactions = reader.collect_aborted_transactions
+    search_timestamp = reader.search_timestamp
+    search_max_timestamp = reader.search_max_timestamp
+    legacy_offsets_before = reader.legacy_offsets_before
+
+    truncate_to = maintenance.truncate_to
+    truncate_fully_and_start_at = maintenance.truncate_fully_and_start_at
+    increment_log_start_offset = maintenance.increment_log_start_offset
+    delete_old_segments = maintenance.delete_old_segments
+
+    prepare_flush = flush.prepare
 
     def assign_topic_id(self, topic_id: bytes) -> None:
         """Record the topic's id in `partition.metadata`; zeros mean that there is none.
@@ -67,50 +76,6 @@ class Log(LogState):
             raise self.io_error(error) from error
         self.topic_id = topic_id
         self.unflushed.paths.append(path)
-
-    # --- reading
-
-    def read(
-        self,
-        start_offset: int,
-        max_bytes: int,
-        *,
-        max_offset: int | None = None,
-        min_one_message: bool = True,
-    ) -> FetchSlice:
-        """Batches from an offset on, below `max_offset` (the isolation bound; the log end offset by default).
-
-        Raises OFFSET_OUT_OF_RANGE, LogDirError.
-        """
-        bound = self.log_end_offset if max_offset is None else max_offset
-        return self._reading(reader.read, start_offset, max_bytes, bound, min_one_message)
-
-    def _reading(self, function: Callable[Concatenate[LogState, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            return function(self, *args, **kwargs)
-        except OSError as error:
-            raise LogDirError(self.log_dir, error) from error
-
-    def aborted_transactions(self, fetch_offset: int, fetched: FetchSlice) -> list[AbortedTxn]:
-        """The aborted transactions a read_committed consumer needs for a slice that starts at `fetch_offset`."""
-        assert fetch_offset == fetched.start_offset
-        return self._reading(reader.aborted_transactions, fetched)
-
-    def collect_aborted_transactions(self, start_offset: int, upper_bound_offset: int) -> list[AbortedTxn]:
-        """Aborted transactions in a range of offsets. Raises LogDirError."""
-        return self._reading(reader.collect_aborted, start_offset, upper_bound_offset)
-
-    def search_timestamp(self, timestamp: int) -> Search:
-        """Search for the first record at or after a time. The steps of the search raise OSError."""
-        return self._reading(reader.search_timestamp, timestamp)
-
-    def search_max_timestamp(self) -> Search:
-        """Search for the first record with the largest timestamp (KIP-734)."""
-        return self._reading(reader.search_max_timestamp)
-
-    def legacy_offsets_before(self, timestamp: int, limit: int, now_ms: int) -> list[int]:
-        """ListOffsets version 0: start offsets of segments that changed at or before a time, newest first."""
-        return self._reading(reader.legacy_offsets_before, timestamp, limit, now_ms)
 
     # --- leader epochs
 
@@ -176,10 +141,6 @@ class Log(LogState):
             or any(segment.is_dirty for segment in self.segments())
         )
 
-    def prepare_flush(self) -> FlushJob:
-        """Capture everything that is not yet durable, up to the log end offset (see `flush`). Raises LogDirError."""
-        return flush.prepare(self)
-
     def flush(self, now_ms: int | None = None) -> None:
         """Make everything durable, here and now. Raises LogDirError, KAFKA_STORAGE_ERROR."""
         job = self.prepare_flush()
@@ -194,30 +155,6 @@ class Log(LogState):
         """Keep the recovery point at or below an offset until the log is cut (`LogManager.prepare_truncation`)."""
         self.recovery_point_max = offset
         self.recovery_point = min(self.recovery_point, offset)
-
-    def truncate_to(self, target_offset: int, *, now_ms: int) -> bool:
-        """Cut the log so that it ends at or before an offset; whether anything was above it. Raises LogDirError."""
-        return maintenance.whole_or_offline(self, maintenance.truncate_to, target_offset, now_ms)
-
-    def truncate_fully_and_start_at(self, new_offset: int, *, now_ms: int, log_start_offset: int | None = None) -> None:
-        """Remove everything and start again at an offset. Raises LogDirError."""
-        maintenance.whole_or_offline(
-            self, maintenance.truncate_fully_and_start_at, new_offset, now_ms, log_start_offset
-        )
-
-    def increment_log_start_offset(self, offset: int) -> bool:
-        """Move the log start offset forward; whether it moved.
-
-        Raises OFFSET_OUT_OF_RANGE where the offset is above the high watermark.
-        """
-        return maintenance.increment_log_start_offset(self, offset)
-
-    def delete_old_segments(self, now_ms: int, *, below: int = NO_LIMIT) -> int:
-        """Remove some of the segments below an offset that time, size or the log start offset make removable.
-
-        How many were removed; 0 if there are no more. Raises KAFKA_STORAGE_ERROR, LogDirError.
-        """
-        return maintenance.guarded(self, maintenance.delete_old_segments, now_ms, below)
 
     def deletions_due(self, now_ms: int) -> list[str]:
         """Paths whose delay is over; the caller removes them, in a thread if it likes."""

@@ -1,12 +1,13 @@
 """Truncation, retention and the moving log start offset: what removes records from a log.
 
-Functions over the log they change; they raise OSError, which `guarded` and `whole_or_offline` translate.
+Functions over the log they change; none raises OSError.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
 from kpybroker.storage.disk import names
@@ -26,20 +27,28 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def guarded(log: LogState, function: Callable[Concatenate[LogState, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Call a function of this module; its OSError becomes KAFKA_STORAGE_ERROR (full disk) or LogDirError."""
-    try:
-        return function(log, *args, **kwargs)
-    except OSError as error:
-        raise log.io_error(error) from error
+def guarded(function: Callable[Concatenate[LogState, P], R]) -> Callable[Concatenate[LogState, P], R]:
+    """The function, whose OSError is KAFKA_STORAGE_ERROR (full disk) or LogDirError."""
+
+    @wraps(function)
+    def changing(log: LogState, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(log, *args, **kwargs)
+        except OSError as error:
+            raise log.io_error(error) from error
+
+    return changing
 
 
-def whole_or_offline(
-    log: LogState, function: Callable[Concatenate[LogState, P], R], *args: P.args, **kwargs: P.kwargs
-) -> R:
-    """As `guarded`, for functions that leave half a log when they fail: a full disk is LogDirError too."""
-    with failing_takes_offline(log.log_dir):
-        return function(log, *args, **kwargs)
+def _whole_or_offline(function: Callable[Concatenate[LogState, P], R]) -> Callable[Concatenate[LogState, P], R]:
+    """As `guarded`, for a function that leaves half a log when it fails: a full disk is LogDirError too."""
+
+    @wraps(function)
+    def changing(log: LogState, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with failing_takes_offline(log.log_dir):
+            return function(log, *args, **kwargs)
+
+    return changing
 
 
 def remove_segments(log: LogState, segments: list[LogSegment], now_ms: int) -> None:
@@ -72,11 +81,12 @@ def _remove_now(log: LogState, base_offset: int) -> None:
     log.snapshots.reload()
 
 
-def truncate_to(log: LogState, target_offset: int, now_ms: int) -> bool:
-    """Cut the log so that no record at or above the offset is left (UnifiedLog.truncateTo).
+@_whole_or_offline
+def truncate_to(log: LogState, target_offset: int, *, now_ms: int) -> bool:
+    """Cut the log so that no record at or above the offset is left; whether one was (UnifiedLog.truncateTo).
 
     Batches are removed whole: where one held the offset, the log ends at the base offset of that batch. Kafka's log
-    would end at the offset, with a hole before it that a recovery cannot tell from a lost end.
+    would end at the offset, with a hole before it that a recovery cannot tell from a lost end. Raises LogDirError.
     """
     if target_offset < 0:
         raise ValueError(f"Cannot truncate partition {log.partition} to a negative offset ({target_offset}).")
@@ -86,7 +96,7 @@ def truncate_to(log: LogState, target_offset: int, now_ms: int) -> bool:
         return False
     logger.info("Truncating %s to offset %d", log.partition, target_offset)
     if log.segments_map.first.base_offset > target_offset:
-        truncate_fully_and_start_at(log, target_offset, now_ms, None)
+        truncate_fully_and_start_at(log, target_offset, now_ms=now_ms)
         return True
     log.truncations += 1
     segments = log.segments_map
@@ -117,8 +127,11 @@ def _batch_boundary(segment: LogSegment, offset: int) -> int:
     return min(header.base_offset, offset)
 
 
-def truncate_fully_and_start_at(log: LogState, new_offset: int, now_ms: int, log_start_offset: int | None) -> None:
-    """Remove everything and start at an offset (UnifiedLog.truncateFullyAndStartAt)."""
+@_whole_or_offline
+def truncate_fully_and_start_at(
+    log: LogState, new_offset: int, *, now_ms: int, log_start_offset: int | None = None
+) -> None:
+    """Remove everything and start at an offset (UnifiedLog.truncateFullyAndStartAt). Raises LogDirError."""
     logger.info("Truncate %s fully and start at offset %d", log.partition, new_offset)
     log.truncations += 1
     log.abort_cleaning()
@@ -174,10 +187,12 @@ def increment_log_start_offset(log: LogState, offset: int) -> bool:
     return True
 
 
-def delete_old_segments(log: LogState, now_ms: int, below: int = NO_LIMIT) -> int:
+@guarded
+def delete_old_segments(log: LogState, now_ms: int, *, below: int = NO_LIMIT) -> int:
     """Retention: by log start offset always, by size and time if the policy includes delete; segments removed.
 
     Removes a few of the oldest ones; 0 if there are no more. Segments that begin at or above `below` stay.
+    Raises KAFKA_STORAGE_ERROR, LogDirError.
     """
     start = log.log_start_offset
     deleted = _delete_while(
@@ -199,10 +214,12 @@ def _is_before(segment: LogSegment, limit_ms: int) -> bool:
     return segment.max_timestamp < limit_ms and segment.certain_timestamp < limit_ms
 
 
+@guarded
 def undecided_segment(log: LogState, now_ms: int) -> LogSegment | None:
     """The first segment that time would remove, or clean, but for what its headers can't prove.
 
-    Its records have to be read (`storage.cleaning.timestamps`); then `LogSegment.learn_timestamps`.
+    Its records have to be read (`storage.cleaning.timestamps`); then `LogSegment.learn_timestamps`. Raises
+    KAFKA_STORAGE_ERROR, LogDirError.
     """
     config, segments, found = log.config, log.segments_map, None
     if config.delete and config.retention_ms >= 0:

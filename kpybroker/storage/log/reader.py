@@ -9,10 +9,11 @@ within a batch unless that is the first one (KIP-74). Producers decide how long 
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Generator
+from functools import wraps
+from typing import TYPE_CHECKING, Concatenate, NamedTuple, ParamSpec, TypeVar
 
-from kpybroker.storage.disk.errors import CorruptIndexError
+from kpybroker.storage.disk.errors import CorruptIndexError, LogDirError
 from kpybroker.storage.disk.slice import FileSlice
 from kpybroker.storage.segments.file_records import BatchPosition, walk_headers
 from kpybroker.storage.segments.segment import LogSegment
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from kpybroker.storage.log.log_state import LogState
 
 logger = logging.getLogger("kafka.log.UnifiedLog")
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 HEADER_COST = 2
 """Units of a `WorkBudget` that reading one batch header costs."""
@@ -60,15 +64,44 @@ class FetchSlice(NamedTuple):
         return 0 if self.slice is None else self.slice.size
 
 
-def read(log: LogState, start_offset: int, max_bytes: int, max_offset: int, min_one_message: bool) -> FetchSlice:
+def _or_offline(function: Callable[Concatenate[LogState, P], R]) -> Callable[Concatenate[LogState, P], R]:
+    """The function, whose OSError is the LogDirError of the log's directory."""
+
+    @wraps(function)
+    def reading(log: LogState, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(log, *args, **kwargs)
+        except OSError as error:
+            raise LogDirError(log.log_dir, error) from error
+
+    return reading
+
+
+def read(
+    log: LogState,
+    start_offset: int,
+    max_bytes: int,
+    *,
+    max_offset: int | None = None,
+    min_one_message: bool = True,
+) -> FetchSlice:
     """Batches from `start_offset`, none that reaches `max_offset`, at most `max_bytes` (but see `min_one_message`).
 
-    Raises OFFSET_OUT_OF_RANGE for an offset before the log start or after the log end.
+    `max_offset` is the isolation bound, by default the log end offset. Raises OFFSET_OUT_OF_RANGE for an offset before
+    the log start or after the log end, LogDirError.
     """
     if not log.log_start_offset <= start_offset <= log.log_end_offset:
         raise _out_of_range(log, start_offset)
-    if start_offset >= max_offset:
+    bound = log.log_end_offset if max_offset is None else max_offset
+    if start_offset >= bound:
         return FetchSlice(None, start_offset)
+    try:  # not by `_or_offline`: it is on the way of each fetch
+        return _slice(log, start_offset, max_bytes, bound, min_one_message)
+    except OSError as error:
+        raise LogDirError(log.log_dir, error) from error
+
+
+def _slice(log: LogState, start_offset: int, max_bytes: int, max_offset: int, min_one_message: bool) -> FetchSlice:
     segments = log.segments_map
     segment: LogSegment | None = segments.active
     if start_offset < segments.active.base_offset:
@@ -140,8 +173,13 @@ def _visible_bytes(log: LogState, segment: LogSegment, max_offset: int) -> int:
     return position
 
 
-def aborted_transactions(log: LogState, fetched: FetchSlice) -> list[AbortedTxn]:
-    """The aborted transactions that a read_committed consumer must know to read a slice."""
+@_or_offline
+def aborted_transactions(log: LogState, fetch_offset: int, fetched: FetchSlice) -> list[AbortedTxn]:
+    """The aborted transactions that a read_committed consumer must know to read a slice that starts at an offset.
+
+    Raises LogDirError.
+    """
+    assert fetch_offset == fetched.start_offset
     if fetched.slice is None:
         return []
     segments = log.segments_map
@@ -156,7 +194,7 @@ def aborted_transactions(log: LogState, fetched: FetchSlice) -> list[AbortedTxn]
     if upper_bound is None:
         following = segments.higher(segment.base_offset)
         upper_bound = log.log_end_offset if following is None else following.base_offset
-    return collect_aborted(log, fetched.start_offset, upper_bound, segment)
+    return _collect_aborted(log, fetched.start_offset, upper_bound, segment)
 
 
 def _has_aborted(log: LogState, segment: LogSegment | None) -> bool:
@@ -168,13 +206,17 @@ def _has_aborted(log: LogState, segment: LogSegment | None) -> bool:
     return False
 
 
-def collect_aborted(
-    log: LogState, start_offset: int, upper_bound_offset: int, segment: LogSegment | None = None
+@_or_offline
+def collect_aborted_transactions(log: LogState, start_offset: int, upper_bound_offset: int) -> list[AbortedTxn]:
+    """Aborted transactions in a range of offsets. Raises LogDirError."""
+    return _collect_aborted(log, start_offset, upper_bound_offset, log.segments_map.floor(start_offset))
+
+
+def _collect_aborted(
+    log: LogState, start_offset: int, upper_bound_offset: int, segment: LogSegment | None
 ) -> list[AbortedTxn]:
     """Aborted transactions that overlap [start, upper bound), by the markers in `segment` and later ones."""
     found: list[AbortedTxn] = []
-    if segment is None:
-        segment = log.segments_map.floor(start_offset)
     while segment is not None:
         if segment.txn_index.collect_aborted(start_offset, upper_bound_offset, found):
             break
@@ -211,8 +253,12 @@ change during the search: what is searched is the segment as it was. Close it (`
 """
 
 
+@_or_offline
 def search_timestamp(log: LogState, timestamp: int) -> Search:
-    """Search for the first record at or after a time, from the log start offset on."""
+    """Search for the first record at or after a time, from the log start offset on.
+
+    Raises LogDirError; the steps of the search raise OSError.
+    """
     for segment in log.segments_map.all():
         if segment.largest_timestamp >= timestamp:
             position = _position_for_time(segment, timestamp, log.log_start_offset)
@@ -220,8 +266,12 @@ def search_timestamp(log: LogState, timestamp: int) -> Search:
     return _search_nothing()
 
 
+@_or_offline
 def search_max_timestamp(log: LogState) -> Search:
-    """Search for the first record with the log's largest timestamp (KIP-734), which is -1 if no record has one."""
+    """Search for the first record with the log's largest timestamp (KIP-734), which is -1 if no record has one.
+
+    Raises LogDirError; the steps of the search raise OSError.
+    """
     segment = max(log.segments_map.all(), key=lambda known: known.max_timestamp)
     found = segment.translate_offset(segment.offset_of_max_timestamp)
     return _search(segment, 0 if found is None else found.position, segment.max_timestamp, 0)
@@ -260,6 +310,7 @@ def _position_for_time(segment: LogSegment, timestamp: int, start_offset: int) -
     return segment.size if found is None else found.position
 
 
+@_or_offline
 def legacy_offsets_before(log: LogState, timestamp: int, limit: int, now_ms: int) -> list[int]:
     """ListOffsets version 0: starts of segments changed at or before a time (-1 latest, -2 earliest), newest first."""
     segments = log.segments_map.all()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Coroutine
-from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import pytest
@@ -56,9 +55,8 @@ def reader(
     memory: RequestMemory | None = None,
 ) -> FrameReader:
     stream: Any = PiecewiseStream(pieces)
-    activity = SimpleNamespace(was_active=False)
     memory = memory or RequestMemory(-1)
-    return FrameReader(stream, ReceiveBuffers(scratch, large), frame_bytes_max, memory, activity)
+    return FrameReader(stream, ReceiveBuffers(scratch, large), frame_bytes_max, memory)
 
 
 def reader_of(data: bytes, cuts: list[int], scratch: int, large: int) -> FrameReader:

@@ -132,8 +132,8 @@ class Client(PlainConnectionInfo):
         self.respond_now: Any = self._respond_now
         self.waits: list[Wait] = []
         memory = RequestMemory(-1)
-        self.serving = Serving(cast(Any, self), memory, 0.0, is_polled=is_polled)
-        self.serving.frames = FrameReader(self.stream, ReceiveBuffers(), 1000, memory, self.serving)
+        frames = FrameReader(self.stream, ReceiveBuffers(), 1000, memory)
+        self.serving = Serving(cast(Any, self), frames, memory, 0.0, is_polled=is_polled)
 
     def sends(self, *words: bytes) -> None:
         for word in words:

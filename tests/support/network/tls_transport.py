@@ -51,8 +51,8 @@ class EchoTls:
     def wrap(self, stream: Stream) -> TlsStream:
         return TlsStream(stream, self.context, self.scratch)
 
-    async def shake_hands(self, client: object) -> None:
-        stream = client.stream  # type: ignore[attr-defined]
+    async def shake_hands(self, stream: Stream) -> None:
+        assert isinstance(stream, TlsStream)
         await stream.handshake(self.slot)
 
 

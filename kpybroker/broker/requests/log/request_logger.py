@@ -17,14 +17,14 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from time import perf_counter_ns
-from types import coroutine
-from typing import Any, Final, Protocol, TypeVar
+from typing import Final
 
+from kpybroker.broker.loop.loop_time import LoopTime
 from kpybroker.broker.loop.steps import Pending, Steps, run_steps
-from kpybroker.broker.network.response import Response
+from kpybroker.broker.network.response import Response, steps_of
 from kpybroker.broker.network.sending import BUFFERS, Part
 from kpybroker.broker.requests.context import ConnectionInfo
 from kpybroker.broker.requests.dispatch import RespondNow
@@ -32,7 +32,6 @@ from kpybroker.broker.requests.log.kafka_json import connection_json, header_jso
 from kpybroker.broker.requests.log.message_walk import JSON
 from kpybroker.broker.requests.log_fields import TRACE
 from kpybroker.broker.requests.served.apis import SERVED
-from kpybroker.core.authorizer import Authorizer
 from kpybroker.wire.api import API_INFO, ApiKey
 from kpybroker.wire.codec import ANY_ELEMENTS, decode_steps
 from kpybroker.wire.errors import ProtocolError
@@ -41,51 +40,27 @@ from kpybroker.wire.schema import Message
 
 logger = logging.getLogger("kafka.request.logger")
 
-T = TypeVar("T")
-
 RESPONSE_BYTES_MAX: Final = 1024 * 1024
 """Of a larger response, records in files left out, only the size is shown."""
 HOLES_BYTES_MAX: Final = 8 * 1024 * 1024
 """Of records in files: they are zeros when their response is decoded."""
 
 
-class Logged(Protocol):
-    """What the log uses of its broker."""
-
-    authorizer: Authorizer
-
-
 class RequestLogger:
     """`respond_now` takes the place of `inner`, which it calls."""
 
-    def __init__(self, broker: Logged, inner: RespondNow) -> None:
-        self._broker = broker
+    def __init__(self, inner: RespondNow) -> None:
         self._inner = inner
 
     def respond_now(self, frame: bytearray | memoryview, connection: ConnectionInfo) -> Response | Pending[Response]:
         """As `Dispatcher.respond_now`."""
         call = _Call(frame, parse_request_header(frame), connection)
-        outcome = call.timed_now(partial(self._inner, frame, connection))
-        if isinstance(outcome, Pending):
-            return run_steps(self._watched(call, outcome))
-        return self._responded(call, outcome)
+        return run_steps(self._logged(call, steps_of(partial(self._inner, frame, connection))))
 
-    def _watched(self, call: _Call, outcome: Response | Pending[Response]) -> Steps[Response]:
-        try:
-            while isinstance(outcome, Pending):
-                if outcome.wait is not None:
-                    yield outcome.wait
-                    outcome = call.timed_now(outcome.resume)
-                else:
-                    outcome = yield partial(_advanced, call, outcome)
-            return self._responded(call, outcome)
-        finally:
-            if isinstance(outcome, Pending):
-                outcome.close()
-
-    def _responded(self, call: _Call, response: Response) -> Response:
-        """There is a response: its line is written when it has been sent."""
-        call.responded_ns = perf_counter_ns()
+    def _logged(self, call: _Call, steps: Steps[Response]) -> Steps[Response]:
+        """The line of a response is written when that has been sent."""
+        response = yield from call.loop_time.around(steps)
+        call.responded_ns, call.local_ns = perf_counter_ns(), call.loop_time.take_ns()
         if response.frame == b"":
             call.complete([])
             return response
@@ -96,11 +71,14 @@ class RequestLogger:
 class _Call:
     """One request: what its line says."""
 
-    __slots__ = ("_local_ns", "_received_ns", "_request", "_size", "connection", "header", "responded_ns")
+    __slots__ = (
+        *("_received_ns", "_request", "_size", "connection", "header"),
+        *("local_ns", "loop_time", "responded_ns"),
+    )
 
     def __init__(self, frame: bytearray | memoryview, header: RequestHeader, connection: ConnectionInfo) -> None:
         self._received_ns = self.responded_ns = perf_counter_ns()
-        self._local_ns = 0
+        self.local_ns = 0
         self._size = len(frame)
         self.header = header
         self.connection = connection
@@ -109,29 +87,7 @@ class _Call:
             head = {"isForwarded": False, "requestHeader": header_json(header), "request": self._request}
             tail = {"connection": connection.connection_id, **connection_json(connection)}
             logger.log(TRACE, "Received request:%s", _text({**head, **tail, "requestSizeBytes": self._size}))
-
-    def timed_now(self, step: Callable[[], T]) -> T:
-        """The result of a step on the loop, whose time is counted."""
-        began_ns = perf_counter_ns()
-        try:
-            return step()
-        finally:
-            self._local_ns += perf_counter_ns() - began_ns
-
-    @coroutine
-    def timed(self, steps: Any) -> Steps[Any]:
-        """The result of a coroutine, of which the time on the loop is counted."""
-        value: Any = None
-        error: BaseException | None = None
-        while True:
-            try:
-                wanted = self.timed_now(partial(steps.send, value) if error is None else partial(steps.throw, error))
-            except StopIteration as finished:
-                return finished.value
-            try:
-                value, error = (yield wanted), None
-            except BaseException as raised:
-                value, error = None, raised
+        self.loop_time = LoopTime()
 
     def complete(self, response: list[bytes | int]) -> None:
         """Write the line. `response` is as `_kept` returns it."""
@@ -147,8 +103,8 @@ class _Call:
             "connection": self.connection.connection_id,
             "totalTimeMs": _ms(sent_ns - self._received_ns),
             "requestQueueTimeMs": 0.0,
-            "localTimeMs": _ms(self._local_ns),
-            "remoteTimeMs": _ms(max(self.responded_ns - self._received_ns - self._local_ns, 0)),
+            "localTimeMs": _ms(self.local_ns),
+            "remoteTimeMs": _ms(max(self.responded_ns - self._received_ns - self.local_ns, 0)),
             "throttleTimeMs": body.get("throttleTimeMs", 0),
             "responseQueueTimeMs": 0.0,
             "sendTimeMs": _ms(sent_ns - self.responded_ns),
@@ -157,10 +113,6 @@ class _Call:
             "responseSizeBytes": size,
         }
         logger.debug("Completed request:%s", _text(line))
-
-
-def _advanced(call: _Call, pending: Pending[Response]) -> Any:
-    return call.timed(pending.advance())
 
 
 def _ms(nanoseconds: int) -> float:
