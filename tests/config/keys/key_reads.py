@@ -10,7 +10,8 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -104,7 +105,8 @@ def _meant(text: str | re.Pattern[str], known: set[str]) -> set[str]:
     return {key for key in known if text.fullmatch(key)}
 
 
-def _texts(tree: ast.Module) -> Iterator[tuple[str | re.Pattern[str], str, str]]:
+@cache
+def _texts(tree: ast.Module) -> Sequence[tuple[str | re.Pattern[str], str, str]]:
     """(the string, or the pattern of an f-string; the innermost function; the module's constant it is in)."""
 
     def visit(node: ast.AST, function: str, constant: str) -> Iterator[tuple[str | re.Pattern[str], str, str]]:
@@ -123,7 +125,7 @@ def _texts(tree: ast.Module) -> Iterator[tuple[str | re.Pattern[str], str, str]]
         for child in ast.iter_child_nodes(node):
             yield from visit(child, function, constant)
 
-    yield from visit(tree, "", "")
+    return tuple(visit(tree, "", ""))
 
 
 def _pattern(node: ast.JoinedStr) -> Iterator[re.Pattern[str]]:
