@@ -6,8 +6,8 @@ effect is read nowhere; a key that may change while the broker runs is read agai
 
 from __future__ import annotations
 
+from collections import defaultdict
 from functools import cache
-from typing import NamedTuple
 
 import pytest
 
@@ -34,28 +34,31 @@ TOPIC_KEY_BEHIND = {
 """Topic key -> the field or property of `LogConfig` through which its value is read."""
 
 
-class Found(NamedTuple):
+class Found:
     """In the source; `attributes` and `strings` outside `config/`."""
 
-    reads: dict[str, set[Read]]
-    attributes: set[str]
-    of_broker_config: set[str]
-    strings: set[str]
-    called_after_changes: set[Read]
+    def __init__(self) -> None:
+        self.reads: dict[str, set[Read]] = defaultdict(set)
+        self.attributes: set[str] = set()
+        self.of_broker_config: set[str] = set()
+        self.strings: set[str] = set()
+        self.called_after_changes: set[Read] = set()
 
 
 @cache
 def found() -> Found:
-    """Not when the module is imported: it takes seconds, and every worker of a run imports it."""
-    modules = sources()
-    outside_config = [module for module in modules if not module.file.startswith("config/")]
-    return Found(
-        key_reads(modules, {*BROKER_KEYS, *QUOTA_KEYS}),
-        attributes(outside_config),
-        attributes(module for module in modules if module.file == "config/broker.py"),
-        strings(outside_config),
-        listeners_of_changes(modules),
-    )
+    """Not when this module is imported: it takes seconds, and every worker of a run imports it."""
+    found, known = Found(), {*BROKER_KEYS, *QUOTA_KEYS}
+    for module in sources():
+        for key, read in key_reads(module, known):
+            found.reads[key].add(read)
+        if not module.file.startswith("config/"):
+            found.attributes |= attributes(module)
+            found.strings |= strings(module)
+        if module.file == "config/broker.py":
+            found.of_broker_config |= attributes(module)
+        found.called_after_changes |= listeners_of_changes(module)
+    return found
 
 
 def stated(status: bool) -> list[str]:
