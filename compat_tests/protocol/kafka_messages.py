@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from compat_tests.deps import jars_dir
+from compat_tests.support.tools import program_command
 
 ROUND_TRIP = Path(__file__).with_name("RoundTrip.java")
 JAVA_SECONDS_MAX = 240
@@ -69,9 +70,9 @@ def ask_java(commands: Iterable[str]) -> list[str]:
     """The answers of RoundTrip.java, one per command. What is about `LATER_APIS` Kafka 4.x answers, the rest 3.9.1."""
     asked = list(commands)
     later = [number for number, command in enumerate(asked) if _is_later(command)]
-    answers = dict(zip(later, ask_java_of("kafka-4.3.1", [asked[number] for number in later]), strict=True))
+    answers = dict(zip(later, ask_java_of("4.x", [asked[number] for number in later]), strict=True))
     rest = [number for number in range(len(asked)) if number not in answers]
-    answers |= zip(rest, ask_java_of("kafka-3.9.1", [asked[number] for number in rest]), strict=True)
+    answers |= zip(rest, ask_java_of("3.9.1", [asked[number] for number in rest]), strict=True)
     return [answers[number] for number in range(len(asked))]
 
 
@@ -82,12 +83,12 @@ def _is_later(command: str) -> bool:
     return any(f".{api}Re" in subject for api in LATER_APIS.values())
 
 
-def ask_java_of(jars: str, commands: list[str]) -> list[str]:
-    """`ask_java` of one Kafka version."""
+def ask_java_of(version: str, commands: list[str]) -> list[str]:
+    """`ask_java` of one of the `VERSIONS` of tools."""
     if not commands:
         return []
     done = subprocess.run(
-        ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{kafka_jars(jars)}/*", str(ROUND_TRIP)],
+        program_command(version, ROUND_TRIP),
         input="\n".join(commands) + "\n",
         capture_output=True,
         text=True,
