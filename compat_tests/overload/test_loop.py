@@ -2,8 +2,8 @@
 
 Measured is processor time of the loop's thread and not time on the wall, the least of up to three tries counts, and a
 machine that is slower than the one this was written on gets more. Even so a shared machine can take twice as long:
-`make test` allows three times the bar, which still finds a loop that forgot to yield; `make bench-loop` asks for the bar
-itself.
+`make test` allows three times the bar, which still finds a loop that forgot to yield; `make bench-loop` asks for the
+bar itself.
 """
 
 from __future__ import annotations
