@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from compat_tests.deps import jars_dir
-from compat_tests.support.tools import program_command
+from compat_tests.support.tools import JARS, program_command
 
 ROUND_TRIP = Path(__file__).with_name("RoundTrip.java")
+VERSION_OF = {jars: version for version, jars in JARS.items()}
 JAVA_SECONDS_MAX = 240
 
 # jar, and the package of the classes generated from the definitions in it
@@ -70,9 +71,9 @@ def ask_java(commands: Iterable[str]) -> list[str]:
     """The answers of RoundTrip.java, one per command. What is about `LATER_APIS` Kafka 4.x answers, the rest 3.9.1."""
     asked = list(commands)
     later = [number for number, command in enumerate(asked) if _is_later(command)]
-    answers = dict(zip(later, ask_java_of("4.x", [asked[number] for number in later]), strict=True))
+    answers = dict(zip(later, ask_java_of("kafka-4.3.1", [asked[number] for number in later]), strict=True))
     rest = [number for number in range(len(asked)) if number not in answers]
-    answers |= zip(rest, ask_java_of("3.9.1", [asked[number] for number in rest]), strict=True)
+    answers |= zip(rest, ask_java_of("kafka-3.9.1", [asked[number] for number in rest]), strict=True)
     return [answers[number] for number in range(len(asked))]
 
 
@@ -83,12 +84,12 @@ def _is_later(command: str) -> bool:
     return any(f".{api}Re" in subject for api in LATER_APIS.values())
 
 
-def ask_java_of(version: str, commands: list[str]) -> list[str]:
-    """`ask_java` of one of the `VERSIONS` of tools."""
+def ask_java_of(jars: str, commands: list[str]) -> list[str]:
+    """`ask_java` of one Kafka version."""
     if not commands:
         return []
     done = subprocess.run(
-        program_command(version, ROUND_TRIP),
+        program_command(VERSION_OF[jars], ROUND_TRIP),
         input="\n".join(commands) + "\n",
         capture_output=True,
         text=True,

@@ -79,8 +79,8 @@ def test_header_versions_are_kafkas() -> None:
 
 
 def test_error_codes_and_api_keys_are_kafkas() -> None:
-    errors, apis = ask_java_of("3.9.1", ["errors - - -", "apis - - -"])
-    (later_apis,) = ask_java_of("4.x", ["apis - - -"])
+    errors, apis = ask_java_of("kafka-3.9.1", ["errors - - -", "apis - - -"])
+    (later_apis,) = ask_java_of("kafka-4.3.1", ["apis - - -"])
     theirs = {name: int(code) for code, name in (pair.split() for pair in errors.split(","))}
     ours = {error.name: error.value for error in ErrorCode}
     assert theirs.items() <= ours.items()
