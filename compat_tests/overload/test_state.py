@@ -31,6 +31,7 @@ from kpybroker.wire.messages.init_producer_id import InitProducerIdRequest
 from kpybroker.wire.messages.join_group import JoinGroupRequest
 from kpybroker.wire.messages.leave_group import LeaveGroupRequest
 from kpybroker.wire.messages.offset_commit import OffsetCommitRequest
+from kpybroker.wire.messages.offset_fetch import OffsetFetchRequest
 from kpybroker.wire.records.batch import parse_header
 from kpybroker.wire.records.builder import BatchFields, build_batch, rebuild_batch, varint
 
@@ -49,9 +50,13 @@ Protocol = JoinGroupRequest.JoinGroupRequestProtocol
 @pytest.fixture
 def victim(launcher: Launcher) -> Iterator[Victim]:
     settings = {"kpybroker.max.state.bytes.per.ip": str(ADDRESS_MAX), "group.initial.rebalance.delay.ms": "0"}
+    settings |= {"offsets.topic.num.partitions": "1", "transaction.state.log.num.partitions": "1"}
     started = Victim(launcher.broker(**settings))
     started.bystander.start()
     started.bystander.progresses()
+    with Raw(started.address) as raw:  # the bystander has asked for a coordinator, which makes the topic
+        wanted = OffsetFetchRequest(group_id="group", topics=None)
+        eventually(lambda: raw.ask(wanted, 5).error_code == ErrorCode.NONE, "a coordinator")
     yield started
     started.is_unharmed()
     started.close()
