@@ -11,10 +11,11 @@ import json
 import struct
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import psutil
 import pytest
@@ -37,6 +38,8 @@ from kpybroker.wire.messages.offset_fetch import OffsetFetchRequest
 from kpybroker.wire.records.batch import iter_batches, parse_header
 from kpybroker.wire.records.legacy import encode_message
 from tests.wire import bombs
+
+T = TypeVar("T")
 
 OTHER_PROCESS_MAX = 300 * MIB
 """Twice what one batch may take there, and the process itself."""
@@ -99,12 +102,6 @@ CONVERTED = {
 }
 
 
-def all_bombs() -> Iterator[tuple[Codec, bytes]]:
-    for codec, build in bombs.BUILDERS.items():
-        for bomb in build():
-            yield codec, bomb
-
-
 def message_around(bomb: bytes, codec: Codec, magic: int) -> bytes:
     return bytes(encode_message(0, magic, codec, FALSE_TIMESTAMP, None, bomb))
 
@@ -153,7 +150,7 @@ def test_a_bomb_in_a_batch_is_refused_where_its_records_must_be_seen(flat: Victi
     config, kept = TOPICS[topic]
     log = RawLog(flat.broker, f"batches-{topic}", max_message_bytes=LARGEST, **config)
     reported: dict[Codec, list[ErrorCode]] = {codec: [] for codec in IN_BATCHES}
-    for codec, bomb in all_bombs():
+    for codec, bomb in bombs.all_bombs():
         reported[codec].append(log.produce(batch_around(bomb, codec, RECORDS)).error)
     assert reported == {codec: UNNEEDED[codec] if codec in kept else codes for codec, codes in IN_BATCHES.items()}
     assert log.offset_at(-1) == RECORDS * sum(codes.count(ErrorCode.NONE) for codes in reported.values())
@@ -163,7 +160,7 @@ def test_a_bomb_in_a_batch_is_refused_where_its_records_must_be_seen(flat: Victi
 def test_a_bomb_in_an_old_message_is_refused_for_that_must_be_converted(flat: Victim, magic: int) -> None:
     log = RawLog(flat.broker, f"messages-{magic}", max_message_bytes=LARGEST)
     reported: dict[Codec, list[ErrorCode]] = {codec: [] for codec in IN_MESSAGES}
-    for codec, bomb in all_bombs():
+    for codec, bomb in bombs.all_bombs():
         reported[codec].append(log.produce(message_around(bomb, codec, magic), version=2).error)
     assert reported == IN_MESSAGES
     assert log.offset_at(-1) == 0
@@ -217,10 +214,10 @@ def bombed(victim: Victim) -> Iterator[Victim]:
         Producer({**settings, **quick.QUIET}).init_transactions(quick.DEADLINE_S)
     victim.close()
     broker.stop()
-    batches = [batch_around(bomb, codec, RECORDS) for codec, bomb in all_bombs()]
+    batches = [batch_around(bomb, codec, RECORDS) for codec, bomb in bombs.all_bombs()]
     plant(broker.data_dir / "stored-2-0", batches)
     for magic in (0, 1):
-        messages = [message_around(bomb, codec, magic) for codec, bomb in all_bombs() if codec is not Codec.ZSTD]
+        messages = [message_around(bomb, codec, magic) for codec, bomb in bombs.all_bombs() if codec is not Codec.ZSTD]
         plant(broker.data_dir / f"stored-{magic}-0", messages)
     for topic in ("__consumer_offsets", "__transaction_state"):
         plant(broker.data_dir / f"{topic}-{BROKEN}", batches)
@@ -324,17 +321,24 @@ runpy.run_module("kpybroker", run_name="__main__")
 """
 
 
-def kpybroker_log(*arguments: str) -> tuple[int, list[dict[str, Any]], int]:
-    """Exit code, rows, and the most memory it had (that of `wait4` begins with the parent's)."""
+def kpybroker_log(*arguments: str, look: Callable[[dict[str, Any]], T]) -> tuple[int, list[T], int]:
+    """Exit code, what `look` makes of each row, and the most memory it had (that of `wait4` begins with the parent's).
+
+    No row is kept: some have millions of headers.
+    """
     command = [sys.executable, "-c", PEAK_AT_EXIT, "log", *arguments, "-o", "json"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    (peak,) = (line for line in done.stderr.splitlines() if line.startswith("VmHWM:"))
-    return done.returncode, [json.loads(line) for line in done.stdout.splitlines()], int(peak.split()[1]) * 1024
+    with tempfile.TemporaryFile("w+") as errors:
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process:
+            assert process.stdout is not None
+            seen = [look(json.loads(line)) for line in process.stdout]
+        errors.seek(0)
+        (peak,) = (line for line in errors if line.startswith("VmHWM:"))
+    return process.returncode, seen, int(peak.split()[1]) * 1024
 
 
 def test_verify_names_every_bomb_and_stays_small(bombed: Victim) -> None:
     for log in STORED:
-        code, rows, peak = kpybroker_log("verify", str(bombed.broker.data_dir / f"{log}-0"))
+        code, rows, peak = kpybroker_log("verify", str(bombed.broker.data_dir / f"{log}-0"), look=dict)
         named = {row["offset"] for row in rows if row["type"] == "finding" and row["severity"] == "error"}
         step, count = (RECORDS, 40) if log == "stored-2" else (1, 30)
         assert (code, named) == (1, {step * number for number in range(count)})
@@ -344,7 +348,7 @@ def test_verify_names_every_bomb_and_stays_small(bombed: Victim) -> None:
 
 def test_dump_shows_every_batch_and_stays_small(bombed: Victim) -> None:
     for log in STORED:
-        _, rows, peak = kpybroker_log("dump", "--records", str(bombed.broker.data_dir / f"{log}-0"))
+        _, rows, peak = kpybroker_log("dump", "--records", str(bombed.broker.data_dir / f"{log}-0"), look=dict)
         found = {row["baseOffset"] for row in rows if row["type"] == "batch"}
         step, count = (RECORDS, 40) if log == "stored-2" else (1, 30)
         assert {step * number for number in range(count)} <= found

@@ -211,10 +211,9 @@ def batch_around(section: bytes, codec: Codec, count: int) -> bytes:
 
 
 def _bombs() -> Iterator[tuple[Codec, bytes]]:
-    for codec, build in bombs.BUILDERS.items():
-        for bomb in build():
-            if len(bomb) < 900_000:
-                yield codec, bomb
+    for codec, bomb in bombs.all_bombs():
+        if len(bomb) < 900_000:
+            yield codec, bomb
 
 
 def bombs_in_batches(address: Address) -> None:

@@ -5,6 +5,7 @@ Memory is the process's peak (VmHWM), which Linux lets one reset, so that nothin
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
@@ -128,10 +129,10 @@ class Victim:
     @property
     def open_sockets(self) -> int:
         """Its files may become more in between, as when the topic of offsets is made."""
-        found = 0
-        for file in Path(f"/proc/{self.pid}/fd").iterdir():
+        found, directory = 0, f"/proc/{self.pid}/fd"
+        for name in os.listdir(directory):  # of thousands, again and again: a `Path` of each takes five times as long
             with suppress(FileNotFoundError):
-                found += str(file.readlink()).startswith("socket:")
+                found += os.readlink(f"{directory}/{name}").startswith("socket:")
         return found
 
     def is_unharmed(self) -> None:

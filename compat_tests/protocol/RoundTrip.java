@@ -6,7 +6,7 @@
 //   errors  -     -       -     every error: "CODE NAME", separated by commas
 //   apis    -     -       -     every API: "KEY NAME OLDEST LATEST", separated by commas
 //
-// CLASS is a class name in full. Run as a source file: java -cp 'LIBS/*' RoundTrip.java
+// CLASS is a class name in full. `kafka_messages.py` compiles and runs this.
 
 import java.io.BufferedReader;
 import java.io.InputStreamReader;

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from compat_tests.deps import jars_dir
+from compat_tests.support.tools import JARS, program_command
 
 ROUND_TRIP = Path(__file__).with_name("RoundTrip.java")
+VERSION_OF = {jars: version for version, jars in JARS.items()}
 JAVA_SECONDS_MAX = 240
 
 # jar, and the package of the classes generated from the definitions in it
@@ -87,7 +89,7 @@ def ask_java_of(jars: str, commands: list[str]) -> list[str]:
     if not commands:
         return []
     done = subprocess.run(
-        ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{kafka_jars(jars)}/*", str(ROUND_TRIP)],
+        program_command(VERSION_OF[jars], ROUND_TRIP),
         input="\n".join(commands) + "\n",
         capture_output=True,
         text=True,

@@ -9,7 +9,7 @@
 //             LogValidator: "LAST MAX CHANGED dump", or "error NAME INDEX..." with the refused records
 //   produce   VERSION HEX             ProduceRequest.validateRecords: "ok", or "error NAME"
 //
-// Run as a source file: java -cp 'LIBS/*' Records.java
+// `java_records.py` compiles and runs it.
 
 import java.io.BufferedReader;
 import java.io.InputStreamReader;

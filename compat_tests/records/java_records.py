@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
-from compat_tests.protocol.kafka_messages import kafka_jars
+from compat_tests.support.tools import program_command
 from kpybroker.wire.primitives import Buffer
 from kpybroker.wire.records.batch import BatchHeader, iter_batches, verify_crc
 from kpybroker.wire.records.record import Record, iter_records
@@ -19,7 +19,7 @@ def ask_java(commands: Iterable[str]) -> list[str]:
     """One response a command, from one JVM."""
     sent = list(commands)
     done = subprocess.run(
-        ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{kafka_jars()}/*", str(RECORDS_JAVA)],
+        program_command("3.9.1", RECORDS_JAVA),
         input="\n".join(sent) + "\n",
         capture_output=True,
         text=True,

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
-from compat_tests.deps import jars_dir
+from compat_tests.support.machine.class_archives import keep_classes, server_options
 from compat_tests.support.services import LOG4J, QUICK_JVMS, Service, write_properties
-from compat_tests.support.tools import JVM_OPTIONS
+from compat_tests.support.tools import argument_file, quick_options
 from tests.support.network.ports import free_port
 
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
+KRAFT = "kraft"
 
 
 class KraftBroker:
@@ -40,18 +42,20 @@ class KraftBroker:
                 "group.initial.rebalance.delay.ms": "0",
             },
         )
-        self.service = Service("kafka-4.3.1", self._command("kafka.Kafka", str(self._config)), directory)
+        options = server_options("4.x", KRAFT) if QUICK_JVMS in os.environ else []
+        self.service = Service("kafka-4.3.1", self._command(options, "kafka.Kafka", str(self._config)), directory)
 
-    def _command(self, main: str, *arguments: str) -> list[str]:
-        sizes = ["-Xmx1G", "-Xms256m", "-XX:+UseSerialGC", *(JVM_OPTIONS if QUICK_JVMS in os.environ else ())]
-        classes = f"{jars_dir('kafka-4.3.1')}/*"
-        return ["java", *sizes, f"-Dlog4j.configuration=file:{LOG4J}", "-cp", classes, main, *arguments]
+    def _command(self, options: Sequence[str], main: str, *arguments: str) -> list[str]:
+        sizes = ["-Xmx1G", "-Xms256m", "-XX:+UseSerialGC", *options]
+        return ["java", *sizes, f"-Dlog4j.configuration=file:{LOG4J}", f"@{argument_file('4.x')}", main, *arguments]
 
     def start(self) -> None:
         """Format the directory, and run."""
         arguments = ("format", "--cluster-id", CLUSTER_ID, "--config", str(self._config))
-        subprocess.run(self._command("kafka.tools.StorageTool", *arguments), check=True, stdout=subprocess.DEVNULL)
+        command = self._command(quick_options("4.x"), "kafka.tools.StorageTool", *arguments)
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         self.service.start(lambda output: "Kafka Server started" in output or "started (kafka.server" in output)
+        keep_classes(self.service.command, self.service.pid, "4.x", KRAFT)
 
     def close(self) -> None:
         self.service.kill()

@@ -66,7 +66,7 @@ class Resident:
         assert process.stdin is not None
         count = struct.pack(">i", len(arguments))
         request = [_text(main), count, *map(_text, arguments), _sized(stdin)]
-        written = {b"o": b"", b"e": b""}
+        written = {b"o": bytearray(), b"e": bytearray()}  # a message of 50 MB comes in thousands of frames
         try:
             process.stdin.write(b"".join(request))
             process.stdin.flush()
@@ -74,15 +74,15 @@ class Resident:
                 written[frame[0]] += frame[1]
         except TimeoutError:
             self.end()
-            return Outcome(-1, written[b"o"], written[b"e"], True)
+            return Outcome(-1, bytes(written[b"o"]), bytes(written[b"e"]), True)
         except (EOFError, BrokenPipeError):  # by System.exit, or it crashed
             code = process.wait()
             self.end()
-            return Outcome(code, written[b"o"], written[b"e"])
+            return Outcome(code, bytes(written[b"o"]), bytes(written[b"e"]))
         code, stays = frame[1]
         if not stays:
             self.end()
-        return Outcome(code, written[b"o"], written[b"e"])
+        return Outcome(code, bytes(written[b"o"]), bytes(written[b"e"]))
 
     def _started(self) -> subprocess.Popen[bytes]:
         """A tool reads the environment and the directory of its process: they must be those of this one."""
@@ -104,7 +104,7 @@ class Resident:
         source = process.stdout.fileno()
         poll = select.poll()
         poll.register(source, select.POLLIN)
-        data = b""
+        data = bytearray()
         while len(data) < size:
             if not poll.poll(max(0.0, end - time.monotonic()) * 1000):
                 raise TimeoutError
@@ -112,7 +112,7 @@ class Resident:
             if not more:
                 raise EOFError
             data += more
-        return data
+        return bytes(data)
 
 
 def _sized(data: bytes) -> bytes:

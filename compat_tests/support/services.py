@@ -21,6 +21,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from compat_tests.deps import ROOT
+from compat_tests.support.machine.class_archives import keep_classes, server_options
 from compat_tests.support.quick import admin_client
 from compat_tests.support.tools import argument_file, quick_options
 from compat_tests.support.waiting import eventually
@@ -155,8 +156,16 @@ class Service:
         return "\n".join(self.output().splitlines()[-lines_max:])
 
 
+KAFKA, ZOOKEEPER = "kafka", "zookeeper"
+"""Kinds of servers, which have an archive of classes each."""
+
+
 def jvm_options() -> list[str]:
     return quick_options("3.9.1") if QUICK_JVMS in os.environ else []
+
+
+def _server_options(kind: str) -> list[str]:
+    return server_options("3.9.1", kind) if QUICK_JVMS in os.environ else []
 
 
 def jvm(main_class: str, *arguments: str, options: list[str]) -> list[str]:
@@ -194,8 +203,8 @@ class ZooKeeper:
                 **(settings or {}),
             },
         )
-        main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
-        command = jvm(main, str(config), options=["-Xmx256m", "-XX:+UseSerialGC", *jvm_options(), *options])
+        main, sizes = "org.apache.zookeeper.server.quorum.QuorumPeerMain", ["-Xmx256m", "-XX:+UseSerialGC"]
+        command = jvm(main, str(config), options=[*sizes, *_server_options(ZOOKEEPER), *options])
         self.service = Service("zookeeper", command, directory)
 
     @property
@@ -204,6 +213,7 @@ class ZooKeeper:
 
     def start(self) -> None:
         self.service.start(lambda _: _serves(self.port))
+        keep_classes(self.service.command, self.service.pid, "3.9.1", ZOOKEEPER)
 
     def stop(self) -> None:
         self.service.kill()
@@ -267,7 +277,7 @@ class Broker:
         self.configure(overrides)
         if kind == "kafka":
             sizes = ["-Xmx1G", "-Xms256m", "-XX:+UseSerialGC"]
-            command = jvm("kafka.Kafka", str(self.config_file), options=[*sizes, *jvm_options(), *options])
+            command = jvm("kafka.Kafka", str(self.config_file), options=[*sizes, *_server_options(KAFKA), *options])
         else:
             command = [str(kpybroker_executable()), "server", str(self.config_file)]
         self.service = Service(kind, command, directory, {"KAFKA_OPTS": " ".join(options)} if options else None)
@@ -291,6 +301,7 @@ class Broker:
         self.service.start(lambda output: line in output)
         admin = admin_client(self.bootstrap)
         eventually(lambda: _knows_controller(admin), "a controller")
+        keep_classes(self.service.command, self.service.pid, "3.9.1", KAFKA)
 
     def stop(self) -> None:
         code = self.service.stop()

@@ -20,6 +20,7 @@ import os
 import shlex
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -190,14 +191,15 @@ def _java_version() -> str:
 
 
 @cache
-def _key(version: str) -> str:
+def class_path_key(version: str) -> str:
+    """Archives are bound to the class path and the Java that they were made with."""
     return hashlib.sha256((_class_path(version) + _java_version()).encode()).hexdigest()[:12]
 
 
 @cache
 def _archive(version: str) -> Path:
     """The tool that loads most makes it, before any other runs. Of the versions for ZooKeeper the first run does."""
-    archive = ARCHIVES / f"{version}-{_key(version)}.jsa"
+    archive = ARCHIVES / f"{version}-{class_path_key(version)}.jsa"
     ARCHIVES.mkdir(parents=True, exist_ok=True)
     with archive.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # while another worker of pytest makes it
@@ -231,7 +233,7 @@ def _java_options(version: str) -> list[str]:
 @cache
 def argument_file(version: str) -> Path:
     """The class path in a file that java reads, so that a failure shows the command and not a hundred jars."""
-    path = ARCHIVES / f"{version}-{_key(version)}.args"
+    path = ARCHIVES / f"{version}-{class_path_key(version)}.args"
     if not path.exists():
         ARCHIVES.mkdir(parents=True, exist_ok=True)
         fresh = path.with_suffix(f".{os.getpid()}")
@@ -251,21 +253,25 @@ def resident(version: str) -> Resident:
 
 
 def _resident_command(version: str) -> list[str]:
-    """The archive holds with more behind its class path."""
-    source = RESIDENT.read_bytes()
-    jar = ARCHIVES / f"{version}-{_key(version)}-{hashlib.sha256(source).hexdigest()[:12]}.jar"
+    options = [f"-Dlog4j.configuration=file:{LOG4J}", "--add-opens=java.base/java.lang=ALL-UNNAMED"]
+    return program_command(version, RESIDENT, options)
+
+
+def program_command(version: str, source: Path, options: Sequence[str] = ()) -> list[str]:
+    """The command line of a program of ours in Java, among the jars of that version.
+
+    It is compiled once, which takes longer than most of what it does. The archive holds with more behind its class
+    path.
+    """
+    text = source.read_bytes()
+    jar = ARCHIVES / f"{version}-{class_path_key(version)}-{hashlib.sha256(text).hexdigest()[:12]}.jar"
     if not jar.exists():
         with tempfile.TemporaryDirectory() as classes:
-            run_process(["javac", f"@{argument_file(version)}", "-d", classes, str(RESIDENT)])
+            run_process(["javac", f"@{argument_file(version)}", "-d", classes, str(source)])
             fresh = jar.with_suffix(f".{os.getpid()}")
             run_process(["jar", "--create", "--file", str(fresh), "-C", classes, "."])
             fresh.rename(jar)
-    options = [
-        *quick_options(version),
-        f"-Dlog4j.configuration=file:{LOG4J}",
-        "--add-opens=java.base/java.lang=ALL-UNNAMED",
-    ]
-    return ["java", *options, "-cp", f"{_class_path(version)}:{jar}", "ResidentTools"]
+    return ["java", *quick_options(version), *options, "-cp", f"{_class_path(version)}:{jar}", source.stem]
 
 
 def write_commands(directory: Path) -> Path:

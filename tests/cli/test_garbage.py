@@ -19,7 +19,6 @@ def restored() -> Iterator[None]:
     thresholds = gc.get_threshold()
     yield
     gc.set_threshold(*thresholds)
-    gc.unfreeze()
 
 
 async def test_a_broker_inside_a_program_leaves_its_garbage_alone(

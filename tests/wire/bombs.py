@@ -11,7 +11,8 @@ import resource
 import struct
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 import cramjam
@@ -121,6 +122,12 @@ BUILDERS: dict[Codec, Callable[[], Iterator[bytes]]] = {
     Codec.SNAPPY: snappy_bombs,
     Codec.ZSTD: zstd_bombs,
 }
+
+
+@cache
+def all_bombs() -> Sequence[tuple[Codec, bytes]]:
+    """All forty, 54 MB: to make them takes a second."""
+    return tuple((codec, bomb) for codec, build in BUILDERS.items() for bomb in build())
 
 
 def peak_kib() -> int:

@@ -170,19 +170,28 @@ def librdkafka(
     }
 
 
-# --- one record through each client: (bootstrap, mechanism, user, password, topic, value) -> what was read
+# --- one record through each client: (login, topic, value) -> what was read
 
 
-def confluent(
-    bootstrap: str, mechanism: str, user: str, password: str, topic: str, value: str, ca: str | None = None
-) -> str:
+@dataclass(frozen=True, slots=True)
+class Login:
+    """Where a client logs in, and as whom; on SASL_SSL with the certificate of the authority."""
+
+    bootstrap: str
+    mechanism: str
+    user: str = USER
+    password: str = PASSWORD
+    ca: str | None = None
+
+
+def confluent(login: Login, topic: str, value: str) -> str:
     from confluent_kafka import Consumer, Producer
 
-    settings = librdkafka(bootstrap, mechanism, user, password, ca)
+    settings = librdkafka(login.bootstrap, login.mechanism, login.user, login.password, login.ca)
     errors: list[str] = []
     producer = Producer({**settings, "error_cb": lambda error: errors.append(error.str())})
     producer.produce(topic, value)
-    if producer.flush(DEADLINE_S if password == PASSWORD else 3):
+    if producer.flush(DEADLINE_S if login.password == PASSWORD else 3):
         raise PermissionError("; ".join(errors))
     consumer = Consumer({**settings, "group.id": f"{topic}-group", "auto.offset.reset": "earliest"})
     consumer.subscribe([topic])
@@ -193,18 +202,16 @@ def confluent(
     return str(message.value(), "utf-8")
 
 
-def kafka_python(
-    bootstrap: str, mechanism: str, user: str, password: str, topic: str, value: str, ca: str | None = None
-) -> str:
+def kafka_python(login: Login, topic: str, value: str) -> str:
     from kafka import KafkaConsumer, KafkaProducer
 
     settings: Mapping[str, Any] = {
-        "bootstrap_servers": bootstrap,
-        "security_protocol": protocol(ca),
-        "ssl_cafile": ca,
-        "sasl_mechanism": mechanism,
-        "sasl_plain_username": user,
-        "sasl_plain_password": password,
+        "bootstrap_servers": login.bootstrap,
+        "security_protocol": protocol(login.ca),
+        "ssl_cafile": login.ca,
+        "sasl_mechanism": login.mechanism,
+        "sasl_plain_username": login.user,
+        "sasl_plain_password": login.password,
     }
     producer = KafkaProducer(**settings)
     producer.send(topic, value.encode()).get(DEADLINE_S)
@@ -215,18 +222,16 @@ def kafka_python(
     return data.decode()
 
 
-def aiokafka(
-    bootstrap: str, mechanism: str, user: str, password: str, topic: str, value: str, ca: str | None = None
-) -> str:
+def aiokafka(login: Login, topic: str, value: str) -> str:
     from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
     settings: Mapping[str, Any] = {
-        "bootstrap_servers": bootstrap,
-        "security_protocol": protocol(ca),
-        "ssl_context": None if ca is None else ssl.create_default_context(cafile=ca),
-        "sasl_mechanism": mechanism,
-        "sasl_plain_username": user,
-        "sasl_plain_password": password,
+        "bootstrap_servers": login.bootstrap,
+        "security_protocol": protocol(login.ca),
+        "ssl_context": None if login.ca is None else ssl.create_default_context(cafile=login.ca),
+        "sasl_mechanism": login.mechanism,
+        "sasl_plain_username": login.user,
+        "sasl_plain_password": login.password,
     }
 
     async def run() -> str:
@@ -239,13 +244,12 @@ def aiokafka(
     return asyncio.run(run())
 
 
-def kcat(
-    bootstrap: str, mechanism: str, user: str, password: str, topic: str, value: str, ca: str | None = None
-) -> str:
-    options = ["-b", bootstrap, "-X", f"security.protocol={protocol(ca)}", "-X", f"sasl.mechanisms={mechanism}"]
-    options += [] if ca is None else ["-X", f"ssl.ca.location={ca}"]
-    options += ["-X", f"sasl.username={user}", "-X", f"sasl.password={password}", "-t", topic]
-    wait = [] if password == PASSWORD else ["-X", "message.timeout.ms=3000"]
+def kcat(login: Login, topic: str, value: str) -> str:
+    options = ["-b", login.bootstrap, "-X", f"security.protocol={protocol(login.ca)}", "-t", topic]
+    options += [] if login.ca is None else ["-X", f"ssl.ca.location={login.ca}"]
+    options += ["-X", f"sasl.mechanisms={login.mechanism}"]
+    options += ["-X", f"sasl.username={login.user}", "-X", f"sasl.password={login.password}"]
+    wait = [] if login.password == PASSWORD else ["-X", "message.timeout.ms=3000"]
     sent = run_process(["kcat", "-P", *options, *wait], value, check=False)
     if sent.code:
         raise PermissionError(sent.err)

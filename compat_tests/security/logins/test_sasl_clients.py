@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from compat_tests.conftest import Launcher
-from compat_tests.security.logins.sasl_sides import CLIENTS, MECHANISMS, PASSWORD, USER, Sided, java_file
+from compat_tests.security.logins.sasl_sides import CLIENTS, MECHANISMS, PASSWORD, USER, Login, Sided, java_file
 from compat_tests.support.quick import create_topic
 from compat_tests.support.tools import VERSIONS, Tools
 
@@ -25,7 +25,7 @@ def sided(launcher: Launcher) -> Iterator[Sided]:
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_client_logs_in_writes_and_reads(sided: Sided, name: str, client: str, mechanism: str) -> None:
     create_topic(sided.plain, name)
-    assert CLIENTS[client](sided.sasl, mechanism, USER, PASSWORD, name, "hello") == "hello"
+    assert CLIENTS[client](Login(sided.sasl, mechanism), name, "hello") == "hello"
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
@@ -46,7 +46,7 @@ def test_librdkafka_says_that_the_password_is_wrong(sided: Sided, name: str, cli
     create_topic(sided.plain, name)
     text = "Invalid username or password" if mechanism == "PLAIN" else "due to invalid credentials with SASL mechanism"
     with pytest.raises(PermissionError, match=text):
-        CLIENTS[client](sided.sasl, mechanism, USER, "wrong", name, "hello")
+        CLIENTS[client](Login(sided.sasl, mechanism, password="wrong"), name, "hello")
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)

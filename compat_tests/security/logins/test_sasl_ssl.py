@@ -13,6 +13,7 @@ from compat_tests.security.logins.sasl_sides import (
     MECHANISMS,
     PASSWORD,
     USER,
+    Login,
     Sided,
     broker_keys,
     java_file,
@@ -52,7 +53,7 @@ def sided(launcher: Launcher, tmp_path_factory: pytest.TempPathFactory) -> Itera
 def test_a_client_logs_in_inside_tls(sided: tuple[Sided, str], name: str, client: str, mechanism: str) -> None:
     one, ca = sided
     create_topic(one.plain, name)
-    assert CLIENTS[client](one.sasl, mechanism, USER, PASSWORD, name, "hello", ca) == "hello"
+    assert CLIENTS[client](Login(one.sasl, mechanism, ca=ca), name, "hello") == "hello"
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -73,4 +74,4 @@ def test_a_wrong_password_is_refused_inside_tls(sided: tuple[Sided, str], name: 
     one, ca = sided
     create_topic(one.plain, name)
     with pytest.raises(PermissionError, match="Invalid username or password"):
-        CLIENTS["confluent"](one.sasl, "PLAIN", USER, "wrong", name, "hello", ca)
+        CLIENTS["confluent"](Login(one.sasl, "PLAIN", password="wrong", ca=ca), name, "hello")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -188,12 +189,14 @@ def test_a_change_of_files_that_was_cut_off_anywhere_is_carried_out(
     for name in ("move", "remove", "write"):
         steps(name)
     rows = spark.range(40).selectExpr("id", "timestamp_seconds(id) as event_time")
+    whole = tmp_path / "whole"
+    for batch in range(3):
+        rows.where(f"id % 3 = {batch}").write.parquet(f"{whole}/date=1970-01-01/hour=0/batch={batch}")
     for number in range(20):
         place = f"{tmp_path}/{number}"
         cut_at = -1
         files = Files(spark, place)
-        for batch in range(3):
-            rows.where(f"id % 3 = {batch}").write.parquet(f"{place}/date=1970-01-01/hour=0/batch={batch}")
+        shutil.copytree(whole, place)
         (hour,) = hours.found(files, place, 2)
         cut_at = number
         try:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence, Set
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -52,45 +53,43 @@ class Source(NamedTuple):
     tree: ast.Module
 
 
-def sources() -> list[Source]:
-    """Every module whose code can give a key its effect."""
+def sources() -> Iterator[Source]:
+    """Every module whose code can give a key its effect, one after the other: together their trees are millions of
+    objects, which garbage collection would visit again and again.
+    """
     files = {path.relative_to(PACKAGE).as_posix(): path for path in sorted(PACKAGE.rglob("*.py"))}
-    return [Source(file, ast.parse(path.read_text())) for file, path in files.items() if not file.startswith(NO_EFFECT)]
+    for file, path in files.items():
+        if not file.startswith(NO_EFFECT):
+            yield Source(file, ast.parse(path.read_text()))
 
 
-def key_reads(modules: Iterable[Source], keys: Iterable[str]) -> dict[str, set[Read]]:
-    """The reads of each key that is read at all."""
-    known = set(keys)
-    found: dict[str, set[Read]] = defaultdict(set)
-    for module in modules:
-        users = _users_of_names(module.tree)
-        for text, function, constant in _texts(module.tree):
-            functions = users[constant] | {""} if constant else {function}
-            for key in _meant(text, known):
-                found[key] |= {Read(module.file, name) for name in functions}
-    return found
+def key_reads(module: Source, known: Set[str]) -> Iterator[tuple[str, Read]]:
+    """The reads of the known keys."""
+    users = _users_of_names(module.tree)
+    for text, function, constant in _texts(module.tree):
+        functions = users[constant] | {""} if constant else {function}
+        for key in _meant(text, known):
+            yield from ((key, Read(module.file, name)) for name in functions)
 
 
-def attributes(modules: Iterable[Source]) -> set[str]:
+def attributes(module: Source) -> set[str]:
     """The name of every attribute that is read."""
     return {
         node.attr
-        for module in modules
         for node in ast.walk(module.tree)
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
     }
 
 
-def strings(modules: Iterable[Source]) -> set[str]:
+def strings(module: Source) -> set[str]:
     """Every string outside docstrings."""
-    return {text for module in modules for text, _, _ in _texts(module.tree) if isinstance(text, str)}
+    return {text for text, _, _ in _texts(module.tree) if isinstance(text, str)}
 
 
-def listeners_of_changes(modules: Iterable[Source]) -> set[Read]:
+def listeners_of_changes(module: Source) -> set[Read]:
     """The functions that are called after a dynamic change."""
     return {
         Read(module.file, ast.unparse(node.args[0]).rpartition(".")[2])
-        for module in modules
         for node in ast.walk(module.tree)
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
@@ -98,13 +97,14 @@ def listeners_of_changes(modules: Iterable[Source]) -> set[Read]:
     }
 
 
-def _meant(text: str | re.Pattern[str], known: set[str]) -> set[str]:
+def _meant(text: str | re.Pattern[str], known: Set[str]) -> Set[str]:
     if isinstance(text, str):
         return {text} & known
     return {key for key in known if text.fullmatch(key)}
 
 
-def _texts(tree: ast.Module) -> Iterator[tuple[str | re.Pattern[str], str, str]]:
+@lru_cache(1)
+def _texts(tree: ast.Module) -> Sequence[tuple[str | re.Pattern[str], str, str]]:
     """(the string, or the pattern of an f-string; the innermost function; the module's constant it is in)."""
 
     def visit(node: ast.AST, function: str, constant: str) -> Iterator[tuple[str | re.Pattern[str], str, str]]:
@@ -123,7 +123,7 @@ def _texts(tree: ast.Module) -> Iterator[tuple[str | re.Pattern[str], str, str]]
         for child in ast.iter_child_nodes(node):
             yield from visit(child, function, constant)
 
-    yield from visit(tree, "", "")
+    return tuple(visit(tree, "", ""))
 
 
 def _pattern(node: ast.JoinedStr) -> Iterator[re.Pattern[str]]:

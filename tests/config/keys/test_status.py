@@ -6,6 +6,9 @@ effect is read nowhere; a key that may change while the broker runs is read agai
 
 from __future__ import annotations
 
+from collections import defaultdict
+from functools import cache
+
 import pytest
 
 from kpybroker.config.broker import BrokerConfig
@@ -20,14 +23,6 @@ from kpybroker.config.topic import LogConfig, field_name
 from kpybroker.core.replication.replica_selector import rack_aware, replica_selector
 from tests.config.keys.key_reads import Read, attributes, key_reads, listeners_of_changes, sources, strings
 
-SOURCES = sources()
-OUTSIDE_CONFIG = [source for source in SOURCES if not source.file.startswith("config/")]
-READS = key_reads(SOURCES, {*BROKER_KEYS, *QUOTA_KEYS})
-ATTRIBUTES = attributes(OUTSIDE_CONFIG)
-OF_BROKER_CONFIG = attributes(source for source in SOURCES if source.file == "config/broker.py")
-STRINGS = strings(OUTSIDE_CONFIG)
-CALLED_AFTER_CHANGES = listeners_of_changes(SOURCES)
-
 READ_AT_START = ("broker/lifecycle/", "broker/app.py", "cli/")
 """Code that runs once, before the broker serves."""
 
@@ -37,6 +32,33 @@ TOPIC_KEY_BEHIND = {
     "message.timestamp.difference.max.ms": "message_timestamp_before_max_ms",
 }
 """Topic key -> the field or property of `LogConfig` through which its value is read."""
+
+
+class Found:
+    """In the source; `attributes` and `strings` outside `config/`."""
+
+    def __init__(self) -> None:
+        self.reads: dict[str, set[Read]] = defaultdict(set)
+        self.attributes: set[str] = set()
+        self.of_broker_config: set[str] = set()
+        self.strings: set[str] = set()
+        self.called_after_changes: set[Read] = set()
+
+
+@cache
+def found() -> Found:
+    """Not when this module is imported: it takes seconds, and every worker of a run imports it."""
+    found, known = Found(), {*BROKER_KEYS, *QUOTA_KEYS}
+    for module in sources():
+        for key, read in key_reads(module, known):
+            found.reads[key].add(read)
+        if not module.file.startswith("config/"):
+            found.attributes |= attributes(module)
+            found.strings |= strings(module)
+        if module.file == "config/broker.py":
+            found.of_broker_config |= attributes(module)
+        found.called_after_changes |= listeners_of_changes(module)
+    return found
 
 
 def stated(status: bool) -> list[str]:
@@ -53,12 +75,12 @@ def has_effect(read: Read) -> bool:
     """Whether the value arrives: a property of `BrokerConfig` counts only if other code uses the property."""
     if read.file != "config/broker.py" or read.function.startswith("_"):
         return True
-    return read.function in ATTRIBUTES | OF_BROKER_CONFIG
+    return read.function in found().attributes | found().of_broker_config
 
 
 @pytest.mark.parametrize("name", sorted(set(stated(True)) - TOPIC_DEFAULT_KEYS) + sorted(QUOTA_KEYS))
 def test_an_honoured_key_is_read(name: str) -> None:
-    assert [read for read in READS.get(name, ()) if has_effect(read)]
+    assert [read for read in found().reads.get(name, ()) if has_effect(read)]
 
 
 @pytest.mark.parametrize("name", sorted(set(stated(True)) & TOPIC_DEFAULT_KEYS))
@@ -78,7 +100,7 @@ def test_an_honoured_default_reaches_its_topic_key(name: str) -> None:
 
 @pytest.mark.parametrize("name", stated(False))
 def test_a_key_without_effect_is_read_nowhere(name: str) -> None:
-    reads = READS.get(name, set())
+    reads = found().reads.get(name, set())
     if BROKER_KEYS[name].status == NO_REVOCATION:  # the broker does not start with it, which its reason says
         assert {read.file for read in reads} == {"broker/lifecycle/zookeeper_client.py"}
     else:
@@ -89,7 +111,7 @@ def test_a_key_without_effect_is_read_nowhere(name: str) -> None:
 def test_a_topic_key_is_read_exactly_when_it_is_honoured(row: tuple[str, ...]) -> None:
     name, status = row[0], row[6]
     used = {field_name(name), TOPIC_KEY_BEHIND.get(name, field_name(name))}
-    is_read = bool(used & ATTRIBUTES) or field_name(name) in STRINGS or name in STRINGS
+    is_read = bool(used & found().attributes) or bool({name, field_name(name)} & found().strings)
     assert is_read is (status == HONOURED)
 
 
@@ -105,8 +127,9 @@ def test_a_topic_key_that_is_read_through_another_field_sets_that_field() -> Non
 )
 def test_a_key_that_may_change_while_running_is_read_after_the_start(name: str) -> None:
     at_start = ("", "__init__")
-    later = {read for read in READS[name] if read.function not in at_start and not read.file.startswith(READ_AT_START)}
-    assert later | (READS[name] & CALLED_AFTER_CHANGES)
+    reads = found().reads[name]
+    later = {read for read in reads if read.function not in at_start and not read.file.startswith(READ_AT_START)}
+    assert later | (reads & found().called_after_changes)
 
 
 def test_the_replica_selectors_that_the_report_names_are_those_that_work() -> None:

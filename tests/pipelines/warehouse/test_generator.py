@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 
 from kpybroker.pipelines.warehouse.generator import BROKEN, LATE, NO_LINES, START, lines
 
@@ -22,8 +23,8 @@ def test_about_as_many_are_broken_and_late_as_it_says() -> None:
     late = [one for one in found if one.value not in NO_LINES and _hours_late(one.timestamp_ms, one.value) > 0.5]
     assert 0.5 < len(broken) / (BROKEN * len(found)) < 2
     assert 0.8 < len(late) / (LATE * len(found)) < 1.2
-    keys = [one.key for one in found]
-    assert keys.count("customer-0000") < keys.count(max(keys, key=keys.count))
+    keys = Counter(one.key for one in found)
+    assert keys["customer-0000"] < max(keys.values())
 
 
 def _hours_late(timestamp_ms: int, value: bytes) -> float:

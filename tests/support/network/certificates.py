@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from functools import cache
 from pathlib import Path
 
 PASSWORD = "secret1"
@@ -37,9 +38,8 @@ class Authority:
         `subject`: as in `openssl req -subj`, in place of the name.
         """
         key, request, certificate = (self.directory / f"{name}.{suffix}" for suffix in ("key", "csr", "crt"))
-        openssl(
-            "req", "-newkey", "rsa:2048", "-nodes", "-subj", subject or f"/CN={name}", "-keyout", key, "-out", request
-        )
+        key.write_text(_issued_key())
+        openssl("req", "-new", "-key", key, "-subj", subject or f"/CN={name}", "-out", request)
         extensions = self.directory / f"{name}.ext"
         extensions.write_text(
             f"subjectAltName=IP:{address}\nsubjectKeyIdentifier=hash\nauthorityKeyIdentifier=keyid:always\n"
@@ -57,6 +57,19 @@ class Authority:
         return pem, p12
 
 
+@cache
+def _issued_key() -> str:
+    """All certificates of this process have the same key: to make one takes longer than everything else here."""
+    done = subprocess.run(
+        ["openssl", "genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return done.stdout
+
+
+@cache
 def _knows_jdktrust() -> bool:
     """OpenSSL 3.2: the attribute that makes Java trust a certificate without a key."""
     usage = subprocess.run(["openssl", "pkcs12", "-help"], capture_output=True, text=True)

@@ -380,19 +380,20 @@ def _with_distinct(
         setattr(target, step.name, [below])
         target = below
     last = path[-1]
-    elements = []
-    for number in range(count):
-        if last.struct is None:
-            elements.append(_distinct(last, number))
-            continue
-        element = last.struct()
-        for inner in struct_fields(request_class, last.struct):
-            if inner.present(version) and not inner.array and inner.struct is None and not inner.is_tagged(version):
-                setattr(element, inner.name, _distinct(inner, number))
-        elements.append(element)
-    setattr(target, last.name, elements)
+    setattr(target, last.name, _distinct_elements(request_class, version, last, count))
     result: Message = message
     return result
+
+
+def _distinct_elements(request_class: type[Message], version: int, array: Field, count: int) -> list[Any]:
+    if array.struct is None:
+        return [_distinct(array, number) for number in range(count)]
+    elements = [array.struct() for _ in range(count)]
+    for inner in struct_fields(request_class, array.struct):
+        if inner.present(version) and not inner.array and inner.struct is None and not inner.is_tagged(version):
+            for number, element in enumerate(elements):
+                setattr(element, inner.name, _distinct(inner, number))
+    return elements
 
 
 def _name(request_class: type[Message], struct: Message, version: int, known: dict[str, str]) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
 
 import pytest
 
@@ -34,10 +37,22 @@ def message_set(count: int, codec: Codec) -> bytearray:
     return build_message_set(records, 1, codec=codec)
 
 
+class Of(NamedTuple):
+    """A batch of so many records, or old messages: made in its test, and not by each worker that imports this."""
+
+    count: int
+    codec: Codec = Codec.NONE
+    is_old: bool = False
+
+    def __call__(self) -> bytearray:
+        return message_set(self.count, self.codec) if self.is_old else batch(self.count, self.codec)
+
+
 @pytest.mark.parametrize("rules", [COMPACTED, LZ4, STAMPED, AppendRules(check_every_record=True)])
-@pytest.mark.parametrize("records", [batch(500), batch(500, Codec.GZIP), message_set(500, Codec.NONE)])
-def test_a_batch_placed_later_equals_one_validated_at_its_place(rules: AppendRules, records: bytearray) -> None:
+@pytest.mark.parametrize("make", [Of(500), Of(500, Codec.GZIP), Of(500, Codec.NONE, is_old=True)])
+def test_a_batch_placed_later_equals_one_validated_at_its_place(rules: AppendRules, make: Of) -> None:
     """Offsets, leader epoch and everything else are as if the batch had been validated where it is appended."""
+    records = make()
     at_once = validate_and_assign(bytearray(records), rules, AppendContext(1234, NOW_MS, 9))
     before = validate_and_assign(bytearray(records), rules, AppendContext(0, NOW_MS, 3))
     moved = place_at(before, 1234, 9)
@@ -47,31 +62,33 @@ def test_a_batch_placed_later_equals_one_validated_at_its_place(rules: AppendRul
 
 
 @pytest.mark.parametrize(
-    ("records", "rules", "long"),
+    ("make", "rules", "long"),
     [
-        (batch(20_000), AppendRules(), False),
-        (batch(20_000, Codec.ZSTD), AppendRules(), False),
-        (batch(20_000), STAMPED, False),
-        (batch(20_000, Codec.LZ4), LZ4, False),
-        (batch(10), COMPACTED, False),
-        (message_set(10, Codec.NONE), AppendRules(), False),
-        (batch(20_000), COMPACTED, True),
-        (batch(20_000, Codec.ZSTD), COMPACTED, True),
-        (batch(3_000, Codec.GZIP), LZ4, True),
-        (batch(3_000), LZ4, True),
-        (batch(10), LZ4, False),
-        (batch(1, Codec.GZIP), COMPACTED, True),
-        (batch(1, Codec.GZIP), LZ4, True),
-        (message_set(1, Codec.GZIP), AppendRules(), True),
-        (message_set(3_000, Codec.NONE), AppendRules(), True),
-        (message_set(3_000, Codec.GZIP), AppendRules(), True),
-        (batch(20_000), AppendRules(codec=Codec.LZ4, to_magic=1), False),
-        (bytearray(50_000), COMPACTED, True),
-        (bytearray(3), COMPACTED, False),
+        (Of(20_000), AppendRules(), False),
+        (Of(20_000, Codec.ZSTD), AppendRules(), False),
+        (Of(20_000), STAMPED, False),
+        (Of(20_000, Codec.LZ4), LZ4, False),
+        (Of(10), COMPACTED, False),
+        (Of(10, Codec.NONE, is_old=True), AppendRules(), False),
+        (Of(20_000), COMPACTED, True),
+        (Of(20_000, Codec.ZSTD), COMPACTED, True),
+        (Of(3_000, Codec.GZIP), LZ4, True),
+        (Of(3_000), LZ4, True),
+        (Of(10), LZ4, False),
+        (Of(1, Codec.GZIP), COMPACTED, True),
+        (Of(1, Codec.GZIP), LZ4, True),
+        (Of(1, Codec.GZIP, is_old=True), AppendRules(), True),
+        (Of(3_000, Codec.NONE, is_old=True), AppendRules(), True),
+        (Of(3_000, Codec.GZIP, is_old=True), AppendRules(), True),
+        (Of(20_000), AppendRules(codec=Codec.LZ4, to_magic=1), False),
+        (partial(bytearray, 50_000), COMPACTED, True),
+        (partial(bytearray, 3), COMPACTED, False),
     ],
 )
-def test_long_is_what_has_many_records_to_look_at(records: bytearray, rules: AppendRules, long: bool) -> None:
-    assert is_slow_to_validate(records, rules) is long
+def test_long_is_what_has_many_records_to_look_at(
+    make: Callable[[], bytearray], rules: AppendRules, long: bool
+) -> None:
+    assert is_slow_to_validate(make(), rules) is long
 
 
 @pytest.mark.parametrize("rules", [COMPACTED, AppendRules(codec=Codec.GZIP), AppendRules(check_every_record=True)])
