@@ -20,8 +20,9 @@ Topics = Mapping[TopicId, int]
 Partitions = Mapping[TopicId, frozenset[int]]
 """Indexes by topic. A topic without partitions may be missing."""
 
-Assignment = dict[MemberId, dict[TopicId, frozenset[int]]]
-"""For every member, also for one that gets nothing; a topic of which it gets nothing is left out."""
+Assignment = dict[MemberId, Partitions]
+"""For every member, also for one that gets nothing. A member whose partitions are what it owned gets the very object
+`owned`, so `is` finds who is affected; else a topic of which it gets nothing is left out."""
 
 T = TypeVar("T")
 Slices = Generator[None, None, T]
