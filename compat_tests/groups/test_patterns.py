@@ -17,17 +17,22 @@ COUNT = 6000
 NAMES_EACH = 8
 PREFIX = "is not a valid regular expression: "
 
-PIECES = r"""
+
+def _words(text: str) -> list[str]:
+    return text.split()
+
+
+PIECES = _words(r"""
 a b A B 0 9 - _ . ^ $ | .* [ab] [^a] [a-c0-9] []a] [^]-] [a-] [A-Z] [^a-z_] [.-9] topic orders- eu. (?:) () a{,2} a{
 \d \D \w \W \s \S \. \- \_ \a \t \x41 \x{62} \101 \0 \b \B \A \z \Qa.b\E \Q \E \pL \PN \p{Lu} \p{^Ll} \P{Nd} \p{Latin}
 \p{Greek} \p{Any} [\d_] [^\W] [\pL-] [^\PL\d] [[:alpha:]] [[:^digit:]] [[:word:]-] [[:alnum:]_] [^[:upper:]] é я } ] -9
 (?i) (?s) (?m) (?U) (?-i) (?is-m) (?i:a) a{2} b{1,3} c{0}
-""".split()
-REPEATS = "* + ? *? +? ?? {2} {1,} {0,2} {3}? {1,2} {2,5} {0} {,3}".split()
-ODD_REPEATS = "{1000} {1001} {2,1} ** {2}{3}".split()
-NOISE = r"( ) [ ] { } * + ? | \ ^ $ . - , : < > = ! P # (? (?P< (?< (?= (?! (?> [: :] \1 \8 {2}".split()
+""")
+REPEATS = _words("* + ? *? +? ?? {2} {1,} {0,2} {3}? {1,2} {2,5} {0} {,3}")
+ODD_REPEATS = _words("{1000} {1001} {2,1} ** {2}{3}")
+NOISE = _words(r"( ) [ ] { } * + ? | \ ^ $ . - , : < > = ! P # (? (?P< (?< (?= (?! (?> [: :] \1 \8 {2}")
 LISTED = (
-    *r"""
+    *_words(r"""
 \C \Z \z \a\f\t\n\r\v \cA \e \h \H \K \R \X \G \N \u0041 \pZ \p{Han} \p{L} \p{Cn} \p{LC} \p{L&} \p{Script=Greek}
 \p{IsGreek} \p{Foo} \p \p{ \p{L \pX (?P<n>a) (?P<n>a)(?P<n>b) (?P<n>a)(?P=n) (?<n>a) (?'n'a) (?P<n>a)\k<n> (?P<1>a)
 (?P<a_1>b) (?P<я>a) (?#c) (?z) (?) (?-) (?i-) (?i (?: (? (?P (?P< (?P<n (?P<n> a** a*+ a++ a?+ a{2}{3} a{2}* (a*)*
@@ -35,7 +40,7 @@ LISTED = (
 ) a) (a)) ( ((a) [ [] [^] [^ [a [a- [z-a] [a-\d] [\d-a] [a-b-c] [[a] [[.a.]] [[=a=]] [[:foo:]] [[:alpha:] [:alpha:]
 [[:ascii:]]+ [[:blank:]] [[:^word:]]+ [[:word:]-a] | || a||b (|) (|a)* * + ? |* (*) ^^ $$ a^b a$b (?m)a$ (?i)ſ (?i)K
 \ a\ \x \x4 \xg \x{ \x{} \x{110000} \x{10FFFF}|a [^\x{430}]+ \777 \08 \é é+|a [а-я]|a [^é]+ 😀|a (a*)*b (a|aa)+ (x+x+)+y
-""".split(),
+"""),
     *("", " ", "(?x)a b", "a{ 1}", "a{1 }", "\n", "(?m)a\n^b", "\0", "a" * 250, "[ab]" * 200, ".*" * 100, r"\pL{200}"),
     *("a?" * 100 + "a" * 100, "(" * 500 + "a" + ")" * 500, "(?:" * 990 + "a" + ")" * 990),
 )
