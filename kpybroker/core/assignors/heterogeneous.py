@@ -9,7 +9,7 @@ overlap, a chain of moves that would improve the balance only at its end is not 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from heapq import heapify, heappop, heappush, heapreplace
 
 from kpybroker.core.assignors.cohorts import Cohort, subscribing_cohorts
@@ -35,7 +35,7 @@ def assign_balanced(
     owners = yield from _kept(members, {topic: topics[topic] for topic in subscribing}, budget)
     loads = yield from _loads(owners, len(members), budget)
     by_load = _ByLoad(cohorts, loads)
-    urgent = sorted(owners, key=lambda topic: _urgency(topic, len(owners[topic]), subscribing[topic], cohorts))
+    urgent = yield from _urgent(owners, subscribing, cohorts, budget)
     for topic in urgent:
         yield from _hand_out(owners[topic], by_load.takers(subscribing[topic]), budget)
     unmoved = visits = 0
@@ -81,7 +81,7 @@ class _Takers:
 
     def __init__(self, by_load: _ByLoad, cohorts: Sequence[int]) -> None:
         self.loads = by_load.loads
-        self.cost = len(cohorts)
+        self.cost = 1 + len(cohorts) // 3
         self._by_load = by_load
         self._heap = [by_load.least(cohort) for cohort in cohorts]
         heapify(self._heap)
@@ -103,12 +103,17 @@ class _Takers:
         heappush(self._heap, self._by_load.least(self._by_load.cohort_of[member]))
 
 
-def _urgency(
-    topic: TopicId, count: int, subscribing: Sequence[int], cohorts: Sequence[Cohort]
-) -> tuple[float, int, TopicId]:
-    """The order in which topics are handed out and balanced."""
-    subscribers = sum(len(cohorts[cohort].members) for cohort in subscribing)
-    return -count / subscribers, subscribers, topic
+def _urgent(
+    owners: Owners, subscribing: Mapping[TopicId, Sequence[int]], cohorts: Sequence[Cohort], budget: WorkBudget
+) -> Slices[list[TopicId]]:
+    """Topics in the order in which they are handed out and balanced."""
+    keys: list[tuple[float, int, TopicId]] = []
+    for topic, of_topic in owners.items():
+        subscribers = sum(len(cohorts[cohort].members) for cohort in subscribing[topic])
+        keys.append((-len(of_topic) / subscribers, subscribers, topic))
+        if budget.is_spent(1 + len(subscribing[topic]) // 20):
+            yield
+    return [topic for _, _, topic in sorted(keys)]
 
 
 def _kept(members: Sequence[Member], topics: Topics, budget: WorkBudget) -> Slices[Owners]:

@@ -28,6 +28,8 @@ def assign_ranges(members: Members, topics: Topics) -> Slices[Assignment]:
     for topic, numbers in subscribing.items():
         if numbers not in subscribers:
             subscribers[numbers] = _merged(cohorts, numbers)
+            if budget.is_spent(1 + len(subscribers[numbers]) // 10):
+                yield
         takers = subscribers[numbers]
         size = topics[topic], len(takers)
         if size not in ranges:
