@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 from compat_tests.groups.kafka_rules import ask_kafka
-from kpybroker.core.patterns import compile_pattern
+from kpybroker.core.patterns.topics import compile_pattern
 from kpybroker.wire.errors import KafkaError
 
 COUNT = 6000

@@ -1,7 +1,7 @@
 """What assignors take and give.
 
-An assignor is a generator, because a large group takes seconds: it yields after each slice of work (about 2 ms), so
-that the caller can let others run, and returns the whole assignment. `members` and `topics` must not change meanwhile.
+An assignor is a generator, because a large group takes a while: it yields after each slice of work (about 2 ms), so
+that the caller can let others run, and returns the whole assignment. Until then its arguments must not change.
 """
 
 from __future__ import annotations
