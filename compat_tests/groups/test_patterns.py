@@ -38,17 +38,25 @@ LISTED = (
 (?P<a_1>b) (?P<я>a) (?#c) (?z) (?) (?-) (?i-) (?i (?: (? (?P (?P< (?P<n (?P<n> a** a*+ a++ a?+ a{2}{3} a{2}* (a*)*
 (a{100}){10} (a{100}){11} ((a{10}){10}){11} a{99999999999} a{-1} a{1,-1} x{1001} x{1000} x{0,1000} x{0,1001} ^* $+ \b+
 ) a) (a)) ( ((a) [ [] [^] [^ [a [a- [z-a] [a-\d] [\d-a] [a-b-c] [[a] [[.a.]] [[=a=]] [[:foo:]] [[:alpha:] [:alpha:]
-[[:ascii:]]+ [[:blank:]] [[:^word:]]+ [[:word:]-a] | || a||b (|) (|a)* * + ? |* (*) ^^ $$ a^b a$b (?m)a$ (?i)ſ (?i)K
+(?i)\p{Ll}
+a{+ a{* {+ a{{2} a{b+ a{b*+ [[:]a] [^[:]-] (?<=a) (?<!a) (?=a) (?!a) (?>a) (?|a) [[:ascii:]]+ [[:blank:]] [[:^word:]]+ [[:word:]-a] | || a||b (|) (|a)* * + ? |* (*) ^^ $$ a^b a$b (?m)a$ (?i)ſ (?i)K
 \ a\ \x \x4 \xg \x{ \x{} \x{110000} \x{10FFFF}|a [^\x{430}]+ \777 \08 \é é+|a [а-я]|a [^é]+ 😀|a (a*)*b (a|aa)+ (x+x+)+y
 """),
     *("", " ", "(?x)a b", "a{ 1}", "a{1 }", "\n", "(?m)a\n^b", "\0", "a" * 250, "[ab]" * 200, ".*" * 100, r"\pL{200}"),
-    *("a?" * 100 + "a" * 100, "(" * 500 + "a" + ")" * 500, "(?:" * 990 + "a" + ")" * 990),
+    *("([ab]c*){0,200}" * 50, "a?" * 100 + "a" * 100, "(" * 500 + "a" + ")" * 500, "(?:" * 990 + "a" + ")" * 990),
 )
 
 Verdict = tuple[str | None, str]
 """What is wrong with the pattern, or None; and a 1 or 0 for each name."""
 
-DIFFERENCES: dict[str, Callable[[str, Verdict, Verdict], bool]] = {}
+DIFFERENCES: dict[str, Callable[[str, Verdict, Verdict], bool]] = {
+    "RE2/J's table of what equals small letters when case is ignored lacks the A": (
+        lambda pattern, ours, theirs: "Ll}" in pattern and "i" in pattern and ours[0] is None and theirs[0] is None
+    ),
+    "a pattern may need 8192 instructions here": (
+        lambda pattern, ours, theirs: ours[0] == "it needs more than 8192 instructions" and theirs[0] is None
+    ),
+}
 """Why they part, and whether that is so for a pattern and both verdicts."""
 
 

@@ -91,8 +91,8 @@ class _Parser:
             self._at += 1
             self._repeat(*_REPEATS[each], after_repeat)
             return True
-        if each == "{" and (counts := self._counts()) is not None:
-            self._repeat(*counts, after_repeat)
+        if each == "{":
+            self._brace(after_repeat)
             return True
         if each == "(":
             self._open()
@@ -142,6 +142,15 @@ class _Parser:
         if not parts:
             raise PatternSyntaxError(MISSING_REPEAT_ARGUMENT)
         parts[-1] = repeat(parts[-1], least, most)
+
+    def _brace(self, after_repeat: bool) -> None:
+        """A repetition, or the character itself; RE2/J lets no repetition follow that either."""
+        counts = self._counts()
+        if counts is not None:
+            self._repeat(*counts, after_repeat)
+        else:
+            self._at += 1
+            self._push(self._literal("{"))
 
     def _counts(self) -> tuple[int, int] | None:
         """Of `{2}`, `{2,}` or `{2,3}`; None if it is not of this form, and so is literal."""
@@ -302,7 +311,7 @@ class _Parser:
         return classes.negated(some) if is_negated else some
 
     def _class_element(self) -> classes.CharSet:
-        if self._is_next("[:") and (end := self._pattern.find(":]", self._at + 2)) >= 0:
+        if self._is_next("[:") and (end := self._pattern.find(":]", self._at + 1)) >= 0:
             name = self._pattern[self._at + 2 : end]
             self._at = end + 2
             some = classes.POSIX_CLASSES.get(name.removeprefix("^"))
