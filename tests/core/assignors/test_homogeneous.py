@@ -107,7 +107,7 @@ def test_a_settled_group_gets_the_very_same_objects(case: tuple[Members, Topics]
 
 def test_the_order_of_members_does_not_count() -> None:
     group = members(A="1 2 3", B="1 2 3", C="1 2 3")
-    turned = dict(reversed(group.items()))
+    turned = {member_id: group[member_id] for member_id in reversed(list(group))}
     counts = topics({"1": 2, "2": 5, "3": 7})
     assert run_to_end(assign_uniformly(group, counts)) == run_to_end(assign_uniformly(turned, counts))
 
