@@ -13,6 +13,7 @@ follows all such instructions of a state is one shift.
 from __future__ import annotations
 
 from collections.abc import Generator
+from functools import cache
 from typing import Final
 
 from kpybroker.core.patterns.classes import WORD, CharSet
@@ -200,8 +201,9 @@ class _Writer:
         return ~number
 
 
+@cache
 def _gap(before: int, after: int) -> int:
-    """What is true between two symbols; `before` is -1 at the begin."""
+    """What is true between two symbols; `before` is -1 at the begin. There are 130 times 129 of them at most."""
     new_line = ord("\n")
     is_word_edge = _is_word(before) != _is_word(after)
     gap = Gap.WORD_BOUNDARY if is_word_edge else Gap.NO_WORD_BOUNDARY
