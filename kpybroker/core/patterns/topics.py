@@ -1,0 +1,70 @@
+"""Patterns of topics, for those who use them: compile one, ask it for a name, or for the names of all topics."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from kpybroker.core.patterns.parser import PatternSyntaxError, parse
+from kpybroker.core.patterns.program import Program, ProgramTooLarge
+from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.yield_budget import WorkBudget
+
+PATTERN_LENGTH_MAX: Final = 8192
+"""Characters. Kafka has no limit of its own."""
+
+_SHOWN_MAX: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A valid pattern; `text` is as the client sent it. For one task at a time, since it keeps what it has computed."""
+
+    text: str
+    _program: Program
+
+    def matches(self, name: str) -> bool:
+        """Whether the whole of a topic name matches. `matching` is the same with others between."""
+        slices = self.matching(name, WorkBudget())
+        try:
+            while True:
+                next(slices)
+        except StopIteration as end:
+            return bool(end.value)
+
+    def matching(self, name: str, budget: WorkBudget) -> Generator[None, None, bool]:
+        """`matches` in slices: yields once the budget is spent."""
+        return self._program.matches(name, budget)
+
+
+def compile_pattern(text: str) -> Pattern:
+    """The pattern, or KafkaError INVALID_REGULAR_EXPRESSION with Kafka's text."""
+    if len(text) > PATTERN_LENGTH_MAX:
+        raise _invalid(f"{text[:_SHOWN_MAX]}...", f"it has more than {PATTERN_LENGTH_MAX} characters")
+    try:
+        return Pattern(text, Program(parse(text)))
+    except (PatternSyntaxError, ProgramTooLarge) as error:
+        raise _invalid(text, str(error)) from None
+
+
+def resolve(patterns: Iterable[Pattern], names: Iterable[str]) -> Generator[None, None, dict[str, frozenset[str]]]:
+    """The names that each pattern matches, by its text. Yields between slices; until the end no argument may change."""
+    budget = WorkBudget()
+    resolved: dict[str, frozenset[str]] = {}
+    for pattern in patterns:
+        matching: set[str] = set()
+        for name in names:
+            if (yield from pattern.matching(name, budget)):
+                matching.add(name)
+            if budget.is_spent(1 + len(name) // 10):
+                yield
+        resolved[pattern.text] = frozenset(matching)
+    return resolved
+
+
+def _invalid(shown: str, description: str) -> KafkaError:
+    return KafkaError(
+        ErrorCode.INVALID_REGULAR_EXPRESSION,
+        f"SubscribedTopicRegex `{shown}` is not a valid regular expression: {description}.",
+    )
