@@ -24,7 +24,15 @@ _JARS = {
 
 
 # APIs of which there is a version that Kafka 3.9 does not have: their definitions and classes are those of Kafka 4.x
-LATER_APIS = {68: "ConsumerGroupHeartbeat", 76: "ShareGroupHeartbeat"}
+LATER_APIS = {68: "ConsumerGroupHeartbeat", 69: "ConsumerGroupDescribe", 76: "ShareGroupHeartbeat"}
+# and records of which that is so
+LATER_RECORDS = (
+    "ConsumerGroupCurrentMemberAssignmentValue",
+    "ConsumerGroupMetadataValue",
+    "ConsumerGroupRegularExpressionKey",
+    "ConsumerGroupRegularExpressionValue",
+    "ConsumerGroupTargetAssignmentMetadataValue",
+)
 
 
 def kafka_jars(name: str = "kafka-3.9.1") -> Path:
@@ -41,7 +49,16 @@ def definitions() -> dict[str, dict[str, Any]]:
     later = _definitions_in(kafka_jars("kafka-4.3.1"))
     for api in LATER_APIS.values():
         found |= {name: later[name] for name in (f"{api}Request", f"{api}Response")}
-    return found
+    return found | {name: _as_in_3_9(later[name]) for name in LATER_RECORDS}
+
+
+def _as_in_3_9(record: dict[str, Any]) -> dict[str, Any]:
+    """Kafka 4 says the type of a record next to its key's version, which is always 0; before, it was that version."""
+    record_type = str(record.pop("apiKey"))
+    if record["type"] == "coordinator-key":
+        record["validVersions"] = record_type
+        record["fields"] = [field | {"versions": record_type} for field in record["fields"]]
+    return record
 
 
 def _definitions_in(jars: Path) -> dict[str, dict[str, Any]]:
@@ -66,10 +83,10 @@ def _parse(text: str) -> dict[str, Any]:
 
 
 def ask_java(commands: Iterable[str]) -> list[str]:
-    """The answers of RoundTrip.java, one per command. What is about `LATER_APIS` Kafka 4.x answers, the rest 3.9.1."""
+    """The answers of RoundTrip.java, one per command. What is later than 3.9.1 Kafka 4.x answers, the rest 3.9.1."""
     asked = list(commands)
     later = [number for number, command in enumerate(asked) if _is_later(command)]
-    answers = dict(zip(later, ask_java_of("kafka-4.3.1", [asked[number] for number in later]), strict=True))
+    answers = dict(zip(later, ask_java_of("kafka-4.3.1", [_as_in_4(asked[at]) for at in later]), strict=True))
     rest = [number for number in range(len(asked)) if number not in answers]
     answers |= zip(rest, ask_java_of("kafka-3.9.1", [asked[number] for number in rest]), strict=True)
     return [answers[number] for number in range(len(asked))]
@@ -79,7 +96,12 @@ def _is_later(command: str) -> bool:
     verb, subject, *_ = command.split(" ")
     if verb == "header":
         return int(subject) in LATER_APIS
-    return any(f".{api}Re" in subject for api in LATER_APIS.values())
+    return any(f".{api}Re" in subject for api in LATER_APIS.values()) or subject.endswith(LATER_RECORDS)
+
+
+def _as_in_4(command: str) -> str:
+    verb, subject, version, data = command.split(" ")
+    return command if not subject.endswith("Key") else f"{verb} {subject} 0 {data}"
 
 
 def ask_java_of(jars: str, commands: list[str]) -> list[str]:
