@@ -100,7 +100,7 @@ def _is_later(command: str) -> bool:
 
 
 def _as_in_4(command: str) -> str:
-    verb, subject, version, data = command.split(" ")
+    verb, subject, _, data = command.split(" ")
     return command if not subject.endswith("Key") else f"{verb} {subject} 0 {data}"
 
 

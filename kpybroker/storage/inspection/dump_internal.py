@@ -1,8 +1,8 @@
 """The records of `__consumer_offsets` and `__transaction_state` as plain values, for `kpybroker log dump`.
 
 Every version of every key and value that Kafka 3.9 has, and of consumer groups those of 4.3, is read by its generated
-message; names of fields are Kafka's. A key or value that cannot be read is shown as it is, with the reason: a dump never
-fails for what it finds. What a classic group with the consumer protocol stores of its members (subscription,
+message; names of fields are Kafka's. A key or value that cannot be read is shown as it is, with the reason: a dump
+never fails for what it finds. What a classic group with the consumer protocol stores of its members (subscription,
 assignment) is decoded too, as by DumpLogSegments.
 
 Not here: what the coordinators make of these records (`core.group.records`).
