@@ -1,4 +1,4 @@
-"""Who may commit and fetch offsets of a consumer group: members, by their epoch or by that of a partition (KIP-1251)."""
+"""Who may commit and fetch offsets of a consumer group: members, by their epoch or a partition's (KIP-1251)."""
 
 from __future__ import annotations
 
