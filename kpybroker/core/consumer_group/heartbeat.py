@@ -125,7 +125,7 @@ def _on_written(
     group, member_id = draft.group, draft.after.member_id
     if member_id not in group.members:
         group.forget_live(member_id)
-    elif member_id not in group.live:
+    elif member_id not in group.live and not group.is_released:
         # A static member that came back with the same id: what was live of it went with its former self.
         group.start_session(group.live_member(member_id, draft.request.owner), step.now.monotonic)
         group.charge(member_id)

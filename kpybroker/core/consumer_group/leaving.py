@@ -124,25 +124,36 @@ def group_tombstones(group: ConsumerGroup) -> list[ConsumerRecord]:
 # --- timers
 
 
-def on_timer(step: Step[Any], group: ConsumerGroup, kind: TimerKind, live: LiveMember) -> None:
-    """A timer has ended: fence the member, unless it has done since what the timer was for."""
-    member = group.members.get(live.member_id)
-    if member is None:
-        return
+def on_timers(step: Step[Any], group: ConsumerGroup, due: Sequence[tuple[TimerKind, LiveMember]]) -> None:
+    """Timers have ended: fence their members, in one batch, but those that have done what the timer was for."""
+    fenced: dict[str, Member] = {}
+    retried = []
+    for kind, live in due:
+        member = group.members.get(live.member_id)
+        if member is None or (reason := _reason(kind, live, member)) is None:
+            continue
+        step.info(f"[GroupId {group.group_id}] Member {live.member_id} fenced from the group because {reason}.")
+        fenced[live.member_id] = member
+        retried.append((kind, live))
+    if fenced:
+        step.write(fence(group, list(fenced.values())), partial(_on_fenced, group, retried))
+
+
+def _reason(kind: TimerKind, live: LiveMember, member: Member) -> str | None:
     if kind is TimerKind.SESSION:
-        reason = "the member session expired"
-    else:
-        current, epoch = member.current, live.rebalance_epoch
-        if current.state is not MemberState.UNREVOKED_PARTITIONS or current.member_epoch != epoch:
-            return
-        reason = f"it failed to transition from epoch {epoch} within {member.metadata.rebalance_timeout_ms}ms"
-    step.info(f"[GroupId {group.group_id}] Member {live.member_id} fenced from the group because {reason}.")
-    step.write(fence(group, [member]), partial(_on_fenced, group, kind, live))
+        return "the member session expired"
+    current, epoch = member.current, live.rebalance_epoch
+    if current.state is not MemberState.UNREVOKED_PARTITIONS or current.member_epoch != epoch:
+        return None
+    return f"it failed to transition from epoch {epoch} within {member.metadata.rebalance_timeout_ms}ms"
 
 
-def _on_fenced(group: ConsumerGroup, kind: TimerKind, live: LiveMember, step: Step[Any], error: ErrorCode) -> None:
-    if error is not ErrorCode.NONE and group.live.get(live.member_id) is live:
-        group.shared.timers.start(kind, live, step.now.monotonic + RETRY_S)
+def _on_fenced(
+    group: ConsumerGroup, due: Sequence[tuple[TimerKind, LiveMember]], step: Step[Any], error: ErrorCode
+) -> None:
+    for kind, live in due if error is not ErrorCode.NONE else ():
+        if group.live.get(live.member_id) is live:
+            group.shared.timers.start(kind, live, step.now.monotonic + RETRY_S)
 
 
 def start_rebalance_timer(group: ConsumerGroup, live: LiveMember, member: Member, now: float) -> None:

@@ -48,6 +48,7 @@ class ConsumerGroup:
         "group_id",
         "has_partition_metadata",
         "holders",
+        "is_released",
         "live",
         "members",
         "metadata_checked_epoch",
@@ -80,6 +81,7 @@ class ConsumerGroup:
         self.holders: dict[TopicId, Counter[int]] = {}  # members that have a partition: more than 1 only in an odd log
         self._topic_counts: Counter[str] = Counter()  # members and patterns that name a topic
         # live
+        self.is_released = False
         self.live: dict[str, LiveMember] = {}
         self.metadata_checked_epoch: int | None = None
         self.resolving = False
@@ -175,7 +177,8 @@ class ConsumerGroup:
             live.size = 0
 
     def release(self) -> None:
-        """The group is gone, and so is all that it shares with others."""
+        """The group is gone, or its partition is; and so is all that it shares with others."""
+        self.is_released = True
         for member_id in list(self.live):
             self.forget_live(member_id)
         for topic_name in self._topic_counts:

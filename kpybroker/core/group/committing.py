@@ -233,12 +233,18 @@ def _on_offsets_deleted(
         step.reply(ticket, DeleteOffsetsResult(commit_error(error)))
 
 
-def remove_offsets(step: GroupStep, group: Group, partitions: Iterable[PartitionKey], done: Done) -> None:
-    """Write tombstones for existing offsets, and for the group if nothing is left of it."""
+def remove_offsets(
+    step: GroupStep, group: Group, partitions: Iterable[PartitionKey], done: Done, *, in_cleanup: bool = False
+) -> None:
+    """Write tombstones for existing offsets, and for the group if nothing is left of it.
+
+    A consumer group that has nothing left stays until the next cleanup, as in Kafka 4.
+    """
     removed = [partition for partition in partitions if partition in group.offsets.committed]
     left = len(group.offsets.committed) - len(removed) + len(group.offsets.pending)
-    if removed or left == 0:
-        _remove(step, group, removed, group.is_empty and left == 0, done)
+    group_too = left == 0 and group.is_empty and (in_cleanup or group.consumer is None)
+    if removed or group_too:
+        _remove(step, group, removed, group_too, done)
     else:
         done(step, ErrorCode.NONE)
 
@@ -296,7 +302,7 @@ class _WhenAllAreSettled:
 def expire_offsets(step: GroupStep, group: Group) -> None:
     """Remove the expired offsets of one group (the periodic cleanup)."""
     expired = list(_expired(step, group))
-    remove_offsets(step, group, expired, partial(_on_expired, group.group_id, len(expired)))
+    remove_offsets(step, group, expired, partial(_on_expired, group.group_id, len(expired)), in_cleanup=True)
 
 
 def _expired(step: GroupStep, group: Group) -> Iterable[PartitionKey]:

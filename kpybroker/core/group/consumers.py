@@ -7,6 +7,7 @@ consumer group a classic one with its first JoinGroup. A group with members keep
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
@@ -17,7 +18,7 @@ from kpybroker.core.consumer_group.heartbeat import heartbeat, write_error
 from kpybroker.core.consumer_group.leaving import (
     fence,
     member_or_raise,
-    on_timer,
+    on_timers,
     start_rebalance_timer,
     static_or_raise,
 )
@@ -25,6 +26,7 @@ from kpybroker.core.consumer_group.members import Member
 from kpybroker.core.consumer_group.records import ConsumerRecord, GroupEpochRecord
 from kpybroker.core.consumer_group.shared import Shared
 from kpybroker.core.consumer_group.state import ConsumerGroup
+from kpybroker.core.consumer_group.timers import LiveMember, TimerKind
 from kpybroker.core.consumer_group.values import (
     ConsumerHeartbeat,
     ConsumerHeartbeatResult,
@@ -113,11 +115,16 @@ class Consumers:
 
     def expire(self, step: GroupStep, groups: Mapping[str, Group]) -> None:
         """Run the timers that are due."""
+        due: defaultdict[str, list[tuple[TimerKind, LiveMember]]] = defaultdict(list)
         for kind, live in self.shared.timers.pop_due(step.now.monotonic):
-            group = groups.get(live.group_id)
-            consumer = None if group is None else group.consumer
-            if consumer is not None and consumer.live.get(live.member_id) is live:
-                on_timer(step, consumer, kind, live)
+            due[live.group_id].append((kind, live))
+        for consumer in affected(groups, due):
+            known = consumer.live
+            on_timers(
+                step,
+                consumer,
+                [(kind, live) for kind, live in due[consumer.group_id] if known.get(live.member_id) is live],
+            )
 
     def describe(self, step: GroupStep, group: Group | None, request: DescribeConsumerGroup, ticket: Ticket) -> None:
         """ConsumerGroupDescribe; the response waits for what it shows to be committed."""
