@@ -290,8 +290,8 @@ def _partition(text: str) -> PartitionKey:
 def _commit(harness: Harness, group_id: str, arguments: list[str]) -> CommitOffsets:
     """`topic-0=offset`, `topic-0=offset/metadata`, `topic-0=offset@epoch/metadata`."""
     options = _options(arguments)
-    names = ("gen", "id", "instance", "txn", "expire")
-    gen, member_id, instance_id, producer_id, expire = (options.pop(name, None) for name in names)
+    names = ("gen", "id", "instance", "txn", "expire", "v")
+    gen, member_id, instance_id, producer_id, expire, version = (options.pop(name, None) for name in names)
     offsets = {}
     for name, text in options.items():
         where, _, metadata = text.partition("/")
@@ -305,12 +305,16 @@ def _commit(harness: Harness, group_id: str, arguments: list[str]) -> CommitOffs
         )
         offsets[_partition(name)] = value
     producer = int(producer_id or -1)
-    return CommitOffsets(group_id, member_id or "", instance_id, int(gen or -1), offsets, producer, 0)
+    commit = CommitOffsets(group_id, member_id or "", instance_id, int(gen or -1), offsets, producer, 0)
+    return replace(commit, has_member_epoch=int(version or 9) >= 9)
 
 
 def _fetch(harness: Harness, group_id: str, arguments: list[str]) -> FetchOffsets:
-    partitions = tuple(_partition(argument) for argument in arguments if argument not in ("stable", "all"))
-    return FetchOffsets(group_id, None if "all" in arguments else partitions, "stable" in arguments)
+    options = _options(arguments)
+    words = [argument for argument in arguments if "=" not in argument]
+    partitions = tuple(_partition(word) for word in words if word not in ("stable", "all"))
+    wanted = None if "all" in words else partitions
+    return FetchOffsets(group_id, wanted, "stable" in words, options.get("id"), int(options.get("gen", -1)))
 
 
 _REQUESTS: dict[str, Callable[[Harness, str, list[str]], object]] = {
