@@ -8,13 +8,13 @@ from typing import Final
 from kpybroker.core.assignors.values import Partitions
 from kpybroker.core.consumer_group.members import CurrentAssignment, Member, MemberMetadata
 
-CONSUMER_GROUP_BYTES: Final = 3_500
-CONSUMER_MEMBER_BYTES: Final = 1_900
+CONSUMER_GROUP_BYTES: Final = 2_500
+CONSUMER_MEMBER_BYTES: Final = 1_500
 """A member without names and partitions: its objects, entries of tables, its timers."""
 TOPIC_NAME_BYTES: Final = 130
 TOPIC_BYTES: Final = 450
 """A topic in an assignment."""
-PARTITION_BYTES: Final = 200
+PARTITION_BYTES: Final = 100
 """A partition in an assignment, and its entry among all that are owned."""
 
 

@@ -12,7 +12,7 @@ from kpybroker.wire.errors import ErrorCode, KafkaError
 MEMBER_ID_REQUIRED_VERSION: Final = 1
 """From this version on, clients make their own member id (KIP-1082)."""
 _JAVA_SPACE: Final = "".join(map(chr, range(0x21)))
-"""What Java's `String.trim` removes."""
+"""What Java removes from the ends of a text."""
 
 
 def validate(request: ConsumerHeartbeat, api_version: int, assignors: Collection[str]) -> None:

@@ -69,7 +69,7 @@ def pattern_problem(pattern: str) -> str | None:
 
 
 def matches(pattern: str, name: str) -> bool:
-    """`foo.*` by its beginning, anything else as a whole."""
+    """A pattern that ends with dot and star by its beginning, any other as a whole."""
     return name.startswith(pattern[:-2]) if pattern.endswith(".*") else name == pattern
 
 

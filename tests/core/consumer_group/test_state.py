@@ -54,7 +54,7 @@ def machine_of(records: list[Record]) -> GroupMachine:
 
 
 def derived(group: ConsumerGroup) -> object:
-    """What follows from the records, counted anew."""
+    """What follows from the records, counted again."""
     members = group.members.values()
     holders: dict[bytes, Counter[int]] = {}
     for member in members:
