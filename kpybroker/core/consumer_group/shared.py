@@ -60,7 +60,7 @@ class Shared:
     def metadata_hash(self, topic_names: Iterable[str]) -> int:
         """A signed 64-bit number that changes when one of the topics does; 0 if none exists.
 
-        Kafka's is XXH3 of the same facts. A Kafka that loads ours finds another one, and computes the target again, once.
+        Kafka's is XXH3 of the same facts. A Kafka that loads ours finds another one, and assigns again, once.
         """
         hashes = [self._topic_hash(topic) for name in sorted(topic_names) if (topic := self.topics.by_name(name))]
         if not hashes:
