@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final
@@ -106,3 +106,50 @@ def is_subset(owned: Partitions | None, assigned: PartitionEpochs) -> bool:
     return all(
         topic_id in assigned and partitions <= assigned[topic_id].keys() for topic_id, partitions in owned.items()
     )
+
+
+# --- bytes in memory: estimates, measured with CPython 3.11 and rounded up
+
+CONSUMER_GROUP_BYTES: Final = 2_500
+CONSUMER_MEMBER_BYTES: Final = 1_500
+"""A member without names and partitions: its objects, entries of tables, its timers."""
+TOPIC_NAME_BYTES: Final = 130
+TOPIC_BYTES: Final = 450
+"""A topic in an assignment."""
+PARTITION_BYTES: Final = 100
+"""A partition in an assignment, and its entry among all that are owned."""
+
+
+def member_bytes(member: Member, target: Partitions) -> int:
+    """What a member takes, its assignments included."""
+    return metadata_bytes(member.member_id, member.metadata) + _assignment_bytes(member.current, target)
+
+
+def metadata_bytes(member_id: str, metadata: MemberMetadata) -> int:
+    """What a member takes that is assigned nothing."""
+    texts = (
+        member_id,
+        metadata.instance_id,
+        metadata.rack_id,
+        metadata.client_id,
+        metadata.client_host,
+        metadata.pattern,
+        metadata.server_assignor,
+    )
+    protocols = () if metadata.classic is None else metadata.classic.protocols
+    return (
+        CONSUMER_MEMBER_BYTES
+        + sum(2 * len(text or "") for text in texts)
+        + names_bytes(metadata.topic_names)
+        + sum(TOPIC_NAME_BYTES + len(name) + len(data) for name, data in protocols)
+    )
+
+
+def names_bytes(topic_names: Collection[str]) -> int:
+    """What names of topics take."""
+    return sum(TOPIC_NAME_BYTES + len(name) for name in topic_names)
+
+
+def _assignment_bytes(current: CurrentAssignment, target: Partitions) -> int:
+    parts = (current.assigned, current.pending_revocation, target)
+    return sum(TOPIC_BYTES + PARTITION_BYTES * len(partitions) for part in parts for partitions in part.values())

@@ -15,7 +15,7 @@ from typing import Final
 
 from kpybroker.core.assignors.values import Partitions, TopicId
 from kpybroker.core.budget import Owner
-from kpybroker.core.consumer_group.members import GONE, Member, MemberMetadata, PartitionEpochs
+from kpybroker.core.consumer_group.members import GONE, Member, MemberMetadata, PartitionEpochs, member_bytes
 from kpybroker.core.consumer_group.records import (
     ConsumerRecord,
     CurrentRecord,
@@ -28,7 +28,6 @@ from kpybroker.core.consumer_group.records import (
     TargetRecord,
 )
 from kpybroker.core.consumer_group.shared import Shared
-from kpybroker.core.consumer_group.sizes import member_bytes
 from kpybroker.core.consumer_group.timers import LiveMember, TimerKind
 from kpybroker.core.consumer_group.values import ConsumerGroupState, ResolvedPattern
 

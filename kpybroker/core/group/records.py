@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from kpybroker.core.consumer_group.records import ConsumerRecord, decode_consumer_record, encode_consumer_record
+from kpybroker.core.consumer_group.records import CONSUMER_RECORD_TYPES, ConsumerRecord
 from kpybroker.core.offsets.values import OffsetAndMetadata
 from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.wire.codec import decode, encode
@@ -90,6 +90,8 @@ def encode_record(record: Record, versions: RecordVersions) -> tuple[bytes, byte
         key = _VERSION.pack(OFFSET_COMMIT_KEY_VERSION_MAX) + encode(offset_key, OFFSET_COMMIT_KEY_VERSION_MAX)
         return key, None if record.value is None else _encode_offset(record.value, versions)
     if not isinstance(record, GroupRecord):
+        from kpybroker.core.consumer_group.encoding import encode_consumer_record
+
         return encode_consumer_record(record)
     group_key = GroupMetadataKey(group=record.group_id)
     key = _VERSION.pack(GROUP_METADATA_KEY_VERSION) + encode(group_key, GROUP_METADATA_KEY_VERSION)
@@ -106,7 +108,11 @@ def decode_record(key: bytes | memoryview, value: bytes | memoryview | None) -> 
     if version == GROUP_METADATA_KEY_VERSION:
         group_key = decode(GroupMetadataKey, key[2:], version)
         return GroupRecord(group_key.group, None if value is None else _decode_group(value))
-    return decode_consumer_record(version, key[2:], value)
+    if version in CONSUMER_RECORD_TYPES:
+        from kpybroker.core.consumer_group.encoding import decode_consumer_record
+
+        return decode_consumer_record(version, key[2:], value)
+    return None
 
 
 def _version(data: bytes | memoryview) -> int:

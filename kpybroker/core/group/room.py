@@ -10,8 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from kpybroker.core.budget import UNOWNED, Owner
-from kpybroker.core.consumer_group.members import MemberMetadata
-from kpybroker.core.consumer_group.sizes import CONSUMER_GROUP_BYTES, metadata_bytes
+from kpybroker.core.consumer_group.members import CONSUMER_GROUP_BYTES, MemberMetadata, metadata_bytes
 from kpybroker.core.consumer_group.values import ConsumerHeartbeat, ConsumerHeartbeatResult
 from kpybroker.core.group.sizes import (
     GROUP_BYTES,

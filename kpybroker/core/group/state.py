@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from kpybroker.core.budget import UNOWNED, Owner, StateBudget
-from kpybroker.core.consumer_group.sizes import CONSUMER_GROUP_BYTES
+from kpybroker.core.consumer_group.members import CONSUMER_GROUP_BYTES
 from kpybroker.core.consumer_group.state import ConsumerGroup
 from kpybroker.core.consumer_group.values import CONSUMER_GROUP_TYPE
 from kpybroker.core.group.records import StoredGroup, StoredMember

@@ -11,7 +11,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from kpybroker.core.budget import Owner, StateBudget
-from kpybroker.core.consumer_group.sizes import CONSUMER_GROUP_BYTES, member_bytes
+from kpybroker.core.consumer_group.members import CONSUMER_GROUP_BYTES, member_bytes
 from kpybroker.core.group.machine import GroupMachine
 from kpybroker.core.group.records import (
     GroupRecord,

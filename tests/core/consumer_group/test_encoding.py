@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kpybroker.core.consumer_group.encoding import decode_consumer_record, encode_consumer_record
 from kpybroker.core.consumer_group.members import ClassicMetadata, CurrentAssignment, MemberMetadata, MemberState
 from kpybroker.core.consumer_group.records import (
     ConsumerRecord,
@@ -20,8 +21,6 @@ from kpybroker.core.consumer_group.records import (
     TargetEpoch,
     TargetEpochRecord,
     TargetRecord,
-    decode_consumer_record,
-    encode_consumer_record,
 )
 from kpybroker.core.consumer_group.values import ResolvedPattern
 from kpybroker.core.group.records import decode_record
