@@ -211,5 +211,5 @@ class ConsumerGroups(RuleBasedStateMachine):
 
 TestConsumerGroups = ConsumerGroups.TestCase
 TestConsumerGroups.settings = settings(
-    max_examples=6, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=60, stateful_step_count=50, deadline=None, suppress_health_check=list(HealthCheck)
 )
