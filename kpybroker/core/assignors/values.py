@@ -1,7 +1,7 @@
 """What assignors take and give.
 
-An assignor is a generator, because a large group takes seconds: it yields after each slice of work (about 2 ms), so
-that the caller can let others run, and returns the whole assignment. `members` and `topics` must not change meanwhile.
+An assignor is a generator, because a large group takes a while: it yields after each slice of work (about 2 ms), so
+that the caller can let others run, and returns the whole assignment. Until then its arguments must not change.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ Topics = Mapping[TopicId, int]
 Partitions = Mapping[TopicId, frozenset[int]]
 """Indexes by topic. A topic without partitions may be missing."""
 
-Assignment = dict[MemberId, dict[TopicId, frozenset[int]]]
-"""For every member, also for one that gets nothing; a topic of which it gets nothing is left out."""
+Assignment = dict[MemberId, Partitions]
+"""For every member, also for one that gets nothing. A member whose partitions are what it owned gets the very object
+`owned`, so `is` finds who is affected; else a topic of which it gets nothing is left out."""
 
 T = TypeVar("T")
 Slices = Generator[None, None, T]

@@ -122,11 +122,14 @@ def first_slice(computation: Computation) -> Assignment | None:
 def target_records(
     group_id: str, assignment: Assignment, known: Mapping[str, Partitions], epoch: TargetEpoch
 ) -> list[ConsumerRecord]:
-    """One record for each member whose target is not the known one, then that of the epoch."""
+    """One record for each member whose target is not the known one, then that of the epoch.
+
+    A member whose target is as before has, from most assignors, the very same object.
+    """
     records: list[ConsumerRecord] = [
         TargetRecord(group_id, member_id, target)
         for member_id, target in assignment.items()
-        if known.get(member_id) != target
+        if known.get(member_id) is not target and known.get(member_id) != target
     ]
     return [*records, TargetEpochRecord(group_id, epoch)]
 

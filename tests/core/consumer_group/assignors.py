@@ -25,22 +25,22 @@ def slow(slices: int) -> Callable[[Members, Topics], Generator[None, None, Assig
 
 
 def split(members: Members, topics: Topics) -> Assignment:
-    assignment: Assignment = {member_id: {} for member_id in members}
+    assignment: dict[str, dict[bytes, frozenset[int]]] = {member_id: {} for member_id in members}
     for topic_id, count in topics.items():
         subscribed = sorted(member_id for member_id, member in members.items() if topic_id in member.topics)
         for index, member_id in enumerate(subscribed):
             low, high = index * count // len(subscribed), (index + 1) * count // len(subscribed)
             if low < high:
                 assignment[member_id][topic_id] = frozenset(range(low, high))
-    return assignment
+    return {**assignment}
 
 
 def everything_to_first(members: Members, topics: Topics) -> Generator[None, None, Assignment]:
     """All partitions to the first subscriber of each topic."""
     yield from ()
-    assignment: Assignment = {member_id: {} for member_id in members}
+    assignment: dict[str, dict[bytes, frozenset[int]]] = {member_id: {} for member_id in members}
     for topic_id, count in topics.items():
         first = min(member_id for member_id, member in members.items() if topic_id in member.topics)
         if count:
             assignment[first][topic_id] = frozenset(range(count))
-    return assignment
+    return {**assignment}
