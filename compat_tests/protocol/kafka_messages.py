@@ -26,7 +26,15 @@ _JARS = {
 
 
 # APIs of which there is a version that Kafka 3.9 does not have: their definitions and classes are those of Kafka 4.x
-LATER_APIS = {68: "ConsumerGroupHeartbeat", 76: "ShareGroupHeartbeat"}
+LATER_APIS = {68: "ConsumerGroupHeartbeat", 69: "ConsumerGroupDescribe", 76: "ShareGroupHeartbeat"}
+# and records of which that is so
+LATER_RECORDS = (
+    "ConsumerGroupCurrentMemberAssignmentValue",
+    "ConsumerGroupMetadataValue",
+    "ConsumerGroupRegularExpressionKey",
+    "ConsumerGroupRegularExpressionValue",
+    "ConsumerGroupTargetAssignmentMetadataValue",
+)
 
 
 def kafka_jars(name: str = "kafka-3.9.1") -> Path:
@@ -43,7 +51,16 @@ def definitions() -> dict[str, dict[str, Any]]:
     later = _definitions_in(kafka_jars("kafka-4.3.1"))
     for api in LATER_APIS.values():
         found |= {name: later[name] for name in (f"{api}Request", f"{api}Response")}
-    return found
+    return found | {name: _as_in_3_9(later[name]) for name in LATER_RECORDS}
+
+
+def _as_in_3_9(record: dict[str, Any]) -> dict[str, Any]:
+    """Kafka 4 says the type of a record next to its key's version, which is always 0; before, it was that version."""
+    record_type = str(record.pop("apiKey"))
+    if record["type"] == "coordinator-key":
+        record["validVersions"] = record_type
+        record["fields"] = [field | {"versions": record_type} for field in record["fields"]]
+    return record
 
 
 def _definitions_in(jars: Path) -> dict[str, dict[str, Any]]:
@@ -68,10 +85,10 @@ def _parse(text: str) -> dict[str, Any]:
 
 
 def ask_java(commands: Iterable[str]) -> list[str]:
-    """The responses of RoundTrip.java, one per command: of Kafka 4.x for what is about `LATER_APIS`, else of 3.9.1."""
+    """The responses of RoundTrip.java, one per command: of Kafka 4.x for what is later than 3.9.1, else of 3.9.1."""
     asked = list(commands)
     later = [number for number, command in enumerate(asked) if _is_later(command)]
-    responses = dict(zip(later, ask_java_of("kafka-4.3.1", [asked[number] for number in later]), strict=True))
+    responses = dict(zip(later, ask_java_of("kafka-4.3.1", [_as_in_4(asked[at]) for at in later]), strict=True))
     rest = [number for number in range(len(asked)) if number not in responses]
     responses |= zip(rest, ask_java_of("kafka-3.9.1", [asked[number] for number in rest]), strict=True)
     return [responses[number] for number in range(len(asked))]
@@ -81,7 +98,12 @@ def _is_later(command: str) -> bool:
     verb, subject, *_ = command.split(" ")
     if verb == "header":
         return int(subject) in LATER_APIS
-    return any(f".{api}Re" in subject for api in LATER_APIS.values())
+    return any(f".{api}Re" in subject for api in LATER_APIS.values()) or subject.endswith(LATER_RECORDS)
+
+
+def _as_in_4(command: str) -> str:
+    verb, subject, _, data = command.split(" ")
+    return command if not subject.endswith("Key") else f"{verb} {subject} 0 {data}"
 
 
 def ask_java_of(jars: str, commands: list[str]) -> list[str]:

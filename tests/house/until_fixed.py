@@ -20,7 +20,7 @@ UNTIL_FIXED: frozenset[str] = frozenset(
         "assignors/homogeneous",
         "assignors/range_assignor",
         "assignors/uniform_assignor",
-        "assignors/values",
+        "consumer_group/validation",
         "patterns/classes",
         "patterns/nodes",
         "patterns/parser",

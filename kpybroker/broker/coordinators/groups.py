@@ -19,7 +19,7 @@ from kpybroker.broker.requests.log_fields import CURRENT
 from kpybroker.config.metadata_versions import at_least
 from kpybroker.core.group.machine import GroupMachine
 from kpybroker.core.group.records import RecordVersions, decode_record, encode_record
-from kpybroker.core.group.values import CLASSIC_GROUP_TYPE, GroupConfig, GroupOverview
+from kpybroker.core.group.values import GroupConfig, GroupOverview
 from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME
 from kpybroker.wire.compression import Codec
 from kpybroker.wire.errors import ErrorCode, KafkaError
@@ -102,14 +102,13 @@ class GroupCoordinators:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE, []
         wanted_states = {state.lower() for state in states}
         wanted_types = {group_type.lower() for group_type in types}
-        groups: list[GroupOverview] = []
-        if not wanted_types or CLASSIC_GROUP_TYPE in wanted_types:
-            groups = [
-                group
-                for machine in self.partitions.machines
-                for group in machine.overviews()
-                if not wanted_states or group.state.lower() in wanted_states
-            ]
+        groups = [
+            group
+            for machine in self.partitions.machines
+            for group in machine.overviews()
+            if (not wanted_states or group.state.lower() in wanted_states)
+            and (not wanted_types or group.group_type in wanted_types)
+        ]
         return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if self.partitions.is_loading else ErrorCode.NONE, groups
 
     # --- events

@@ -12,6 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
+from kpybroker.core.consumer_group.commits import (
+    commit_refusal,
+    fetch_refusal,
+    transactional_commit_refusal,
+    uses_consumer_protocol,
+)
+from kpybroker.core.consumer_group.leaving import group_tombstones
+from kpybroker.core.consumer_group.state import ConsumerGroup
 from kpybroker.core.group.joining import validate_member
 from kpybroker.core.group.rebalance import restart_session
 from kpybroker.core.group.records import GroupRecord, OffsetRecord, Record
@@ -62,8 +70,15 @@ def commit_error(error: ErrorCode) -> ErrorCode:
 
 def commit_offsets(step: GroupStep, group: Group, request: CommitOffsets, ticket: Ticket) -> None:
     """Append the offsets as one batch, and reply when it is committed (OffsetCommit, TxnOffsetCommit)."""
-    error = _validate_commit(group, request)
-    if error is ErrorCode.NONE and not request.is_transactional:
+    limit = step.config.offset_metadata_max_bytes
+    accepted = {
+        partition: value for partition, value in request.offsets.items() if java_length(value.metadata) <= limit
+    }
+    if group.consumer is not None:
+        error = _validate_consumer_commit(group.consumer, request, accepted)
+    else:
+        error = _validate_commit(group, request)
+    if error is ErrorCode.NONE and not request.is_transactional and group.consumer is None:
         if group.state is GroupState.COMPLETING_REBALANCE:
             # The member knows the new generation, but not its partitions in it.
             error = ErrorCode.REBALANCE_IN_PROGRESS
@@ -73,10 +88,6 @@ def commit_offsets(step: GroupStep, group: Group, request: CommitOffsets, ticket
         step.reply(ticket, CommitResult(dict.fromkeys(request.offsets, error)))
         return
     _warn_of_mixed_commits(step, group, request.is_transactional)
-    limit = step.config.offset_metadata_max_bytes
-    accepted = {
-        partition: value for partition, value in request.offsets.items() if java_length(value.metadata) <= limit
-    }
     if not accepted:
         step.reply(ticket, CommitResult(dict.fromkeys(request.offsets, ErrorCode.OFFSET_METADATA_TOO_LARGE)))
         return
@@ -117,6 +128,18 @@ def _validate_commit(group: Group, request: CommitOffsets) -> ErrorCode:
     return ErrorCode.NONE
 
 
+def _validate_consumer_commit(
+    group: ConsumerGroup, request: CommitOffsets, partitions: Iterable[PartitionKey]
+) -> ErrorCode:
+    if request.is_transactional:
+        refusal = transactional_commit_refusal
+    elif not request.has_member_epoch and uses_consumer_protocol(group, request.member_id):
+        return ErrorCode.UNSUPPORTED_VERSION
+    else:
+        refusal = commit_refusal
+    return refusal(group, request.member_id, request.group_instance_id, request.generation_id, partitions)
+
+
 def _warn_of_mixed_commits(step: GroupStep, group: Group, is_transactional: bool) -> None:
     if group.has_consumer_commits and group.has_transactional_commits:
         step.warn(
@@ -135,6 +158,11 @@ def _warn_of_mixed_commits(step: GroupStep, group: Group, is_transactional: bool
 
 def fetch_offsets(step: GroupStep, group: Group, request: FetchOffsets, ticket: Ticket) -> None:
     """Reply when everything read here is committed; if that takes too long, the client must retry."""
+    if group.consumer is not None:
+        error = fetch_refusal(group.consumer, request.member_id, request.member_epoch)
+        if error is not ErrorCode.NONE:
+            step.reply(ticket, FetchOffsetsResult(error))
+            return
     wanted = tuple(group.offsets.committed) if request.partitions is None else request.partitions
     offsets = {partition: _fetch_one(group, partition, request.require_stable) for partition in wanted}
     result = FetchOffsetsResult(ErrorCode.NONE, offsets)
@@ -164,7 +192,7 @@ def _fetch_one(group: Group, partition: PartitionKey, require_stable: bool) -> F
 
 def delete_group(step: GroupStep, group: Group, ticket: Ticket) -> None:
     """Delete an Empty group with all its offsets; NON_EMPTY_GROUP in any other state."""
-    if group.state is not GroupState.EMPTY:
+    if not group.is_empty:
         step.reply(ticket, ErrorCode.NON_EMPTY_GROUP)
         return
     step.info(f"The group {group.group_id} is deleted, with {len(group.offsets.committed)} offsets")
@@ -179,7 +207,9 @@ def delete_offsets(step: GroupStep, group: Group, request: DeleteOffsets, ticket
     """Delete offsets, except of topics that members subscribe to; with unknown subscriptions, all are kept."""
     partitions = dict.fromkeys(request.partitions)
     kept: list[PartitionKey] = []
-    if group.state is not GroupState.EMPTY:
+    if group.consumer is not None:
+        kept = [partition for partition in partitions if group.consumer.is_subscribed_to(partition[0])]
+    elif group.state is not GroupState.EMPTY:
         if group.protocol_type != CONSUMER_PROTOCOL_TYPE:
             step.reply(ticket, DeleteOffsetsResult(ErrorCode.NON_EMPTY_GROUP))
             return
@@ -203,12 +233,18 @@ def _on_offsets_deleted(
         step.reply(ticket, DeleteOffsetsResult(commit_error(error)))
 
 
-def remove_offsets(step: GroupStep, group: Group, partitions: Iterable[PartitionKey], done: Done) -> None:
-    """Write tombstones for existing offsets, and for the group if nothing is left of it."""
+def remove_offsets(
+    step: GroupStep, group: Group, partitions: Iterable[PartitionKey], done: Done, *, in_cleanup: bool = False
+) -> None:
+    """Write tombstones for existing offsets, and for the group if nothing is left of it.
+
+    A consumer group that has nothing left stays until the next cleanup, as in Kafka 4.
+    """
     removed = [partition for partition in partitions if partition in group.offsets.committed]
     left = len(group.offsets.committed) - len(removed) + len(group.offsets.pending)
-    if removed or left == 0:
-        _remove(step, group, removed, group.state is GroupState.EMPTY and left == 0, done)
+    group_too = left == 0 and group.is_empty and (in_cleanup or group.consumer is None)
+    if removed or group_too:
+        _remove(step, group, removed, group_too, done)
     else:
         done(step, ErrorCode.NONE)
 
@@ -217,7 +253,9 @@ def _remove(step: GroupStep, group: Group, partitions: list[PartitionKey], group
     group_id = group.group_id
     records: list[Record] = [OffsetRecord(group_id, partition, None) for partition in partitions]
     # A group without a generation has nothing in the log but its offsets.
-    if group_too and group.generation_id > 0:
+    if group_too and group.consumer is not None:
+        records += group_tombstones(group.consumer)
+    elif group_too and group.generation_id > 0:
         records.append(GroupRecord(group_id, None))
     if records:
         batches = list(_batches(records))
@@ -264,11 +302,14 @@ class _WhenAllAreSettled:
 def expire_offsets(step: GroupStep, group: Group) -> None:
     """Remove the expired offsets of one group (the periodic cleanup)."""
     expired = list(_expired(step, group))
-    remove_offsets(step, group, expired, partial(_on_expired, group.group_id, len(expired)))
+    remove_offsets(step, group, expired, partial(_on_expired, group.group_id, len(expired)), in_cleanup=True)
 
 
 def _expired(step: GroupStep, group: Group) -> Iterable[PartitionKey]:
     now_ms, retention_ms = step.now.wall_ms, step.config.offsets_retention_ms
+    if group.consumer is not None:
+        expired = group.offsets.expired(now_ms, retention_ms, _commit_timestamp)
+        return [partition for partition in expired if not group.consumer.is_subscribed_to(partition[0])]
     if group.protocol_type is None:
         return group.offsets.expired(now_ms, retention_ms, _commit_timestamp)
     if group.state is GroupState.EMPTY:

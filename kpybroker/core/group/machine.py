@@ -9,16 +9,31 @@ Rules
   and ends in `unload`.
 - Every ticket gets exactly one reply, at the latest by `unload`.
 
+Groups of the new protocol (KIP-848) are in the same table: `core.consumer_group` has their rules, `consumers` what
+requests of the old protocol mean to them.
+
 Not here: which partition a group belongs to, whether this broker leads it, authorization, API versions, and the check
 of a group id's form. The shell (`kpybroker.broker.coordinators`) and the handlers do that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
+from kpybroker.core.assignors.values import Assignment
 from kpybroker.core.budget import StateBudget
+from kpybroker.core.consumer_group.leaving import group_tombstones
+from kpybroker.core.consumer_group.patterns import on_patterns_resolved
+from kpybroker.core.consumer_group.target import Computation, on_target_computed
+from kpybroker.core.consumer_group.values import (
+    ConsumerHeartbeat,
+    DescribeConsumerGroup,
+    ResolvedPattern,
+    Surroundings,
+    Topics,
+)
 from kpybroker.core.group.committing import (
     commit_offsets,
     delete_group,
@@ -27,6 +42,7 @@ from kpybroker.core.group.committing import (
     fetch_offsets,
     remove_offsets,
 )
+from kpybroker.core.group.consumers import Consumers, affected, handle_classic
 from kpybroker.core.group.joining import join
 from kpybroker.core.group.membership import heartbeat, leave, sync
 from kpybroker.core.group.rebalance import (
@@ -38,8 +54,9 @@ from kpybroker.core.group.rebalance import (
     respond_to_join,
     respond_to_sync,
     restart_session,
+    store_error,
 )
-from kpybroker.core.group.records import OffsetRecord, Record
+from kpybroker.core.group.records import GroupRecord, OffsetRecord, Record
 from kpybroker.core.group.room import GROWING, Growing, charged_owner, needed_bytes, refusal
 from kpybroker.core.group.state import Group
 from kpybroker.core.group.step import GroupOutcome, GroupStep
@@ -69,20 +86,26 @@ from kpybroker.core.group.values import (
 from kpybroker.core.machine import Now, Ticket
 from kpybroker.wire.errors import ErrorCode
 
-Request = Join | Sync | Heartbeat | Leave | CommitOffsets | FetchOffsets | DescribeGroup | DeleteGroup | DeleteOffsets
+ClassicRequest = (
+    Join | Sync | Heartbeat | Leave | CommitOffsets | FetchOffsets | DescribeGroup | DeleteGroup | DeleteOffsets
+)
+Request = ClassicRequest | ConsumerHeartbeat | DescribeConsumerGroup
 
 
 class GroupMachine:
-    """The classic groups of one `__consumer_offsets` partition, by group id in `groups`.
+    """The groups of one `__consumer_offsets` partition, by group id in `groups`.
 
     Those that clients build are charged to `budget`; a request for which it has no room is refused.
     """
 
-    __slots__ = ("_budget", "_config", "_timers", "groups", "open_producers")
+    __slots__ = ("_budget", "_config", "_consumers", "_timers", "groups", "open_producers")
 
-    def __init__(self, config: GroupConfig, budget: StateBudget | None = None) -> None:
+    def __init__(
+        self, config: GroupConfig, budget: StateBudget | None = None, surroundings: Surroundings | None = None
+    ) -> None:
         self._config = config
         self._budget = StateBudget() if budget is None else budget
+        self._consumers = Consumers(Surroundings() if surroundings is None else surroundings, self._budget)
         self._timers = Timers()
         self.groups: dict[str, Group] = {}
         # producer id -> groups that have offsets in its open transaction: a marker names only the producer
@@ -93,28 +116,49 @@ class GroupMachine:
     def handle(self, request: Request, ticket: Ticket, now: Now) -> GroupOutcome:
         """Handle one request; the reply to `ticket` is in this outcome or in a later one."""
         step = self._step(now)
+        self._handle(step, request, ticket)
+        return self._finish(step)
+
+    def _handle(self, step: GroupStep, request: Request, ticket: Ticket) -> None:
         if isinstance(request, Join) and not self._is_session_timeout_allowed(request.session_timeout_ms):
             step.reply(ticket, JoinResult(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id))
-            return step.outcome
+            return
         group = self.groups.get(request.group_id)
         if isinstance(request, GROWING):
             if not self._has_room(group, request):
                 step.reply(ticket, refusal(request))
-                return step.outcome
+                return
             if group is None and _creates_group(request):
                 group = self.groups[request.group_id] = Group(request.group_id, self._budget)
             if group is not None:
                 group.belongs_to(request.owner)
-        if group is None:
+        if isinstance(request, ConsumerHeartbeat):
+            self._consumers.heartbeat(step, group, request, ticket)
+        elif isinstance(request, DescribeConsumerGroup):
+            self._consumers.describe(step, group, request, ticket)
+        elif group is None:
             step.reply(ticket, _RESULT_WITHOUT_GROUP[type(request)](request))
-        else:
+        elif group.consumer is None:
             _HANDLERS[type(request)](step, group, request, ticket)
-        return self._finish(step)
+        elif isinstance(request, Join) and group.consumer.is_empty and not request.member_id:
+            step.info(f"[GroupId {group.group_id}] Converted the empty consumer group to a classic group.")
+            step.write(group_tombstones(group.consumer), partial(self._join_converted, request, ticket))
+        else:
+            handle_classic(step, group, request, ticket)
+
+    def _join_converted(self, request: Join, ticket: Ticket, step: GroupStep, error: ErrorCode) -> None:
+        if error is ErrorCode.NONE:
+            self._handle(step, request, ticket)
+        else:
+            step.reply(ticket, JoinResult(store_error(error), request.member_id))
 
     @property
     def deadline(self) -> float | None:
         """The monotonic time before which `expire` has nothing to do."""
-        return self._timers.deadline
+        classic, consumer = self._timers.deadline, self._consumers.shared.timers.deadline
+        if classic is None or consumer is None:
+            return consumer if classic is None else classic
+        return min(classic, consumer)
 
     def expire(self, now: Now) -> GroupOutcome:
         """Run the timers that are due at `now`. Timers that this sets wait for the next call."""
@@ -137,6 +181,7 @@ class GroupMachine:
                     on_rebalance_expired(step, group)
                 case TimerKind.SYNC:
                     on_sync_expired(step, group)
+        self._consumers.expire(step, self.groups)
         return self._finish(step)
 
     def settle(self, done: Callable[[GroupStep, ErrorCode], None], error: ErrorCode, now: Now) -> GroupOutcome:
@@ -164,6 +209,32 @@ class GroupMachine:
         """One row of ListGroups for every group."""
         return (group.overview() for group in self.groups.values())
 
+    # --- what consumer groups asked for
+
+    def on_topics_changed(self, topics: Topics, changed: Iterable[str], *, has_new: bool) -> None:
+        """There is new metadata, in which some topics were made, altered or deleted. `has_new`: some were made."""
+        group_ids = self._consumers.shared.update_topics(topics, changed, has_new=has_new)
+        for consumer in affected(self.groups, group_ids):
+            consumer.metadata_checked_epoch = None
+
+    def on_patterns_resolved(
+        self, group_id: str, resolved: Mapping[str, ResolvedPattern] | None, now: Now
+    ) -> GroupOutcome:
+        """The result of the effect `ResolvePatterns`; None if it failed."""
+        step = self._step(now)
+        for consumer in affected(self.groups, (group_id,)):
+            on_patterns_resolved(step, consumer, resolved)
+        return self._finish(step)
+
+    def on_target_computed(
+        self, group_id: str, computation: Computation, assignment: Assignment, now: Now
+    ) -> GroupOutcome:
+        """The result of the effect `ComputeTarget`."""
+        step = self._step(now)
+        for consumer in affected(self.groups, (group_id,)):
+            on_target_computed(step, consumer, computation, assignment)
+        return self._finish(step)
+
     # --- durable state
 
     def replay(self, record: Record, offset: int, producer_id: int = -1) -> None:
@@ -176,8 +247,11 @@ class GroupMachine:
             group.offsets.replay_commit(record.partition, record.value, offset, producer_id)
             if producer_id >= 0:
                 self.open_producers.setdefault(producer_id, set()).add(record.group_id)
-        else:
+        elif isinstance(record, GroupRecord):
+            group.end_consumer()
             group.set_stored(record.value)
+        else:
+            self._consumers.replay(group, record, offset)
         group.charge()
         if record.value is None:
             self._drop_if_nothing_is_left(group)
@@ -198,6 +272,8 @@ class GroupMachine:
         step = self._step(now)
         for group_id in group_ids:
             group = self.groups[group_id]
+            if group.consumer is not None:
+                self._consumers.activate(step, group.consumer)
             group.activate()
             if len(group.members) > self._config.group_max_size:
                 reason = f"Freshly-loaded group is over capacity ({self._config.group_max_size})"
@@ -239,7 +315,8 @@ class GroupMachine:
         return step.outcome
 
     def _drop_if_nothing_is_left(self, group: Group) -> None:
-        if group.stored is None and not group.offsets.committed and group.state is GroupState.EMPTY:
+        has_records = group.stored is not None or group.consumer is not None or group.offsets.committed
+        if not has_records and group.state is GroupState.EMPTY:
             owner = group.owner
             self._drop(group)
             if group.offsets.pending:

@@ -1,7 +1,8 @@
 """The records of `__consumer_offsets`: values <-> key and value bytes, in Kafka's formats.
 
-A key starts with its version: 0 and 1 an offset, 2 a group. A value starts with its own version, chosen by
-`inter.broker.protocol.version` as in GroupMetadataManager; every version is read. A null value is a tombstone.
+A key starts with its version: 0 and 1 an offset, 2 a classic group; the rest are of `core.consumer_group.records`. A
+value starts with its own version, chosen by `inter.broker.protocol.version` as in GroupMetadataManager; every version
+is read. A null value is a tombstone.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
+from kpybroker.core.consumer_group.records import CONSUMER_RECORD_TYPES, ConsumerRecord
 from kpybroker.core.offsets.values import OffsetAndMetadata
 from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.wire.codec import decode, encode
@@ -69,7 +71,7 @@ class GroupRecord:
     value: StoredGroup | None
 
 
-Record = OffsetRecord | GroupRecord
+Record = OffsetRecord | GroupRecord | ConsumerRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,10 @@ def encode_record(record: Record, versions: RecordVersions) -> tuple[bytes, byte
         offset_key = OffsetCommitKey(group=record.group_id, topic=topic, partition=index)
         key = _VERSION.pack(OFFSET_COMMIT_KEY_VERSION_MAX) + encode(offset_key, OFFSET_COMMIT_KEY_VERSION_MAX)
         return key, None if record.value is None else _encode_offset(record.value, versions)
+    if not isinstance(record, GroupRecord):
+        from kpybroker.core.consumer_group.encoding import encode_consumer_record
+
+        return encode_consumer_record(record)
     group_key = GroupMetadataKey(group=record.group_id)
     key = _VERSION.pack(GROUP_METADATA_KEY_VERSION) + encode(group_key, GROUP_METADATA_KEY_VERSION)
     return key, None if record.value is None else _encode_group(record.value, versions)
@@ -102,6 +108,10 @@ def decode_record(key: bytes | memoryview, value: bytes | memoryview | None) -> 
     if version == GROUP_METADATA_KEY_VERSION:
         group_key = decode(GroupMetadataKey, key[2:], version)
         return GroupRecord(group_key.group, None if value is None else _decode_group(value))
+    if version in CONSUMER_RECORD_TYPES:
+        from kpybroker.core.consumer_group.encoding import decode_consumer_record
+
+        return decode_consumer_record(version, key[2:], value)
     return None
 
 

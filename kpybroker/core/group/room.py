@@ -10,6 +10,8 @@ from __future__ import annotations
 from typing import Final
 
 from kpybroker.core.budget import UNOWNED, Owner
+from kpybroker.core.consumer_group.members import CONSUMER_GROUP_BYTES, MemberMetadata, metadata_bytes
+from kpybroker.core.consumer_group.values import ConsumerHeartbeat, ConsumerHeartbeatResult
 from kpybroker.core.group.sizes import (
     GROUP_BYTES,
     PENDING_MEMBER_BYTES,
@@ -22,9 +24,9 @@ from kpybroker.core.group.values import CommitOffsets, CommitResult, Join, JoinR
 from kpybroker.core.offsets.store import offset_bytes
 from kpybroker.wire.errors import ErrorCode
 
-Growing = Join | Sync | CommitOffsets
+Growing = Join | Sync | CommitOffsets | ConsumerHeartbeat
 """Requests that may add to a group."""
-GROWING: Final = (Join, Sync, CommitOffsets)
+GROWING: Final = (Join, Sync, CommitOffsets, ConsumerHeartbeat)
 
 FROM_LOG_FACTOR = 4
 """The log has one of the protocols that a member supports: it may have as many again, and is still the same member."""
@@ -38,12 +40,14 @@ def refusal(request: Growing) -> object:
         return JoinResult(FULL, request.member_id)
     if isinstance(request, Sync):
         return SyncResult(FULL)
+    if isinstance(request, ConsumerHeartbeat):
+        return ConsumerHeartbeatResult(FULL, FULL.message)
     return CommitResult(dict.fromkeys(request.offsets, FULL))
 
 
 def charged_owner(group: Group | None, request: Growing) -> Owner:
     """Who will be charged: for a member the client that joins, for the rest the owner of the group."""
-    if isinstance(request, Join) or group is None or group.owner == UNOWNED:
+    if isinstance(request, Join | ConsumerHeartbeat) or group is None or group.owner == UNOWNED:
         return request.owner
     return group.owner
 
@@ -55,6 +59,8 @@ def needed_bytes(group: Group | None, request: Growing) -> int:
         return new_group + _join_bytes(group, request)
     if isinstance(request, CommitOffsets):
         return new_group + _commit_bytes(group, request)
+    if isinstance(request, ConsumerHeartbeat):
+        return _heartbeat_bytes(group, request, new_group)
     if group is None or request.member_id != group.leader_id:
         return 0
     assignments = request.assignments
@@ -91,6 +97,29 @@ def _known(group: Group, request: Join) -> Member | None:
     if request.group_instance_id is not None:
         member_id = group.static_members.get(request.group_instance_id, member_id)
     return group.members.get(member_id)
+
+
+def _heartbeat_bytes(group: Group | None, request: ConsumerHeartbeat, new_group: int) -> int:
+    """A member that says what it subscribes to, for the first time or again. What it is assigned is never refused."""
+    if request.member_epoch < 0 or (request.topic_names is None and request.pattern is None):
+        return 0
+    consumer = None if group is None else group.consumer
+    known = None if consumer is None else consumer.members.get(request.member_id)
+    before = MemberMetadata() if known is None else known.metadata
+    said = MemberMetadata(
+        instance_id=request.instance_id or before.instance_id,
+        rack_id=request.rack_id or before.rack_id,
+        client_id=request.client_id,
+        client_host=request.client_host,
+        topic_names=before.topic_names if request.topic_names is None else request.topic_names,
+        pattern=before.pattern if request.pattern is None else request.pattern,
+        server_assignor=request.server_assignor or before.server_assignor,
+    )
+    member_id = request.member_id or request.new_member_id
+    size = metadata_bytes(member_id, said)
+    if known is not None:
+        return size - metadata_bytes(member_id, before)
+    return size + new_group + (CONSUMER_GROUP_BYTES if consumer is None else 0)
 
 
 def _commit_bytes(group: Group | None, request: CommitOffsets) -> int:

@@ -11,6 +11,9 @@ them. *Live*: everything else; it starts from `stored` when a partition is loade
 of waiting JoinGroup and SyncGroup requests are in `join_tickets` and `sync_tickets`, so "awaiting join" is `member_id
 in join_tickets`.
 
+A group of the new protocol (KIP-848) has the same offsets, and its members in `consumer`; the rest of this is then as
+of a group without members.
+
 Only `add`, `remove`, `replace_static_member` and `set_protocols` change `members`, `static_members`, `protocol_counts`
 and `leader_id`, which must agree. They also report to the budget what their owners hold.
 """
@@ -23,6 +26,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from kpybroker.core.budget import UNOWNED, Owner, StateBudget
+from kpybroker.core.consumer_group.members import CONSUMER_GROUP_BYTES
+from kpybroker.core.consumer_group.state import ConsumerGroup
+from kpybroker.core.consumer_group.values import CONSUMER_GROUP_TYPE
 from kpybroker.core.group.records import StoredGroup, StoredMember
 from kpybroker.core.group.sizes import GROUP_BYTES, PENDING_MEMBER_BYTES, member_bytes, protocols_bytes, stored_bytes
 from kpybroker.core.group.subscription import subscribed_topics
@@ -108,6 +114,7 @@ class Group:
         "_budget",
         "_charged",
         "_free_bytes",
+        "consumer",
         "generation_id",
         "group_id",
         "has_consumer_commits",
@@ -143,6 +150,7 @@ class Group:
         self.owner = UNOWNED
         self.stored: StoredGroup | None = None
         self.stored_bytes = 0
+        self.consumer: ConsumerGroup | None = None
         self.offsets = GroupOffsets()
         self.written_up_to = 0  # the offset after the group's last record in the log
         self.state = GroupState.EMPTY
@@ -174,6 +182,11 @@ class Group:
         self.state_timestamp_ms = now_ms
 
     @property
+    def is_empty(self) -> bool:
+        """Whether the group has no members, of whichever protocol."""
+        return self.state is GroupState.EMPTY if self.consumer is None else self.consumer.is_empty
+
+    @property
     def can_rebalance(self) -> bool:
         """Whether PreparingRebalance may be entered from the present state."""
         return self.state in _VALID_PREVIOUS[GroupState.PREPARING_REBALANCE]
@@ -187,6 +200,24 @@ class Group:
         self.has_consumer_commits = self.has_transactional_commits = False
         self.pending_sync.clear()
         self.rebalance_timer = None
+
+    # --- the other kind
+
+    def begin_consumer(self, consumer: ConsumerGroup) -> None:
+        """The group is one of the new protocol from now on; as a classic one it had no members, or none that count."""
+        assert self.state is GroupState.EMPTY
+        self.consumer = consumer
+        self.set_stored(None)
+        self.protocol_type = self.protocol_name = self.leader_id = self.subscribed_topics = None
+        self.generation_id = 0
+        for member_id in list(self.pending_members):
+            self._remove_pending(member_id)
+
+    def end_consumer(self) -> None:
+        """The group is not one of the new protocol, or not any more."""
+        if self.consumer is not None:
+            self.consumer.release()
+            self.consumer = None
 
     # --- membership
 
@@ -292,7 +323,8 @@ class Group:
         self._charged = charged
 
     def _own_bytes(self) -> int:
-        return GROUP_BYTES + len(self.group_id) + self.stored_bytes + self.offsets.size
+        size = GROUP_BYTES + len(self.group_id) + self.stored_bytes + self.offsets.size
+        return size if self.consumer is None else size + CONSUMER_GROUP_BYTES
 
     def set_stored(self, stored: StoredGroup | None) -> None:
         """The log has another generation."""
@@ -301,6 +333,7 @@ class Group:
 
     def release(self) -> None:
         """The group is gone, and so is all that was charged for it."""
+        self.end_consumer()
         for member in self.members.values():
             self._budget.add(member.owner, -member.size)
             member.size = 0
@@ -397,6 +430,8 @@ class Group:
 
     def overview(self) -> GroupOverview:
         """The group's row of ListGroups."""
+        if self.consumer is not None:
+            return GroupOverview(self.group_id, CONSUMER_PROTOCOL_TYPE, self.consumer.state.value, CONSUMER_GROUP_TYPE)
         return GroupOverview(self.group_id, self.protocol_type or "", self.state.value)
 
     # --- to and from the log

@@ -173,6 +173,7 @@ class CommitOffsets:
     producer_epoch: int = -1
     verification_guard: VerificationGuard = NO_VERIFICATION
     owner: Owner = UNOWNED
+    has_member_epoch: bool = True  # OffsetCommit 9 and later: `generation_id` may be a member epoch
 
     @property
     def is_transactional(self) -> bool:
@@ -189,11 +190,16 @@ class CommitResult:
 
 @dataclass(frozen=True, slots=True)
 class FetchOffsets:
-    """OffsetFetch; `partitions` None asks for every offset of the group."""
+    """OffsetFetch; `partitions` None asks for every offset of the group.
+
+    A member of a consumer group names itself and its epoch (version 9); anyone else neither.
+    """
 
     group_id: str
     partitions: tuple[PartitionKey, ...] | None
     require_stable: bool
+    member_id: str | None = None
+    member_epoch: int = -1
 
 
 @dataclass(frozen=True, slots=True)

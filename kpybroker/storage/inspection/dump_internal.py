@@ -1,8 +1,9 @@
 """The records of `__consumer_offsets` and `__transaction_state` as plain values, for `kpybroker log dump`.
 
-Every version of every key and value that Kafka 3.9 has is read by its generated message; names of fields are Kafka's. A
-key or value that cannot be read is shown as it is, with the reason: a dump never fails for what it finds. What a group
-with the consumer protocol stores of its members (subscription, assignment) is decoded too, as by DumpLogSegments.
+Every version of every key and value that Kafka 3.9 has, and of consumer groups those of 4.3, is read by its generated
+message; names of fields are Kafka's. A key or value that cannot be read is shown as it is, with the reason: a dump
+never fails for what it finds. What a classic group with the consumer protocol stores of its members (subscription,
+assignment) is decoded too, as by DumpLogSegments.
 
 Not here: what the coordinators make of these records (`core.group.records`).
 """
@@ -27,6 +28,8 @@ from kpybroker.wire.messages.consumer_group_metadata_key import ConsumerGroupMet
 from kpybroker.wire.messages.consumer_group_metadata_value import ConsumerGroupMetadataValue
 from kpybroker.wire.messages.consumer_group_partition_metadata_key import ConsumerGroupPartitionMetadataKey
 from kpybroker.wire.messages.consumer_group_partition_metadata_value import ConsumerGroupPartitionMetadataValue
+from kpybroker.wire.messages.consumer_group_regular_expression_key import ConsumerGroupRegularExpressionKey
+from kpybroker.wire.messages.consumer_group_regular_expression_value import ConsumerGroupRegularExpressionValue
 from kpybroker.wire.messages.consumer_group_target_assignment_member_key import ConsumerGroupTargetAssignmentMemberKey
 from kpybroker.wire.messages.consumer_group_target_assignment_member_value import (
     ConsumerGroupTargetAssignmentMemberValue,
@@ -63,6 +66,7 @@ _KINDS: Final[dict[str, Kinds]] = {
         6: (ConsumerGroupTargetAssignmentMetadataKey, ConsumerGroupTargetAssignmentMetadataValue),
         7: (ConsumerGroupTargetAssignmentMemberKey, ConsumerGroupTargetAssignmentMemberValue),
         8: (ConsumerGroupCurrentMemberAssignmentKey, ConsumerGroupCurrentMemberAssignmentValue),
+        16: (ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue),
     },
     TRANSACTION_STATE_TOPIC_NAME: {0: (TransactionLogKey, TransactionLogValue)},
 }

@@ -12,10 +12,11 @@ class ConsumerGroupCurrentMemberAssignmentValue(Message):
     class TopicPartitions(Message):
         """An element of `assigned_partitions`, or an element of `partitions_pending_revocation`."""
 
-        __slots__ = ('topic_id', 'partitions')
+        __slots__ = ('topic_id', 'partitions', 'assignment_epochs')
         FIELDS = (
             ("topic_id", "uuid", (0, 32767), None, None, None, False, ZERO_UUID),
             ("partitions", "[int32]", (0, 32767), None, None, None, False, ()),
+            ("assignment_epochs", "[int32]", (0, 32767), (0, 32767), (0, 32767), 0, False, ()),
         )
 
         def __init__(
@@ -23,10 +24,13 @@ class ConsumerGroupCurrentMemberAssignmentValue(Message):
             *,
             topic_id: bytes = ZERO_UUID,
             partitions: list[int] = EMPTY,
+            # of each of `partitions` (KIP-1251, Kafka 4.3)
+            assignment_epochs: list[int] | None = EMPTY,
             unknown_tagged_fields: TaggedFields = (),
         ) -> None:
             self.topic_id = topic_id
             self.partitions = [] if partitions is EMPTY else partitions
+            self.assignment_epochs = [] if assignment_epochs is EMPTY else assignment_epochs
             self.unknown_tagged_fields = unknown_tagged_fields
 
     VERSIONS = (0, 0)

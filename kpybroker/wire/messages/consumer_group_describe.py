@@ -7,9 +7,9 @@ from kpybroker.wire.schema import EMPTY, ZERO_UUID, Message, TaggedFields
 
 
 class ConsumerGroupDescribeRequest(Message):
-    """ConsumerGroupDescribe request, versions 0-0: state, members and assignments of groups of the new protocol (KIP-848)."""
+    """ConsumerGroupDescribe request, versions 0-1: state, members and assignments of groups of the new protocol (KIP-848)."""
 
-    VERSIONS = (0, 0)
+    VERSIONS = (0, 1)
     FLEXIBLE_FROM = 0
     __slots__ = ('group_ids', 'include_authorized_operations')
     FIELDS = (
@@ -30,12 +30,12 @@ class ConsumerGroupDescribeRequest(Message):
 
 
 class ConsumerGroupDescribeResponse(Message):
-    """ConsumerGroupDescribe response, versions 0-0: state, members and assignments of groups of the new protocol (KIP-848)."""
+    """ConsumerGroupDescribe response, versions 0-1: state, members and assignments of groups of the new protocol (KIP-848)."""
 
     class Member(Message):
         """An element of `members`."""
 
-        __slots__ = ('member_id', 'instance_id', 'rack_id', 'member_epoch', 'client_id', 'client_host', 'subscribed_topic_names', 'subscribed_topic_regex', 'assignment', 'target_assignment')
+        __slots__ = ('member_id', 'instance_id', 'rack_id', 'member_epoch', 'client_id', 'client_host', 'subscribed_topic_names', 'subscribed_topic_regex', 'assignment', 'target_assignment', 'member_type')
         FIELDS = (
             ("member_id", "string", (0, 32767), None, None, None, False, ""),
             ("instance_id", "string", (0, 32767), (0, 32767), None, None, False, None),
@@ -47,6 +47,7 @@ class ConsumerGroupDescribeResponse(Message):
             ("subscribed_topic_regex", "string", (0, 32767), (0, 32767), None, None, False, None),
             ("assignment", "Assignment", (0, 32767), None, None, None, False, ()),
             ("target_assignment", "Assignment", (0, 32767), None, None, None, False, ()),
+            ("member_type", "int8", (1, 32767), None, None, None, True, -1),
         )
 
         def __init__(
@@ -62,6 +63,8 @@ class ConsumerGroupDescribeResponse(Message):
             subscribed_topic_regex: str | None = None,
             assignment: ConsumerGroupDescribeResponse.Assignment | None = None,
             target_assignment: ConsumerGroupDescribeResponse.Assignment | None = None,
+            # 0 classic protocol, 1 consumer protocol (KIP-1099)
+            member_type: int = -1,
             unknown_tagged_fields: TaggedFields = (),
         ) -> None:
             self.member_id = member_id
@@ -74,6 +77,7 @@ class ConsumerGroupDescribeResponse(Message):
             self.subscribed_topic_regex = subscribed_topic_regex
             self.assignment = ConsumerGroupDescribeResponse.Assignment() if assignment is None else assignment
             self.target_assignment = ConsumerGroupDescribeResponse.Assignment() if target_assignment is None else target_assignment
+            self.member_type = member_type
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class DescribedGroup(Message):
@@ -158,7 +162,7 @@ class ConsumerGroupDescribeResponse(Message):
             self.topic_partitions = [] if topic_partitions is EMPTY else topic_partitions
             self.unknown_tagged_fields = unknown_tagged_fields
 
-    VERSIONS = (0, 0)
+    VERSIONS = (0, 1)
     FLEXIBLE_FROM = 0
     __slots__ = ('throttle_time_ms', 'groups')
     FIELDS = (

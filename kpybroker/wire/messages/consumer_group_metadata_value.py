@@ -11,16 +11,20 @@ class ConsumerGroupMetadataValue(Message):
 
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ('epoch',)
+    __slots__ = ('epoch', 'metadata_hash')
     FIELDS = (
         ("epoch", "int32", (0, 32767), None, None, None, False, 0),
+        ("metadata_hash", "int64", (0, 32767), None, (0, 32767), 0, False, 0),
     )
 
     def __init__(
         self,
         *,
         epoch: int = 0,
+        # of all topics that the group subscribes to (Kafka 4.1)
+        metadata_hash: int = 0,
         unknown_tagged_fields: TaggedFields = (),
     ) -> None:
         self.epoch = epoch
+        self.metadata_hash = metadata_hash
         self.unknown_tagged_fields = unknown_tagged_fields

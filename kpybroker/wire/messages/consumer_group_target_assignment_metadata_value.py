@@ -11,16 +11,20 @@ class ConsumerGroupTargetAssignmentMetadataValue(Message):
 
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ('assignment_epoch',)
+    __slots__ = ('assignment_epoch', 'assignment_timestamp')
     FIELDS = (
         ("assignment_epoch", "int32", (0, 32767), None, None, None, False, 0),
+        ("assignment_timestamp", "int64", (0, 32767), None, (0, 32767), 0, True, 0),
     )
 
     def __init__(
         self,
         *,
         assignment_epoch: int = 0,
+        # when it was computed (KIP-1263, Kafka 4.3); 0 where that is unknown
+        assignment_timestamp: int = 0,
         unknown_tagged_fields: TaggedFields = (),
     ) -> None:
         self.assignment_epoch = assignment_epoch
+        self.assignment_timestamp = assignment_timestamp
         self.unknown_tagged_fields = unknown_tagged_fields

@@ -137,7 +137,7 @@ APIS: dict[ApiKey, tuple[str, int, int, int]] = {
     ApiKey.LIST_TRANSACTIONS: ("ListTransactions", 0, 1, 0),
     ApiKey.ALLOCATE_PRODUCER_IDS: ("AllocateProducerIds", 0, 0, 0),
     ApiKey.CONSUMER_GROUP_HEARTBEAT: ("ConsumerGroupHeartbeat", 0, 1, 0),
-    ApiKey.CONSUMER_GROUP_DESCRIBE: ("ConsumerGroupDescribe", 0, 0, 0),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: ("ConsumerGroupDescribe", 0, 1, 0),
     ApiKey.LIST_CLIENT_METRICS_RESOURCES: ("ListClientMetricsResources", 0, 0, 0),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: ("DescribeTopicPartitions", 0, 0, 0),
     ApiKey.SHARE_GROUP_HEARTBEAT: ("ShareGroupHeartbeat", 1, 1, 0),

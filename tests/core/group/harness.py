@@ -11,6 +11,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from kpybroker.core.budget import Owner, StateBudget
+from kpybroker.core.consumer_group.members import CONSUMER_GROUP_BYTES, member_bytes
 from kpybroker.core.group.machine import GroupMachine
 from kpybroker.core.group.records import (
     GroupRecord,
@@ -49,6 +50,7 @@ from kpybroker.core.offsets.store import GroupOffsets, offset_bytes
 from kpybroker.core.offsets.values import OffsetAndMetadata
 from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.wire.errors import ErrorCode
+from tests.core.consumer_group.durable import consumer_state
 from tests.support.machine_harness import EPOCH_MS, MachineHarness
 
 LogEntry = tuple[bytes, bytes | None, int] | tuple[int, bool]
@@ -64,11 +66,11 @@ def subscription(*topics: str) -> bytes:
 OWNER = Owner(address="10.0.0.1")
 
 
-def durable_state(machine: GroupMachine) -> dict[str, tuple[StoredGroup | None, GroupOffsets]]:
+def durable_state(machine: GroupMachine) -> dict[str, tuple[StoredGroup | None, GroupOffsets, object]]:
     return {
-        group_id: (group.stored, group.offsets)
+        group_id: (group.stored, group.offsets, consumer_state(group.consumer))
         for group_id, group in machine.groups.items()
-        if group.stored is not None or group.offsets
+        if group.stored is not None or group.offsets or group.consumer is not None
     }
 
 
@@ -94,8 +96,14 @@ def charged_bytes(machine: GroupMachine, owner: Owner = OWNER) -> int:
         offsets = [*group.offsets.committed.values()]
         offsets += [one for pending in group.offsets.pending.values() for one in pending.values()]
         assert group.offsets.size == sum(offset_bytes(one.value) for one in offsets)
+        if group.consumer is not None:
+            for live in group.consumer.live.values():
+                member = group.consumer.members.get(live.member_id)
+                if live.owner == owner and member is not None:
+                    size += member_bytes(member, group.consumer.targets.get(live.member_id, {}))
         if group.owner == owner:
             own = GROUP_BYTES + len(group.group_id) + stored_bytes(group.stored) + group.offsets.size
+            own += 0 if group.consumer is None else CONSUMER_GROUP_BYTES
             size += max(own - group._free_bytes, 0)
     return size
 
@@ -282,8 +290,8 @@ def _partition(text: str) -> PartitionKey:
 def _commit(harness: Harness, group_id: str, arguments: list[str]) -> CommitOffsets:
     """`topic-0=offset`, `topic-0=offset/metadata`, `topic-0=offset@epoch/metadata`."""
     options = _options(arguments)
-    names = ("gen", "id", "instance", "txn", "expire")
-    gen, member_id, instance_id, producer_id, expire = (options.pop(name, None) for name in names)
+    names = ("gen", "id", "instance", "txn", "expire", "v")
+    gen, member_id, instance_id, producer_id, expire, version = (options.pop(name, None) for name in names)
     offsets = {}
     for name, text in options.items():
         where, _, metadata = text.partition("/")
@@ -297,12 +305,16 @@ def _commit(harness: Harness, group_id: str, arguments: list[str]) -> CommitOffs
         )
         offsets[_partition(name)] = value
     producer = int(producer_id or -1)
-    return CommitOffsets(group_id, member_id or "", instance_id, int(gen or -1), offsets, producer, 0)
+    commit = CommitOffsets(group_id, member_id or "", instance_id, int(gen or -1), offsets, producer, 0)
+    return replace(commit, has_member_epoch=int(version or 9) >= 9)
 
 
 def _fetch(harness: Harness, group_id: str, arguments: list[str]) -> FetchOffsets:
-    partitions = tuple(_partition(argument) for argument in arguments if argument not in ("stable", "all"))
-    return FetchOffsets(group_id, None if "all" in arguments else partitions, "stable" in arguments)
+    options = _options(arguments)
+    words = [argument for argument in arguments if "=" not in argument]
+    partitions = tuple(_partition(word) for word in words if word not in ("stable", "all"))
+    wanted = None if "all" in words else partitions
+    return FetchOffsets(group_id, wanted, "stable" in words, options.get("id"), int(options.get("gen", -1)))
 
 
 _REQUESTS: dict[str, Callable[[Harness, str, list[str]], object]] = {

@@ -1,6 +1,6 @@
 """ListGroups 0-5: the groups that this broker coordinates.
 
-Without DESCRIBE on the cluster a client sees the groups that it may describe. All groups here are classic.
+Without DESCRIBE on the cluster a client sees the groups that it may describe.
 """
 
 from __future__ import annotations

@@ -46,6 +46,7 @@ LEDGER = Ledger(
     },
 )
 
+MEMBER_EPOCH_FROM = 9
 DEFAULT_TIMESTAMP = -1
 DEFAULT_RETENTION_TIME = -1
 Partition = OffsetCommitRequest.OffsetCommitRequestPartition
@@ -61,7 +62,8 @@ async def handle(broker: Broker, request: OffsetCommitRequest, context: RequestC
     if known and context.api_version == 0:
         errors |= await _commit_to_tree(broker, request.group_id, known)
     elif known:
-        errors |= await _commit(broker, request, known, context.owner)
+        has_member_epoch = context.api_version >= MEMBER_EPOCH_FROM
+        errors |= await _commit(broker, request, known, context.owner, has_member_epoch=has_member_epoch)
     budget = YieldBudget()
     await budget.spend(ELEMENT * len(errors))
     topics = by_topic(errors.items())
@@ -75,7 +77,12 @@ async def handle(broker: Broker, request: OffsetCommitRequest, context: RequestC
 
 
 async def _commit(
-    broker: Broker, request: OffsetCommitRequest, known: dict[PartitionKey, Partition], owner: Owner
+    broker: Broker,
+    request: OffsetCommitRequest,
+    known: dict[PartitionKey, Partition],
+    owner: Owner,
+    *,
+    has_member_epoch: bool,
 ) -> dict[PartitionKey, ErrorCode]:
     now_ms, retention_ms = broker.clock.time_ms(), request.retention_time_ms
     expire_ms = None if retention_ms == DEFAULT_RETENTION_TIME else now_ms + retention_ms
@@ -86,6 +93,7 @@ async def _commit(
         generation_id=request.generation_id_or_member_epoch,
         offsets={key: _offset(partition, now_ms, expire_ms) for key, partition in known.items()},
         owner=owner,
+        has_member_epoch=has_member_epoch,
     )
     try:
         result: CommitResult = await broker.groups.ask(commit)

@@ -44,6 +44,7 @@ LEDGER = Ledger(
 
 GROUP_ERROR_FROM = 2
 SEVERAL_GROUPS_FROM = 8
+NO_MEMBER = (None, -1)
 Group = OffsetFetchResponse.OffsetFetchResponseGroup
 
 
@@ -64,7 +65,8 @@ async def handle(broker: Broker, request: OffsetFetchRequest, context: RequestCo
         response, budget = OffsetFetchResponse(), YieldBudget()
         for group in request.groups:
             partitions = _partitions(group.topics)
-            fetched = await _fetch(broker, context, group.group_id, partitions, request.require_stable)
+            member = (group.member_id, group.member_epoch)
+            fetched = await _fetch(broker, context, group.group_id, partitions, request.require_stable, member)
             await budget.spend(ELEMENT * (1 + len(fetched.offsets)))
             response.groups.append(_group(fetched))
         return response
@@ -91,6 +93,7 @@ async def _fetch(
     group_id: str,
     partitions: list[PartitionKey] | None,
     require_stable: bool,
+    member: tuple[str | None, int] = NO_MEMBER,
 ) -> Fetched:
     """Topics that may not be described are refused where they were named, and left out where all were asked for."""
     if not context.authorized(Operation.DESCRIBE, ResourceType.GROUP, group_id):
@@ -102,7 +105,8 @@ async def _fetch(
         wanted = tuple(allowed)
         await YieldBudget().spend(ELEMENT * len(partitions))
     try:
-        result: FetchOffsetsResult = await broker.groups.ask(FetchOffsets(group_id, wanted, require_stable))
+        asked = FetchOffsets(group_id, wanted, require_stable, *member)
+        result: FetchOffsetsResult = await broker.groups.ask(asked)
     except KafkaError as error:
         return Fetched(group_id, error.code)
     if result.error is not ErrorCode.NONE:

@@ -51,10 +51,11 @@ class GroupsReader:
     async def read(self, budget: YieldBudget) -> Sequence[Reading]:
         """The groups that are loaded."""
         groups = list(self._broker.coordinators.loaded_groups)
-        states = Counter(group.state for group in groups)
+        states = Counter(group.state for group in groups if group.consumer is None)
         offsets = sum(len(group.offsets.committed) for group in groups)
         counts = [(family, states[state]) for state, family in STATES.items()]
-        members = Reading([(group.group_id,) for group in groups], [(e.MEMBERS, [len(g.members) for g in groups])])
+        counted = [len(group.members if group.consumer is None else group.consumer.members) for group in groups]
+        members = Reading([(group.group_id,) for group in groups], [(e.MEMBERS, counted)])
         return [
             single((c.NUM_GROUPS, len(groups)), (c.NUM_OFFSETS, offsets), *counts),
             members,
