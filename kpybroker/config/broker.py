@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import cast
 
-from kpybroker.config.keys.own import GRAPHITE_REPORTER
+from kpybroker.config.keys.own import GRAPHITE_REPORTER, NEW_CLUSTER_FEATURES
 from kpybroker.config.keys.registry import BROKER_KEYS
 from kpybroker.config.keys.synonyms import MILLISECONDS_PER, base_key, broker_synonyms
 from kpybroker.config.listeners import (
@@ -110,6 +110,12 @@ class BrokerConfig:
         """Whether `kafka.metrics.reporters` names Graphite's, and its own switch is on."""
         named = GRAPHITE_REPORTER in self.get_list("kafka.metrics.reporters")
         return named and self.get_bool("kafka.graphite.metrics.reporter.enabled")
+
+    @property
+    def finalizes_newest(self) -> bool:
+        """Whether a new cluster begins with the newest levels of all features; by default if the tree is embedded."""
+        wanted = self.get(NEW_CLUSTER_FEATURES)
+        return wanted == "newest" if wanted is not None else not self.get_str("zookeeper.connect")
 
     @property
     def log_dirs(self) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ import errno
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from kpybroker.broker.cluster.features import Features, UnsupportedFeatures
 from kpybroker.broker.cluster.registration import BrokerIdTaken, generate_broker_id
 from kpybroker.broker.cluster.registration import cluster_id as read_cluster_id
 from kpybroker.broker.lifecycle.errors import (
@@ -21,6 +22,7 @@ from kpybroker.broker.lifecycle.errors import (
 )
 from kpybroker.broker.network.handshakes import Tls
 from kpybroker.broker.requests.connection import BoundListener, Gate
+from kpybroker.config.keys.own import KAFKA_VERSION
 from kpybroker.core import tree as t
 from kpybroker.storage.directories.manager import LogManager
 from kpybroker.storage.disk.errors import (
@@ -169,6 +171,29 @@ async def register(registration: Registration) -> None:
             "its former process ends, and start again; otherwise give this broker an id of its own with broker.id"
         )
         raise StartupError(str(error), fix, EXIT_IDENTITY) from error
+
+
+async def follow_features(features: Features, config: BrokerConfig) -> None:
+    """Read what the cluster has finalized, and follow its changes."""
+    try:
+        await features.start()
+    except UnsupportedFeatures as failure:
+        raise features_not_supported(failure, config) from failure
+
+
+def features_not_supported(failure: UnsupportedFeatures, config: BrokerConfig) -> StartupError:
+    """The error of a broker that does not support what its cluster has finalized."""
+    downgrade = f"kpybroker feature downgrade {' '.join(f'{name}={level}' for name, level in failure.highest.items())}"
+    release = config.get(KAFKA_VERSION)
+    if release is None:
+        this, other = "this kpybroker", "start the kpybroker that supports it"
+    else:
+        this, other = f"this broker, with {KAFKA_VERSION}={release},", f"start it without {KAFKA_VERSION}"
+    return StartupError(
+        f"the cluster has finalized {failure}, which {this} does not support",
+        f"{other} (dev: --kafka-version); to use this one, first lower the level there: {downgrade}",
+        EXIT_CONFIG,
+    )
 
 
 async def elect(controller: ClusterController) -> None:
