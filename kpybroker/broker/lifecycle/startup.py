@@ -183,15 +183,16 @@ async def follow_features(features: Features, config: BrokerConfig) -> None:
 
 def features_not_supported(failure: UnsupportedFeatures, config: BrokerConfig) -> StartupError:
     """The error of a broker that does not support what its cluster has finalized."""
-    downgrade = f"kpybroker feature downgrade {' '.join(f'{name}={level}' for name, level in failure.highest.items())}"
+    lower = " ".join(f"{name}={level}" for name, level in failure.highest.items())
     release = config.get(KAFKA_VERSION)
     if release is None:
-        this, other = "this kpybroker", "start the kpybroker that supports it"
+        this, other = "this kpybroker does not support", "start the kpybroker that supports it"
     else:
-        this, other = f"this broker, with {KAFKA_VERSION}={release},", f"start it without {KAFKA_VERSION}"
+        this = f"this broker, with {KAFKA_VERSION}={release}, does not support"
+        other = f"start it without {KAFKA_VERSION} (dev: --kafka-version)"
     return StartupError(
-        f"the cluster has finalized {failure}, which {this} does not support",
-        f"{other} (dev: --kafka-version); to use this one, first lower the level there: {downgrade}",
+        f"the cluster has finalized {failure}, which {this}",
+        f"{other}; to use this one, first lower the level there: kpybroker feature downgrade {lower}",
         EXIT_CONFIG,
     )
 
