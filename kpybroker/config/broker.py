@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import cast
 
-from kpybroker.config.keys.own import GRAPHITE_REPORTER, NEW_CLUSTER_FEATURES
+from kpybroker.config.keys.own import GRAPHITE_REPORTER
 from kpybroker.config.keys.registry import BROKER_KEYS
 from kpybroker.config.keys.synonyms import MILLISECONDS_PER, base_key, broker_synonyms
 from kpybroker.config.listeners import (
@@ -114,7 +114,7 @@ class BrokerConfig:
     @property
     def finalizes_newest(self) -> bool:
         """Whether a new cluster begins with the newest levels of all features; by default if the tree is embedded."""
-        wanted = self.get(NEW_CLUSTER_FEATURES)
+        wanted = self.get("kpybroker.new.cluster.features")
         return wanted == "newest" if wanted is not None else not self.get_str("zookeeper.connect")
 
     @property
