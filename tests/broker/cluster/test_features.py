@@ -48,7 +48,7 @@ async def test_without_features_nothing_is_finalized_or_registered() -> None:
 
 
 @pytest.mark.parametrize(("wanted", "levels"), [("none", {}), ("newest", {"group.version": 1})])
-async def test_a_new_cluster_can_be_told_what_to_begin_with(wanted: str, levels: dict[str, int]) -> None:
+async def test_a_key_says_what_a_new_cluster_begins_with(wanted: str, levels: dict[str, int]) -> None:
     async with running_broker(features=GROUPS, kpybroker_new_cluster_features=wanted) as broker:
         assert broker.metadata.snapshot.features.levels == levels
 
@@ -81,7 +81,7 @@ async def test_an_update_of_the_metadata_keeps_the_features() -> None:
         assert broker.metadata.contains("t")
 
 
-async def test_a_node_that_was_made_anew_does_not_lower_the_epoch(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_node_that_was_made_again_does_not_lower_the_epoch(caplog: pytest.LogCaptureFixture) -> None:
     async with running_broker(features=GROUPS) as broker:
         await written(broker, NOTHING)
         known = await written(broker, FINALIZED)
@@ -129,7 +129,7 @@ async def test_a_broker_that_runs_reports_what_it_does_not_support_and_keeps_wha
         assert (str(failure), failure.highest) == ("group.version=1", {"group.version": 0})
 
 
-async def test_an_existing_cluster_is_told_once_how_to_raise_its_levels(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_existing_cluster_logs_how_to_raise_its_levels(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "kafka.server.FinalizedFeatureChangeListener")
     store = new_store()
     async with running_broker(store, features=GROUPS) as broker:
