@@ -124,9 +124,13 @@ def _not_supported(update: Update, support: Support) -> str | None:
 
 
 def update_all(updates: Sequence[Update], finalized: Levels, support: Support) -> dict[str, int]:
-    """The levels with all updates applied. Raises KafkaError for the first that is refused."""
+    """The levels with all updates applied. Raises KafkaError for the first that is refused.
+
+    A tool that raises all features of a release names `metadata.version` as well: that is refused first.
+    """
     levels = dict(finalized)
-    for update in {update.feature: update for update in updates}.values():
+    wanted = {update.feature: update for update in updates}
+    for update in sorted(wanted.values(), key=lambda one: one.feature != METADATA_VERSION):
         error = _invalid(update, finalized.get(update.feature, 0), support)
         if error is not None:
             text = f"Invalid update version {update.level} for feature {update.feature}. {error}"
