@@ -44,7 +44,10 @@ def version_cap(as_version: str | None, apis: Mapping[str, Asked]) -> VersionCap
         served.update(found)
     if ApiKey.API_VERSIONS not in served:
         raise ControlError("cap_versions: without ApiVersions no client can connect", "leave it in")
-    return cap._replace(served=served)
+    named = {_key(name) for name in apis}
+    return cap._replace(
+        served=served, advertised={key: versions for key, versions in cap.advertised.items() if key not in named}
+    )
 
 
 def _key(name: str) -> ApiKey:

@@ -10,6 +10,8 @@ from kpybroker.config.keys.own import KAFKA_VERSION
 from kpybroker.core.features import Ranges, of_release
 from kpybroker.wire.api import ApiKey
 
+OLDEST_PRODUCE_SINCE_4 = 3
+
 if TYPE_CHECKING:
     from kpybroker.config.broker import BrokerConfig
 
@@ -28,10 +30,15 @@ def release_served(config: BrokerConfig, supported: Ranges) -> tuple[Ranges, Cap
 def cap_of_release(release: str) -> VersionCap:
     """What a broker of a release in the table served, of what is served here.
 
-    What brokers ask each other goes on: a release without those APIs only does not advertise them.
+    From 4.0 on a release has no APIs between brokers that need ZooKeeper: they are not advertised, and served all the
+    same. The oldest versions of Produce are advertised, and refused (KAFKA-18659).
     """
     from kpybroker.broker.requests.served.kafka_releases import BETWEEN_BROKERS, capped, lists_own_range, versions_of
 
     has = versions_of(release)
-    between = {} if ApiKey.LEADER_AND_ISR in has else {key: SERVED[key] for key in BETWEEN_BROKERS}
-    return VersionCap(capped(SERVED, has) | between, lists_own_range(release), frozenset(between))
+    listed = capped(SERVED, has)
+    if ApiKey.LEADER_AND_ISR in has:
+        return VersionCap(listed, lists_own_range(release))
+    own = {key: SERVED[key] for key in BETWEEN_BROKERS}
+    own[ApiKey.PRODUCE] = (OLDEST_PRODUCE_SINCE_4, listed[ApiKey.PRODUCE][1])
+    return VersionCap(listed | own, lists_own_range(release), {key: listed.get(key) for key in own})

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from kpybroker.wire.api import ApiKey
@@ -13,16 +14,17 @@ if TYPE_CHECKING:
 
 class VersionCap(NamedTuple):
     """What is served, (oldest, newest) by API; whether the range of ApiVersions is named to a client that asked with a
-    newer version (KIP-511); and which of the APIs are not advertised."""
+    newer version (KIP-511); and what is advertised instead, None for nothing, where that is not the same."""
 
     served: Mapping[ApiKey, tuple[int, int]]
     lists_own_range: bool = True
-    hidden: Collection[ApiKey] = ()
+    advertised: Mapping[ApiKey, tuple[int, int] | None] = MappingProxyType({})
 
     @property
-    def listed(self) -> Mapping[ApiKey, tuple[int, int]]:
+    def listed(self) -> dict[ApiKey, tuple[int, int]]:
         """What ApiVersions advertises."""
-        return {key: versions for key, versions in self.served.items() if key not in self.hidden}
+        both = {**self.served, **self.advertised}
+        return {key: versions for key, versions in both.items() if versions is not None}
 
 
 CapOf = Callable[["ConnectionInfo"], VersionCap | None]

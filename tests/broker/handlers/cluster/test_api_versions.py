@@ -12,7 +12,9 @@ from kpybroker.broker.requests.served.kafka_releases import BETWEEN_BROKERS, REL
 from kpybroker.config.keys.own import KAFKA_VERSIONS
 from kpybroker.core.features import VersionRange
 from kpybroker.wire.api import ApiKey
+from kpybroker.wire.errors import ProtocolError
 from kpybroker.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from kpybroker.wire.messages.produce import ProduceRequest
 from kpybroker.wire.messages.update_features import UpdateFeaturesRequest
 from tests.support.brokers.running_broker import ask, running_broker
 
@@ -75,6 +77,19 @@ async def test_a_broker_in_the_place_of_a_release_lists_what_that_served(tmp_pat
         levels = {} if release == "3.9" else {"group.version": 1}
         assert features(response)[1] == {name: (level, level) for name, level in levels.items()}
         assert features(response)[0] == ({} if release == "3.9" else {"group.version": (0, 1)})
-        if release != "3.9":
-            assert not BETWEEN_BROKERS & listed(response).keys()
+        assert BETWEEN_BROKERS.isdisjoint(listed(response)) == (release != "3.9")
     assert release in RELEASES
+
+
+@pytest.mark.parametrize("release", ["3.9", "4.0"])
+async def test_a_release_without_old_versions_of_produce_advertises_and_refuses_them(
+    tmp_path: Path, release: str
+) -> None:
+    async with running_broker(tmp_path, kpybroker_kafka_version=release) as broker:
+        assert listed(await api_versions(broker, 4))[ApiKey.PRODUCE] == (0, 11)
+        await ask(broker, ProduceRequest(acks=1), 3)
+        if release == "3.9":
+            await ask(broker, ProduceRequest(acks=1), 2)
+        else:
+            with pytest.raises(ProtocolError, match="PRODUCE version 2 is not served"):
+                await ask(broker, ProduceRequest(acks=1), 2)
