@@ -47,9 +47,9 @@ def set_up(parts: Parts) -> Procedure[None]:
         if wanted == existing:
             return
         op = t.SetData(znodes.FEATURE, znodes.encode_features(wanted), node.stat.version)
-    (answer,) = yield from submit([op])
-    if isinstance(answer, t.TreeError):
-        raise answer
+    (result,) = yield from submit([op])
+    if isinstance(result, t.TreeError):
+        raise result
 
 
 def update(parts: Parts, event: UpdateFeatures) -> Procedure[Updated]:
@@ -83,14 +83,14 @@ def update(parts: Parts, event: UpdateFeatures) -> Procedure[Updated]:
 
 def _write(parts: Parts, wanted: FinalizedFeatures, before: t.NodeData, outcome: Outcome) -> Procedure[Updated]:
     op = t.SetData(znodes.FEATURE, znodes.encode_features(wanted), before.stat.version)
-    (answer,) = yield from checked([op], parts.context.epoch_zk_version)
-    if isinstance(answer, t.Stat):
-        epoch = answer.version
+    (result,) = yield from checked([op], parts.context.epoch_zk_version)
+    if isinstance(result, t.Stat):
+        epoch = result.version
     else:
         # The write may be there: its first attempt was applied, and the response to it was lost.
         now = yield from get(znodes.FEATURE)
         if now is None or now.data != op.data:
-            yield warning(f"{_ident(parts)} {znodes.FEATURE} could not be written: {answer!r}")
+            yield warning(f"{_ident(parts)} {znodes.FEATURE} could not be written: {result!r}")
             failed = KafkaError(ErrorCode.FEATURE_UPDATE_FAILED)
             return Updated({name: refused or failed for name, refused in outcome.results.items()}, None)
         epoch = now.stat.version
