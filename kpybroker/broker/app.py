@@ -211,7 +211,8 @@ class Broker:
         self.tree = await self._open_tree()
         self.cluster_id, self.node_id = await startup.agree_on_ids(self)
         self.metadata.local_broker_id = self.node_id
-        await startup.follow_features(self.features, self.config)
+        with startup.features_supported(self.config):
+            await self.features.start()
         await self.configs.start()
         if self.config.get_str("authorizer.class.name"):
             from kpybroker.broker.lifecycle.authorizer import open_authorizer
@@ -229,7 +230,8 @@ class Broker:
         self.bound = startup.bind(self.config, self.transport, gates, tls)
         await startup.register(self.registration)
         await startup.elect(self.controller)
-        await self.features.read()  # the controller has just written them, if the cluster is new
+        with startup.features_supported(self.config):
+            await self.features.read()  # the controller has just written them, if the cluster is new
         self.features.say_what_could_be_raised()
         self._log_requests()
         loggers.on_change(self, self._log_requests)

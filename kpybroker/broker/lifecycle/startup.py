@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from kpybroker.broker.cluster.features import Features, UnsupportedFeatures
+from kpybroker.broker.cluster.features import UnsupportedFeatures
 from kpybroker.broker.cluster.registration import BrokerIdTaken, generate_broker_id
 from kpybroker.broker.cluster.registration import cluster_id as read_cluster_id
 from kpybroker.broker.lifecycle.errors import (
@@ -173,10 +174,11 @@ async def register(registration: Registration) -> None:
         raise StartupError(str(error), fix, EXIT_IDENTITY) from error
 
 
-async def follow_features(features: Features, config: BrokerConfig) -> None:
-    """Read what the cluster has finalized, and follow its changes."""
+@contextmanager
+def features_supported(config: BrokerConfig) -> Iterator[None]:
+    """While what the cluster has finalized is read."""
     try:
-        await features.start()
+        yield
     except UnsupportedFeatures as failure:
         raise features_not_supported(failure, config) from failure
 

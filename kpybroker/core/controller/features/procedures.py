@@ -28,8 +28,8 @@ class Updated(NamedTuple):
 def set_up(parts: Parts) -> Procedure[None]:
     """`/feature` (KIP-584): enabled from inter-broker protocol 2.7 on, and empty below it.
 
-    A new cluster begins with the levels in the settings. One that has topics, and so comes from a Kafka without this
-    node, begins with none.
+    A new cluster begins with the newest levels, if the settings say so and every registered broker supports them. One
+    that has topics, and so comes from a Kafka without this node, begins with none.
     """
     settings = parts.settings
     version = settings.metadata_version
@@ -37,7 +37,7 @@ def set_up(parts: Parts) -> Procedure[None]:
     node = yield from get(znodes.FEATURE)
     if node is None:
         is_new = not (yield from children(znodes.TOPICS))
-        levels = newest(settings.features) if supported and is_new and settings.finalizes_newest else {}
+        levels = (yield from _common(settings.features)) if supported and is_new and settings.finalizes_newest else {}
         wanted = FinalizedFeatures(supported, levels, mv.feature_znode_version(version))
         op: t.Operation = t.Create(znodes.FEATURE, znodes.encode_features(wanted))
     else:
@@ -50,6 +50,15 @@ def set_up(parts: Parts) -> Procedure[None]:
     (result,) = yield from submit([op])
     if isinstance(result, t.TreeError):
         raise result
+
+
+def _common(features: Ranges) -> Procedure[dict[str, int]]:
+    """The newest levels of these that every registered broker supports."""
+    levels = newest(features)
+    if levels:
+        for ranges in (yield from _registered()).values():
+            levels = {name: level for name, level in levels.items() if not unsupported({name: level}, ranges)}
+    return levels
 
 
 def update(parts: Parts, event: UpdateFeatures) -> Procedure[Updated]:
@@ -69,13 +78,18 @@ def update(parts: Parts, event: UpdateFeatures) -> Procedure[Updated]:
     existing = znodes.decode_features(node.data)
     support = Support(settings.broker_id, settings.features, (yield from _registered()))
     if event.all_or_nothing:
-        levels = update_all(event.updates, existing.features, support)
+        try:
+            levels = update_all(event.updates, existing.features, support)
+        except KafkaError as refusal:
+            yield warning(f"{_ident(parts)} {refusal.message}")
+            raise
         outcome = Outcome(levels, {one.feature: None for one in event.updates})
     else:
         outcome = update_each(event.updates, existing.features, support)
-    for feature, refused in outcome.results.items():
-        if refused is not None:
-            yield warning(f"{_ident(parts)} The update of {feature} is refused: {refused.message}")
+    refused = [(feature, error) for feature, error in outcome.results.items() if error is not None]
+    if refused:
+        feature, error = refused[0]
+        yield warning(f"{_ident(parts)} Refused updates of features: {len(refused)}. {feature}: {error.message}")
     if event.validate_only or outcome.levels == existing.features:
         return Updated(outcome.results, None)
     return (yield from _write(parts, FinalizedFeatures(True, outcome.levels, existing.version), node, outcome))
