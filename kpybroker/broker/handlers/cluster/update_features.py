@@ -1,8 +1,9 @@
 """UpdateFeatures 0-2: finalize levels of features for the whole cluster (KIP-584, KIP-1022), at the controller.
 
 Versions 0 and 1 are those of Kafka 3.9 in ZooKeeper mode, with a result for each feature; version 2 is that of Kafka
-4.3, all or nothing. The rules of both are in `core.controller.features.updates`. The response waits until this broker
-has taken over what was written, as in Kafka, so that a client sees it in the next ApiVersions of the controller.
+4.3, all or nothing, as are all versions of a broker in the place of a release from 4.0 on. The rules of both are in
+`core.controller.features.updates`. The response waits until this broker has taken over what was written, as in Kafka,
+so that a client sees it in the next ApiVersions of the controller.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
+from kpybroker.config.keys.own import KAFKA_VERSION
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.controller.events import UpdateFeatures
 from kpybroker.core.features import Update, UpgradeType
@@ -44,29 +46,29 @@ LEDGER = Ledger(
 async def handle(broker: Broker, request: UpdateFeaturesRequest, context: RequestContext) -> UpdateFeaturesResponse:
     """Update through the controller; raises NOT_CONTROLLER where this broker is not the controller."""
     context.require(Operation.ALTER, ResourceType.CLUSTER)
-    version = context.api_version
-    updates = tuple(_update(update, version) for update in request.feature_updates)
-    event = UpdateFeatures(updates, version >= ALL_OR_NOTHING_FROM, request.validate_only)
-    updated = await broker.controller.ask(event)
+    release = broker.config.get(KAFKA_VERSION)
+    is_of_4 = context.api_version >= ALL_OR_NOTHING_FROM or (release is not None and str(release) >= "4")
+    updates = tuple(_update(update, context.api_version, is_of_4) for update in request.feature_updates)
+    updated = await broker.controller.ask(UpdateFeatures(updates, is_of_4, request.validate_only))
     results = updated.results
     if updated.epoch is not None and not await broker.metadata.wait_until(
         lambda snapshot: snapshot.features.epoch >= updated.epoch, max(request.timeout_ms, 0) / 1000
     ):
-        if version >= ALL_OR_NOTHING_FROM:
+        if is_of_4:
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
         failed = KafkaError(ErrorCode.FEATURE_UPDATE_FAILED)
         results = {feature: refused or failed for feature, refused in results.items()}
     failure = next((error for error in results.values() if error is not None), None)
-    if version >= ALL_OR_NOTHING_FROM and failure is not None:
+    if is_of_4 and failure is not None:
         raise failure
     return UpdateFeaturesResponse(
-        error_message=None,
-        results=[_result(feature, error) for feature, error in results.items()],
+        error_message=None, results=[_result(feature, error) for feature, error in results.items()]
     )
 
 
-def _update(update: UpdateFeaturesRequest.FeatureUpdateKey, version: int) -> Update:
-    if version == 0:
+def _update(update: UpdateFeaturesRequest.FeatureUpdateKey, version: int, is_of_4: bool) -> Update:
+    """Kafka 4 ignores what version 0 allows, and takes each for an upgrade."""
+    if version == 0 and not is_of_4:
         kind = UpgradeType.SAFE_DOWNGRADE if update.allow_downgrade else UpgradeType.UPGRADE
     else:
         kind = UpgradeType.of(update.upgrade_type)

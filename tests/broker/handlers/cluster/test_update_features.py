@@ -81,6 +81,18 @@ async def test_version_2_is_all_or_nothing() -> None:
         assert broker.metadata.snapshot.features == Finalized({}, 2)
 
 
+@pytest.mark.parametrize("version", [0, 1])
+async def test_in_the_place_of_kafka_4_older_versions_are_all_or_nothing_too(version: int) -> None:
+    keys = {"kpybroker_new_cluster_features": "none", "kpybroker_kafka_version": "4.0"}
+    async with running_broker(features=SUPPORTED, **keys) as broker:
+        response = await update(broker, version, key(1), key(1, "other"))
+        assert (response.error_code, response.results) == (ErrorCode.INVALID_UPDATE_VERSION, [])
+        response = await update(broker, version, key(1))
+        assert (response.error_code, results(response)) == (0, {"group.version": (0, "NONE")})
+        response = await update(broker, version, key(0, upgrade_type=2 if version else 1, allow_downgrade=version == 0))
+        assert response.error_code == (0 if version else ErrorCode.INVALID_UPDATE_VERSION)
+
+
 @pytest.mark.parametrize("version", [1, 2])
 async def test_a_validation_changes_nothing(version: int) -> None:
     async with running_broker(features=SUPPORTED, kpybroker_new_cluster_features="none") as broker:
