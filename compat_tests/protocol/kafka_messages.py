@@ -24,7 +24,7 @@ _JARS = {
 
 
 # APIs of which there is a version that Kafka 3.9 does not have: their definitions and classes are those of Kafka 4.x
-LATER_APIS = {68: "ConsumerGroupHeartbeat", 76: "ShareGroupHeartbeat"}
+LATER_APIS = {57: "UpdateFeatures", 68: "ConsumerGroupHeartbeat", 76: "ShareGroupHeartbeat"}
 
 
 def kafka_jars(name: str = "kafka-3.9.1") -> Path:

@@ -8,6 +8,7 @@ so that a client sees it in the next ApiVersions of the controller.
 
 from __future__ import annotations
 
+from itertools import starmap
 from typing import TYPE_CHECKING
 
 from kpybroker.broker.requests.context import RequestContext
@@ -58,11 +59,13 @@ async def handle(broker: Broker, request: UpdateFeaturesRequest, context: Reques
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
         failed = KafkaError(ErrorCode.FEATURE_UPDATE_FAILED)
         results = {feature: refused or failed for feature, refused in results.items()}
+    if not is_of_4:
+        return UpdateFeaturesResponse(error_message=None, results=list(starmap(_result, results.items())))
     failure = next((error for error in results.values() if error is not None), None)
-    if is_of_4 and failure is not None:
+    if failure is not None:
         raise failure
     return UpdateFeaturesResponse(
-        error_message=None, results=[_result(feature, error) for feature, error in results.items()]
+        error_message=None, results=[_result(update.feature, None) for update in request.feature_updates]
     )
 
 

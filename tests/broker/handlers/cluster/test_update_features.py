@@ -87,8 +87,9 @@ async def test_in_the_place_of_kafka_4_older_versions_are_all_or_nothing_too(ver
     async with running_broker(features=SUPPORTED, **keys) as broker:
         response = await update(broker, version, key(1), key(1, "other"))
         assert (response.error_code, response.results) == (ErrorCode.INVALID_UPDATE_VERSION, [])
-        response = await update(broker, version, key(1))
-        assert (response.error_code, results(response)) == (0, {"group.version": (0, "NONE")})
+        response = await update(broker, version, key(1), key(1))
+        named = [(one.feature, one.error_code, one.error_message) for one in response.results]
+        assert (response.error_code, named) == (0, [("group.version", 0, "NONE")] * 2)
         response = await update(broker, version, key(0, upgrade_type=2 if version else 1, allow_downgrade=version == 0))
         assert response.error_code == (0 if version else ErrorCode.INVALID_UPDATE_VERSION)
 
