@@ -50,7 +50,9 @@ def test_a_cap_counts_while_it_is_held_and_the_release_after_it() -> None:
 def test_brokers_of_a_release_without_zookeeper_reach_each_other_all_the_same() -> None:
     with Cluster(3, kafka_version="4.3", in_thread=True, topics={"t": 1}) as cluster:
         cluster.produce("t", ["a"])
-        cluster[cluster.topics()["t"].partitions[0].leader].stop()  # which hands over, by the controller
+        leader = cluster.topics()["t"].partitions[0].leader
+        assert leader is not None
+        cluster[leader].stop()  # which hands over, by the controller
         cluster.produce("t", ["b"])
         assert [record.text for record in cluster.records("t")] == ["a", "b"]
 

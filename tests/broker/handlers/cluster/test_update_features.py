@@ -83,8 +83,9 @@ async def test_version_2_is_all_or_nothing() -> None:
 
 @pytest.mark.parametrize("version", [0, 1])
 async def test_in_the_place_of_kafka_4_older_versions_are_all_or_nothing_too(version: int) -> None:
-    keys = {"kpybroker_new_cluster_features": "none", "kpybroker_kafka_version": "4.0"}
-    async with running_broker(features=SUPPORTED, **keys) as broker:
+    async with running_broker(
+        features=SUPPORTED, kpybroker_new_cluster_features="none", kpybroker_kafka_version="4.0"
+    ) as broker:
         response = await update(broker, version, key(1), key(1, "other"))
         assert (response.error_code, response.results) == (ErrorCode.INVALID_UPDATE_VERSION, [])
         response = await update(broker, version, key(1), key(1))
