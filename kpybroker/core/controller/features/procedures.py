@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kpybroker.core import metadata_version as mv
 from kpybroker.core import tree as t
 from kpybroker.core.controller.effects import Procedure, checked, children, get, get_many, info, submit, warning
 from kpybroker.core.controller.events import UpdateFeatures
-from kpybroker.core.controller.features.updates import Outcome, Support, update_all, update_each
 from kpybroker.core.controller.parts import Parts
 from kpybroker.core.features import Ranges, VersionRange, newest, unsupported
 from kpybroker.wire import znodes
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.znodes import BrokerRegistration, FinalizedFeatures
+
+if TYPE_CHECKING:
+    from kpybroker.core.controller.features.updates import Outcome
 
 
 class Updated(NamedTuple):
@@ -67,6 +69,9 @@ def update(parts: Parts, event: UpdateFeatures) -> Procedure[Updated]:
     Raises KafkaError for the whole request. The brokers are read from the tree: one that the controller ignores, as it
     does not support what is finalized, is registered all the same.
     """
+    # Not at every start of a broker.
+    from kpybroker.core.controller.features.updates import Outcome, Support, update_all, update_each
+
     if not parts.is_active:
         raise KafkaError(ErrorCode.NOT_CONTROLLER)
     settings = parts.settings
