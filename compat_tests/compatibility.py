@@ -58,7 +58,6 @@ Kafka 3.9 has these too. They are neither served nor advertised.
 
 REASONS = {
     "ACLs are not there yet": (ApiKey.DESCRIBE_ACLS, ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS),
-    "no feature is finalized": (ApiKey.UPDATE_FEATURES,),
     "requests are not forwarded to the controller": (ApiKey.ENVELOPE,),
     "the consumer group protocol (KIP-848) is not served": (ApiKey.CONSUMER_GROUP_DESCRIBE,),
     "client metrics need KRaft": (ApiKey.LIST_CLIENT_METRICS_RESOURCES,),

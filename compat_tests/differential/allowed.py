@@ -80,7 +80,7 @@ ALLOWED: tuple[Allowed, ...] = (
     Allowed(
         "refused, so that its clients do not wait", r"api_keys\.68\.max_version", ApiKey.API_VERSIONS, kafka=0, ours=1
     ),
-    Allowed("no feature is ever finalized: nothing served depends on one", "finalized_features_epoch", ours=-1),
+    Allowed("all or nothing, as in Kafka 4", r"api_keys\.57\.max_version", ApiKey.API_VERSIONS, kafka=1, ours=2),
     Allowed("documentation is in our own words", r".*\.documentation", ApiKey.DESCRIBE_CONFIGS),
     Allowed(
         "the default text of an error code is in our own words",

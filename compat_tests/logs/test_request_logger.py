@@ -40,7 +40,6 @@ SOMETIMES = {
     "temporaryMemoryBytes",
     "messageConversionsTime",
     "requestHeader.requestApiVersionDeprecated",
-    "response.finalizedFeaturesEpoch",  # Kafka has an epoch from its tree; here it is the default
 }
 
 

@@ -2,7 +2,8 @@ import java.lang.reflect.Field;
 import java.util.Collection;
 import java.util.TreeMap;
 
-/** Prints a line for each API that a broker of this release in ZooKeeper mode serves: key, oldest and newest version.
+/** Prints a line for each API that a broker of this release advertises, up to 3.9 in ZooKeeper mode: key, oldest and
+ * newest version.
  *
  * By reflection, since where that is said has moved between the releases. */
 public class ApiVersions {
@@ -11,16 +12,16 @@ public class ApiVersions {
         TreeMap<Integer, String> lines = new TreeMap<>();
         for (Object key : apis(keys)) {
             int id = ((Number) keys.getField("id").get(key)).intValue();
-            int oldest = version(keys, key, id, "oldestVersion", "MIN_VERSIONS");
+            int oldest = id == 0 ? oldestProduce(keys, key) : version(keys, key, id, "oldestVersion", "MIN_VERSIONS");
             int newest = newest(keys, key, id);
             if (newest >= oldest) lines.put(id, id + " " + oldest + " " + newest);
         }
         lines.values().forEach(System.out::println);
     }
 
-    /** Since 2.8 some APIs are of KRaft only. */
+    /** Since 2.8 some APIs are of KRaft only, and since 4.0 none is of ZooKeeper. */
     private static Collection<?> apis(Class<?> keys) throws Exception {
-        for (String name : new String[] {"zkBrokerApis", "enabledApis"}) {
+        for (String name : new String[] {"zkBrokerApis", "brokerApis", "enabledApis"}) {
             try {
                 return (Collection<?>) keys.getMethod(name).invoke(null);
             } catch (NoSuchMethodException older) {
@@ -28,6 +29,15 @@ public class ApiVersions {
             }
         }
         return java.util.Arrays.asList(keys.getEnumConstants());
+    }
+
+    /** Since 4.0 versions of Produce are advertised that are not there, as librdkafka needs them in the list. */
+    private static int oldestProduce(Class<?> keys, Object key) throws Exception {
+        try {
+            return keys.getField("PRODUCE_API_VERSIONS_RESPONSE_MIN_VERSION").getShort(null);
+        } catch (NoSuchFieldException older) {
+            return version(keys, key, 0, "oldestVersion", "MIN_VERSIONS");
+        }
     }
 
     /** Since 3.5 the latest version may be unstable, which a broker does not serve by default. */

@@ -26,7 +26,12 @@ _JARS = {
 
 
 # APIs of which there is a version that Kafka 3.9 does not have: their definitions and classes are those of Kafka 4.x
-LATER_APIS = {68: "ConsumerGroupHeartbeat", 69: "ConsumerGroupDescribe", 76: "ShareGroupHeartbeat"}
+LATER_APIS = {
+    57: "UpdateFeatures",
+    68: "ConsumerGroupHeartbeat",
+    69: "ConsumerGroupDescribe",
+    76: "ShareGroupHeartbeat",
+}
 # and records of which that is so
 LATER_RECORDS = (
     "ConsumerGroupCurrentMemberAssignmentValue",

@@ -1,10 +1,10 @@
-"""Which versions of which APIs each release of Kafka serves, out of its own jar; writes the table of `cap_versions`.
+"""Which versions of which APIs each release of Kafka serves, out of its own jar; writes the tables of `cap_versions`.
 
-    python -m compat_tests.protocol.kafka_releases            # fetch kafka-clients of every release, write the table
-    python -m compat_tests.protocol.kafka_releases --check    # fail if the table differs
+    python -m compat_tests.protocol.kafka_releases            # fetch kafka-clients of every release, write the tables
+    python -m compat_tests.protocol.kafka_releases --check    # fail if they differ
 
-The jars come from Maven Central, some 90 MB in all, into `.cache/jvm/clients`. `test_kafka_releases` compares the table
-with the jars that the other tests need anyway.
+The jars come from Maven Central, some 130 MB in all, into `.cache/jvm/clients`. `test_kafka_releases` compares the
+tables with the jars that the other tests need anyway. They have the APIs that `ApiKey` names.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from compat_tests.deps import CACHE, ROOT, jars_dir
-from kpybroker.broker.requests.served.kafka_releases import RELEASES
+from kpybroker.broker.requests.served.kafka_releases import KRAFT_RELEASES, RELEASES, ZOOKEEPER_RELEASES
 from kpybroker.wire.api import ApiKey
 
 PRINTER = Path(__file__).with_name("ApiVersions.java")
-TABLE = ROOT / "kpybroker" / "broker" / "requests" / "served" / "kafka_releases.py"
+TABLES = ROOT / "kpybroker" / "broker" / "requests" / "served" / "kafka_releases.py"
 JARS = CACHE / "jvm" / "clients"
 COPY_GOAL = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
 JAVA_SECONDS_MAX = 240
@@ -28,6 +28,7 @@ PATCHES = (
     *("0.10.0.1", "0.10.1.1", "0.10.2.2", "0.11.0.3", "1.0.2", "1.1.1"),
     *("2.0.1", "2.1.1", "2.2.2", "2.3.1", "2.4.1", "2.5.1", "2.6.3", "2.7.2", "2.8.2"),
     *("3.0.2", "3.1.2", "3.2.3", "3.3.2", "3.4.1", "3.5.2", "3.6.2", "3.7.2", "3.8.1", "3.9.1"),
+    *("4.0.1", "4.1.1", "4.2.0", "4.3.1"),
 )
 """Of each of `RELEASES` the patch that is asked."""
 
@@ -61,7 +62,7 @@ def fetched(version: str) -> Path:
 
 
 def table(found: Mapping[str, Versions]) -> str:
-    """The rows of `kafka_releases.TABLE`."""
+    """The rows of `kafka_releases.TABLE`, or of `KRAFT_TABLE`."""
     known = sorted(key for key in ApiKey if any(key in versions for versions in found.values()))
     width = max(len(key.name) for key in known)
     lines = []
@@ -79,14 +80,15 @@ def _cell(versions: tuple[int, int] | None) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    text = TABLE.read_text()
-    before, mark, rest = text.partition('TABLE = """\n')
-    _, end, after = rest.partition('"""\n')
+    text = wanted = TABLES.read_text()
     found = {release: versions_in(fetched(patch)) for release, patch in zip(RELEASES, PATCHES, strict=True)}
-    wanted = before + mark + table(found) + end + after
+    for name, releases in {"TABLE": ZOOKEEPER_RELEASES, "KRAFT_TABLE": KRAFT_RELEASES}.items():
+        before, mark, rest = wanted.partition(f'\n{name} = """\n')
+        _, end, after = rest.partition('"""\n')
+        wanted = before + mark + table({release: found[release] for release in releases}) + end + after
     if "--check" in arguments:
         return int(wanted != text)
-    TABLE.write_text(wanted)
+    TABLES.write_text(wanted)
     return 0
 
 

@@ -82,12 +82,6 @@ def test_streams_application_reset(tools: Tools, broker: Broker, topic: MakeTopi
     assert read in admin.list_topics(timeout=10).topics
 
 
-def test_features(broker: Broker) -> None:
-    """There are none to be raised or lowered without KRaft."""
-    described = Tools("3.9.1", broker.bootstrap).run("features", "describe")
-    assert described.lines == [], str(described)
-
-
 def test_a_tool_finds_its_classes_in_the_archive(tools: Tools, tmp_path: Path) -> None:
     """Otherwise each start of a JVM loads them from the jars, which takes twice as long."""
     command = tools.command("topics", "--list")

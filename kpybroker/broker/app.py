@@ -22,6 +22,7 @@ import trio
 from kpybroker.broker.cluster import loggers
 from kpybroker.broker.cluster.config_repository import CLIENT_TYPES, ConfigRepository
 from kpybroker.broker.cluster.controller import ClusterController
+from kpybroker.broker.cluster.features import Features, UnsupportedFeatures
 from kpybroker.broker.cluster.metadata_cache import MetadataCache
 from kpybroker.broker.cluster.producer_ids import ProducerIds
 from kpybroker.broker.cluster.registration import Registration, announce_log_dir_failure
@@ -48,10 +49,12 @@ from kpybroker.broker.requests.clients import FirstTimes
 from kpybroker.broker.requests.connection import BoundListener, Gate
 from kpybroker.broker.requests.dispatch import Dispatcher, RespondNow
 from kpybroker.broker.requests.log_fields import write_counts
+from kpybroker.broker.requests.served.release import release_served
 from kpybroker.broker.requests.server import Server
 from kpybroker.broker.requests.state_budget import state_budget
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.core.authorizer import AllowAll, Authorizer
+from kpybroker.core.features import SUPPORTED, Ranges
 from kpybroker.core.log.header_trust import CaughtClients
 from kpybroker.core.tree import SystemFailure, TreeError
 from kpybroker.storage.disk.files import Files
@@ -84,7 +87,7 @@ STOP_SECONDS_MAX = 30.0
 @dataclass(frozen=True, slots=True)
 class Seams:
     """What tests replace; by default everything is the real one. `intercept` makes what responds to requests in place
-    of the dispatcher alone.
+    of the dispatcher alone. `features`: what the broker supports in place of what this build does.
     """
 
     clock: Clock | None = None
@@ -93,6 +96,7 @@ class Seams:
     tree: Tree | Callable[[Host], Tree] | None = None
     seed: int | None = None
     intercept: Callable[[Broker], RespondNow] | None = None
+    features: Ranges | None = None
 
 
 class Broker:
@@ -137,11 +141,15 @@ class Broker:
         self.dispatcher = Dispatcher(self, routes.load)
         self.server = Server(config, self.dispatcher, self.clock)
         self.metadata = MetadataCache(config)
+        supported, self.dispatcher.cap_of = release_served(
+            config, SUPPORTED if seams.features is None else seams.features
+        )
+        self.features = Features(self, self.metadata, supported, self._features_unsupported)
         self.configs = ConfigRepository(self)
         for entity_type in CLIENT_TYPES:
             self.configs.follow(entity_type, partial(self._entity_changed, entity_type))
         self.producer_ids = ProducerIds(self)
-        self.registration = Registration(self, lambda: self.bound)
+        self.registration = Registration(self, lambda: self.bound, supported)
         self.peers = Peers(
             self,
             self.transport,
@@ -153,7 +161,7 @@ class Broker:
         self.replicas = Replicas(self, self.metadata, self.configs, self.peers, self._replica_events())
         self.fetch_service = FetchService(self, self.metadata, self.replicas)
         self.coordinators = Coordinators(self, self.metadata, self.producer_ids, self.peers, self.replicas)
-        self.controller = ClusterController(self, self.registration, self.metadata, self.configs, self.peers)
+        self.controller = ClusterController(self, self.registration, self.configs, self.peers)
         self.topics = TopicAdmin(self, self.metadata, self.controller.wait_until_deleted)
         self.metrics = self._make_metrics()
         if seams.intercept is not None:
@@ -203,6 +211,8 @@ class Broker:
         self.tree = await self._open_tree()
         self.cluster_id, self.node_id = await startup.agree_on_ids(self)
         self.metadata.local_broker_id = self.node_id
+        with startup.features_supported(self.config):
+            await self.features.start()
         await self.configs.start()
         if self.config.get_str("authorizer.class.name"):
             from kpybroker.broker.lifecycle.authorizer import open_authorizer
@@ -220,6 +230,9 @@ class Broker:
         self.bound = startup.bind(self.config, self.transport, gates, tls)
         await startup.register(self.registration)
         await startup.elect(self.controller)
+        with startup.features_supported(self.config):
+            await self.features.read()  # the controller has just written them, if the cluster is new
+        self.features.say_what_could_be_raised()
         self._log_requests()
         loggers.on_change(self, self._log_requests)
         background.start(self, self.replicas, lambda: self.log_cleaner)
@@ -245,6 +258,12 @@ class Broker:
                 logger.error("[KafkaServer id=%d] %s", self.node_id, self.fatal)
                 self.stop()
                 return
+
+    def _features_unsupported(self, failure: UnsupportedFeatures) -> None:
+        """Stop: this broker would not understand what the others do from now on."""
+        self.fatal = startup.features_not_supported(failure, self.config)
+        logger.error("[KafkaServer id=%d] %s", self.node_id, self.fatal)
+        self.stop()
 
     def _make_tls(self) -> Mapping[str, Tls]:
         """Of the listeners with TLS; only they need what is imported here."""

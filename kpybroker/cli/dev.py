@@ -16,6 +16,7 @@ from kpybroker.cli.exit_codes import EXIT_CONFIG, fail
 from kpybroker.cli.log_set_up import set_up_logging
 from kpybroker.cli.options import DevOptions, listener, parse_overrides, python_level
 from kpybroker.config.development import development_defaults
+from kpybroker.config.keys.own import KAFKA_VERSION
 from kpybroker.control.development.security import (
     ADMIN,
     NoCertificates,
@@ -99,6 +100,8 @@ def _run(options: DevOptions, data_dir: str, given: Mapping[str, str], temporary
     defaults = development_defaults(options.brokers) | broker_keys(wanted, tls)
     if options.zookeeper_port is not None:
         defaults["kpybroker.zookeeper.port"] = str(options.zookeeper_port)
+    if options.kafka_version is not None:
+        defaults[KAFKA_VERSION] = options.kafka_version
     children, control = _children(options, tls), options.control
     if options.console is not None:
         control = 0 if control is None and not options.processes else control

@@ -7,7 +7,7 @@ import click
 from kpybroker.cli.param_types import CheckedCommand
 
 CLIENT_COMMANDS = (
-    *("topic", "group", "offsets", "config", "cluster", "transaction", "acl", "user"),
+    *("topic", "group", "offsets", "config", "cluster", "feature", "transaction", "acl", "user"),
     *("replay", "mirror", "verify-replicas", "metrics", "doctor", "completion"),
 )
 LAZY_COMMANDS = (*CLIENT_COMMANDS, "console", "registry")
@@ -68,6 +68,10 @@ def _client_command(name: str) -> click.Command | None:
             from kpybroker.client.commands.cluster import cluster
 
             return cluster
+        case "feature":
+            from kpybroker.client.commands.feature import feature
+
+            return feature
         case "transaction":
             from kpybroker.client.commands.transaction import transaction
 
@@ -89,7 +93,7 @@ def _client_command(name: str) -> click.Command | None:
 
             return doctor if name == "doctor" else verify_replicas
         case "completion":
-            from kpybroker.client.commands.completion import completion
+            from kpybroker.client.commands.complete import completion
 
             return completion
         case _:

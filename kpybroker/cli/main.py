@@ -18,6 +18,8 @@ from kpybroker.cli.param_types import Number
 from kpybroker.control.log_formats import FORMATS
 
 PROCESSES_MAX = 64
+KAFKA_VERSIONS = ("3.9", "4.0", "4.1", "4.2", "4.3")
+"""Those of `kpybroker.kafka.version`, which a test compares: the definitions of keys are not imported for the help."""
 OF_FULL_OUTPUT = (errno.ENOSPC, errno.EFBIG, errno.EIO, getattr(errno, "EDQUOT", errno.ENOSPC))
 """Of a write to a file without a name: standard output. A broker's own files are its own matter."""
 _LEVELS = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR")
@@ -82,6 +84,11 @@ def cli() -> None:
     flag_value="8081",
     metavar="[PORT]",
     help="Start a schema registry too, at PORT of loopback. 0 takes a free port. [PORT: 8081]",
+)
+@click.option(
+    "--kafka-version",
+    type=click.Choice(KAFKA_VERSIONS),
+    help="Serve what this release of Kafka served: APIs, versions and features; 3.9 in ZooKeeper mode.",
 )
 @click.option("--tls", is_flag=True, help="Encrypt, with certificates of its own; the settings are printed.")
 @click.option(

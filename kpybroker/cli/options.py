@@ -30,6 +30,7 @@ class DevOptions(NamedTuple):
     registry: int | None = None
     zookeeper_port: int | None = None
     processes: bool = False
+    kafka_version: str | None = None
 
     @property
     def security(self) -> SecurityOptions:

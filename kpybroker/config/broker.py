@@ -112,6 +112,12 @@ class BrokerConfig:
         return named and self.get_bool("kafka.graphite.metrics.reporter.enabled")
 
     @property
+    def finalizes_newest(self) -> bool:
+        """Whether a new cluster begins with the newest levels of all features; by default if the tree is embedded."""
+        wanted = self.get("kpybroker.new.cluster.features")
+        return wanted == "newest" if wanted is not None else not self.get_str("zookeeper.connect")
+
+    @property
     def log_dirs(self) -> tuple[str, ...]:
         """The paths of `log.dirs`, or of `log.dir` where that is not set."""
         return self.get_list("log.dirs") or self.get_list("log.dir")

@@ -17,6 +17,8 @@ class Broker(Brokers):
     - `topics`: created at the start; a mapping says how many partitions each has.
     - `partitions`: of topics that do not say it. `auto_create`: whether a topic is created when a client names it.
     - `config`: any of Kafka's keys.
+    - `kafka_version`: serve what a release of Kafka served, "3.9" to "4.3": its APIs, their versions and its features;
+      "3.9" is its ZooKeeper mode. `cap_versions` does so later, and leaves features as they are.
     - `tls`: with certificates of its own. `sasl`: clients log in, by "plain", "scram" or "oauthbearer". `acl`: they log
       in, and may do what ACLs allow. `config` and the clients that it makes have the settings for it.
     - `port`: 0 takes a free one.

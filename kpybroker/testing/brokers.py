@@ -44,6 +44,8 @@ class Brokers(Asserting, Block):
             keys["num.partitions"] = str(partitions)
         if wanted.auto_create is not None:
             keys["auto.create.topics.enable"] = text_of(wanted.auto_create)
+        if wanted.kafka_version is not None:
+            keys["kpybroker.kafka.version"] = wanted.kafka_version
         self._topics = dict(topics) if isinstance(topics, Mapping) else dict.fromkeys(topics, partitions or 1)
         self._security = Security(wanted.tls, wanted.sasl, wanted.acl)
         self._launch = Launch(brokers, keys, wanted, self._security.wanted)

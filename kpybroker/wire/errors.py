@@ -145,6 +145,10 @@ class ErrorCode(IntEnum):
     VOTER_NOT_FOUND = 127
     INVALID_REGULAR_EXPRESSION = 128
     REBOOTSTRAP_REQUIRED = 129
+    STREAMS_INVALID_TOPOLOGY = 130
+    STREAMS_INVALID_TOPOLOGY_EPOCH = 131
+    STREAMS_TOPOLOGY_FENCED = 132
+    SHARE_SESSION_LIMIT_REACHED = 133
 
     @property
     def message(self) -> str:
@@ -297,6 +301,10 @@ DUPLICATE_VOTER The voter is already in the set.
 VOTER_NOT_FOUND The voter is not in the set.
 INVALID_REGULAR_EXPRESSION The regular expression is not valid.
 REBOOTSTRAP_REQUIRED The client must find the cluster again from its bootstrap servers.
+STREAMS_INVALID_TOPOLOGY The topology is not valid.
+STREAMS_INVALID_TOPOLOGY_EPOCH The epoch of the topology is not valid.
+STREAMS_TOPOLOGY_FENCED The epoch of the topology is older than that of the group.
+SHARE_SESSION_LIMIT_REACHED The broker has as many share sessions as it allows.
 """
 
 MESSAGES: Final[dict[ErrorCode, str]] = {

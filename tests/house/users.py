@@ -15,8 +15,8 @@ FOR_PROGRAMS = frozenset(("testing", "pytest_plugin"))
 """Packages that other programs import."""
 EXEMPT = frozenset(("messages",))
 """Generated: also messages that are only written by others."""
-FOR_KIT = frozenset(("broker.requests.served.kafka_releases",))
-"""Exceptions: which versions a broker serves in place of a release is its own matter; the kit is the first to ask."""
+FOR_KIT: frozenset[str] = frozenset()
+"""Exceptions: what is a broker's own matter, although the kit is the first to ask."""
 
 Imports = Mapping[str, set[str]]
 """By module, without the name of the package; "" is the package itself."""

@@ -67,9 +67,7 @@ MBEANS: Final[dict[str, str]] = {
     "kafka.server:type=MetadataLoader,*": "It is of KRaft.",
     "kafka.controller:type=KafkaController,name=ZkMigrationState|FencedBrokerCount": "They are of KRaft.",
     "kafka.controller:type=KafkaController,name=ControllerState": "The timers of ControllerStats count each event.",
-    "kafka.controller:type=ControllerStats,name=ControllerShutdownRateAndTimeMs|UpdateFeaturesRateAndTimeMs": (
-        "They are no events of the controller here."
-    ),
+    "kafka.controller:type=ControllerStats,name=ControllerShutdownRateAndTimeMs": "It is no event here.",
     "kafka.controller:type=ControllerChannelManager,name=RequestRateAndQueueTimeMs,*": "QueueSize shows what waits.",
     "kafka.coordinator.transaction:type=TransactionMarkerChannelManager,*": "The broker's log has markers that wait.",
     "kafka.log:type=LogCleaner,name=max-compaction-delay-secs": "max-dirty-percent shows what waits.",

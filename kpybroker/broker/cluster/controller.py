@@ -33,7 +33,6 @@ from kpybroker.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from kpybroker.broker.cluster.config_repository import ConfigRepository
-    from kpybroker.broker.cluster.metadata_cache import MetadataCache
     from kpybroker.broker.cluster.registration import Registration
     from kpybroker.broker.loop.host import Host
     from kpybroker.broker.peers.peers import Peers
@@ -53,8 +52,6 @@ class ShellSignal(Enum):
 
     NEW_SESSION = "NewSession"
     """After `EXPIRE`: open a session, register, elect."""
-    FEATURE_CHANGE = "FeatureChange"
-    """`/feature` was written: its version is the epoch in ApiVersions responses."""
 
 
 ShellEvent = events.Event | ShellSignal
@@ -90,12 +87,9 @@ class _Queued:
 class ClusterController:
     """Life: `elect` once this broker is registered, then events until `close`."""
 
-    def __init__(
-        self, host: Host, registration: Registration, metadata: MetadataCache, configs: ConfigRepository, peers: Peers
-    ) -> None:
+    def __init__(self, host: Host, registration: Registration, configs: ConfigRepository, peers: Peers) -> None:
         self._host = host
         self._registration = registration
-        self._metadata = metadata
         self._configs = configs
         self._channels = peers.broker_channels(self._on_response)
         self._machine: Controller | None = None
@@ -160,12 +154,13 @@ class ClusterController:
                 auto_leader_rebalance_enable=config.get_bool("auto.leader.rebalance.enable"),
                 leader_imbalance_per_broker_percentage=config.get_int("leader.imbalance.per.broker.percentage"),
                 leader_imbalance_check_interval_seconds=config.get_int("leader.imbalance.check.interval.seconds"),
+                features=self._registration.features,
+                finalizes_newest=config.finalizes_newest,
             ),
             self.leaderless,
         )
         self._host.spawn("controller-event-thread", self._run)
         started = self._put(Signal.STARTUP)
-        self._put(ShellSignal.FEATURE_CHANGE)
         await started.wait()
         # What the new controller sent to this broker itself is applied before this broker begins to serve.
         await self._channels.flush(self._host.node_id)
@@ -175,9 +170,6 @@ class ClusterController:
         if isinstance(event, t.SessionEvent):
             if event.type is t.SessionState.EXPIRED:
                 self._on_expired()
-            return
-        if event.path == znodes.FEATURE:
-            self._put(ShellSignal.FEATURE_CHANGE)
             return
         meant = event_for_watch(event)
         if meant is not None:
@@ -282,8 +274,6 @@ class ClusterController:
     async def _process(self, event: ShellEvent) -> Any:
         if event is ShellSignal.NEW_SESSION:
             await self._start_new_session()
-        elif event is ShellSignal.FEATURE_CHANGE:
-            await self._read_features()
         else:
             self.machine.parts.context.is_traced = state_log.isEnabledFor(effects.TRACE)
             return await self._perform(self.machine.procedure(event))
@@ -293,12 +283,6 @@ class ClusterController:
         await self._host.tree.reopen()
         await self._registration.register()
         await self._perform(self.machine.procedure(Signal.REELECT))
-        await self._read_features()
-
-    async def _read_features(self) -> None:
-        (stat,) = await retry_until_connected(self._host.tree, [t.Exists(znodes.FEATURE, watch=True)])
-        if isinstance(stat, t.Stat):
-            self._metadata.finalized_features_epoch = stat.version
 
     # --- running a procedure
 

@@ -32,6 +32,7 @@ KINDS: Final[dict[Any, Family]] = {
     Signal.AUTO_PREFERRED_REPLICA_LEADER_ELECTION: c.BALANCES,
     Signal.ZK_PREFERRED_REPLICA_ELECTION: c.MANUAL_BALANCES,
     events.ReplicaLeaderElection: c.MANUAL_BALANCES,
+    events.UpdateFeatures: c.FEATURE_UPDATES,
     events.LeaderAndIsrResponseReceived: c.RESPONSES,
     Signal.LOG_DIR_EVENT_NOTIFICATION: c.DIRECTORY_CHANGES,
 }

@@ -1,9 +1,9 @@
 """What this broker knows of the cluster: which brokers live, which broker leads what. Kafka's ``ZkMetadataCache``.
 
-Only the controller's UpdateMetadata requests change it, one after the other; it is the same on every broker, at
-slightly different times. A reader takes `snapshot` once and works on it: it never changes, an update replaces it. An
-update copies what it changes and shares the rest, so that a request about one topic costs the same in a cluster of 10
-000.
+Only the controller's UpdateMetadata requests change it, one after the other, and `cluster.features` what is finalized;
+it is the same on every broker, at slightly different times. A reader takes `snapshot` once and works on it: it never
+changes, an update replaces it. An update copies what it changes and shares the rest, so that a request about one topic
+costs the same in a cluster of 10 000.
 
 It decides nothing, and knows nothing of logs: `replication` knows whether a partition is served here.
 """
@@ -19,6 +19,7 @@ import trio
 
 from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.core.controller.model import LEADER_DURING_DELETE
+from kpybroker.core.features import Finalized
 from kpybroker.core.leader_and_isr import NO_LEADER
 from kpybroker.core.tree import Stat, TreeError
 from kpybroker.wire import znodes
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from kpybroker.config.broker import BrokerConfig
 
 PartitionState = UpdateMetadataRequest.UpdateMetadataPartitionState
-
-UNKNOWN_FEATURES_EPOCH = -1
 
 ELECTION_S = 3.0
 """How long a new controller takes at most to send the metadata, after the session of the previous one has ended."""
@@ -67,13 +66,15 @@ class AliveBroker(NamedTuple):
 
 
 class MetadataSnapshot(NamedTuple):
-    """Partitions by topic and index; ids both ways; brokers by id. `controller_id` None: unknown."""
+    """Partitions by topic and index; ids both ways; brokers by id. `controller_id` None: unknown. `features`: what the
+    cluster has finalized (KIP-584)."""
 
     topics: Mapping[str, Mapping[int, PartitionState]] = MappingProxyType({})
     topic_ids: Mapping[str, bytes] = MappingProxyType({})
     topic_names: Mapping[bytes, str] = MappingProxyType({})
     controller_id: int | None = None
     brokers: Mapping[int, AliveBroker] = MappingProxyType({})
+    features: Finalized = Finalized()
 
     def partition(self, topic: str, index: int) -> PartitionState | None:
         """The partition as the controller last sent it; None if it is unknown."""
@@ -101,8 +102,6 @@ class MetadataCache:
         self.received_update = False
         """`wait_first_update` has nothing left to wait for."""
         self.local_broker_id = -1
-        self.finalized_features_epoch = UNKNOWN_FEATURES_EPOCH
-        """The version of `/feature` (KIP-584), kept by the controller."""
 
     # --- queries
 
@@ -217,7 +216,7 @@ class MetadataCache:
                     self._remember_deleted(topic)
                 topic_names.pop(topic_ids.pop(topic, ZERO_UUID), None)
             topics = changed
-        assert self.snapshot is old, "two updates of the metadata at a time"
+        assert self.snapshot.brokers is old.brokers, "two updates of the metadata at a time"
         self._replace(
             MetadataSnapshot(
                 topics,
@@ -225,9 +224,15 @@ class MetadataCache:
                 topic_names,
                 request.controller_id if request.controller_id >= 0 else None,
                 {broker.id: _alive(broker) for broker in request.live_brokers},
+                self.snapshot.features,
             )
         )
         return list(deleted)
+
+    def finalize(self, features: Finalized) -> None:
+        """Take over what the cluster has finalized now. Its epoch never falls."""
+        assert features.epoch >= self.snapshot.features.epoch, "an epoch of finalized features that falls"
+        self._replace(self.snapshot._replace(features=features))
 
     def _remember_deleted(self, topic: str) -> None:
         self._deleted_names[topic] = None

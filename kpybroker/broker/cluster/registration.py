@@ -18,6 +18,7 @@ import trio
 from kpybroker.coordination.tree import retry_until_connected
 from kpybroker.core import metadata_version as mv
 from kpybroker.core import tree as t
+from kpybroker.core.features import SUPPORTED, Ranges
 from kpybroker.wire import znodes
 
 if TYPE_CHECKING:
@@ -105,10 +106,11 @@ async def announce_log_dir_failure(host: Host) -> None:
 class Registration:
     """`/brokers/ids/<id>`, an ephemeral node. `broker_epoch` is its czxid (KIP-380), -1 before `register`.
 
-    `bound` returns the listeners that are bound, whose ports are registered.
+    `bound` returns the listeners that are bound, whose ports are registered, as is what this broker supports.
     """
 
-    def __init__(self, host: Host, bound: Callable[[], Sequence[BoundListener]]) -> None:
+    def __init__(self, host: Host, bound: Callable[[], Sequence[BoundListener]], features: Ranges = SUPPORTED) -> None:
+        self.features = features
         self._host = host
         self._bound = bound
         self.broker_epoch = -1
@@ -121,6 +123,7 @@ class Registration:
             self._advertised_endpoints(),
             self._host.clock.time_ms(),
             config.get_str("broker.rack") or None,
+            features={name: (levels.min, levels.max) for name, levels in self.features.items()},
             version=mv.broker_znode_version(mv.parse(config.get_str("inter.broker.protocol.version"))),
         )
         path = znodes.broker_path(self._host.node_id)

@@ -13,6 +13,7 @@ from kpybroker.broker.loop.host import Host
 if TYPE_CHECKING:
     from kpybroker.broker.cluster.config_repository import ConfigRepository
     from kpybroker.broker.cluster.controller import ClusterController
+    from kpybroker.broker.cluster.features import Features
     from kpybroker.broker.cluster.metadata_cache import MetadataCache
     from kpybroker.broker.cluster.producer_ids import ProducerIds
     from kpybroker.broker.cluster.topic_admin import TopicAdmin
@@ -37,6 +38,7 @@ class Broker(Host, Protocol):
     cluster_id: str
     dispatcher: Dispatcher
     metadata: MetadataCache
+    features: Features
     configs: ConfigRepository
     producer_ids: ProducerIds
     replicas: Replicas

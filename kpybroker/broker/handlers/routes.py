@@ -157,6 +157,8 @@ def _cluster(key: ApiKey) -> Handler | None:
             from kpybroker.broker.handlers.cluster import alter_replica_log_dirs as handler
         case ApiKey.DESCRIBE_LOG_DIRS:
             from kpybroker.broker.handlers.cluster import describe_log_dirs as handler
+        case ApiKey.UPDATE_FEATURES:
+            from kpybroker.broker.handlers.cluster import update_features as handler
         case ApiKey.ELECT_LEADERS:
             from kpybroker.broker.handlers.cluster import elect_leaders as handler
         case ApiKey.ALTER_PARTITION_REASSIGNMENTS:

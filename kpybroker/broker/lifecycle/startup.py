@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from kpybroker.broker.cluster.features import UnsupportedFeatures
 from kpybroker.broker.cluster.registration import BrokerIdTaken, generate_broker_id
 from kpybroker.broker.cluster.registration import cluster_id as read_cluster_id
 from kpybroker.broker.lifecycle.errors import (
@@ -21,6 +23,7 @@ from kpybroker.broker.lifecycle.errors import (
 )
 from kpybroker.broker.network.handshakes import Tls
 from kpybroker.broker.requests.connection import BoundListener, Gate
+from kpybroker.config.keys.own import KAFKA_VERSION
 from kpybroker.core import tree as t
 from kpybroker.storage.directories.manager import LogManager
 from kpybroker.storage.disk.errors import (
@@ -169,6 +172,31 @@ async def register(registration: Registration) -> None:
             "its former process ends, and start again; otherwise give this broker an id of its own with broker.id"
         )
         raise StartupError(str(error), fix, EXIT_IDENTITY) from error
+
+
+@contextmanager
+def features_supported(config: BrokerConfig) -> Iterator[None]:
+    """While what the cluster has finalized is read."""
+    try:
+        yield
+    except UnsupportedFeatures as failure:
+        raise features_not_supported(failure, config) from failure
+
+
+def features_not_supported(failure: UnsupportedFeatures, config: BrokerConfig) -> StartupError:
+    """The error of a broker that does not support what its cluster has finalized."""
+    lower = " ".join(f"{name}={level}" for name, level in failure.highest.items())
+    release = config.get(KAFKA_VERSION)
+    if release is None:
+        this, other = "this kpybroker does not support", "start the kpybroker that supports it"
+    else:
+        this = f"this broker, with {KAFKA_VERSION}={release}, does not support"
+        other = f"start it without {KAFKA_VERSION} (dev: --kafka-version)"
+    return StartupError(
+        f"the cluster has finalized {failure}, which {this}",
+        f"{other}; to use this one, first lower the level there: kpybroker feature downgrade {lower}",
+        EXIT_CONFIG,
+    )
 
 
 async def elect(controller: ClusterController) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from kpybroker.config.broker import BrokerConfig
+from kpybroker.config.keys.own import NEW_CLUSTER_FEATURES
 from kpybroker.config.listeners import Endpoint
 
 PORT_MAX: Final = 65535
@@ -67,9 +68,9 @@ def own_log_directory(props: Mapping[str, str], number: int, broker_id: int) -> 
 
 
 def connected(props: Mapping[str, str], address: str) -> dict[str, str]:
-    """The properties of a broker whose tree another one serves at `address`."""
+    """The properties of a broker whose tree another one serves at `address`; that is an embedded one for it as well."""
     kept = {key: value for key, value in _without_client(props).items() if key != TREE_PORT}
-    return {**kept, "zookeeper.connect": address}
+    return {NEW_CLUSTER_FEATURES: "newest", **kept, "zookeeper.connect": address}
 
 
 def serving(props: Mapping[str, str], host: str, port: int) -> dict[str, str]:

@@ -1,6 +1,6 @@
-"""Completion of names that the cluster knows: topics, groups. It asks the cluster, for a second at most.
+"""`kpybroker completion`, and the names that shells complete: topics and groups, for which it asks the cluster.
 
-Completion must never print an error, so whatever fails completes nothing.
+That takes a second at most, and must never print an error, so whatever fails completes nothing.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any, Final
 import click
 
 SECONDS_MAX: Final = 1.0
+SHELLS: Final = ("bash", "zsh", "fish")
 
 
 def topic_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
@@ -39,3 +40,23 @@ def _complete(ctx: click.Context, incomplete: str, names: Any) -> list[str]:
         )
         return sorted(name for name in names(Cluster(load(connection))) if name.startswith(incomplete))
     return []
+
+
+@click.command(
+    epilog="\b\nExamples:\n"
+    "  source <(kpybroker completion bash)\n"
+    "  kpybroker completion zsh > ~/.zfunc/_kpybroker\n"
+    "  kpybroker completion fish > ~/.config/fish/completions/kpybroker.fish\n"
+)
+@click.argument("shell", type=click.Choice(SHELLS))
+@click.pass_context
+def completion(ctx: click.Context, shell: str) -> None:
+    """Print the completion script of a shell.
+
+    Names of topics and groups are completed from the cluster that -b, or KPYBROKER_BOOTSTRAP_SERVERS, names.
+    """
+    from click.shell_completion import get_completion_class
+
+    made = get_completion_class(shell)
+    assert made is not None, shell
+    click.echo(made(ctx.find_root().command, {}, "kpybroker", "_KPYBROKER_COMPLETE").source())

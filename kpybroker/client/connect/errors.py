@@ -51,6 +51,8 @@ FIXES: Final = {
     "MESSAGE_TOO_LARGE": "raise max.message.bytes of the topic: kpybroker config set topic NAME max.message.bytes=N",
     "INVALID_RECORD": "give the records keys, which a compacted topic needs: -k or -K",
     "NOT_ENOUGH_REPLICAS": "bring the missing replicas back: kpybroker cluster health shows them",
+    "INVALID_UPDATE_VERSION": "kpybroker feature list shows the levels that the brokers support",
+    "FEATURE_UPDATE_FAILED": "look at the log of the controller, then try again: kpybroker feature list",
     "TRANSACTIONAL_ID_NOT_FOUND": "kpybroker transaction list shows the transactional ids",
 }
 """What to do, by the name of Kafka's error, or of librdkafka's own, which begin with an underscore."""

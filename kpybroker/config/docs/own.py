@@ -44,6 +44,10 @@ DOCS: Final[dict[str, str]] = {
     "of the broker does not count.",
     "kpybroker.max.state.bytes.per.ip": "The same for the clients of one address that have not logged in.",
     "kpybroker.max.state.bytes.per.principal": "The same for the clients of one principal that have logged in.",
+    "kpybroker.kafka.version": "Serve what a release of Kafka served, 3.9 to 4.3: its APIs, their versions and its "
+    "features, as far as they are served here. 3.9 is that of its ZooKeeper mode. Without it everything is served.",
+    "kpybroker.new.cluster.features": "Which feature levels a new cluster finalizes: newest, or none. By default the "
+    "newest where the tree is embedded, and none with ZooKeeper.",
     "kpybroker.shortcuts": "Which shortcuts for speed are taken: all, none, or a list of names. The plain paths "
     "next to them give the same results. For tests, for measuring, and to find the cause of an error.",
     "kpybroker.metrics.port": "Port on which /metrics is served to Prometheus; 0 takes a free one. "

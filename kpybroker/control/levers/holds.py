@@ -16,7 +16,7 @@ from kpybroker.core.topic_partition import TopicPartition
 if TYPE_CHECKING:
     from kpybroker.broker.app import Broker
     from kpybroker.broker.requests.context import ConnectionInfo
-    from kpybroker.broker.requests.served.version_cap import VersionCap
+    from kpybroker.broker.requests.served.version_cap import CapOf, VersionCap
 
 Replica = tuple[str, int, int]
 """(topic, partition, broker id)."""
@@ -40,12 +40,14 @@ class Holds:
         """Hold back in a broker that is about to start, from now on."""
         broker.controller.leaderless = self.leaderless
         broker.fetch_service.follower_end = self.end_of
-        broker.dispatcher.cap_of = partial(self.cap_of, broker)
+        broker.dispatcher.cap_of = partial(self.cap_of, broker, broker.dispatcher.cap_of)
 
-    def cap_of(self, broker: Broker, connection: ConnectionInfo) -> VersionCap | None:
-        """What a broker serves a client at most."""
+    def cap_of(self, broker: Broker, configured: CapOf, connection: ConnectionInfo) -> VersionCap | None:
+        """What a broker serves a client at most; `configured` says it while no cap is held."""
         cap = self.version_caps.get(broker.node_id)
-        return None if cap is None or self.is_peer(connection.client_host, connection.client_port) else cap
+        if cap is None or self.is_peer(connection.client_host, connection.client_port):
+            return configured(connection)
+        return cap
 
     def end_of(self, topic: str, partition: int, broker_id: int) -> int:
         """How far a follower gets: an offset, UNSEEN, or NO_LIMIT."""

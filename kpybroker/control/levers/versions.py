@@ -5,13 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kpybroker.broker.requests.served.apis import SERVED
-from kpybroker.broker.requests.served.kafka_releases import (
-    RELEASES,
-    capped,
-    lists_own_range,
-    release_named,
-    versions_of,
-)
+from kpybroker.broker.requests.served.kafka_releases import RELEASES, capped, release_named
+from kpybroker.broker.requests.served.release import cap_of_release
 from kpybroker.broker.requests.served.version_cap import VersionCap
 from kpybroker.control.errors import ControlError, did_you_mean
 from kpybroker.control.rules.errors import nearest
@@ -25,13 +20,14 @@ def version_cap(as_version: str | None, apis: Mapping[str, Asked]) -> VersionCap
     """What a release serves, and what `apis` change of that; None if both are empty. Raises ControlError."""
     if as_version is None and not apis:
         return None
-    served, names_range = dict(SERVED), True
+    cap = VersionCap(dict(SERVED))
     if as_version is not None:
         release = release_named(as_version)
         if release is None:
             cause = f"cap_versions: there is no table of Kafka `{as_version}`"
             raise ControlError(cause, nearest(as_version, RELEASES))
-        served, names_range = capped(SERVED, versions_of(release)), lists_own_range(release)
+        cap = cap_of_release(release)
+    served = dict(cap.served)
     for name, asked in apis.items():
         key = _key(name)
         versions = _range(name, asked)
@@ -48,7 +44,10 @@ def version_cap(as_version: str | None, apis: Mapping[str, Asked]) -> VersionCap
         served.update(found)
     if ApiKey.API_VERSIONS not in served:
         raise ControlError("cap_versions: without ApiVersions no client can connect", "leave it in")
-    return VersionCap(served, names_range)
+    named = {_key(name) for name in apis}
+    return cap._replace(
+        served=served, advertised={key: versions for key, versions in cap.advertised.items() if key not in named}
+    )
 
 
 def _key(name: str) -> ApiKey:

@@ -262,7 +262,7 @@ async def cap_versions(
             caps.pop(broker_id, None)
         else:
             caps[broker_id] = cap
-    served = SERVED if cap is None else cap.served
+    served = SERVED if cap is None else cap.listed
     return {API_INFO[key].name: list(versions) for key, versions in sorted(served.items())}
 
 

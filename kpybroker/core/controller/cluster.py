@@ -30,6 +30,7 @@ from kpybroker.core.controller.events import (
     TopicDeletionStopReplicaResponseReceived,
     UpdateMetadataResponseReceived,
 )
+from kpybroker.core.controller.features import procedures as features
 from kpybroker.core.controller.model import PartitionAndReplica, PartitionState, ReplicaAssignment, ReplicaState
 from kpybroker.core.controller.partitions import Strategy
 from kpybroker.core.controller.parts import (
@@ -69,7 +70,7 @@ def read_brokers() -> Procedure[dict[int, tuple[BrokerRegistration, int]]]:
 def broker_change(parts: Parts) -> Procedure[None]:
     """Brokers have registered, left, or bounced: registered again before the controller saw them leave."""
     context = parts.context
-    current = yield from read_brokers()
+    current = yield from features.compatible((yield from read_brokers()))
     live = context.live_brokers.keys()
     new = sorted(current.keys() - live)
     dead = sorted(live - current.keys())

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from kpybroker.core import tree as t
 from kpybroker.core.controller.model import Transitions
+from kpybroker.core.features import SUPPORTED, Ranges
 from kpybroker.wire import znodes
 from kpybroker.wire.yield_budget import WorkBudget
 
@@ -114,6 +115,10 @@ class Settings(NamedTuple):
     auto_leader_rebalance_enable: bool
     leader_imbalance_per_broker_percentage: int
     leader_imbalance_check_interval_seconds: int
+    features: Ranges = SUPPORTED
+    """What this broker supports."""
+    finalizes_newest: bool = False
+    """A new cluster begins with the newest levels of these features, else with none."""
 
 
 def info(message: str) -> Log:

@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from enum import Enum, IntEnum
 from typing import NamedTuple
 
+from kpybroker.core.features import Update
 from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.alter_partition import AlterPartitionRequest
@@ -137,6 +138,17 @@ class ListPartitionReassignments(NamedTuple):
     partitions: Collection[TopicPartition] | None = None
 
 
+class UpdateFeatures(NamedTuple):
+    """-> `features.procedures.Updated`; raises `KafkaError` for the whole request.
+
+    `all_or_nothing` chooses the rules of version 2, see `features.updates`.
+    """
+
+    updates: tuple[Update, ...]
+    all_or_nothing: bool = False
+    validate_only: bool = False
+
+
 class AllocateProducerIds(NamedTuple):
     """-> `ProducerIdsBlock`; raises `KafkaError`."""
 
@@ -171,5 +183,6 @@ Event = (
     | AlterPartitionReceived
     | ApiPartitionReassignment
     | ListPartitionReassignments
+    | UpdateFeatures
     | AllocateProducerIds
 )

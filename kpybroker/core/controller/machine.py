@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Set
 from typing import Any
 
-from kpybroker.core import metadata_version as mv
 from kpybroker.core import tree as t
 from kpybroker.core.controller import alter_partition, cluster, elections, events, reassignment
 from kpybroker.core.controller.effects import (
@@ -32,6 +31,7 @@ from kpybroker.core.controller.effects import (
     warning,
 )
 from kpybroker.core.controller.events import Event, Signal
+from kpybroker.core.controller.features import procedures as features
 from kpybroker.core.controller.parts import Parts, refresh_leadership, send_update_metadata
 from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.wire import znodes
@@ -206,7 +206,7 @@ class Controller:
     def _on_failover(self) -> Procedure[None]:
         parts = self.parts
         context = parts.context
-        yield from self._set_up_features()
+        yield from features.set_up(parts)
         yield from self._drop_notifications(znodes.LOG_DIR_EVENT_NOTIFICATION)
         yield from self._drop_notifications(znodes.ISR_CHANGE_NOTIFICATION)
         yield info(f"{self._ident} Initializing controller context")
@@ -228,7 +228,7 @@ class Controller:
     def _load_context(self) -> Procedure[None]:
         parts = self.parts
         context = parts.context
-        brokers = yield from cluster.read_brokers()
+        brokers = yield from features.compatible((yield from cluster.read_brokers()))
         context.add_live_brokers(brokers)
         context.all_topics = yield from cluster.read_topics()
         yield from cluster.load_assignments(parts, context.all_topics)
@@ -253,25 +253,6 @@ class Controller:
         names = yield from children(path, watch=True)
         paths = [f"{path}/{name}" for name in names]
         yield from checked_deletes(paths, self.parts.context.epoch_zk_version)
-
-    def _set_up_features(self) -> Procedure[None]:
-        """`/feature` (KIP-584): enabled from inter-broker protocol 2.7 on, and empty below it."""
-        version = self.parts.settings.metadata_version
-        supported = mv.is_feature_versioning_supported(version)
-        node = yield from get(znodes.FEATURE)
-        if node is None:
-            wanted = znodes.FinalizedFeatures(supported, {}, mv.feature_znode_version(version))
-            op: t.Operation = t.Create(znodes.FEATURE, znodes.encode_features(wanted))
-        else:
-            existing = znodes.decode_features(node.data)
-            features = existing.features if supported and existing.enabled else {}
-            wanted = znodes.FinalizedFeatures(supported, features, mv.feature_znode_version(version))
-            if wanted == existing:
-                return
-            op = t.SetData(znodes.FEATURE, znodes.encode_features(wanted), node.stat.version)
-        (result,) = yield from submit([op])
-        if isinstance(result, t.TreeError):
-            raise result
 
     def _on_resignation(self) -> Procedure[None]:
         for broker_id in list(self.parts.context.live_brokers):
@@ -311,6 +292,7 @@ _PROCEDURES: dict[Signal | type, Callable[[Controller, Any], Procedure[Any]]] = 
     events.AlterPartitionReceived: lambda c, e: alter_partition.alter_partition(c.parts, e),
     events.ApiPartitionReassignment: lambda c, e: reassignment.alter(c.parts, e),
     events.ListPartitionReassignments: lambda c, e: reassignment.list_reassignments(c.parts, e),
+    events.UpdateFeatures: lambda c, e: features.update(c.parts, e),
     events.AllocateProducerIds: lambda c, e: alter_partition.allocate_producer_ids(c.parts, e),
 }
 

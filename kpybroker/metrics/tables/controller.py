@@ -68,6 +68,7 @@ UNCLEAN_ENABLES: Final = STATS.histogram(
 TOPIC_UNCLEAN_ENABLES: Final = STATS.histogram(
     "TopicUncleanLeaderElectionEnableRateAndTimeMs", "ms", "unclean.leader.election.enable became true for a topic."
 )
+FEATURE_UPDATES: Final = STATS.histogram("UpdateFeaturesRateAndTimeMs", "ms", "Updates of finalized features.")
 DIRECTORY_CHANGES: Final = STATS.histogram("LogDirChangeRateAndTimeMs", "ms", "Failures of log directories.")
 
 EVENTS: Final = Table("kafka.controller", "ControllerEventManager")

@@ -24,6 +24,7 @@ class BrokerKeywords(TypedDict, total=False):
     partitions: int | None
     auto_create: bool | None
     config: Mapping[str, Any] | None
+    kafka_version: str | None
     tls: bool
     sasl: Sasl | None
     acl: bool
@@ -43,6 +44,7 @@ class BrokerOptions:
     partitions: int | None = None
     auto_create: bool | None = None
     config: Mapping[str, Any] | None = None
+    kafka_version: str | None = None
     tls: bool = False
     sasl: Sasl | None = None
     acl: bool = False

@@ -129,7 +129,7 @@ APIS: dict[ApiKey, tuple[str, int, int, int]] = {
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: ("DescribeUserScramCredentials", 0, 0, 0),
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: ("AlterUserScramCredentials", 0, 0, 0),
     ApiKey.ALTER_PARTITION: ("AlterPartition", 0, 3, 0),
-    ApiKey.UPDATE_FEATURES: ("UpdateFeatures", 0, 1, 0),
+    ApiKey.UPDATE_FEATURES: ("UpdateFeatures", 0, 2, 0),
     ApiKey.ENVELOPE: ("Envelope", 0, 0, 0),
     ApiKey.DESCRIBE_CLUSTER: ("DescribeCluster", 0, 1, 0),
     ApiKey.DESCRIBE_PRODUCERS: ("DescribeProducers", 0, 0, 0),

@@ -7,7 +7,7 @@ from kpybroker.wire.schema import EMPTY, Message, TaggedFields
 
 
 class UpdateFeaturesRequest(Message):
-    """UpdateFeatures request, versions 0-1: change the cluster's finalized feature levels."""
+    """UpdateFeatures request, versions 0-2: change the cluster's finalized feature levels."""
 
     class FeatureUpdateKey(Message):
         """An element of `feature_updates`."""
@@ -37,7 +37,7 @@ class UpdateFeaturesRequest(Message):
             self.upgrade_type = upgrade_type
             self.unknown_tagged_fields = unknown_tagged_fields
 
-    VERSIONS = (0, 1)
+    VERSIONS = (0, 2)
     FLEXIBLE_FROM = 0
     __slots__ = ('timeout_ms', 'feature_updates', 'validate_only')
     FIELDS = (
@@ -61,16 +61,16 @@ class UpdateFeaturesRequest(Message):
 
 
 class UpdateFeaturesResponse(Message):
-    """UpdateFeatures response, versions 0-1: change the cluster's finalized feature levels."""
+    """UpdateFeatures response, versions 0-2: change the cluster's finalized feature levels."""
 
     class UpdatableFeatureResult(Message):
         """An element of `results`."""
 
         __slots__ = ('feature', 'error_code', 'error_message')
         FIELDS = (
-            ("feature", "string", (0, 32767), None, None, None, False, ""),
-            ("error_code", "int16", (0, 32767), None, None, None, False, 0),
-            ("error_message", "string", (0, 32767), (0, 32767), None, None, False, ""),
+            ("feature", "string", (0, 1), None, None, None, False, ""),
+            ("error_code", "int16", (0, 1), None, None, None, False, 0),
+            ("error_message", "string", (0, 1), (0, 1), None, None, False, ""),
         )
 
         def __init__(
@@ -86,14 +86,14 @@ class UpdateFeaturesResponse(Message):
             self.error_message = error_message
             self.unknown_tagged_fields = unknown_tagged_fields
 
-    VERSIONS = (0, 1)
+    VERSIONS = (0, 2)
     FLEXIBLE_FROM = 0
     __slots__ = ('throttle_time_ms', 'error_code', 'error_message', 'results')
     FIELDS = (
         ("throttle_time_ms", "int32", (0, 32767), None, None, None, False, 0),
         ("error_code", "int16", (0, 32767), None, None, None, False, 0),
         ("error_message", "string", (0, 32767), (0, 32767), None, None, False, ""),
-        ("results", "[UpdatableFeatureResult]", (0, 32767), None, None, None, False, ()),
+        ("results", "[UpdatableFeatureResult]", (0, 1), None, None, None, True, ()),
     )
 
     def __init__(

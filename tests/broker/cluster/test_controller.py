@@ -113,11 +113,11 @@ async def test_requests_to_a_closed_controller_are_refused_at_once() -> None:
 async def test_the_version_of_feature_is_the_finalized_features_epoch() -> None:
     async with running_broker() as broker:
         await trio.testing.wait_all_tasks_blocked()
-        assert broker.metadata.finalized_features_epoch == 0
+        assert broker.metadata.snapshot.features.epoch == 0
         data = (await broker.tree.get(znodes.FEATURE)).data
         await broker.tree.set(znodes.FEATURE, data)
         await trio.testing.wait_all_tasks_blocked()
-        assert broker.metadata.finalized_features_epoch == 1
+        assert broker.metadata.snapshot.features.epoch == 1
 
 
 async def test_a_failing_procedure_does_not_end_the_controller() -> None:
@@ -166,7 +166,7 @@ async def test_without_a_broker_a_controller_is_elected_creates_a_topic_and_resp
         directory = Directory(metadata.inter_broker_address, lambda: controller.controller_id)
         peers = Peers(host, MemoryTransport(), directory, respond_locally)
         registration = Registration(host, list)
-        controller = ClusterController(host, registration, metadata, ConfigRepository(host), peers)
+        controller = ClusterController(host, registration, ConfigRepository(host), peers)
         topics = TopicAdmin(host, metadata, controller.wait_until_deleted)
 
         await registration.register()

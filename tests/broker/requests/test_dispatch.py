@@ -112,7 +112,7 @@ async def test_what_is_not_served_ends_the_connection(tmp_path: Path, key: int, 
     [
         (1234, 0, "API key 1234 is not served here"),
         (ApiKey.PRODUCE, 12, "PRODUCE version 12 is not served; 0 to 11 are"),
-        (ApiKey.UPDATE_FEATURES, 1, "UPDATE_FEATURES is not served here$"),
+        (ApiKey.ENVELOPE, 0, "ENVELOPE is not served here$"),
     ],
 )
 async def test_the_error_says_what_is_not_served_and_the_connection_who_asked(

@@ -124,7 +124,10 @@ def test_those_that_do_not_keep_the_tree_connect_to_it() -> None:
         **FILE,
         "zookeeper.session.timeout.ms": "6000",
         "zookeeper.connect": "127.0.0.1:2181",
+        "kpybroker.new.cluster.features": "newest",  # as of a tree that is embedded
     }
+    wanted = {**props, "kpybroker.new.cluster.features": "none"}
+    assert connected(wanted, "127.0.0.1:2181")["kpybroker.new.cluster.features"] == "none"
 
 
 def test_the_one_that_keeps_it_serves_it() -> None:

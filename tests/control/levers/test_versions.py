@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kpybroker.broker.requests.served.apis import SERVED
+from kpybroker.broker.requests.served.version_cap import VersionCap
 from kpybroker.control.errors import ControlError
 from kpybroker.control.levers.versions import Asked, version_cap
 from kpybroker.wire.api import ApiKey
@@ -49,3 +50,19 @@ def test_what_makes_no_sense_is_refused(release: str | None, apis: dict[str, Ask
         version_cap(release, apis)
     assert cause in caught.value.cause
     assert caught.value.fix == fix
+
+
+def test_a_range_of_an_api_is_advertised_as_it_is_served() -> None:
+    """Of a release that advertises versions of Produce that it refuses, too."""
+    assert _cap("4.3", {}).listed[ApiKey.PRODUCE] == (0, 11)
+    cap = _cap("4.3", {"Produce": [4, 8], "Fetch": None})
+    assert cap.listed[ApiKey.PRODUCE] == cap.served[ApiKey.PRODUCE] == (4, 8)
+    assert ApiKey.FETCH not in cap.listed
+    assert ApiKey.LEADER_AND_ISR in cap.served
+    assert ApiKey.LEADER_AND_ISR not in cap.listed
+
+
+def _cap(release: str, apis: dict[str, Asked]) -> VersionCap:
+    cap = version_cap(release, apis)
+    assert cap is not None
+    return cap

@@ -124,7 +124,7 @@ def test_a_rule_is_listed_as_it_was_given() -> None:
         ({"api": "produce"}, "`match.api` is 'produce', which is not an API", "did you mean `Produce`?"),
         ({"api": 999}, "`match.api` is 999", "give the name or the key of an API"),
         ({"api": []}, "`match.api` is []", "give an API by name or key, or a list of these"),
-        ({"api": "UpdateFeatures"}, "UpdateFeatures is not served here", "did you mean `Update"),
+        ({"api": "Envelope"}, "Envelope is not served here", "did you mean `"),
         ({"version": [8, 3]}, "`match.version` is [8, 3]", "give a version, or a list of the first and the last one"),
         ({"api": "Heartbeat", "version": 9}, "`match.version` is [9, 9], which no named API has", "they have"),
         ({"partition": -1}, "`match.partition` is -1", "give an integer of 0 or more, or a list of these"),

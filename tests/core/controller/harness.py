@@ -57,16 +57,16 @@ class Harness:
         self.output: list[str] = []
         self._store = EmbeddedStore.in_memory(lambda: NOW_MS)
         self._brokers: dict[int, SimulatedBroker] = {}
-        self._admin = self._store.session()
-        instantly(self._admin.start(1))
-        self._options: dict[str, str] = {}
+        self.admin = self._store.session()
+        instantly(self.admin.start(1))
+        self.options: dict[str, str] = {}
         self._leaderless: set[TopicPartition] = set()
         self._held = False
         self._uuids = 0
         for path in znodes.PERSISTENT_PATHS:
             parts = path[1:].split("/")
             for depth in range(1, len(parts) + 1):
-                instantly(self._admin.submit_many([t.Create("/" + "/".join(parts[:depth]))]))
+                instantly(self.admin.submit_many([t.Create("/" + "/".join(parts[:depth]))]))
 
     def perform(self, line: str) -> None:
         name, *arguments = shlex.split(line)
@@ -80,24 +80,25 @@ class Harness:
 
     def do_settings(self, *options: str) -> None:
         """Settings of brokers that are added after this."""
-        self._options |= dict(option.split("=") for option in options)
+        self.options |= dict(option.split("=") for option in options)
 
     def do_up(self, *ids: str) -> None:
         for broker_id in map(int, ids):
             broker = self._brokers.get(broker_id) or self._new_broker(broker_id)
             instantly(broker.tree.start(1))
             broker.up = True
-            registration = znodes.BrokerRegistration(
-                (znodes.Endpoint(f"host{broker_id}", 9092, "PLAINTEXT", "PLAINTEXT"),), NOW_MS
-            )
-            data = znodes.encode_broker(registration)
+            data = znodes.encode_broker(self.registration(broker_id))
             instantly(broker.tree.create(znodes.broker_path(broker_id), data, ephemeral=True))
+
+    def registration(self, broker_id: int) -> znodes.BrokerRegistration:
+        endpoint = znodes.Endpoint(f"host{broker_id}", 9092, "PLAINTEXT", "PLAINTEXT")
+        return znodes.BrokerRegistration((endpoint,), NOW_MS)
 
     def do_move(self, broker_id: str, host: str) -> None:
         """A broker rewrites its registration with another address."""
         path = znodes.broker_path(int(broker_id))
-        data = instantly(self._admin.get(path)).data
-        instantly(self._admin.set(path, data.replace(f"host{broker_id}".encode(), host.encode())))
+        data = instantly(self.admin.get(path)).data
+        instantly(self.admin.set(path, data.replace(f"host{broker_id}".encode(), host.encode())))
 
     def do_down(self, *ids: str) -> None:
         for broker_id in map(int, ids):
@@ -117,10 +118,7 @@ class Harness:
         broker.queue.append(Signal.EXPIRE)
         self._run()
         instantly(broker.tree.reopen())
-        registration = znodes.BrokerRegistration(
-            (znodes.Endpoint(f"host{broker_id}", 9092, "PLAINTEXT", "PLAINTEXT"),), NOW_MS
-        )
-        data = znodes.encode_broker(registration)
+        data = znodes.encode_broker(self.registration(broker.id))
         instantly(broker.tree.create(znodes.broker_path(broker.id), data, ephemeral=True))
         broker.queue.append(Signal.REELECT)
 
@@ -149,7 +147,7 @@ class Harness:
         self._brokers[int(broker_id)].offline |= set(map(parse_partition, partitions))
         data = znodes.encode_log_dir_event(int(broker_id))
         path = f"{znodes.LOG_DIR_EVENT_NOTIFICATION}/{znodes.LOG_DIR_EVENT_PREFIX}"
-        instantly(self._admin.create(path, data, sequential=True))
+        instantly(self.admin.create(path, data, sequential=True))
 
     def do_crash_after(self, broker_id: str, writes: str) -> None:
         self._brokers[int(broker_id)].writes_until_crash = int(writes)
@@ -172,45 +170,45 @@ class Harness:
         topic_id = None if "noid" in assignments else self._uuid()
         partitions = parse_assignments(a for a in assignments if a != "noid")
         data = znodes.encode_topic(znodes.TopicAssignment(topic_id, partitions))
-        instantly(self._admin.create(znodes.topic_path(name), data))
+        instantly(self.admin.create(znodes.topic_path(name), data))
 
     def do_grow(self, name: str, *assignments: str) -> None:
         path = znodes.topic_path(name)
-        old = znodes.decode_topic(name, instantly(self._admin.get(path)).data)
+        old = znodes.decode_topic(name, instantly(self.admin.get(path)).data)
         partitions = {**old.partitions, **parse_assignments(assignments)}
-        instantly(self._admin.set(path, znodes.encode_topic(znodes.TopicAssignment(old.topic_id, partitions))))
+        instantly(self.admin.set(path, znodes.encode_topic(znodes.TopicAssignment(old.topic_id, partitions))))
 
     def do_delete(self, *names: str) -> None:
         for name in names:
-            instantly(self._admin.create(znodes.delete_topic_path(name)))
+            instantly(self.admin.create(znodes.delete_topic_path(name)))
 
     def do_remove_znode(self, path: str) -> None:
         """As an operator does by hand."""
-        for name in instantly(self._admin.children(path)).names:
+        for name in instantly(self.admin.children(path)).names:
             self.do_remove_znode(f"{path}/{name}")
-        instantly(self._admin.delete(path))
+        instantly(self.admin.delete(path))
 
     def do_config(self, topic: str, *pairs: str) -> None:
         data = znodes.encode_config(dict(pair.split("=") for pair in pairs))
-        instantly(self._admin.create(znodes.config_path(znodes.CONFIG_TOPICS, topic), data))
+        instantly(self.admin.create(znodes.config_path(znodes.CONFIG_TOPICS, topic), data))
 
     def do_isr(self, partition: str, isr: str, how: str = "") -> None:
         """A leader changes its ISR in the tree itself (before AlterPartition); `tell`: and notifies the controller."""
         key = parse_partition(partition)
         path = znodes.partition_state_path(*key)
-        old = znodes.decode_partition_state(instantly(self._admin.get(path)).data)
+        old = znodes.decode_partition_state(instantly(self.admin.get(path)).data)
         state = znodes.PartitionState(old.leader, old.leader_epoch, parse_ids(isr), old.controller_epoch)
-        instantly(self._admin.set(path, znodes.encode_partition_state(state)))
+        instantly(self.admin.set(path, znodes.encode_partition_state(state)))
         if how == "tell":
             path = f"{znodes.ISR_CHANGE_NOTIFICATION}/{znodes.ISR_CHANGE_PREFIX}"
-            instantly(self._admin.create(path, znodes.encode_partitions([key]), sequential=True))
+            instantly(self.admin.create(path, znodes.encode_partitions([key]), sequential=True))
 
     def do_preferred(self, *partitions: str) -> None:
         data = znodes.encode_partitions([parse_partition(text) for text in partitions])
-        instantly(self._admin.create(znodes.PREFERRED_REPLICA_ELECTION, data))
+        instantly(self.admin.create(znodes.PREFERRED_REPLICA_ELECTION, data))
 
     def do_garbage(self, path: str) -> None:
-        instantly(self._admin.create(path, b"{"))
+        instantly(self.admin.create(path, b"{"))
 
     def do_step(self, broker_id: str) -> None:
         """Handle one event; the others stay queued."""
@@ -221,9 +219,9 @@ class Harness:
 
     def do_steal(self) -> None:
         """Another broker becomes the controller (the znode is deleted and the epoch raised by another)."""
-        epoch = int(instantly(self._admin.get(znodes.CONTROLLER_EPOCH)).data)
-        instantly(self._admin.set(znodes.CONTROLLER_EPOCH, znodes.encode_number(epoch + 1)))
-        instantly(self._admin.set(znodes.CONTROLLER, znodes.encode_controller(99, NOW_MS)))
+        epoch = int(instantly(self.admin.get(znodes.CONTROLLER_EPOCH)).data)
+        instantly(self.admin.set(znodes.CONTROLLER_EPOCH, znodes.encode_number(epoch + 1)))
+        instantly(self.admin.set(znodes.CONTROLLER, znodes.encode_controller(99, NOW_MS)))
 
     # --- requests
 
@@ -235,7 +233,7 @@ class Harness:
 
     def do_elect_leaders(self, kind: str, *partitions: str) -> None:
         wanted = tuple(map(parse_partition, partitions))
-        self._ask(events.ReplicaLeaderElection(wanted, events.ElectionType[kind.upper()]))
+        self.ask(events.ReplicaLeaderElection(wanted, events.ElectionType[kind.upper()]))
 
     def do_lead(self, *wishes: str) -> None:
         """`t-0:2` elects 2, `t-0:none` no one from now on."""
@@ -244,39 +242,39 @@ class Harness:
         }
         for partition, leader in leaders.items():
             (self._leaderless.add if leader < 0 else self._leaderless.discard)(partition)
-        self._ask(events.DesignatedElection(leaders))
+        self.ask(events.DesignatedElection(leaders))
 
     def do_reassign(self, *wishes: str) -> None:
         """`t-0:2,3` move, `t-0:cancel`."""
         pairs = (wish.split(":") for wish in wishes)
         wanted = {parse_partition(p): None if replicas == "cancel" else parse_ids(replicas) for p, replicas in pairs}
-        self._ask(events.ApiPartitionReassignment(wanted))
+        self.ask(events.ApiPartitionReassignment(wanted))
 
     def do_zk_reassign(self, *wishes: str) -> None:
         """As `kafka-reassign-partitions --zookeeper` does."""
         pairs = (wish.split(":") for wish in wishes)
         data = znodes.encode_reassignment({parse_partition(p): parse_ids(replicas) for p, replicas in pairs})
-        instantly(self._admin.create(znodes.REASSIGN_PARTITIONS, data))
+        instantly(self.admin.create(znodes.REASSIGN_PARTITIONS, data))
 
     def do_reassignments(self, *partitions: str) -> None:
-        self._ask(events.ListPartitionReassignments([parse_partition(p) for p in partitions] or None))
+        self.ask(events.ListPartitionReassignments([parse_partition(p) for p in partitions] or None))
 
     def do_assignment(self, *topics: str) -> None:
         """Show the replicas in the topic's znode."""
         for topic in topics:
-            found = znodes.decode_topic(topic, instantly(self._admin.get(znodes.topic_path(topic))).data)
+            found = znodes.decode_topic(topic, instantly(self.admin.get(znodes.topic_path(topic))).data)
             for index, a in sorted(found.partitions.items()):
                 moving = f" adding {list_text(a.adding_replicas)} removing {list_text(a.removing_replicas)}"
                 is_moving = a.adding_replicas or a.removing_replicas
                 self.output.append(f"{topic}-{index}: replicas {list_text(a.replicas)}{moving if is_moving else ''}")
 
     def do_shutdown(self, broker_id: str, epoch: str = "-1") -> None:
-        self._ask(events.ControlledShutdown(int(broker_id), int(epoch)))
+        self.ask(events.ControlledShutdown(int(broker_id), int(epoch)))
 
     def do_producer_ids(self, broker_id: str, epoch: str = "") -> None:
         context = self._chosen().machine.parts.context
         known = context.live_broker_epochs.get(int(broker_id), -1)
-        self._ask(events.AllocateProducerIds(int(broker_id), int(epoch or known)))
+        self.ask(events.AllocateProducerIds(int(broker_id), int(epoch or known)))
 
     def do_alter(self, broker_id: str, partition: str, *options: str) -> None:
         """`isr= epoch= partition_epoch= recovery= version= broker_epoch=`, each as in the tree by default."""
@@ -284,17 +282,17 @@ class Harness:
         context = self._active().machine.parts.context
         version = int(given.get("version", 3))
         request = alter_partition(context, int(broker_id), parse_partition(partition), version, given)
-        self._ask(events.AlterPartitionReceived(request, version))
+        self.ask(events.AlterPartitionReceived(request, version))
 
     def do_state(self, *partitions: str) -> None:
         for text in partitions:
-            node = instantly(self._admin.get(znodes.partition_state_path(*parse_partition(text))))
+            node = instantly(self.admin.get(znodes.partition_state_path(*parse_partition(text))))
             state = znodes.decode_partition_state(node.data)
             self.output.append(f"{text}: {state_text(state)} version {node.stat.version}")
 
     def do_tree(self, path: str) -> None:
         """The names below `path`."""
-        names = sorted(instantly(self._admin.children(path)).names)
+        names = sorted(instantly(self.admin.children(path)).names)
         self.output.append(f"{path}: {' '.join(names) or '-'}")
 
     def do_controllers(self) -> None:
@@ -309,21 +307,21 @@ class Harness:
     def outcome(self) -> dict[str, Any]:
         """The topics in the tree, without epochs, which an interruption may raise."""
         found: dict[str, Any] = {}
-        for topic in sorted(instantly(self._admin.children(znodes.TOPICS)).names):
-            decoded = znodes.decode_topic(topic, instantly(self._admin.get(znodes.topic_path(topic))).data)
+        for topic in sorted(instantly(self.admin.children(znodes.TOPICS)).names):
+            decoded = znodes.decode_topic(topic, instantly(self.admin.get(znodes.topic_path(topic))).data)
             for index, assignment in sorted(decoded.partitions.items()):
                 state = self._state(TopicPartition(topic, index))
                 found[f"{topic}-{index}"] = (assignment, state and (state.leader, state.isr))
         for path in (znodes.ADMIN, znodes.DELETE_TOPICS, znodes.ISR_CHANGE_NOTIFICATION):
-            found[path] = sorted(instantly(self._admin.children(path)).names)
+            found[path] = sorted(instantly(self.admin.children(path)).names)
         return found
 
     def check_brokers(self) -> None:
         """Every live broker has received the tree's state: as leader or follower, and as metadata."""
         states: dict[TopicPartition, znodes.PartitionState] = {}
         hosts: dict[TopicPartition, tuple[int, ...]] = {}
-        for topic in instantly(self._admin.children(znodes.TOPICS)).names:
-            decoded = znodes.decode_topic(topic, instantly(self._admin.get(znodes.topic_path(topic))).data)
+        for topic in instantly(self.admin.children(znodes.TOPICS)).names:
+            decoded = znodes.decode_topic(topic, instantly(self.admin.get(znodes.topic_path(topic))).data)
             for index, assignment in decoded.partitions.items():
                 partition = TopicPartition(topic, index)
                 state = self._state(partition)
@@ -337,7 +335,7 @@ class Harness:
             assert broker.metadata == known, f"broker {broker.id}"
 
     def _state(self, partition: TopicPartition) -> znodes.PartitionState | None:
-        (found,) = instantly(self._admin.submit_many([t.Get(znodes.partition_state_path(*partition))]))
+        (found,) = instantly(self.admin.submit_many([t.Get(znodes.partition_state_path(*partition))]))
         return znodes.decode_partition_state(found.data) if isinstance(found, t.NodeData) else None
 
     @property
@@ -350,9 +348,9 @@ class Harness:
 
     # --- running
 
-    def _new_broker(self, broker_id: int) -> SimulatedBroker:
-        options = {"version": "3.9-IV0", "delete": "true", "rebalance": "false", **self._options}
-        settings = effects.Settings(
+    def settings(self, broker_id: int) -> effects.Settings:
+        options = {"version": "3.9-IV0", "delete": "true", "rebalance": "false", **self.options}
+        return effects.Settings(
             broker_id=broker_id,
             metadata_version=mv.parse(options["version"]),
             inter_broker_listener_name="PLAINTEXT",
@@ -361,7 +359,10 @@ class Harness:
             leader_imbalance_per_broker_percentage=10,
             leader_imbalance_check_interval_seconds=300,
         )
-        broker = SimulatedBroker(broker_id, self._store.session(), Controller(settings, self._leaderless))
+
+    def _new_broker(self, broker_id: int) -> SimulatedBroker:
+        machine = Controller(self.settings(broker_id), self._leaderless)
+        broker = SimulatedBroker(broker_id, self._store.session(), machine)
 
         def on_event(event: t.TreeEvent) -> None:
             meant = event_for_watch(event) if isinstance(event, t.WatchEvent) else None
@@ -386,7 +387,7 @@ class Harness:
             self.output.append(f"{broker.id}: {event_text(event)}")
             self._procedure(broker, event)
 
-    def _ask(self, event: events.Event) -> None:
+    def ask(self, event: events.Event) -> None:
         self._run()
         answer = self._procedure(self._chosen(), event)
         self.output.append(f"answer {answer_text(answer)}")
@@ -455,7 +456,7 @@ class Harness:
         return answers
 
     def _unclean(self, topic: str) -> bool:
-        (found,) = instantly(self._admin.submit_many([t.Get(znodes.config_path(znodes.CONFIG_TOPICS, topic))]))
+        (found,) = instantly(self.admin.submit_many([t.Get(znodes.config_path(znodes.CONFIG_TOPICS, topic))]))
         config = znodes.decode_config(found.data) if isinstance(found, t.NodeData) else {}
         return config.get("unclean.leader.election.enable") == "true"
 
@@ -484,7 +485,7 @@ class Harness:
             for partition, info in broker.machine.parts.context.partition_leadership_info.items():
                 if partition.topic in broker.machine.parts.context.topics_to_be_deleted:
                     continue
-                (found,) = instantly(self._admin.submit_many([t.Get(znodes.partition_state_path(*partition))]))
+                (found,) = instantly(self.admin.submit_many([t.Get(znodes.partition_state_path(*partition))]))
                 if isinstance(found, t.NodeData) and found.stat.version == info.leader_and_isr.partition_epoch:
                     state = znodes.decode_partition_state(found.data)
                     known = info.leader_and_isr

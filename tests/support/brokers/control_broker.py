@@ -15,6 +15,7 @@ import trio
 
 from kpybroker.broker.cluster.config_repository import BrokerListener, ConfigRepository, TopicListener
 from kpybroker.broker.cluster.controller import ClusterController
+from kpybroker.broker.cluster.features import Features, UnsupportedFeatures
 from kpybroker.broker.cluster.metadata_cache import MetadataCache
 from kpybroker.broker.cluster.registration import Registration
 from kpybroker.broker.cluster.topic_admin import NewTopic, TopicAdmin
@@ -27,6 +28,7 @@ from kpybroker.broker.requests.context import PlainConnectionInfo, RequestContex
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.coordination.embedded import EmbeddedStore, EmbeddedTree
 from kpybroker.core.authorizer import Action, AllowAll, Authorizer, Operation, Principal, Requester, ResourceType
+from kpybroker.core.features import SUPPORTED, Ranges
 from kpybroker.core.tree import TreeEvent
 from kpybroker.wire.codec import decode, encode
 from kpybroker.wire.errors import ErrorCode, KafkaError
@@ -134,7 +136,9 @@ class NoConfigs:
 class ControlBroker:
     """Has the attributes of `broker.app.Broker` that the control side uses."""
 
-    def __init__(self, tree: EmbeddedTree, nursery: trio.Nursery, props: dict[str, str]) -> None:
+    def __init__(
+        self, tree: EmbeddedTree, nursery: trio.Nursery, props: dict[str, str], supported: Ranges = SUPPORTED
+    ) -> None:
         self.config = BrokerConfig({"broker.id": "0", "log.dirs": "/nowhere", **props})
         self.clock = FakeClock()
         self.tree = tree
@@ -148,13 +152,15 @@ class ControlBroker:
         self.metadata = MetadataCache(self.config)
         self._listeners: list[Callable[[TreeEvent], None]] = []
         self._nursery = nursery
-        self.registration = Registration(cast(Host, self), list)
+        self.unsupported: list[UnsupportedFeatures] = []
+        self.features = Features(cast(Host, self), self.metadata, supported, self.unsupported.append)
+        self.registration = Registration(cast(Host, self), list, supported)
         directory = Directory(self.metadata.inter_broker_address, lambda: self.controller.controller_id)
         self.peers = Peers(
             cast(Host, self), MemoryTransport(), directory, partial(routes.respond_locally, cast(Any, self))
         )
         self.controller: ClusterController = ClusterController(
-            cast(Host, self), self.registration, self.metadata, cast(ConfigRepository, self.configs), self.peers
+            cast(Host, self), self.registration, cast(ConfigRepository, self.configs), self.peers
         )
         self.topics = TopicAdmin(cast(Host, self), self.metadata, self.controller.wait_until_deleted)
 
@@ -184,19 +190,27 @@ class ControlBroker:
         self.tree.listen(self.tree_event)
         await self.tree.start(1)
         self.metadata.local_broker_id = self.node_id
+        await self.features.start()
         await self.registration.register()
         await self.controller.elect()
+        await self.features.read()
 
 
 @asynccontextmanager
 async def running_broker(
-    store: EmbeddedStore | None = None, *, topics: Mapping[str, int] = MappingProxyType({}), **props: str
+    store: EmbeddedStore | None = None,
+    *,
+    topics: Mapping[str, int] = MappingProxyType({}),
+    features: Ranges = SUPPORTED,
+    **props: str,
 ) -> AsyncIterator[ControlBroker]:
-    """A started single broker; `topics` have so many partitions, `props` are configuration keys with `_` for `.`."""
+    """A started single broker; `topics` have so many partitions, `features` are what it supports, `props` are
+    configuration keys with `_` for `.`.
+    """
     store = store or EmbeddedStore.in_memory(lambda: NOW_MS)
     keys = {name.replace("_", "."): value for name, value in props.items()}
     async with trio.open_nursery() as nursery:
-        broker = ControlBroker(store.session(), nursery, keys)
+        broker = ControlBroker(store.session(), nursery, keys, features)
         await broker.start()
         await create(broker, topics)
         yield broker

@@ -15,6 +15,7 @@ from kpybroker.broker.requests.context import ConnectionInfo, PlainConnectionInf
 from kpybroker.broker.requests.dispatch import RespondNow
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.coordination.embedded import EmbeddedStore
+from kpybroker.core.features import SUPPORTED, Ranges
 from kpybroker.storage.disk.files import Files
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.codec import decode, encode
@@ -50,6 +51,7 @@ async def running_broker(
     topics: Sequence[str] = (),
     keeps: bool = False,
     tree_clock: Clock | None = None,
+    features: Ranges = SUPPORTED,
     **keys: str,
 ) -> AsyncIterator[Broker]:
     """A broker with these `settings` and `topics`. `files` and clocks are the machine's unless given. Nothing listens
@@ -59,7 +61,7 @@ async def running_broker(
     tree = None if keeps else EmbeddedStore.in_memory((tree_clock or SystemClock()).time_ms).session()
     transport = transport or MemoryTransport()
     async with Broker.open(
-        config, transport=transport, files=files, clock=clock, tree=tree, seed=1, intercept=intercept
+        config, transport=transport, files=files, clock=clock, tree=tree, seed=1, intercept=intercept, features=features
     ) as broker:
         for topic in topics:
             await create_topic(broker, topic)

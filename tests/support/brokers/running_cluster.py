@@ -12,6 +12,7 @@ from kpybroker.broker.app import Broker
 from kpybroker.broker.loop.clock import SystemClock
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.coordination.embedded import EmbeddedStore
+from kpybroker.core.features import SUPPORTED, Ranges
 from tests.support.brokers.running_broker import settings
 from tests.support.network.memory_transport import MemoryTransport
 
@@ -26,6 +27,8 @@ class RunningCluster:
         self._directory = directory
         self._nursery = nursery
         self._keys = keys
+        self.features: dict[int, Ranges] = {}
+        """What a broker that starts from now on supports, by its id; by default what this build does."""
         self._stops: dict[int, trio.Event] = {}
         self._ended: dict[int, trio.Event] = {}
 
@@ -46,7 +49,8 @@ class RunningCluster:
         config = BrokerConfig(settings(directory, **keys))
         self._stops[broker_id], self._ended[broker_id] = trio.Event(), trio.Event()
         tree = self.store.session()
-        async with Broker.open(config, transport=self.transport, tree=tree, seed=broker_id) as broker:
+        seams = {"transport": self.transport, "tree": tree, "seed": broker_id}
+        async with Broker.open(config, **seams, features=self.features.get(broker_id, SUPPORTED)) as broker:
             self.brokers[broker_id] = broker
             task_status.started()
             await self._stops[broker_id].wait()

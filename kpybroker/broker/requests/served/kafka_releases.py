@@ -1,23 +1,39 @@
-"""Which API versions a broker of each Kafka release serves in ZooKeeper mode, from its own jar.
+"""Which API versions a broker of each Kafka release serves, from its own jar: up to 3.9 in ZooKeeper mode.
 
-`TABLE` is written by `python -m compat_tests.protocol.kafka_releases`. It has a column for each of `RELEASES`: the
-newest version, `oldest-newest` where the oldest is not 0, `-` where the release has no such API.
+`TABLE` and `KRAFT_TABLE` are written by `python -m compat_tests.protocol.kafka_releases`. They have a column for each
+of `ZOOKEEPER_RELEASES` and `KRAFT_RELEASES`: the newest version, `oldest-newest` where the oldest is not 0, `-` where
+the release has no such API.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kpybroker.core.features import FEATURES
 from kpybroker.wire.api import ApiKey
 
-RELEASES = (
+ZOOKEEPER_RELEASES = (
     *("0.10.0", "0.10.1", "0.10.2", "0.11.0", "1.0", "1.1"),
     *("2.0", "2.1", "2.2", "2.3", "2.4", "2.5", "2.6", "2.7", "2.8"),
     *("3.0", "3.1", "3.2", "3.3", "3.4", "3.5", "3.6", "3.7", "3.8", "3.9"),
 )
+KRAFT_RELEASES = ("4.0", "4.1", "4.2", "4.3")
+RELEASES = (*ZOOKEEPER_RELEASES, *KRAFT_RELEASES)
 
 Range = tuple[int, int]
 """(oldest, newest)."""
+
+BETWEEN_BROKERS = frozenset(
+    {
+        ApiKey.LEADER_AND_ISR,
+        ApiKey.STOP_REPLICA,
+        ApiKey.UPDATE_METADATA,
+        ApiKey.CONTROLLED_SHUTDOWN,
+        ApiKey.ALTER_PARTITION,
+        ApiKey.ALLOCATE_PRODUCER_IDS,
+    }
+)
+"""APIs that only brokers call, and only with ZooKeeper: from 4.0 on a broker does not have them any more."""
 
 LISTS_OWN_RANGE_SINCE = "2.4"
 """From this release on, the response to a version of ApiVersions that is too new names the ones that are served."""
@@ -32,14 +48,26 @@ def release_named(name: str) -> str | None:
 
 def versions_of(release: str) -> dict[ApiKey, Range]:
     """What a broker of a release in the table serves."""
-    column = 1 + RELEASES.index(release)
-    rows = [line.split() for line in TABLE.strip().splitlines()]
+    releases, table = (ZOOKEEPER_RELEASES, TABLE) if release in ZOOKEEPER_RELEASES else (KRAFT_RELEASES, KRAFT_TABLE)
+    column = 1 + releases.index(release)
+    rows = [line.split() for line in table.strip().splitlines()]
     return {ApiKey[row[0]]: _range(row[column]) for row in rows if row[column] != "-"}
 
 
 def lists_own_range(release: str) -> bool:
     """Whether it helps a client that asked with a version of ApiVersions that is too new (KIP-511)."""
     return RELEASES.index(release) >= RELEASES.index(LISTS_OWN_RANGE_SINCE)
+
+
+def levels_of(release: str) -> dict[str, int]:
+    """The newest level of each feature that a broker of a release supports; 0 where it has none of it."""
+    age = RELEASES.index(release)
+    return {
+        feature.name: max(
+            (n for n, level in enumerate(feature.levels) if RELEASES.index(level.since) <= age), default=0
+        )
+        for feature in FEATURES
+    }
 
 
 def _range(cell: str) -> Range:
@@ -119,4 +147,65 @@ LIST_TRANSACTIONS                -  -  -  -  -  -  -  -  -  -  -  -  -  -  -  0 
 ALLOCATE_PRODUCER_IDS            -  -  -  -  -  -  -  -  -  -  -  -  -  -  -  0  0  0  0  0  0  0  0  0  0
 CONSUMER_GROUP_HEARTBEAT         -  -  -  -  -  -  -  -  -  -  -  -  -  -  -  -  -  -  -  -  -  -  0  0  0
 CONSUMER_GROUP_DESCRIBE          -  -  -  -  -  -  -  -  -  -  -  -  -  -  -  -  -  -  -  -  -  -  -  0  0
+"""
+
+KRAFT_TABLE = """
+PRODUCE                         12 13 13 13
+FETCH                           4-17 4-18 4-18 4-18
+LIST_OFFSETS                    1-10 1-10 1-11 1-11
+METADATA                        13 13 13 13
+OFFSET_COMMIT                   2-9 2-9 2-10 2-10
+OFFSET_FETCH                    1-9 1-9 1-10 1-10
+FIND_COORDINATOR                 6  6  6  6
+JOIN_GROUP                       9  9  9  9
+HEARTBEAT                        4  4  4  4
+LEAVE_GROUP                      5  5  5  5
+SYNC_GROUP                       5  5  5  5
+DESCRIBE_GROUPS                  6  6  6  6
+LIST_GROUPS                      5  5  5  5
+SASL_HANDSHAKE                   1  1  1  1
+API_VERSIONS                     4  4  4  4
+CREATE_TOPICS                   2-7 2-7 2-7 2-7
+DELETE_TOPICS                   1-6 1-6 1-6 1-6
+DELETE_RECORDS                   2  2  2  2
+INIT_PRODUCER_ID                 5  5  5  5
+OFFSET_FOR_LEADER_EPOCH         2-4 2-4 2-4 2-4
+ADD_PARTITIONS_TO_TXN            5  5  5  5
+ADD_OFFSETS_TO_TXN               4  4  4  4
+END_TXN                          5  5  5  5
+WRITE_TXN_MARKERS               1-1 1-1 1-2 1-2
+TXN_OFFSET_COMMIT                5  5  5  5
+DESCRIBE_ACLS                   1-3 1-3 1-3 1-3
+CREATE_ACLS                     1-3 1-3 1-3 1-3
+DELETE_ACLS                     1-3 1-3 1-3 1-3
+DESCRIBE_CONFIGS                1-4 1-4 1-4 1-4
+ALTER_CONFIGS                    2  2  2  2
+ALTER_REPLICA_LOG_DIRS          1-2 1-2 1-2 1-2
+DESCRIBE_LOG_DIRS               1-4 1-4 1-4 1-5
+SASL_AUTHENTICATE                2  2  2  2
+CREATE_PARTITIONS                3  3  3  3
+CREATE_DELEGATION_TOKEN         1-3 1-3 1-3 1-3
+RENEW_DELEGATION_TOKEN          1-2 1-2 1-2 1-2
+EXPIRE_DELEGATION_TOKEN         1-2 1-2 1-2 1-2
+DESCRIBE_DELEGATION_TOKEN       1-3 1-3 1-3 1-3
+DELETE_GROUPS                    2  2  2  2
+ELECT_LEADERS                    2  2  2  2
+INCREMENTAL_ALTER_CONFIGS        1  1  1  1
+ALTER_PARTITION_REASSIGNMENTS    0  1  1  1
+LIST_PARTITION_REASSIGNMENTS     0  0  0  0
+OFFSET_DELETE                    0  0  0  0
+DESCRIBE_CLIENT_QUOTAS           1  1  1  1
+ALTER_CLIENT_QUOTAS              1  1  1  1
+DESCRIBE_USER_SCRAM_CREDENTIALS  0  0  0  0
+ALTER_USER_SCRAM_CREDENTIALS     0  0  0  0
+UPDATE_FEATURES                  2  2  2  2
+DESCRIBE_CLUSTER                 2  2  2  2
+DESCRIBE_PRODUCERS               0  0  0  0
+DESCRIBE_TRANSACTIONS            0  0  0  0
+LIST_TRANSACTIONS                1  2  2  2
+CONSUMER_GROUP_HEARTBEAT         1  1  1  1
+CONSUMER_GROUP_DESCRIBE          1  1  1  1
+LIST_CLIENT_METRICS_RESOURCES    0  1  1  1
+DESCRIBE_TOPIC_PARTITIONS        0  0  0  0
+SHARE_GROUP_HEARTBEAT            - 1-1 1-1 1-1
 """

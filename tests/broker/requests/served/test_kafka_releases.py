@@ -8,8 +8,10 @@ import pytest
 
 from kpybroker.broker.requests.served.apis import SERVED
 from kpybroker.broker.requests.served.kafka_releases import (
+    BETWEEN_BROKERS,
     RELEASES,
     capped,
+    levels_of,
     lists_own_range,
     release_named,
     versions_of,
@@ -20,15 +22,17 @@ from kpybroker.wire.api import ApiKey
 def test_versions_only_grow_from_release_to_release() -> None:
     for older, newer in itertools.pairwise(RELEASES):
         before, after = versions_of(older), versions_of(newer)
-        assert before.keys() <= after.keys()
-        assert all(after[key][1] >= newest for key, (_, newest) in before.items())
+        gone = BETWEEN_BROKERS | {ApiKey.ENVELOPE} if newer == "4.0" else set()
+        assert before.keys() - after.keys() == gone
+        assert all(after[key][1] >= newest for key, (_, newest) in before.items() if key not in gone)
 
 
 def test_a_cap_at_the_reference_changes_only_what_we_serve_beyond_it() -> None:
     cap = capped(SERVED, versions_of("3.9"))
     assert SERVED.keys() - cap.keys() == {ApiKey.DESCRIBE_TOPIC_PARTITIONS, ApiKey.SHARE_GROUP_HEARTBEAT}
     changed = {key for key in cap if SERVED[key] != cap[key]}
-    assert changed == {ApiKey.CONSUMER_GROUP_HEARTBEAT}
+    assert changed == {ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.UPDATE_FEATURES}
+    assert cap[ApiKey.UPDATE_FEATURES] == (0, 1)
     assert cap[ApiKey.CONSUMER_GROUP_HEARTBEAT] == (0, 0)
 
 
@@ -53,3 +57,8 @@ def test_a_version_of_no_release_in_the_table_has_none(name: str) -> None:
 def test_since_2_4_a_client_learns_which_versions_of_api_versions_are_served() -> None:
     assert [release for release in RELEASES if not lists_own_range(release)] == list(RELEASES[:10])
     assert lists_own_range("2.4")
+
+
+def test_a_release_supports_the_levels_that_it_had() -> None:
+    assert levels_of("3.9") == {"group.version": 0}
+    assert levels_of("4.0") == levels_of("4.3") == {"group.version": 1}

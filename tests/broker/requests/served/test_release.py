@@ -1,0 +1,45 @@
+"""A broker in the place of a release: its features, and what it serves and advertises."""
+
+from __future__ import annotations
+
+import pytest
+
+from kpybroker.broker.requests.context import PlainConnectionInfo
+from kpybroker.broker.requests.served.apis import SERVED
+from kpybroker.broker.requests.served.kafka_releases import BETWEEN_BROKERS, RELEASES, capped, versions_of
+from kpybroker.broker.requests.served.release import cap_of_release, release_served
+from kpybroker.broker.requests.served.version_cap import VersionCap, uncapped
+from kpybroker.config.broker import BrokerConfig
+from kpybroker.core.features import VersionRange
+from kpybroker.wire.api import ApiKey
+
+WIDE = {"group.version": VersionRange(0, 7)}
+
+
+def test_without_a_release_everything_is_served() -> None:
+    assert release_served(BrokerConfig(), WIDE) == (WIDE, uncapped)
+
+
+@pytest.mark.parametrize(("release", "ranges"), [("3.9", {}), ("4.0", {"group.version": VersionRange(0, 1)})])
+def test_a_release_has_its_features_and_its_cap(release: str, ranges: dict[str, VersionRange]) -> None:
+    supported, cap_of = release_served(BrokerConfig({"kpybroker.kafka.version": release}), WIDE)
+    assert supported == ranges
+    assert cap_of(PlainConnectionInfo()) == cap_of_release(release)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_what_a_release_advertised_is_advertised(release: str) -> None:
+    assert cap_of_release(release).listed == capped(SERVED, versions_of(release))
+
+
+def test_since_4_0_brokers_go_on_among_themselves_and_old_versions_of_produce_are_refused() -> None:
+    cap = cap_of_release("4.0")
+    assert {key: cap.served[key] for key in BETWEEN_BROKERS} == {key: SERVED[key] for key in BETWEEN_BROKERS}
+    assert (cap.served[ApiKey.PRODUCE], cap.listed[ApiKey.PRODUCE]) == ((3, 11), (0, 11))
+    assert cap_of_release("3.9").served == cap_of_release("3.9").listed
+
+
+def test_a_cap_advertises_what_it_serves_but_for_what_it_names() -> None:
+    served = {ApiKey.FETCH: (4, 11), ApiKey.PRODUCE: (3, 9)}
+    assert VersionCap(served).listed == served
+    assert VersionCap(served, True, {ApiKey.FETCH: None, ApiKey.PRODUCE: (0, 9)}).listed == {ApiKey.PRODUCE: (0, 9)}
