@@ -40,12 +40,12 @@ def message_set(count: int, codec: Codec) -> bytearray:
 class Of(NamedTuple):
     """A batch of so many records, or old messages: made in its test, and not by each worker that imports this."""
 
-    count: int
+    records: int
     codec: Codec = Codec.NONE
     is_old: bool = False
 
     def __call__(self) -> bytearray:
-        return message_set(self.count, self.codec) if self.is_old else batch(self.count, self.codec)
+        return message_set(self.records, self.codec) if self.is_old else batch(self.records, self.codec)
 
 
 @pytest.mark.parametrize("rules", [COMPACTED, LZ4, STAMPED, AppendRules(check_every_record=True)])
