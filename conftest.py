@@ -30,7 +30,11 @@ STARTS_PROCESSES = (
     "docs/test_security_samples.py",
     "docs/test_testing_samples.py",
     "pytest_plugin",
+    "registry/test_dev.py",
     "registry/test_topic.py",
+    "test_costs.py",
+    "test_flaky.py",
+    "test_rerun.py",
     "testing",
 )
 """Below `tests/`, what takes half of the time: brokers, ZooKeeper, pytest and commands as processes of their own."""

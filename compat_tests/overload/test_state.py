@@ -265,7 +265,7 @@ HEADERS = {
 
 
 def headers_of(row: dict[str, Any]) -> int | None:
-    """How many a record has; None of anything else."""
+    """How many a record has; None of another row."""
     return len(row["headers"]) + row.get("headersLeftOut", 0) if row["type"] == "record" else None
 
 

@@ -60,7 +60,7 @@ class ConsumerGroups(RuleBasedStateMachine):
         ticket = f"t{self.tickets}"
         self.harness.ask(ticket, request)
         self.harness.check()
-        result = self.harness.answered[ticket]
+        result = self.harness.replies[ticket]
         assert isinstance(result, ConsumerHeartbeatResult)
         return result
 
