@@ -256,15 +256,16 @@ class Dispatcher:
         self, route: Route, frame: bytearray | memoryview, header: RequestHeader, connection: ConnectionInfo
     ) -> Response | Pending[Response]:
         """By `handle_fast` where that is for this request."""
-        assert route.handle_fast is not None
+        handle_fast = route.handle_fast
+        assert handle_fast is not None
         try:
-            handled = route.handle_fast(self._broker, memoryview(frame), header, connection)
+            handled = handle_fast(self._broker, memoryview(frame), header, connection)
         except Exception as error:
             return self._respond_in_full(route, frame, header, connection, _failed(error))
-        if handled is None:
-            return self._respond_in_full(route, frame, header, connection)
         if isinstance(handled, bytes):
             return Response(handled)
+        if handled is None:
+            return self._respond_in_full(route, frame, header, connection)
         return run_steps(self._respond(route, *handled))
 
     def _respond_in_full(
