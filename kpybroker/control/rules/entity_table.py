@@ -272,6 +272,11 @@ _LOG_DIRS = _response_only(array("results", ERROR, log_dir="log_dir"))
 _CLUSTER: dict[ApiKey, tuple[Shape, ...]] = {
     ApiKey.API_VERSIONS: (Shape(ALL),),
     ApiKey.DESCRIBE_CLUSTER: (Shape(ALL),),
+    # From version 2 on a change is made whole or not at all, and one error is all there is.
+    ApiKey.UPDATE_FEATURES: (
+        Shape((0, 1), (array("feature_updates", feature="feature"),), (array("results", ERROR, feature="feature"),)),
+        Shape((2, FOREVER), (array("feature_updates", feature="feature"),)),
+    ),
     ApiKey.ALTER_REPLICA_LOG_DIRS: (
         Shape(
             ALL,

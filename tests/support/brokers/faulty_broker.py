@@ -61,6 +61,7 @@ TWO_OF: Mapping[str, Sequence[Any]] = {
     "user": ("alice", "bob"),
     "resource_type": (2, 2),
     "resource_name": ("orders", "others"),
+    "feature": ("group.version", "transaction.version"),
 }
 
 
