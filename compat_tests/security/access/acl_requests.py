@@ -270,6 +270,7 @@ _RESOURCES: Final = (
 
 def _cluster() -> list[Request]:
     reassigned = [{"name": TOPIC, "partitions": [{"partition_index": 0, "replicas": None}]}]
+    level = {"feature": "group.version", "max_version_level": 1, "upgrade_type": 1}
     return [
         _fixed(ApiKey.DESCRIBE_CLUSTER, 1, include_cluster_authorized_operations=True, endpoint_type=1),
         _fixed(ApiKey.DESCRIBE_LOG_DIRS, 4, topics=[{"topic": TOPIC, "partitions": [0]}]),
@@ -290,6 +291,7 @@ def _cluster() -> list[Request]:
         _fixed(ApiKey.DESCRIBE_ACLS, 3, **_FILTER),
         _fixed(ApiKey.CREATE_ACLS, 3, creations=[_CAROLS_ACL]),
         _fixed(ApiKey.DELETE_ACLS, 3, filters=[_FILTER]),
+        _fixed(ApiKey.UPDATE_FEATURES, 1, timeout_ms=1000, feature_updates=[level], validate_only=True),
     ]
 
 
