@@ -7,12 +7,13 @@ sends is shortened, and escaped where it is not plain, so that it cannot write l
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING
-
-from kpybroker.wire.constants import UNKNOWN_SOFTWARE
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from kpybroker.broker.requests.context import ConnectionInfo
+
+UNKNOWN_SOFTWARE: Final = "unknown"
+"""Name and version of a client that has not sent ApiVersions 3 or later (KIP-511)."""
 
 SHOWN_CHARACTERS_MAX = 100
 REMEMBERED_MAX = 1000

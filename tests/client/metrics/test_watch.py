@@ -69,10 +69,13 @@ def test_a_ctrl_c_whose_exception_is_lost_ends_it_too(fake: FakeJolokia, capsys:
             signal.raise_signal(signal.SIGINT)
 
     days = Days(press, lambda: pytest.fail("it goes on"))
-    before = signal.getsignal(signal.SIGINT)
-    assert watch(Source(fake.address), Watch([ALL]), days.clock) == 0
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        assert watch(Source(fake.address), Watch([ALL]), days.clock) == 0
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert len(capsys.readouterr().out.splitlines()) == 2
-    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_the_columns_are_those_of_the_start(fake: FakeJolokia, capsys: pytest.CaptureFixture[str]) -> None:

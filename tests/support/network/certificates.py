@@ -38,7 +38,7 @@ class Authority:
         `subject`: as in `openssl req -subj`, in place of the name.
         """
         key, request, certificate = (self.directory / f"{name}.{suffix}" for suffix in ("key", "csr", "crt"))
-        key.write_text(_issued_key())
+        key.write_text(_key_of(name))
         openssl("req", "-new", "-key", key, "-subj", subject or f"/CN={name}", "-out", request)
         extensions = self.directory / f"{name}.ext"
         extensions.write_text(
@@ -58,8 +58,8 @@ class Authority:
 
 
 @cache
-def _issued_key() -> str:
-    """All certificates of this process have the same key: to make one takes longer than everything else here."""
+def _key_of(name: str) -> str:
+    """All certificates of a name have the same key in this process: to make one takes longer than all else here."""
     done = subprocess.run(
         ["openssl", "genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"],
         check=True,
