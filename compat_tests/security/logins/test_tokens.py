@@ -235,7 +235,8 @@ def test_kafkas_tool_and_a_java_client_with_the_token(pair: Pair, number: int, v
 
     row = run("--create", "--max-life-time-period", "-1", "--renewer-principal", "User:bob").splitlines()[-1].split()
     token_id, hmac = row[0], row[1]
-    assert token_id in run("--describe", "--owner-principal", "User:alice")
+    listing = ("--describe", "--owner-principal", "User:alice")
+    eventually(lambda: token_id in run(*listing), "the broker has heard of the token, which another may have made")
     assert "Completed" in run("--renew", "--renew-time-period", "-1", "--hmac", hmac)
     topic = f"tokens-{number}-{version}"
     pair.cluster.create(topic, "1:2")
