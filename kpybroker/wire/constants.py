@@ -13,4 +13,7 @@ NO_TIMESTAMP: Final = -1
 UNKNOWN_OFFSET: Final = -1
 """There is no offset, or it is not known."""
 
+UNKNOWN_SOFTWARE: Final = "unknown"
+"""Name and version of a client that has not sent ApiVersions 3 or later (KIP-511)."""
+
 INT32_MAX: Final = 2**31 - 1

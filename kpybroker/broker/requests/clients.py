@@ -7,13 +7,10 @@ sends is shortened, and escaped where it is not plain, so that it cannot write l
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kpybroker.broker.requests.context import ConnectionInfo
-
-UNKNOWN_SOFTWARE: Final = "unknown"
-"""Name and version of a client that has not sent ApiVersions 3 or later (KIP-511)."""
 
 SHOWN_CHARACTERS_MAX = 100
 REMEMBERED_MAX = 1000
@@ -21,6 +18,8 @@ REMEMBERED_MAX = 1000
 
 def client_name(client: ConnectionInfo) -> str:
     """`127.0.0.1:9092-127.0.0.1:50124-7 client_id=orders software=apache-kafka-java-3.9.1`."""
+    from kpybroker.wire.constants import UNKNOWN_SOFTWARE  # the command line imports this module, not the wire
+
     name = client.connection_id
     if client.client_id is not None:
         name += f" client_id={shown(client.client_id)}"

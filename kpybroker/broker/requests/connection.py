@@ -15,13 +15,13 @@ import trio
 
 from kpybroker.broker.network.handshakes import Tls
 from kpybroker.broker.network.transport import Listener, Stream
-from kpybroker.broker.requests.clients import UNKNOWN_SOFTWARE
 from kpybroker.broker.requests.dispatch import RespondNow
 from kpybroker.broker.requests.refused_batches import RefusedBatches
 from kpybroker.broker.requests.serving import Serving
 from kpybroker.broker.requests.stage_times import Timing
 from kpybroker.core.authorizer import ANONYMOUS, Principal
 from kpybroker.core.log.header_trust import HeaderTrust
+from kpybroker.wire.constants import UNKNOWN_SOFTWARE
 
 LEFT_S = 1.0
 """How long requests of a client that has closed its side still wait: it may have more to read than to say."""

@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Protocol
 
 from kpybroker.broker.network.transport import Stream
-from kpybroker.broker.requests.clients import UNKNOWN_SOFTWARE
 from kpybroker.broker.requests.refused_batches import RefusedBatches
 from kpybroker.core.authorizer import (
     ANONYMOUS,
@@ -21,6 +20,7 @@ from kpybroker.core.authorizer import (
 )
 from kpybroker.core.budget import Owner
 from kpybroker.core.log.header_trust import HeaderTrust
+from kpybroker.wire.constants import UNKNOWN_SOFTWARE
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.headers import RequestHeader
 
