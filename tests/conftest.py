@@ -25,10 +25,10 @@ TEST_SECONDS_MAX = 120
 
 # How long an example takes is the machine's affair: hypothesis would fail one that was kept waiting for 200 ms.
 UNTIMED = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
-hypothesis.settings.register_profile("untimed", UNTIMED)
-# In CI the same examples every time, so that a change is judged by what it changed; elsewhere the search goes on.
-hypothesis.settings.register_profile("untimed-ci", UNTIMED, derandomize=True)
-hypothesis.settings.load_profile("untimed-ci" if os.environ.get("CI") else "untimed")
+# The same examples every time, so that a change is judged by what it changed; `make search` tries others.
+hypothesis.settings.register_profile("same", UNTIMED, derandomize=True)
+hypothesis.settings.register_profile("search", UNTIMED)
+hypothesis.settings.load_profile("same")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

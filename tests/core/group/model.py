@@ -2,8 +2,8 @@
 
 It gives the reply to each request, at once or later, and the effects of time. It is slow and short on purpose, shares
 no code with the state machine, and has no logs, other groups or failing appends. The state machine may choose the
-leader of a generation, and a protocol of several with equal votes: the model reads its `choice`, and checks that it was
-allowed.
+leader of a generation: the model reads its `choice`, and checks that it was allowed. Which of several protocols with
+equal votes is chosen depends on the order of a hash map, which has tests of its own: the model asks for it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ class Member:
 
 
 class Model:
-    """`choice(generation)` is the chosen leader and protocol; `topics_of` reads a subscription."""
+    """`choice(generation)` is the chosen leader and protocol; `ordered` puts protocols in the order of ties; `topics_of`
+    reads a subscription.
+    """
 
     def __init__(
         self,
@@ -45,12 +47,14 @@ class Model:
         max_size: int,
         retention_ms: int,
         choice: Callable[[int], tuple[str, str]],
+        ordered: Callable[[tuple[str, ...]], tuple[str, ...]],
         topics_of: Callable[[bytes], frozenset[str]],
     ) -> None:
         self.initial_delay_ms = initial_delay_ms
         self.max_size = max_size
         self.retention_ms = retention_ms
         self.choice = choice
+        self.ordered = ordered
         self.topics_of = topics_of
         self.now_ms = 0
         self.responses: dict[str, Response] = {}
@@ -94,11 +98,11 @@ class Model:
         sets = [{name for name, _ in member.protocols} for member in self.members.values()]
         return set.intersection(*sets) if sets else set()
 
-    def candidates(self) -> set[str]:
-        """The protocols that may be chosen: among those that all support, those with most votes."""
+    def elected(self) -> str:
+        """The protocol of a generation that begins now: among those that all support, the first with most votes."""
         common = self.supported()
         votes = Counter(next(n for n, _ in member.protocols if n in common) for member in self.members.values())
-        return {name for name, count in votes.items() if count == max(votes.values())}
+        return next(name for name in self.ordered(tuple(votes)) if votes[name] == max(votes.values()))
 
     @property
     def rebalance_ms(self) -> int:
@@ -179,7 +183,7 @@ class Model:
         before_ms = member.session_ms
         member.wishes(wish)
         member.joins, member.ends_at = ticket, self.now_ms + before_ms
-        if self.state == "CompletingRebalance" or (self.state == "Stable" and self.protocol not in self.candidates()):
+        if self.state == "CompletingRebalance" or (self.state == "Stable" and self.protocol != self.elected()):
             self.prepare()
         elif self.state == "Stable":
             member.joins = None
@@ -228,7 +232,7 @@ class Model:
         if self.leader is not None and self.members[self.leader].joins is not None:
             assert leader == self.leader, "a leader that has joined stays the leader"
         assert self.members[leader].joins is not None, "the leader has not joined"
-        assert protocol in self.candidates(), f"{protocol} is not one of {self.candidates()}"
+        assert protocol == self.elected(), f"{protocol} instead of {self.elected()}"
         self.state, self.leader, self.protocol = "CompletingRebalance", leader, protocol
         self.unsynced = set(self.members)
         self.sync_ends_at = self.now_ms + self.rebalance_ms

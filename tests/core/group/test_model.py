@@ -26,6 +26,7 @@ from kpybroker.core.group.values import (
 )
 from kpybroker.core.offsets.values import OffsetAndMetadata
 from kpybroker.wire.errors import ErrorCode
+from kpybroker.wire.map_order import scala_hash_map_order
 from tests.core.group.harness import Harness, join_of, subscription
 from tests.core.group.model import Member, Model, Response
 
@@ -102,7 +103,7 @@ class AgainstTheModel(RuleBasedStateMachine):
             f"group_max_size={size}",
             f"offsets_retention_ms={RETENTION_MS}",
         )
-        self.model = Model(delay, size, RETENTION_MS, self._choice, TOPICS_OF.__getitem__)
+        self.model = Model(delay, size, RETENTION_MS, self._choice, scala_hash_map_order, TOPICS_OF.__getitem__)
         self.tickets = 0
         self.known: list[tuple[str, str | None]] = [("stranger", None), ("", "j")]
         for instance, wish in founders:
