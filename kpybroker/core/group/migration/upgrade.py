@@ -6,7 +6,10 @@ JoinGroup or SyncGroup are asked to rejoin.
 
 from __future__ import annotations
 
-from kpybroker.core.assignors.values import Partitions
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from kpybroker.core.assignors.values import Partitions, TopicId
 from kpybroker.core.consumer_group.members import ClassicMetadata, CurrentAssignment, Member, MemberMetadata
 from kpybroker.core.consumer_group.records import (
     ConsumerRecord,
@@ -20,13 +23,13 @@ from kpybroker.core.consumer_group.records import (
 )
 from kpybroker.core.consumer_group.shared import Shared
 from kpybroker.core.consumer_group.state import FIRST_EPOCH, ConsumerGroup
-from kpybroker.core.group.migration.embedded import parse_assignment, parse_subscription
+from kpybroker.core.group.migration.embedded import Subscription, parse_assignment, parse_subscription
 from kpybroker.core.group.rebalance import respond_to_join, respond_to_sync
 from kpybroker.core.group.records import GroupRecord, Record
 from kpybroker.core.group.state import Group
 from kpybroker.core.group.state import Member as FormerMember
 from kpybroker.core.group.step import GroupStep
-from kpybroker.core.group.values import CONSUMER_PROTOCOL_TYPE, JoinResult, SyncResult
+from kpybroker.core.group.values import CONSUMER_PROTOCOL_TYPE, GroupState, JoinResult, SyncResult
 from kpybroker.wire.errors import ErrorCode, KafkaError, ProtocolError
 
 
@@ -82,7 +85,9 @@ def _records(group: Group, shared: Shared) -> list[ConsumerRecord]:
     epoch = max(group.generation_id, FIRST_EPOCH)
     is_common = group.protocol_name is not None and group.protocol_counts[group.protocol_name] == len(group.members)
     protocol = (group.protocol_name if is_common else None) or group.select_protocol()
-    members = [_member(group, member, protocol, epoch, shared) for member in group.members.values()]
+    parsed = [_parse(group, member, protocol, shared) for member in group.members.values()]
+    _add_claims(group, parsed)
+    members = [(_member(one, epoch), one.assigned) for one in parsed]
     names = frozenset[str]().union(*(member.metadata.topic_names for member, _ in members))
     group_id = group.group_id
     return [
@@ -94,7 +99,16 @@ def _records(group: Group, shared: Shared) -> list[ConsumerRecord]:
     ]
 
 
-def _member(group: Group, former: FormerMember, protocol: str, epoch: int, shared: Shared) -> tuple[Member, Partitions]:
+@dataclass(slots=True)
+class _Parsed:
+    """A classic member with what its bytes say."""
+
+    former: FormerMember
+    subscription: Subscription
+    assigned: Partitions
+
+
+def _parse(group: Group, former: FormerMember, protocol: str, shared: Shared) -> _Parsed:
     try:
         assigned, has_user_data = parse_assignment(former.assignment, shared.topics)
         subscription = parse_subscription(former.metadata(protocol), shared.topics)
@@ -103,6 +117,30 @@ def _member(group: Group, former: FormerMember, protocol: str, epoch: int, share
     if has_user_data:
         advice = "Please refer to the documentation or switch to a default assignor before re-attempting the upgrade"
         raise _refused(group, f"an unsupported custom assignor is in use. {advice}")
+    return _Parsed(former, subscription, assigned)
+
+
+def _add_claims(group: Group, parsed: Iterable[_Parsed]) -> None:
+    """Members lose their assignments when one rebalance interrupts another, but not what they read from.
+
+    Cooperative ones say what that is when they join. Kafka takes it for free, and may give it to another at once.
+    """
+    if group.state is GroupState.STABLE:
+        return
+    held = {(topic_id, index) for one in parsed for topic_id, indexes in one.assigned.items() for index in indexes}
+    for one in parsed:
+        if one.former.assignment:
+            continue
+        claims: dict[TopicId, frozenset[int]] = {}
+        for topic_id, indexes in one.subscription.owned.items():
+            if free := frozenset(index for index in indexes if (topic_id, index) not in held):
+                claims[topic_id] = free
+                held |= {(topic_id, index) for index in free}
+        one.assigned = claims
+
+
+def _member(parsed: _Parsed, epoch: int) -> Member:
+    former, subscription = parsed.former, parsed.subscription
     metadata = MemberMetadata(
         instance_id=former.group_instance_id,
         rack_id=subscription.rack_id,
@@ -112,9 +150,6 @@ def _member(group: Group, former: FormerMember, protocol: str, epoch: int, share
         rebalance_timeout_ms=former.rebalance_timeout_ms,
         classic=ClassicMetadata(former.session_timeout_ms, former.protocols),
     )
-    current = CurrentAssignment(
-        member_epoch=epoch,
-        previous_member_epoch=epoch,
-        assigned={topic_id: dict.fromkeys(sorted(partitions), epoch) for topic_id, partitions in assigned.items()},
-    )
-    return Member(former.member_id, metadata, current), assigned
+    assigned = {topic_id: dict.fromkeys(sorted(indexes), epoch) for topic_id, indexes in parsed.assigned.items()}
+    current = CurrentAssignment(member_epoch=epoch, previous_member_epoch=epoch, assigned=assigned)
+    return Member(former.member_id, metadata, current)
