@@ -12,7 +12,7 @@ from functools import partial
 
 from kpybroker.core.budget import UNOWNED
 from kpybroker.core.consumer_group.leaving import group_tombstones
-from kpybroker.core.consumer_group.members import Member
+from kpybroker.core.consumer_group.members import Member, held
 from kpybroker.core.consumer_group.state import ConsumerGroup
 from kpybroker.core.group.migration.embedded import encode_assignment
 from kpybroker.core.group.rebalance import prepare_rebalance, restart_session
@@ -49,12 +49,11 @@ def downgrade(step: GroupStep, group: ConsumerGroup, leaving: Sequence[Member]) 
 def downgrade_with(step: GroupStep, group: ConsumerGroup, former: Member, joining: Member) -> list[Record] | None:
     """The same where a static member of the classic protocol takes the place of the last one of the new protocol.
 
-    Without a rebalance if no member has any way left to its target. (Kafka rebalances only if there is no target yet:
-    then a partition may be read by its next owner before its last one has given it up.)
+    Without a rebalance if no member has any way left to its target. (Kafka rebalances only if there is no target yet.)
     """
     group.successor = None
     others = [member for member in group.members.values() if member.member_id != former.member_id]
-    planned = _plan(step, group, [*others, joining], renamed={joining.member_id: former.member_id})
+    planned = _plan(step, group, [*others, joining])
     if not planned.has_common_protocol:
         return None
     epoch = group.target_epoch.epoch
@@ -78,10 +77,12 @@ def may_downgrade(step: GroupStep, group: ConsumerGroup, left: Iterable[Member],
     return False
 
 
-def _plan(
-    step: GroupStep, group: ConsumerGroup, members: Iterable[Member], renamed: dict[str, str] | None = None
-) -> Group:
-    """The classic group, stable; each member has its part of the target assignment."""
+def _plan(step: GroupStep, group: ConsumerGroup, members: Sequence[Member]) -> Group:
+    """The classic group, stable; each member is assigned what it has, or must give up and may not have given up yet.
+
+    Kafka assigns them their targets: a member may get what another one still reads, by a SyncGroup after a move of the
+    coordinator, or by an upgrade before all have rejoined. Where all have reached their targets, it is the same.
+    """
     planned = Group(group.group_id)
     for member in members:
         metadata, live = member.metadata, group.live.get(member.member_id)
@@ -103,9 +104,9 @@ def _plan(
     planned.state, planned.state_timestamp_ms = GroupState.STABLE, step.now.wall_ms
     planned.protocol_type, planned.protocol_name = CONSUMER_PROTOCOL_TYPE, planned.select_protocol()
     planned.generation_id = group.epoch
-    for member_id, one in planned.members.items():
-        target = group.targets.get((renamed or {}).get(member_id, member_id), {})
-        one.assignment = encode_assignment(target, group.shared.topics, one.metadata(planned.protocol_name))
+    for member in members:
+        one, has = planned.members[member.member_id], held(member.current)
+        one.assignment = encode_assignment(has, group.shared.topics, one.metadata(planned.protocol_name))
     return planned
 
 

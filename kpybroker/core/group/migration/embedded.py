@@ -25,18 +25,20 @@ M = TypeVar("M", bound=Message)
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What a classic member says of itself; `owned` is of those topics that exist."""
+    """What a classic member says of itself; `owned` is of those topics that exist, since `generation_id` if known."""
 
     topic_names: frozenset[str]
     rack_id: str | None
     owned: Partitions
+    generation_id: int = -1
 
 
 def parse_subscription(data: bytes, topics: Topics) -> Subscription:
     """Raises ProtocolError where the bytes are no subscription."""
     message = _parse(ConsumerProtocolSubscription, data)
     owned = ((one.topic, one.partitions) for one in message.owned_partitions)
-    return Subscription(frozenset(message.topics), message.rack_id or None, _by_id(owned, topics))
+    names = frozenset(message.topics)
+    return Subscription(names, message.rack_id or None, _by_id(owned, topics), message.generation_id)
 
 
 def parse_assignment(data: bytes, topics: Topics) -> tuple[Partitions, bool]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from kpybroker.core.assignors.values import Partitions, TopicId
+from kpybroker.core.assignors.values import Partitions
 from kpybroker.core.consumer_group.members import ClassicMetadata, CurrentAssignment, Member, MemberMetadata
 from kpybroker.core.consumer_group.records import (
     ConsumerRecord,
@@ -29,7 +29,7 @@ from kpybroker.core.group.records import GroupRecord, Record
 from kpybroker.core.group.state import Group
 from kpybroker.core.group.state import Member as FormerMember
 from kpybroker.core.group.step import GroupStep
-from kpybroker.core.group.values import CONSUMER_PROTOCOL_TYPE, GroupState, JoinResult, SyncResult
+from kpybroker.core.group.values import CONSUMER_PROTOCOL_TYPE, JoinResult, SyncResult
 from kpybroker.wire.errors import ErrorCode, KafkaError, ProtocolError
 
 
@@ -86,7 +86,7 @@ def _records(group: Group, shared: Shared) -> list[ConsumerRecord]:
     is_common = group.protocol_name is not None and group.protocol_counts[group.protocol_name] == len(group.members)
     protocol = (group.protocol_name if is_common else None) or group.select_protocol()
     parsed = [_parse(group, member, protocol, shared) for member in group.members.values()]
-    _add_claims(group, parsed)
+    _add_claims(parsed)
     members = [(_member(one, epoch), one.assigned) for one in parsed]
     names = frozenset[str]().union(*(member.metadata.topic_names for member, _ in members))
     group_id = group.group_id
@@ -120,23 +120,21 @@ def _parse(group: Group, former: FormerMember, protocol: str, shared: Shared) ->
     return _Parsed(former, subscription, assigned)
 
 
-def _add_claims(group: Group, parsed: Iterable[_Parsed]) -> None:
-    """Members lose their assignments when one rebalance interrupts another, but not what they read from.
+def _add_claims(parsed: Iterable[_Parsed]) -> None:
+    """What cooperative members said that they read from, and no one is assigned, they still have.
 
-    Cooperative ones say what that is when they join. Kafka takes it for free, and may give it to another at once.
+    One rebalance that interrupts another drops all assignments; and a member may not have its latest one yet. Kafka
+    takes such partitions for free, and may give them to another member at once. Those that a member has no more, it
+    does not name when it rejoins.
     """
-    if group.state is GroupState.STABLE:
-        return
     held = {(topic_id, index) for one in parsed for topic_id, indexes in one.assigned.items() for index in indexes}
-    for one in parsed:
-        if one.former.assignment:
-            continue
-        claims: dict[TopicId, frozenset[int]] = {}
+    for one in sorted(parsed, key=lambda one: one.subscription.generation_id, reverse=True):
+        assigned = dict(one.assigned)
         for topic_id, indexes in one.subscription.owned.items():
-            if free := frozenset(index for index in indexes if (topic_id, index) not in held):
-                claims[topic_id] = free
-                held |= {(topic_id, index) for index in free}
-        one.assigned = claims
+            if claimed := frozenset(index for index in indexes if (topic_id, index) not in held):
+                assigned[topic_id] = assigned.get(topic_id, frozenset()) | claimed
+                held |= {(topic_id, index) for index in claimed}
+        one.assigned = assigned
 
 
 def _member(parsed: _Parsed, epoch: int) -> Member:

@@ -44,7 +44,8 @@ def subscription_of(version: int) -> bytes:
 @pytest.mark.parametrize("version", range(NEWEST + 1))
 def test_a_subscription_of_each_version(version: int) -> None:
     owned = {T: frozenset((0, 1))} if version >= 1 else {}
-    expected = Subscription(frozenset(("t", "gone")), "r" if version >= 3 else None, owned)
+    rack_id, generation_id = "r" if version >= 3 else None, 7 if version >= 2 else -1
+    expected = Subscription(frozenset(("t", "gone")), rack_id, owned, generation_id)
     assert parse_subscription(subscription_of(version), TOPICS) == expected
 
 
