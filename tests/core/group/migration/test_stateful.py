@@ -118,6 +118,14 @@ class MixedGroups(RuleBasedStateMachine):
             self.restart(who, says_so, is_new)
             self.act_in_turn([who, *list(range(4)) * rounds])
 
+    @rule(who=st.integers(0, 2), turns=st.lists(WHO, max_size=6))
+    def try_the_new_protocol(self, who: int, turns: list[int]) -> None:
+        """One client changes to it, and back soon after."""
+        self.restart(who, says_so=True, is_new=True)
+        self.act_in_turn([who, *turns])
+        self.restart(who, says_so=True, is_new=False)
+        self.act_in_turn(turns)
+
     @rule(who=WHO)
     def remove(self, who: int) -> None:
         """An administrator removes a member; it does not know."""
@@ -195,8 +203,9 @@ def walk(seed: int) -> None:
         (30, lambda: group.act_in_turn(random.choices(range(4), k=random.randrange(1, 16)))),
         (15, lambda: group.act_all(random.randrange(1, 5))),
         (5, lambda: group.lose_a_response(random.randrange(4))),
-        (12, lambda: group.roll(random.random() < 0.5, random.random() < 0.7, random.randrange(4))),
-        (10, lambda: group.restart(random.randrange(4), random.random() < 0.7, random.random() < 0.5)),
+        (12, lambda: group.roll(random.random() < 0.3, random.random() < 0.7, random.randrange(4))),
+        (15, lambda: group.try_the_new_protocol(random.randrange(3), random.choices(range(4), k=random.randrange(7)))),
+        (5, lambda: group.restart(random.randrange(4), random.random() < 0.7, random.random() < 0.5)),
         (3, lambda: group.remove(random.randrange(4))),
         (20, lambda: group.wait(random.choice([500, 1_000, 1_000, 12_000, 46_000]))),
         (5, group.move),
