@@ -216,15 +216,6 @@ class Group:
         self.rebalance_timer = self.sync_deadline = None
         self.state = GroupState.EMPTY
 
-    def begin_classic(self, planned: Group) -> None:
-        """The group is a classic one from now on, with the members of a group that was only planned."""
-        self.state, self.state_timestamp_ms = planned.state, planned.state_timestamp_ms
-        self.protocol_type, self.protocol_name = planned.protocol_type, planned.protocol_name
-        self.generation_id, self.leader_id = planned.generation_id, planned.leader_id
-        for member in planned.members.values():
-            self.add(member)
-        self.subscribed_topics = self.compute_subscribed_topics()
-
     def end_consumer(self) -> None:
         """The group is not one of the new protocol, or not any more."""
         if self.consumer is not None:

@@ -127,9 +127,13 @@ def _convert(
 
 def _begin(step: GroupStep, planned: Group, reason: str | None, group: Group) -> None:
     """The record is in the log. No one waits in the group yet, so that there is nothing to do for the shell."""
-    group.begin_classic(planned)
-    for member in group.members.values():
+    group.state, group.state_timestamp_ms = planned.state, planned.state_timestamp_ms
+    group.protocol_type, group.protocol_name = planned.protocol_type, planned.protocol_name
+    group.generation_id = planned.generation_id
+    for member in planned.members.values():
+        group.add(member)
         restart_session(step, group, member)
+    group.subscribed_topics = group.compute_subscribed_topics()
     if reason is not None:
         prepare_rebalance(step, group, reason)
     assert not step.outcome.replies

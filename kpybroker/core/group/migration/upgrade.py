@@ -54,7 +54,7 @@ def upgraded(step: GroupStep, group: Group, shared: Shared) -> tuple[ConsumerGro
 
 
 def end_rebalance(step: GroupStep, group: Group) -> None:
-    """The members that wait for the present rebalance are told of the next one."""
+    """The members that wait for the present rebalance have to rejoin for the next one."""
     for member_id in list(group.join_tickets):
         respond_to_join(step, group, member_id, JoinResult(ErrorCode.REBALANCE_IN_PROGRESS, member_id))
     for member_id in list(group.sync_tickets):
