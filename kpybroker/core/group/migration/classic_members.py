@@ -133,7 +133,7 @@ def _maybe_downgrade(step: GroupStep, draft: Draft, former: Member) -> list[Reco
         target = group.target_of(draft.after.member_id, draft.after.metadata.instance_id)
         reconcile_draft(draft, target, epoch)
     group.live_member(draft.after.member_id, draft.request.owner)
-    return downgrade_with(step, group, former, draft.after)
+    return downgrade_with(step, group, former, draft.after, draft.epoch)
 
 
 def _on_joined(draft: Draft, result: JoinResult, ticket: Ticket, step: GroupStep, error: ErrorCode) -> None:

@@ -46,10 +46,13 @@ def downgrade(step: GroupStep, group: ConsumerGroup, leaving: Sequence[Member]) 
     return _convert(step, group, planned, reason)
 
 
-def downgrade_with(step: GroupStep, group: ConsumerGroup, former: Member, joining: Member) -> list[Record] | None:
+def downgrade_with(
+    step: GroupStep, group: ConsumerGroup, former: Member, joining: Member, group_epoch: int
+) -> list[Record] | None:
     """The same where a static member of the classic protocol takes the place of the last one of the new protocol.
 
-    Without a rebalance if no member has any way left to its target. (Kafka rebalances only if there is no target yet.)
+    Without a rebalance if the target is that of the epoch that the group would have now, and no member has any way left
+    to it. (Kafka asks for the first only.)
     """
     group.successor = None
     others = [member for member in group.members.values() if member.member_id != former.member_id]
@@ -57,7 +60,7 @@ def downgrade_with(step: GroupStep, group: ConsumerGroup, former: Member, joinin
     if not planned.has_common_protocol:
         return None
     epoch = group.target_epoch.epoch
-    is_settled = epoch == group.epoch and all(member.current.is_reconciled_to(epoch) for member in (*others, joining))
+    is_settled = epoch == group_epoch and all(member.current.is_reconciled_to(epoch) for member in (*others, joining))
     stale = f"Downgrade group {group.group_id} from consumer to classic with stale assignment."
     renamed = {former.member_id: joining.member_id}
     return _convert(step, group, planned, None if is_settled else stale, renamed=renamed)
