@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from kpybroker.core.assignors.values import Partitions
 from kpybroker.core.consumer_group.members import ClassicMetadata, CurrentAssignment, Member, MemberMetadata
@@ -29,8 +30,11 @@ from kpybroker.core.group.records import GroupRecord, Record
 from kpybroker.core.group.state import Group
 from kpybroker.core.group.state import Member as FormerMember
 from kpybroker.core.group.step import GroupStep
-from kpybroker.core.group.values import CONSUMER_PROTOCOL_TYPE, JoinResult, SyncResult
+from kpybroker.core.group.values import CONSUMER_PROTOCOL_TYPE, GroupState, JoinResult, SyncResult
 from kpybroker.wire.errors import ErrorCode, KafkaError, ProtocolError
+
+NO_HASH: Final = 0
+"""That of no topics: the joining member finds another one, and takes the group to its next epoch."""
 
 
 def upgraded(step: GroupStep, group: Group, shared: Shared) -> tuple[ConsumerGroup, list[Record]]:
@@ -89,10 +93,12 @@ def _records(group: Group, shared: Shared) -> list[ConsumerRecord]:
     _add_claims(parsed)
     members = [(_member(one, epoch), one.assigned) for one in parsed]
     names = frozenset[str]().union(*(member.metadata.topic_names for member, _ in members))
+    # A rebalance that was not complete is owed. A static member that joins changes nothing else that begins one.
+    metadata_hash = shared.metadata_hash(names) if group.state is GroupState.STABLE else NO_HASH
     group_id = group.group_id
     return [
         *(MemberRecord(group_id, member.member_id, member.metadata) for member, _ in members),
-        GroupEpochRecord(group_id, GroupEpoch(epoch, shared.metadata_hash(names))),
+        GroupEpochRecord(group_id, GroupEpoch(epoch, metadata_hash)),
         *(TargetRecord(group_id, member.member_id, target) for member, target in members),
         TargetEpochRecord(group_id, TargetEpoch(epoch)),
         *(CurrentRecord(group_id, member.member_id, member.current) for member, _ in members),
