@@ -74,6 +74,13 @@ class MixedGroups(RuleBasedStateMachine):
     def act_all(self, rounds: int) -> None:
         self.act_in_turn(list(range(4)) * rounds)
 
+    @rule()
+    def settle(self) -> None:
+        """A minute without events: member ids that were given out and not used are forgotten."""
+        for _ in range(20):
+            self.act_all(1)
+            self.wait(3_000)
+
     @rule(who=WHO)
     def lose_a_response(self, who: int) -> None:
         self._act(who, is_lost=True)
@@ -201,7 +208,8 @@ def walk(seed: int) -> None:
     group.act_all(3)
     steps: list[tuple[int, Callable[[], None]]] = [
         (30, lambda: group.act_in_turn(random.choices(range(4), k=random.randrange(1, 16)))),
-        (15, lambda: group.act_all(random.randrange(1, 5))),
+        (15, lambda: group.act_all(random.randrange(1, 6))),
+        (10, group.settle),
         (5, lambda: group.lose_a_response(random.randrange(4))),
         (12, lambda: group.roll(random.random() < 0.3, random.random() < 0.7, random.randrange(4))),
         (15, lambda: group.try_the_new_protocol(random.randrange(3), random.choices(range(4), k=random.randrange(7)))),
