@@ -68,7 +68,7 @@ class ClassicClient:
             case JoinResult(ErrorCode.MEMBER_ID_REQUIRED):
                 self.member_id = result.member_id
             case SyncResult(ErrorCode.NONE):
-                self._receive_assignment(parse_assignment(result.assignment, self.topics)[0])
+                self._receive_assignment(dict(parse_assignment(result.assignment, self.topics)[0]))
             case ErrorCode.NONE:
                 pass
             case JoinResult() | SyncResult():
