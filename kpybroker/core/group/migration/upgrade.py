@@ -93,7 +93,7 @@ def _records(group: Group, shared: Shared) -> list[ConsumerRecord]:
     _add_claims(parsed)
     members = [(_member(one, epoch), one.assigned) for one in parsed]
     names = frozenset[str]().union(*(member.metadata.topic_names for member, _ in members))
-    # A rebalance that was not complete is still to come. A static member that joins changes nothing else that begins one.
+    # A rebalance that was not complete is still to come, and a static member that joins may change nothing else.
     metadata_hash = shared.metadata_hash(names) if group.state is GroupState.STABLE else NO_HASH
     group_id = group.group_id
     return [

@@ -17,7 +17,10 @@ LOST = frozenset((ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID, Err
 
 @dataclass
 class ClassicClient:
-    """`next` is what it does next; `ticket` that of a request without a response yet."""
+    """`next` is what it does next; `ticket` that of a request without a response yet.
+
+    `is_expelled`: it has rejoined without a notion that it was removed, and reads on until it has synced.
+    """
 
     name: str
     topics: Topics
@@ -30,6 +33,7 @@ class ClassicClient:
     next: type = Join
     ticket: str | None = None
     assignments: dict[str, bytes] = field(default_factory=dict)
+    is_expelled: bool = False
 
     def request(self, new_member_id: str) -> Join | Sync | Heartbeat:
         """An eager member gives up all that it has before it joins."""
@@ -79,6 +83,7 @@ class ClassicClient:
     def _fail(self, error: ErrorCode) -> None:
         self.next = Join
         if error in LOST:
+            self.is_expelled = False
             self.generation_id, self.owned = -1, {}
             if error is not ErrorCode.ILLEGAL_GENERATION:
                 self.member_id = ""
@@ -87,6 +92,7 @@ class ClassicClient:
         """A cooperative member that has given up something joins once more, so that others get it."""
         revoked = any(indexes - assigned.get(topic_id, frozenset()) for topic_id, indexes in self.owned.items())
         self.owned, self.next = assigned, Join if revoked else Heartbeat
+        self.is_expelled = False
 
     def _assign(self, members: tuple[JoinedMember, ...]) -> dict[str, bytes]:
         """In equal runs; but nothing that another member has not given up yet."""
