@@ -5,5 +5,6 @@ is two values, `members`: what it said of itself and what it is assigned, each w
 comes from `heartbeat`; `reconciliation`, `target` and `patterns` are its parts, `leaving` is how members go. The
 reference is Kafka 4.3.1's GroupMetadataManager. `core.group.machine` has the table of all groups.
 
-Never here: I/O, offsets (they belong to groups of every kind: `core.group`), and members of the classic protocol.
+A member may use the classic protocol: here that is no more than a part of what it said of itself. Never here: I/O,
+offsets (they belong to groups of every kind: `core.group`), and the requests of the classic protocol.
 """

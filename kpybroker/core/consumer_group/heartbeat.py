@@ -7,7 +7,7 @@ that Kafka writes and can load. Nothing changes before they are in the log, but 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -87,8 +87,8 @@ class Draft:
 
 def heartbeat(
     step: Step[Any], group: ConsumerGroup, request: ConsumerHeartbeat, ticket: Ticket, first: Sequence[object] = ()
-) -> None:
-    """Handle a heartbeat of any epoch. `first` are records that the batch has to begin with."""
+) -> bool:
+    """Handle a heartbeat of any epoch; False if it was refused. `first` are records that the batch begins with."""
     try:
         if request.member_epoch < 0:
             records = leave(step, group, request)
@@ -98,40 +98,61 @@ def heartbeat(
             _heartbeat(step, group, request, ticket, first)
     except KafkaError as error:
         step.reply(ticket, ConsumerHeartbeatResult(error.code, error.message))
+        return False
+    return True
 
 
 def _heartbeat(
     step: Step[Any], group: ConsumerGroup, request: ConsumerHeartbeat, ticket: Ticket, first: Sequence[object]
 ) -> None:
     draft = _admit(step, group, request)
-    _update_member(step, draft)
+    update_member(step, draft)
+    advance(step, draft)
+    write_draft(step, draft, partial(_respond, ticket, _response(draft)), first=first)
+
+
+def advance(step: Step[Any], draft: Draft) -> None:
+    """The target, if it is behind, and the next part of the member's way to it."""
     target, target_epoch = _update_target(step, draft)
-    _reconcile(draft, target, target_epoch)
-    member = draft.after
-    live = group.live_member(member.member_id, request.owner)
-    group.start_session(live, step.now.monotonic)
+    reconcile_draft(draft, target, target_epoch)
+
+
+def write_draft(
+    step: Step[Any],
+    draft: Draft,
+    respond: Callable[[Step[Any], ErrorCode], None],
+    *,
+    first: Sequence[object] = (),
+    last: Sequence[object] = (),
+) -> None:
+    """Start the member's timers and write what there is to write, as one batch; then `respond`."""
+    group, member = draft.group, draft.after
+    live = group.live_member(member.member_id, draft.request.owner)
+    group.start_session(live, member.metadata, step.now.monotonic)
     if member.current != draft.before.current:
         start_rebalance_timer(group, live, member, step.now.monotonic)
-    result = _response(draft)
-    if draft.records:
-        step.write([*first, *draft.records], partial(_on_written, draft, ticket, result))
+    if draft.records or last:
+        step.write([*first, *draft.records, *last], partial(_on_written, draft, respond))
     else:
-        step.read(group.written_up_to, partial(_respond, ticket, result))
+        step.read(group.written_up_to, respond)
 
 
 def _on_written(
-    draft: Draft, ticket: Ticket, result: ConsumerHeartbeatResult, step: Step[Any], error: ErrorCode
+    draft: Draft, respond: Callable[[Step[Any], ErrorCode], None], step: Step[Any], error: ErrorCode
 ) -> None:
     group, member_id = draft.group, draft.after.member_id
+    if group.written_up_to == 0:
+        group.release()  # nothing of it got into the log
     if member_id not in group.members:
         group.forget_live(member_id)
     elif member_id not in group.live and not group.is_released:
         # A static member that came back with the same id: what was live of it went with its former self.
-        group.start_session(group.live_member(member_id, draft.request.owner), step.now.monotonic)
+        live = group.live_member(member_id, draft.request.owner)
+        group.start_session(live, draft.after.metadata, step.now.monotonic)
         group.charge(member_id)
     if isinstance(group.computing, Computation) and group.computing.epoch > group.epoch:
         group.computing = None  # its epoch did not get into the log
-    _respond(ticket, result, step, error)
+    respond(step, error)
 
 
 def _respond(ticket: Ticket, result: ConsumerHeartbeatResult, step: Step[Any], error: ErrorCode) -> None:
@@ -143,13 +164,10 @@ def _respond(ticket: Ticket, result: ConsumerHeartbeatResult, step: Step[Any], e
 
 def _admit(step: Step[Any], group: ConsumerGroup, request: ConsumerHeartbeat) -> Draft:
     """The member that the heartbeat is of, known or new. Raises what it is refused with."""
-    max_size = group.shared.surroundings.limits.max_size
-    if len(group.members) >= max_size and request.member_id not in group.members:
-        text = f"The consumer group has reached its maximum capacity of {max_size} members."
-        raise KafkaError(ErrorCode.GROUP_MAX_SIZE_REACHED, text)
+    check_size(group, request.member_id)
     member_id = request.member_id or request.new_member_id
     if request.member_epoch == 0:
-        return _join(step, group, request, member_id)
+        return join_draft(step, group, request, member_id)
     if request.instance_id is None:
         member = member_or_raise(group, member_id)
     else:
@@ -158,28 +176,42 @@ def _admit(step: Step[Any], group: ConsumerGroup, request: ConsumerHeartbeat) ->
     return Draft(group, request, member, member)
 
 
-def _join(step: Step[Any], group: ConsumerGroup, request: ConsumerHeartbeat, member_id: str) -> Draft:
+def check_size(group: ConsumerGroup, member_id: str) -> None:
+    """Raises GROUP_MAX_SIZE_REACHED where there is no place for one more member."""
+    max_size = group.shared.surroundings.limits.max_size
+    if len(group.members) >= max_size and member_id not in group.members:
+        text = f"The consumer group has reached its maximum capacity of {max_size} members."
+        raise KafkaError(ErrorCode.GROUP_MAX_SIZE_REACHED, text)
+
+
+def join_draft(step: Step[Any], group: ConsumerGroup, request: ConsumerHeartbeat, member_id: str) -> Draft:
+    """A member that joins, in either protocol; a static one takes the place of the one before it.
+
+    Raises UNRELEASED_INSTANCE_ID if that is still there, and both use the new protocol.
+    """
     where, instance_id = f"[GroupId {group.group_id}]", request.instance_id
+    protocol = "consumer" if request.classic is None else "classic"
     if instance_id is None:
-        step.info(f"{where} Member {member_id} joins the consumer group using the consumer protocol.")
+        step.info(f"{where} Member {member_id} joins the consumer group using the {protocol} protocol.")
         member = group.members.get(member_id) or Member(member_id)
         return Draft(group, request, member, member)
     former = group.static_member(instance_id)
     if former is None:
         step.info(
             f"{where} Static member {member_id} with instance id {instance_id} joins the consumer group "
-            "using the consumer protocol."
+            f"using the {protocol} protocol."
         )
         member = group.members.get(member_id) or Member(member_id)
         return Draft(group, request, member, member)
-    if former.current.member_epoch != LEAVE_GROUP_STATIC_EPOCH:
+    both_are_new = request.classic is None and former.metadata.classic is None
+    if both_are_new and former.current.member_epoch != LEAVE_GROUP_STATIC_EPOCH:
         raise KafkaError(
             ErrorCode.UNRELEASED_INSTANCE_ID,
             f"Static member {member_id} with instance id {instance_id} cannot join the group because the "
             f"instance id is owned by {former.member_id} member.",
         )
     step.info(
-        f"{where} Static member with instance id {instance_id} re-joins the consumer group using the consumer "
+        f"{where} Static member with instance id {instance_id} re-joins the consumer group using the {protocol} "
         f"protocol. Created a new member {member_id} to replace the existing member {former.member_id}."
     )
     current = replace(former.current, member_epoch=0, previous_member_epoch=0)
@@ -214,7 +246,11 @@ def _check_epoch(member: Member, request: ConsumerHeartbeat) -> None:
 # --- the member and the group's epoch
 
 
-def _update_member(step: Step[Any], draft: Draft) -> None:
+def update_member(step: Step[Any], draft: Draft) -> None:
+    """What the member says of itself now, and the group's next epoch if that changes what it subscribes to.
+
+    Raises INVALID_REGULAR_EXPRESSION.
+    """
     group, before, after = draft.group, draft.before.metadata, _updated(draft.before.metadata, draft.request)
     group_id = group.group_id
     if after != before:
@@ -222,7 +258,8 @@ def _update_member(step: Step[Any], draft: Draft) -> None:
         draft.records.append(MemberRecord(group_id, draft.after.member_id, after))
     change, records = change_pattern(group, before, after)
     draft.records += records
-    maybe_resolve(step, group, draft.request, before, after)
+    if draft.request.classic is None:
+        maybe_resolve(step, group, draft.request, before, after)
     names_changed = after.topic_names != before.topic_names
     draft.has_subscription_changed = names_changed or change is not PatternChange.NONE
     draft.epoch = group.epoch
@@ -256,6 +293,7 @@ def _updated(metadata: MemberMetadata, request: ConsumerHeartbeat) -> MemberMeta
         pattern=metadata.pattern if request.pattern is None else request.pattern,
         rebalance_timeout_ms=metadata.rebalance_timeout_ms if timeout_ms == -1 else timeout_ms,
         server_assignor=metadata.server_assignor if request.server_assignor is None else request.server_assignor,
+        classic=request.classic,
     )
 
 
@@ -302,7 +340,8 @@ def _compute_outside(step: Step[Any], group: ConsumerGroup, work: Computation) -
 # --- the way there
 
 
-def _reconcile(draft: Draft, target: Partitions, target_epoch: int) -> None:
+def reconcile_draft(draft: Draft, target: Partitions, target_epoch: int) -> None:
+    """The next part of the member's way to its target. Raises FENCED_MEMBER_EPOCH."""
     group, member, current = draft.group, draft.after, draft.after.current
     if not draft.has_subscription_changed and current.is_reconciled_to(target_epoch):
         return

@@ -7,7 +7,7 @@ while (epoch -2) keeps them until its session ends.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -32,6 +32,7 @@ from kpybroker.wire.errors import ErrorCode, KafkaError
 
 RETRY_S: Final = 0.5
 """When a member that could not be fenced, because the append failed, is tried again."""
+_NOT_RENAMED: Final[Mapping[str, str]] = {}
 
 
 def member_or_raise(group: ConsumerGroup, member_id: str) -> Member:
@@ -55,20 +56,20 @@ def static_or_raise(group: ConsumerGroup, member_id: str, instance_id: str) -> M
     return member
 
 
-def leave(step: Step[Any], group: ConsumerGroup, request: ConsumerHeartbeat) -> list[ConsumerRecord]:
+def leave(step: Step[Any], group: ConsumerGroup, request: ConsumerHeartbeat) -> list[Any]:
     """The records of a heartbeat with epoch -1 or -2. Raises UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID."""
     member_id, instance_id = request.member_id, request.instance_id
     if instance_id is None:
         member = member_or_raise(group, member_id)
         step.info(f"[GroupId {group.group_id}] Member {member_id} left the consumer group.")
-        return fence(group, [member])
+        return fence(step, group, [member])
     member = static_or_raise(group, member_id, instance_id)
     away = request.member_epoch == LEAVE_GROUP_STATIC_EPOCH
     step.info(
         f"[GroupId {group.group_id}] Static member {member_id} with instance id {instance_id} "
         f"{'temporarily ' if away else ''}left the consumer group."
     )
-    return [_away(group, member)] if away else fence(group, [member])
+    return [_away(group, member)] if away else fence(step, group, [member])
 
 
 def _away(group: ConsumerGroup, member: Member) -> ConsumerRecord:
@@ -82,9 +83,15 @@ def _away(group: ConsumerGroup, member: Member) -> ConsumerRecord:
     return CurrentRecord(group.group_id, member.member_id, current)
 
 
-def fence(group: ConsumerGroup, members: Sequence[Member]) -> list[ConsumerRecord]:
-    """Remove members, and the patterns that no one else has; the group goes to its next epoch."""
+def fence(step: Step[Any], group: ConsumerGroup, members: Sequence[Member]) -> list[Any]:
+    """Remove members, and the patterns that no one else has; the group goes to its next epoch.
+
+    Or it becomes a classic group, if only members of the classic protocol are left.
+    """
     group_id = group.group_id
+    downgrade = group.shared.downgrade(step, group, members)
+    if downgrade is not None:
+        return downgrade
     records = [record for member in members for record in member_tombstones(group_id, member.member_id)]
     patterns = Counter(member.metadata.pattern for member in members if member.metadata.pattern)
     records += [
@@ -106,13 +113,17 @@ def member_tombstones(group_id: str, member_id: str) -> list[ConsumerRecord]:
     ]
 
 
-def group_tombstones(group: ConsumerGroup) -> list[ConsumerRecord]:
-    """What removes the whole group; Kafka cannot load another order."""
+def group_tombstones(group: ConsumerGroup, renamed: Mapping[str, str] = _NOT_RENAMED) -> list[ConsumerRecord]:
+    """What removes the whole group; Kafka cannot load another order.
+
+    `renamed` has the new id of a static member that the same batch has replaced.
+    """
     group_id = group.group_id
-    members = list(group.members)
+    members = [renamed.get(member_id, member_id) for member_id in group.members]
+    targets = [renamed.get(member_id, member_id) for member_id in group.targets]
     return [
         *(CurrentRecord(group_id, member_id, None) for member_id in members),
-        *(TargetRecord(group_id, member_id, None) for member_id in dict.fromkeys([*members, *group.targets])),
+        *(TargetRecord(group_id, member_id, None) for member_id in dict.fromkeys([*members, *targets])),
         TargetEpochRecord(group_id, None),
         *(MemberRecord(group_id, member_id, None) for member_id in members),
         *(PatternRecord(group_id, pattern, None) for pattern in group.patterns),
@@ -136,12 +147,18 @@ def on_timers(step: Step[Any], group: ConsumerGroup, due: Sequence[tuple[TimerKi
         fenced[live.member_id] = member
         retried.append((kind, live))
     if fenced:
-        step.write(fence(group, list(fenced.values())), partial(_on_fenced, group, retried))
+        step.write(fence(step, group, list(fenced.values())), partial(_on_fenced, group, retried))
 
 
 def _reason(kind: TimerKind, live: LiveMember, member: Member) -> str | None:
     if kind is TimerKind.SESSION:
         return "the member session expired"
+    if kind is not TimerKind.REBALANCE:
+        if member.metadata.classic is None:
+            return None
+        if kind is TimerKind.JOIN:
+            return "the classic member failed to join within the rebalance timeout"
+        return "the member failed to sync within timeout"
     current, epoch = member.current, live.rebalance_epoch
     if current.state is not MemberState.UNREVOKED_PARTITIONS or current.member_epoch != epoch:
         return None
@@ -157,9 +174,12 @@ def _on_fenced(
 
 
 def start_rebalance_timer(group: ConsumerGroup, live: LiveMember, member: Member, now: float) -> None:
-    """The member must give up partitions in time; one that need not any more has no timer."""
+    """The member must give up partitions in time; one that need not any more has no timer.
+
+    Nor has one that uses the classic protocol: it has to join and to sync in time.
+    """
     current = member.current
-    if current.state is not MemberState.UNREVOKED_PARTITIONS:
+    if member.metadata.classic is not None or current.state is not MemberState.UNREVOKED_PARTITIONS:
         group.shared.timers.stop(TimerKind.REBALANCE, live)
         return
     live.rebalance_epoch = current.member_epoch

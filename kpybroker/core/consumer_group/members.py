@@ -99,6 +99,14 @@ def without_epochs(epochs: PartitionEpochs) -> Partitions:
     return {topic_id: frozenset(partitions) for topic_id, partitions in epochs.items()}
 
 
+def held(current: CurrentAssignment) -> Partitions:
+    """The partitions that no one else may have: those that the member may use, and those that it must give up."""
+    parts = (current.assigned, current.pending_revocation)
+    return {
+        topic_id: frozenset().union(*(part.get(topic_id, ()) for part in parts)) for part in parts for topic_id in part
+    }
+
+
 def is_subset(owned: Partitions | None, assigned: PartitionEpochs) -> bool:
     """Whether a member owns nothing that it is not assigned; False where it did not say what it owns."""
     if owned is None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Collection, Iterable
-from typing import Final
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, Final
 
 from kpybroker.core.budget import StateBudget
 from kpybroker.core.consumer_group.timers import ConsumerTimers
@@ -15,14 +15,35 @@ HASH_VERSION: Final = b"\x00"
 HASH_BYTES: Final = 8
 
 
-class Shared:
-    """`topics` is the latest metadata; `new_topics_version` is that of the last one with a topic that was not there."""
+Downgrade = Callable[[Any, Any, Any], "list[Any] | None"]
+"""Takes a step, a group, and those members that go: the records that make a classic group of it; None if it stays."""
 
-    __slots__ = ("_hashes", "budget", "groups_by_topic", "new_topics_version", "surroundings", "timers", "topics")
+
+def no_downgrade(step: Any, group: Any, leaving: Any) -> None:
+    """The group stays what it is."""
+
+
+class Shared:
+    """`topics` is the latest metadata; `new_topics_version` is that of the last one with a topic that was not there.
+
+    `downgrade` is asked whenever members go; what it does is not known here.
+    """
+
+    __slots__ = (
+        "_hashes",
+        "budget",
+        "downgrade",
+        "groups_by_topic",
+        "new_topics_version",
+        "surroundings",
+        "timers",
+        "topics",
+    )
 
     def __init__(self, surroundings: Surroundings, budget: StateBudget) -> None:
         self.surroundings = surroundings
         self.budget = budget
+        self.downgrade: Downgrade = no_downgrade
         self.timers = ConsumerTimers()
         self.topics: Topics = NoTopics()
         self.new_topics_version = -1

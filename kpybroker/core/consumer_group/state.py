@@ -3,7 +3,7 @@
 *Durable*: epochs, members, targets, patterns. Only `replay` assigns them. It never raises, whatever the order of the
 records: a log may have been compacted, or written by a Kafka 3.9 in between, and the later record counts. *Derived*
 from them and kept at hand: counts of names, patterns and assignors, the owners of partitions. *Live*: timers and what
-runs elsewhere (`live`, `resolving`, `computing`); lost with the partition.
+runs elsewhere (`live`, `resolving`, `computing`, `successor`); lost with the partition.
 """
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ class ConsumerGroup:
     __slots__ = (
         "_topic_counts",
         "assignors",
+        "classic_count",
+        "classic_protocols",
         "computing",
         "epoch",
         "group_id",
@@ -57,6 +59,7 @@ class ConsumerGroup:
         "resolving",
         "shared",
         "static_members",
+        "successor",
         "target_epoch",
         "targets",
         "written_up_to",
@@ -77,6 +80,8 @@ class ConsumerGroup:
         self.static_members: dict[str, str] = {}  # group.instance.id -> member id
         self.pattern_counts: Counter[str] = Counter()  # members that subscribe to a pattern
         self.assignors: Counter[str] = Counter()  # members that want an assignor
+        self.classic_count = 0  # members that use the classic protocol
+        self.classic_protocols: Counter[str] = Counter()  # those of them that support a protocol
         self.holders: dict[TopicId, Counter[int]] = {}  # members that have a partition: more than 1 only in an odd log
         self._topic_counts: Counter[str] = Counter()  # members and patterns that name a topic
         # live
@@ -85,6 +90,7 @@ class ConsumerGroup:
         self.metadata_checked_epoch: int | None = None
         self.resolving = False
         self.computing: object | None = None
+        self.successor: object | None = None  # what takes the group's place, if its end has been written for that
 
     # --- views
 
@@ -162,9 +168,12 @@ class ConsumerGroup:
             live = self.live[member_id] = LiveMember(self.group_id, member_id, owner)
         return live
 
-    def start_session(self, live: LiveMember, now: float) -> None:
-        """The member's session starts again."""
-        timeout_ms = self.shared.surroundings.config_of(self.group_id).session_timeout_ms
+    def start_session(self, live: LiveMember, metadata: MemberMetadata, now: float) -> None:
+        """The member's session starts again; one that uses the classic protocol has said how long it is."""
+        if metadata.classic is None:
+            timeout_ms = self.shared.surroundings.config_of(self.group_id).session_timeout_ms
+        else:
+            timeout_ms = metadata.classic.session_timeout_ms
         self.shared.timers.start(TimerKind.SESSION, live, now + timeout_ms / 1000)
 
     def forget_live(self, member_id: str) -> None:
@@ -244,7 +253,9 @@ class ConsumerGroup:
 
     def _count(self, member_id: str, old: MemberMetadata | None, new: MemberMetadata | None) -> None:
         self._count_topics(() if new is None else new.topic_names, () if old is None else old.topic_names)
-        for counts, named in ((self.pattern_counts, _pattern), (self.assignors, _named)):
+        self.classic_count += _is_classic(new) - _is_classic(old)
+        counted = ((self.pattern_counts, _pattern), (self.assignors, _named), (self.classic_protocols, _protocols))
+        for counts, named in counted:
             counts.update(named(new))
             counts.subtract(named(old))
             for name in named(old):
@@ -296,6 +307,16 @@ class ConsumerGroup:
 
 def _pattern(metadata: MemberMetadata | None) -> tuple[str, ...]:
     return (metadata.pattern,) if metadata is not None and metadata.pattern else ()
+
+
+def _is_classic(metadata: MemberMetadata | None) -> bool:
+    return metadata is not None and metadata.classic is not None
+
+
+def _protocols(metadata: MemberMetadata | None) -> tuple[str, ...]:
+    if metadata is None or metadata.classic is None:
+        return ()
+    return tuple(dict.fromkeys(name for name, _ in metadata.classic.protocols))
 
 
 def _named(metadata: MemberMetadata | None) -> tuple[str, ...]:

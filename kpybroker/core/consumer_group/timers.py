@@ -1,8 +1,8 @@
 """What a member of a consumer group has but its records have not: its session, its rebalance timer, who is charged.
 
 One heap for all groups of a machine, whose entries may be stale, as that of classic groups (`core.group.timers`): a
-heartbeat only moves the end of the session; the member's entry is set again when it is due. Bounded: two current
-entries a member; stale ones are dropped when there are as many of them.
+heartbeat only moves the end of the session; the member's entry is set again when it is due. Bounded: one current
+entry a member and kind; stale ones are dropped when there are as many of them.
 """
 
 from __future__ import annotations
@@ -18,10 +18,12 @@ TIDY_MIN: Final = 1_000
 
 
 class TimerKind(Enum):
-    """What a timer ends: a session, or the time to give up partitions."""
+    """What a timer ends: a session, or the time to give up partitions; of a classic member, to rejoin and to sync."""
 
     SESSION = 0
     REBALANCE = 1
+    JOIN = 2
+    SYNC = 3
 
 
 class LiveMember:
@@ -38,8 +40,8 @@ class LiveMember:
         self.owner = owner
         self.size = 0  # bytes in memory, as last charged
         self.is_gone = False
-        self.deadlines: list[float | None] = [None, None]  # by TimerKind
-        self.entries: list[float | None] = [None, None]  # deadlines of its current entries in the heap
+        self.deadlines: list[float | None] = [None] * len(TimerKind)  # by TimerKind
+        self.entries: list[float | None] = [None] * len(TimerKind)  # deadlines of its current entries in the heap
         self.rebalance_epoch = -1
 
 
@@ -77,6 +79,11 @@ class ConsumerTimers:
         if entry is None or deadline < entry:
             live.entries[kind.value] = deadline
             self._push(deadline, kind, live)
+
+    def start_if_stopped(self, kind: TimerKind, live: LiveMember, deadline: float) -> None:
+        """The timer ends at `deadline`, unless it is running."""
+        if live.deadlines[kind.value] is None:
+            self.start(kind, live, deadline)
 
     def stop(self, kind: TimerKind, live: LiveMember) -> None:
         """The timer does not run any more."""

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from kpybroker.core.assignors.values import Assignor, Partitions, TopicId
 from kpybroker.core.budget import UNOWNED, Owner
-from kpybroker.core.consumer_group.members import Member
+from kpybroker.core.consumer_group.members import ClassicMetadata, Member
 from kpybroker.wire.constants import INT32_MAX
 from kpybroker.wire.errors import ErrorCode
 
@@ -26,6 +26,28 @@ class ConsumerGroupState(Enum):
     ASSIGNING = "Assigning"
     RECONCILING = "Reconciling"
     STABLE = "Stable"
+
+
+class MigrationPolicy(Enum):
+    """`group.consumer.migration.policy`: which groups with members may change their protocol."""
+
+    BIDIRECTIONAL = "bidirectional"
+    UPGRADE = "upgrade"
+    """Classic groups become consumer groups."""
+    DOWNGRADE = "downgrade"
+    """Consumer groups become classic ones."""
+    DISABLED = "disabled"
+    """Neither; and no member of the classic protocol may join a consumer group."""
+
+    @property
+    def allows_upgrade(self) -> bool:
+        """Whether the first member of the new protocol makes a classic group a consumer group."""
+        return self in (MigrationPolicy.BIDIRECTIONAL, MigrationPolicy.UPGRADE)
+
+    @property
+    def allows_downgrade(self) -> bool:
+        """Whether a group becomes a classic one when its last member of the new protocol goes."""
+        return self in (MigrationPolicy.BIDIRECTIONAL, MigrationPolicy.DOWNGRADE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +64,7 @@ class ConsumerGroupLimits:
     """The broker's `group.consumer.*` keys that hold for every group, with Kafka 4.3's defaults."""
 
     max_size: int = INT32_MAX
+    migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
     regex_refresh_interval_ms: int = 600_000
 
 
@@ -108,7 +131,8 @@ class Surroundings:
 class ConsumerHeartbeat:
     """ConsumerGroupHeartbeat. `new_member_id` is for a member that has none (version 0), drawn by the caller.
 
-    `owned` is what the member owns now. `rights` is returned in the effect that resolves patterns.
+    `owned` is what the member owns now. `rights` is returned in the effect that resolves patterns. `classic` is set
+    where a JoinGroup is meant: its member uses the classic protocol.
     """
 
     group_id: str
@@ -124,6 +148,7 @@ class ConsumerHeartbeat:
     client_id: str = ""
     client_host: str = ""
     new_member_id: str = ""
+    classic: ClassicMetadata | None = None
     rights: object = None
     owner: Owner = UNOWNED
 

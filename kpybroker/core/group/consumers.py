@@ -1,8 +1,7 @@
 """The groups of the new protocol (KIP-848) among those of a machine, and what requests of the old one mean to them.
 
 A group is of one kind at a time. An empty classic group becomes a consumer group with its first heartbeat, and an empty
-consumer group a classic one with its first JoinGroup. A group with members keeps its kind: as in Kafka with
-`group.consumer.migration.policy=disabled`, members of the other protocol are refused.
+consumer group a classic one with its first JoinGroup. What a group with members does is in `migration`.
 """
 
 from __future__ import annotations
@@ -35,7 +34,11 @@ from kpybroker.core.consumer_group.values import (
     Surroundings,
 )
 from kpybroker.core.group.committing import commit_offsets, delete_group, delete_offsets, fetch_offsets
-from kpybroker.core.group.records import GroupRecord
+from kpybroker.core.group.migration.classic_members import heartbeat as classic_heartbeat
+from kpybroker.core.group.migration.classic_members import join, sync
+from kpybroker.core.group.migration.downgrade import Successor, downgrade
+from kpybroker.core.group.migration.upgrade import end_rebalance, upgraded
+from kpybroker.core.group.records import GroupRecord, Record
 from kpybroker.core.group.state import Group
 from kpybroker.core.group.step import GroupStep
 from kpybroker.core.group.values import (
@@ -54,7 +57,6 @@ from kpybroker.core.group.values import (
     LeaveResult,
     LeavingMember,
     Sync,
-    SyncResult,
 )
 from kpybroker.core.machine import Ticket
 from kpybroker.wire.errors import ErrorCode, KafkaError
@@ -62,14 +64,17 @@ from kpybroker.wire.errors import ErrorCode, KafkaError
 
 class Consumers:
     """What the consumer groups of one machine share. A group that has no record yet is `unborn` during its heartbeat:
-    the first of its records makes it one of the table's.
+    the first of its records makes it one of the table's. When one ends that is to be a classic group, its `successor`
+    waits for the next record.
     """
 
-    __slots__ = ("_unborn", "shared")
+    __slots__ = ("_successor", "_unborn", "shared")
 
     def __init__(self, surroundings: Surroundings, budget: StateBudget) -> None:
         self.shared = Shared(surroundings, budget)
+        self.shared.downgrade = downgrade
         self._unborn: tuple[ConsumerGroup, Owner] | None = None
+        self._successor: Successor | None = None
 
     def heartbeat(self, step: GroupStep, group: Group | None, request: ConsumerHeartbeat, ticket: Ticket) -> None:
         """ConsumerGroupHeartbeat, to a group of either kind, or to none."""
@@ -77,17 +82,16 @@ class Consumers:
         if group is not None and group.consumer is not None:
             heartbeat(step, group.consumer, request, ticket)
             return
-        refusal = _refusal(group, request)
-        if refusal is not None:
-            step.reply(ticket, ConsumerHeartbeatResult(ErrorCode.GROUP_ID_NOT_FOUND, refusal))
+        try:
+            unborn, first = _new_group(step, group, request, self.shared)
+        except KafkaError as error:
+            step.reply(ticket, ConsumerHeartbeatResult(error.code, error.message))
             return
-        first: list[GroupRecord] = []
-        if group is not None:
-            step.info(f"[GroupId {group.group_id}] Converted the empty classic group to a consumer group.")
-            first.append(GroupRecord(group.group_id, None))
-        unborn = ConsumerGroup(request.group_id, self.shared)
         self._unborn = (unborn, request.owner)
-        heartbeat(step, unborn, request, ticket, first)
+        if not heartbeat(step, unborn, request, ticket, first):
+            unborn.release()
+        elif group is not None:
+            end_rebalance(step, group)
 
     def replay(self, group: Group, record: ConsumerRecord, offset: int) -> None:
         """Apply a record; the first one makes the group a consumer group, the tombstone of its epoch ends that."""
@@ -104,13 +108,25 @@ class Consumers:
         group.consumer.written_up_to = offset + 1
         group.consumer.replay(record)
         if isinstance(record, GroupEpochRecord) and record.value is None:
+            successor = group.consumer.successor
+            self._successor = successor if isinstance(successor, Successor) else None
             group.end_consumer()
+
+    def begin_successor(self, group: Group, record: GroupRecord) -> None:
+        """The record of a classic group is in the log: it may be the successor of a consumer group."""
+        successor, self._successor = self._successor, None
+        if successor is not None and successor.stored is record.value:
+            successor.begin(group)
+
+    def has_successor(self, group: Group) -> bool:
+        """Whether the next record is that of the classic group that takes the place of a consumer group."""
+        return self._successor is not None and self._successor.group_id == group.group_id
 
     def activate(self, step: GroupStep, group: ConsumerGroup) -> None:
         """Start the timers of all members, after the whole partition has been replayed."""
         for member in group.members.values():
             live = group.live_member(member.member_id, UNOWNED)
-            group.start_session(live, step.now.monotonic)
+            group.start_session(live, member.metadata, step.now.monotonic)
             start_rebalance_timer(group, live, member, step.now.monotonic)
 
     def expire(self, step: GroupStep, groups: Mapping[str, Group]) -> None:
@@ -136,16 +152,22 @@ class Consumers:
         step.read(consumer.written_up_to, partial(_on_described, describe(consumer), ticket))
 
 
-def _refusal(group: Group | None, request: ConsumerHeartbeat) -> str | None:
-    """Why a heartbeat does not make this group a consumer group; None if it does."""
+def _new_group(
+    step: GroupStep, group: Group | None, request: ConsumerHeartbeat, shared: Shared
+) -> tuple[ConsumerGroup, list[Record]]:
+    """The consumer group that a heartbeat makes, and what has to be written before it. Raises GROUP_ID_NOT_FOUND."""
     group_id = request.group_id
-    if request.member_epoch == 0:
-        if group is None or group.state is GroupState.EMPTY:
-            return None
-        return f"Cannot upgrade classic group {group_id} to consumer group because online upgrade is disabled."
-    if group is not None:
-        return f"Group {group_id} is not a consumer group."
-    return f"{'Consumer group' if request.member_epoch > 0 else 'Group'} {group_id} not found."
+    if request.member_epoch != 0:
+        text = f"{'Consumer group' if request.member_epoch > 0 else 'Group'} {group_id} not found."
+        if group is not None:
+            text = f"Group {group_id} is not a consumer group."
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, text)
+    if group is None:
+        return ConsumerGroup(group_id, shared), []
+    if group.state is not GroupState.EMPTY:
+        return upgraded(step, group, shared)
+    step.info(f"[GroupId {group_id}] Converted the empty classic group to a consumer group.")
+    return ConsumerGroup(group_id, shared), [GroupRecord(group_id, None)]
 
 
 def _on_described(result: DescribedConsumerGroup, ticket: Ticket, step: GroupStep, error: ErrorCode) -> None:
@@ -156,23 +178,10 @@ def _on_described(result: DescribedConsumerGroup, ticket: Ticket, step: GroupSte
 
 
 def _join(step: GroupStep, group: ConsumerGroup, request: Join, ticket: Ticket) -> None:
-    error = ErrorCode.UNKNOWN_MEMBER_ID if group.is_empty else ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-    step.reply(ticket, JoinResult(error, request.member_id))
-
-
-def _sync(step: GroupStep, group: ConsumerGroup, request: Sync, ticket: Ticket) -> None:
-    step.reply(ticket, SyncResult(_not_classic(group, request)))
-
-
-def _heartbeat(step: GroupStep, group: ConsumerGroup, request: Heartbeat, ticket: Ticket) -> None:
-    step.reply(ticket, _not_classic(group, request))
-
-
-def _not_classic(group: ConsumerGroup, request: Sync | Heartbeat) -> ErrorCode:
-    """The error of a member that is none, or does not use the classic protocol."""
-    member = None if request.group_instance_id is None else group.static_member(request.group_instance_id)
-    is_fenced = member is not None and member.member_id != request.member_id
-    return ErrorCode.FENCED_INSTANCE_ID if is_fenced else ErrorCode.UNKNOWN_MEMBER_ID
+    if group.is_empty:
+        step.reply(ticket, JoinResult(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
+    else:
+        join(step, group, request, ticket)
 
 
 def _leave(step: GroupStep, group: ConsumerGroup, request: Leave, ticket: Ticket) -> None:
@@ -191,7 +200,7 @@ def _leave(step: GroupStep, group: ConsumerGroup, request: Leave, ticket: Ticket
         step.reply(ticket, result)
         return
     step.info(f"[GroupId {group.group_id}] Members {', '.join(leaving)} have left group through LeaveGroup")
-    step.write(fence(group, list(leaving.values())), partial(_on_left, result, ticket))
+    step.write(fence(step, group, list(leaving.values())), partial(_on_left, result, ticket))
 
 
 def _leaving_member(group: ConsumerGroup, leaving: LeavingMember) -> Member:
@@ -213,8 +222,8 @@ def _describe_classic(step: GroupStep, group: ConsumerGroup, request: DescribeGr
 
 _OF_MEMBERS: dict[type[Any], Callable[[GroupStep, ConsumerGroup, Any, Ticket], None]] = {
     Join: _join,
-    Sync: _sync,
-    Heartbeat: _heartbeat,
+    Sync: sync,
+    Heartbeat: classic_heartbeat,
     Leave: _leave,
     DescribeGroup: _describe_classic,
 }

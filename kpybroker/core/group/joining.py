@@ -186,8 +186,8 @@ def _undo_replace(
     step: GroupStep,
 ) -> None:
     protocols, member.rebalance_timeout_ms, member.session_timeout_ms = before
-    group.set_protocols(member, protocols)
     _rename_static(step, group, instance_id, member.member_id, old_member_id)
+    group.set_protocols(member, protocols)
 
 
 class _Replacement(NamedTuple):

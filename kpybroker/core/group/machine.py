@@ -250,6 +250,7 @@ class GroupMachine:
         elif isinstance(record, GroupRecord):
             group.end_consumer()
             group.set_stored(record.value)
+            self._consumers.begin_successor(group, record)
         else:
             self._consumers.replay(group, record, offset)
         group.charge()
@@ -316,7 +317,7 @@ class GroupMachine:
 
     def _drop_if_nothing_is_left(self, group: Group) -> None:
         has_records = group.stored is not None or group.consumer is not None or group.offsets.committed
-        if not has_records and group.state is GroupState.EMPTY:
+        if not has_records and group.state is GroupState.EMPTY and not self._consumers.has_successor(group):
             owner = group.owner
             self._drop(group)
             if group.offsets.pending:

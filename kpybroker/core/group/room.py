@@ -10,7 +10,13 @@ from __future__ import annotations
 from typing import Final
 
 from kpybroker.core.budget import UNOWNED, Owner
-from kpybroker.core.consumer_group.members import CONSUMER_GROUP_BYTES, MemberMetadata, metadata_bytes
+from kpybroker.core.consumer_group.members import (
+    CONSUMER_GROUP_BYTES,
+    ClassicMetadata,
+    MemberMetadata,
+    metadata_bytes,
+)
+from kpybroker.core.consumer_group.state import ConsumerGroup
 from kpybroker.core.consumer_group.values import ConsumerHeartbeat, ConsumerHeartbeatResult
 from kpybroker.core.group.sizes import (
     GROUP_BYTES,
@@ -20,6 +26,7 @@ from kpybroker.core.group.sizes import (
     protocols_bytes,
 )
 from kpybroker.core.group.state import Group, Member
+from kpybroker.core.group.subscription import subscribed_topics
 from kpybroker.core.group.values import CommitOffsets, CommitResult, Join, JoinResult, Sync, SyncResult
 from kpybroker.core.offsets.store import offset_bytes
 from kpybroker.wire.errors import ErrorCode
@@ -71,6 +78,8 @@ def needed_bytes(group: Group | None, request: Growing) -> int:
 def _join_bytes(group: Group | None, request: Join) -> int:
     if not request.member_id and request.require_known_member_id:
         return PENDING_MEMBER_BYTES + 2 * len(request.new_member_id)
+    if group is not None and group.consumer is not None and not group.consumer.is_empty:
+        return _classic_join_bytes(group.consumer, request)
     known = None if group is None else _known(group, request)
     if known is not None and _asks_for_the_same(known, request):
         return 0
@@ -81,6 +90,25 @@ def _join_bytes(group: Group | None, request: Join) -> int:
     if known is None:
         return size
     return size - (known.size if known.owner != UNOWNED else FROM_LOG_FACTOR * known.size)
+
+
+def _classic_join_bytes(group: ConsumerGroup, request: Join) -> int:
+    """Of a classic member of a consumer group. A static one takes over what its former self had."""
+    member_id = request.member_id or request.new_member_id
+    known = group.members.get(member_id)
+    if request.group_instance_id is not None:
+        known = group.static_member(request.group_instance_id) or known
+    classic = None if known is None else known.metadata.classic
+    if classic is not None and classic.protocols == request.protocols:
+        return 0
+    said = MemberMetadata(
+        instance_id=request.group_instance_id,
+        client_id=request.client_id,
+        client_host=request.client_host,
+        topic_names=(subscribed_topics(request.protocols[0][1]) if request.protocols else None) or frozenset(),
+        classic=ClassicMetadata(request.session_timeout_ms, request.protocols),
+    )
+    return metadata_bytes(member_id, said) - (0 if known is None else metadata_bytes(known.member_id, known.metadata))
 
 
 def _asks_for_the_same(known: Member, request: Join) -> bool:

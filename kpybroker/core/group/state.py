@@ -204,14 +204,17 @@ class Group:
     # --- the other kind
 
     def begin_consumer(self, consumer: ConsumerGroup) -> None:
-        """The group is one of the new protocol from now on; as a classic one it had no members, or none that count."""
-        assert self.state is GroupState.EMPTY
+        """The group is one of the new protocol from now on. Its members, if it had any, are in `consumer`."""
+        assert not self.join_tickets
+        assert not self.sync_tickets
         self.consumer = consumer
         self.set_stored(None)
+        for member_id in [*self.members, *self.pending_members]:
+            self.remove(member_id)
         self.protocol_type = self.protocol_name = self.leader_id = self.subscribed_topics = None
         self.generation_id = 0
-        for member_id in list(self.pending_members):
-            self._remove_pending(member_id)
+        self.rebalance_timer = self.sync_deadline = None
+        self.state = GroupState.EMPTY
 
     def end_consumer(self) -> None:
         """The group is not one of the new protocol, or not any more."""
@@ -365,6 +368,11 @@ class Group:
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     # --- protocols
+
+    @property
+    def has_common_protocol(self) -> bool:
+        """Whether there is a protocol that every member supports; there is unless the log is odd."""
+        return any(count == len(self.members) for count in self.protocol_counts.values())
 
     def supports_protocols(self, protocol_type: str, names: Collection[str]) -> bool:
         """Whether a joining member fits: the same protocol type, and a protocol that every member supports."""

@@ -20,6 +20,7 @@ def consumer_state(group: ConsumerGroup | None) -> object:
         "static_members": group.static_members,
         "pattern_counts": dict(group.pattern_counts),
         "assignors": dict(group.assignors),
+        "classic": (group.classic_count, dict(group.classic_protocols)),
         "holders": {topic_id: dict(counts) for topic_id, counts in group.holders.items()},
         "topics": dict(group._topic_counts),
     }

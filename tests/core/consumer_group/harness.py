@@ -29,15 +29,21 @@ from kpybroker.core.consumer_group.values import (
     ConsumerHeartbeatResult,
     DescribeConsumerGroup,
     DescribedConsumerGroup,
+    MigrationPolicy,
     ResolvedPattern,
     ResolvePatterns,
     Surroundings,
     TopicMetadata,
 )
 from kpybroker.core.group.machine import GroupMachine
+from kpybroker.core.group.migration.embedded import parse_assignment
 from kpybroker.core.group.records import GroupRecord, OffsetRecord, RecordVersions, encode_record
+from kpybroker.core.group.values import Join, Sync, SyncResult
 from kpybroker.core.machine import LogLine
+from kpybroker.wire.codec import decode, encode
 from kpybroker.wire.errors import ErrorCode
+from kpybroker.wire.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
+from kpybroker.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from tests.core.consumer_group.assignors import contiguous, everything_to_first, slow
 from tests.core.group.harness import Harness, charged_bytes, durable_state, render, render_record, replayed
 from tests.support.machine_harness import EPOCH_MS
@@ -71,6 +77,38 @@ def pattern_problem(pattern: str) -> str | None:
 def matches(pattern: str, name: str) -> bool:
     """A pattern that ends with dot and star by its beginning, any other as a whole."""
     return name.startswith(pattern[:-2]) if pattern.endswith(".*") else name == pattern
+
+
+def _partitions_of(text: str) -> list[tuple[str, str, list[int]]]:
+    items = (item.partition(":") for item in filter(None, text.split(";")))
+    return [(name, colon, [int(one) for one in where.split(",")]) for name, colon, where in items]
+
+
+def classic_assignment(text: str) -> bytes:
+    """`t:0,1;u:0` as a leader of the classic protocol says it, and `!` at its end for an assignor's own data."""
+    message = ConsumerProtocolAssignment(
+        assigned_partitions=[
+            ConsumerProtocolAssignment.TopicPartition(topic=name, partitions=where)
+            for name, _, where in _partitions_of(text.removesuffix("!"))
+        ],
+        user_data=b"own" if text.endswith("!") else None,
+    )
+    return b"\0\1" + encode(message, 1)
+
+
+def classic_subscription(
+    topics: Iterable[str], owned: Mapping[str, Iterable[int]], rack_id: str | None = None
+) -> bytes:
+    """A subscription of version 3."""
+    message = ConsumerProtocolSubscription(
+        topics=list(topics),
+        owned_partitions=[
+            ConsumerProtocolSubscription.TopicPartition(topic=topic, partitions=sorted(where))
+            for topic, where in owned.items()
+        ],
+        rack_id=rack_id,
+    )
+    return b"\0\3" + encode(message, 3)
 
 
 class ConsumerHarness(Harness):
@@ -117,13 +155,18 @@ class ConsumerHarness(Harness):
         super().run(outcome)
 
     def append(self, record: Any, write: Any) -> None:
-        if isinstance(record, OffsetRecord | GroupRecord):
+        if isinstance(record, OffsetRecord) or (isinstance(record, GroupRecord) and not self._has_assignments(record)):
             super().append(record, write)
             return
         key, value = encode_record(record, RecordVersions())
         self.machine.replay(record, len(self.log))
         self.log.append((key, value, -1))
         self.output.append(f"log {self.render_consumer_record(record)}")
+
+    def _has_assignments(self, record: GroupRecord) -> bool:
+        """Those of scenarios of classic groups are any text."""
+        members = () if record.value is None else record.value.members
+        return any(member.assignment[:1] == b"\0" for member in members)
 
     def check(self) -> None:
         assert durable_state(replayed(self.log)) == durable_state(self.machine)
@@ -144,6 +187,10 @@ class ConsumerHarness(Harness):
             return self._heartbeat(name, arguments)
         if command == "describe-consumer":
             return DescribeConsumerGroup(name)
+        if command == "sync":
+            return self._sync(name, arguments)
+        if command == "join":
+            return self._join(name, arguments)
         return super().request(command, name, arguments)
 
     def _heartbeat(self, group_id: str, arguments: list[str]) -> ConsumerHeartbeat:
@@ -170,6 +217,36 @@ class ConsumerHarness(Harness):
             new_member_id="made" if "id" not in given else "",
             rights=given.get("rights", "me"),
         )
+
+    def _sync(self, group_id: str, arguments: list[str]) -> Sync:
+        """`assign=a-1=t:0,1/b-2=t:2` from a leader; `assign=a-1:text` for an assignment that is none."""
+        given = [one for one in arguments if one.startswith("assign=") and "=" in one[7:]]
+        request = super().request("sync", group_id, [one for one in arguments if one not in given])
+        assert isinstance(request, Sync)
+        if not given:
+            return request
+        pairs = (item.partition("=") for item in given[0][7:].split("/"))
+        assignments = {member_id: classic_assignment(text) for member_id, _, text in pairs}
+        return replace(request, assignments=assignments)
+
+    def _join(self, group_id: str, arguments: list[str]) -> Join:
+        """`owned=t:0,1` and `rack=r` make its subscriptions such of version 3."""
+        options = dict(argument.split("=", 1) for argument in arguments)
+        request = super().request("join", group_id, arguments)
+        assert isinstance(request, Join)
+        if not options.keys() & {"owned", "rack"}:
+            return request
+        owned = {name: where for name, _, where in _partitions_of(options.get("owned", ""))}
+        protocols = tuple(
+            (
+                name,
+                classic_subscription(
+                    decode(ConsumerProtocolSubscription, data[2:], 0).topics, owned, options.get("rack")
+                ),
+            )
+            for name, data in request.protocols
+        )
+        return replace(request, protocols=protocols)
 
     def partitions(self, text: str) -> Partitions:
         """`t:0,1;u:0`."""
@@ -206,7 +283,9 @@ class ConsumerHarness(Harness):
         self._tell_topics()
 
     def do_limits(self, *settings: str) -> None:
-        self.limits = replace(self.limits, **{k: int(v) for k, v in (s.split("=") for s in settings)})
+        for name, value in (setting.split("=") for setting in settings):
+            typed: Any = MigrationPolicy(value) if name == "migration_policy" else int(value)
+            self.limits = replace(self.limits, **{name: typed})
         self.machine = self.new_machine()
         self._tell_topics()
 
@@ -294,8 +373,15 @@ class ConsumerHarness(Harness):
                 )
             case DescribedConsumerGroup():
                 return f"{result.error.name} {result.message}"
+            case SyncResult(ErrorCode.NONE) if result.assignment[:1] == b"\0":
+                version, assigned = result.assignment[1], self.assigned(result.assignment)
+                return f"synced {result.protocol_type}/{result.protocol_name} v{version} {assigned}"
             case _:
                 return render(result)
+
+    def assigned(self, data: bytes) -> str:
+        """An assignment in the bytes of the classic protocol."""
+        return self.names(parse_assignment(data, self.topics)[0])
 
     def names(self, partitions: Mapping[bytes, Iterable[int]]) -> str:
         named = sorted((self._name(one), sorted(indexes)) for one, indexes in partitions.items())
@@ -330,6 +416,9 @@ class ConsumerHarness(Harness):
             case MemberRecord(member_id=member_id, value=metadata):
                 assert metadata is not None
                 instance = f" instance={metadata.instance_id}" if metadata.instance_id else ""
+                if metadata.classic is not None:
+                    names = ",".join(name for name, _ in metadata.classic.protocols)
+                    instance += f" classic={names}/{metadata.classic.session_timeout_ms}"
                 pattern = f" pattern={metadata.pattern}" if metadata.pattern else ""
                 return f"5 {member_id} topics={'+'.join(sorted(metadata.topic_names))}{pattern}{instance}"
             case TargetEpochRecord(value=value):
@@ -341,4 +430,10 @@ class ConsumerHarness(Harness):
             case PatternRecord(pattern=pattern, value=found):
                 topics = "tombstone" if found is None else f"[{' '.join(sorted(found.topic_names))}]"
                 return f"16 {pattern} {topics}"
+            case GroupRecord(value=group) if group is not None:
+                members = " ".join(f"{one.member_id}{self.assigned(one.assignment)}" for one in group.members)
+                return (
+                    f"2 generation={group.generation_id} {group.protocol_type}/{group.protocol_name} "
+                    f"leader={group.leader} since={group.state_timestamp_ms - EPOCH_MS} {members}"
+                )
         return render_record(record)

@@ -337,7 +337,7 @@ _REQUESTS: dict[str, Callable[[Harness, str, list[str]], object]] = {
 
 def _text(data: bytes) -> str:
     """Assignments are text in scenarios; a subscription shows its topics."""
-    if data[:2] == b"\0\0" and len(data) >= 10:
+    if data[:1] == b"\0" and len(data) >= 10:
         count = int.from_bytes(data[2:6], "big")
         names, at = [], 6
         for _ in range(count):
