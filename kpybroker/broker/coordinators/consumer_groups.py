@@ -10,7 +10,7 @@ Not here: the rules (`core.consumer_group`), assignors and patterns themselves (
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from kpybroker.broker.loop.steps import run_to_end
@@ -145,7 +145,7 @@ class ConsumerGroupWork:
 
     def perform(self, machine: GroupMachine, effect: Any, run: Run) -> None:
         """Begin what a machine asks for; `run` is given the outcome of its result later, never within this call."""
-        work = self._compute if isinstance(effect, ComputeTarget) else self._resolve
+        work: Callable[..., Awaitable[None]] = self._compute if isinstance(effect, ComputeTarget) else self._resolve
         self._host.spawn(f"{type(effect).__name__} of {effect.group_id}", work, machine, effect, run)
 
     async def _compute(self, machine: GroupMachine, effect: ComputeTarget, run: Run) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -32,7 +33,7 @@ State = UpdateMetadataRequest.UpdateMetadataPartitionState
 NOW_MS = 1_000
 
 
-def snapshot(racks: dict[int, str | None] | None = None, /, **topics: int) -> MetadataSnapshot:
+def snapshot(racks: Mapping[int, str | None] | None = None, /, **topics: int) -> MetadataSnapshot:
     """Topics with so many partitions, each on the brokers 1 and 2; their names are their ids."""
     ids = {name: name.encode().ljust(16) for name in topics}
     return MetadataSnapshot(
@@ -127,14 +128,16 @@ def test_machines_hear_what_is_new_altered_or_gone_and_versions_rise() -> None:
 
 def test_a_broker_that_is_down_keeps_its_rack_and_one_that_comes_with_another_changes_topics() -> None:
     one, machine = work(snapshot({1: "r1", 2: "r2"}, t=1)), Heard()
-    for racks, changed in (({1: "r1"}, set()), ({1: "r1", 2: "r2"}, set()), ({1: "r1", 2: "r3"}, {"t"})):
+    none: set[str] = set()
+    for racks, changed in (({1: "r1"}, none), ({1: "r1", 2: "r2"}, none), ({1: "r1", 2: "r3"}, {"t"})):
         one.follow(snapshot(racks, t=1), ["t"])(cast(GroupMachine, machine))
         assert machine.calls[-1] == (changed, False)
 
 
 async def test_a_pattern_that_a_kafka_took_and_this_broker_does_not_matches_nothing() -> None:
     results: list[Any] = []
-    machine = SimpleNamespace(on_patterns_resolved=lambda group_id, resolved, now: results.append((group_id, resolved)))
+    heard = SimpleNamespace(on_patterns_resolved=lambda group_id, resolved, now: results.append((group_id, resolved)))
+    machine = cast(GroupMachine, heard)
     async with fake_broker() as broker:
         one = broker.groups._consumers
         one.follow(snapshot(t=1, u=1), ["t", "u"])

@@ -55,9 +55,12 @@ class Member:
 
     async def send(self, **fields: Any) -> ConsumerGroupHeartbeatResponse:
         """One heartbeat; the response changes nothing here."""
-        request = ConsumerGroupHeartbeatRequest(
-            **{"group_id": self.group_id, "member_id": self.member_id, "member_epoch": self.epoch} | fields
-        )
+        known: dict[str, Any] = {
+            "group_id": self.group_id,
+            "member_id": self.member_id,
+            "member_epoch": self.epoch,
+        }
+        request = ConsumerGroupHeartbeatRequest(**known | fields)
         response = await ask(self.broker, request, self.version, self.member_id)
         assert isinstance(response, ConsumerGroupHeartbeatResponse)
         return response
