@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 CONSUMER_GROUPS_FROM = 1
 """The level of `group.version` that has consumer groups."""
-NO_CONSUMER_GROUPS = "the consumer group protocol (KIP-848) is not served"
-USE_CLASSIC = "set group.protocol=classic in the client"
 
 logger = logging.getLogger("kafka.server.KafkaApis")
 
@@ -64,13 +62,12 @@ def unserved_protocol(broker: Broker, context: RequestContext, group_id: str, ca
     return KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"{cause}; {fix}")
 
 
-def require_consumer_groups(broker: Broker, context: RequestContext, group_id: str) -> None:
-    """Raises UNSUPPORTED_VERSION while consumer groups (KIP-848) are not served: the finalized level decides, and
+def serves_consumer_groups(broker: Broker) -> bool:
+    """Whether consumer groups (KIP-848) are served: the finalized level of `group.version` decides, and
     `group.coordinator.rebalance.protocols` where it is set.
     """
     is_finalized = broker.metadata.snapshot.features.level(GROUP_VERSION) >= CONSUMER_GROUPS_FROM
-    if not is_finalized or not broker.groups.allows_consumer_groups:
-        raise unserved_protocol(broker, context, group_id, NO_CONSUMER_GROUPS, USE_CLASSIC)
+    return is_finalized and broker.groups.allows_consumer_groups
 
 
 async def known_partitions(

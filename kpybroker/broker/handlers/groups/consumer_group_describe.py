@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from kpybroker.broker.handlers.groups.checks import require_consumer_groups
-from kpybroker.broker.loop.yielding import YieldBudget
+from kpybroker.broker.handlers.groups.checks import serves_consumer_groups
+from kpybroker.broker.loop.yielding import YieldBudget, listed
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
@@ -50,10 +50,12 @@ async def handle(
     broker: Broker, request: ConsumerGroupDescribeRequest, context: RequestContext
 ) -> ConsumerGroupDescribeResponse:
     """Each group that this broker coordinates; the refused ones are first, as in Kafka."""
-    require_consumer_groups(broker, context, ",".join(request.group_ids[:1]))
+    budget = YieldBudget()
+    if not serves_consumer_groups(broker):
+        unserved = (_failed(group_id, ErrorCode.UNSUPPORTED_VERSION) for group_id in request.group_ids)
+        return ConsumerGroupDescribeResponse(groups=await listed(unserved, budget))
     refused: list[Group] = []
     described: list[Group] = []
-    budget = YieldBudget()
     for group_id in request.group_ids:
         await budget.spend()
         if not context.authorized(Operation.DESCRIBE, ResourceType.GROUP, group_id):

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kpybroker.broker.handlers.groups.checks import require_consumer_groups
+from kpybroker.broker.handlers.groups.checks import serves_consumer_groups, unserved_protocol
 from kpybroker.broker.loop.steps import Steps
 from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.broker.requests.context import RequestContext
@@ -41,6 +41,8 @@ LEDGER = Ledger(
     absent="this level of `group.version`, and with it the consumer group protocol (KIP-848)",
 )
 
+CAUSE = "the consumer group protocol (KIP-848) is not served"
+FIX = "set group.protocol=classic in the client"
 MEMBER_ID_BYTES = 16
 
 
@@ -48,7 +50,8 @@ def handle(
     broker: Broker, request: ConsumerGroupHeartbeatRequest, context: RequestContext
 ) -> Steps[ConsumerGroupHeartbeatResponse]:
     """The member's epoch and, where that changed, its assignment."""
-    require_consumer_groups(broker, context, request.group_id)
+    if not serves_consumer_groups(broker):
+        raise unserved_protocol(broker, context, request.group_id, CAUSE, FIX)
     context.require(Operation.READ, ResourceType.GROUP, request.group_id)
     if request.subscribed_topic_names:
         yield from _require_visible(context, frozenset(request.subscribed_topic_names))
