@@ -2,7 +2,8 @@
 
 The machines of such groups (`core.consumer_group`) ask for two things as effects: a target assignment that an assignor
 does not finish in its first slice, and the topics that patterns match. Each runs in a task of its own, in slices, and
-its result goes back to the machine as an event.
+its result goes back to the machine as an event. Assignors and patterns are imported when a group first needs them: most
+brokers have only classic groups.
 
 Not here: the rules (`core.consumer_group`), assignors and patterns themselves (`core`), the requests (`handlers`).
 """
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from kpybroker.broker.loop.steps import run_to_end
 from kpybroker.broker.loop.yielding import YieldBudget, next_slice, paced
 from kpybroker.broker.requests.context import RequestContext
-from kpybroker.core.assignors.by_name import ASSIGNORS
+from kpybroker.core.assignors.values import Assignment, Assignor, Members, Slices, Topics
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.consumer_group.target import ComputeTarget
 from kpybroker.core.consumer_group.values import (
@@ -29,7 +30,6 @@ from kpybroker.core.consumer_group.values import (
 )
 from kpybroker.core.group.machine import GroupMachine
 from kpybroker.core.machine import Now
-from kpybroker.core.patterns.topics import Pattern, compile_pattern, pattern_problem, resolve
 from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.errors import KafkaError
 
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from kpybroker.broker.coordinators.kind import Run
     from kpybroker.broker.loop.host import Host
     from kpybroker.config.broker import BrokerConfig
+    from kpybroker.core.patterns.topics import Pattern
 
 logger = logging.getLogger("kafka.coordinator.group.GroupCoordinator")
 
@@ -54,12 +55,27 @@ def consumer_surroundings(config: BrokerConfig) -> Surroundings:
         regex_refresh_interval_ms=config.get_int("group.consumer.regex.refresh.interval.ms"),
     )
     names = map(_assignor_name, config.get_list("group.consumer.assignors"))
-    return Surroundings(limits, lambda group_id: settings, {name: ASSIGNORS[name] for name in names}, pattern_problem)
+    return Surroundings(limits, lambda group_id: settings, {name: _assignor(name) for name in names}, _pattern_problem)
 
 
 def _assignor_name(configured: str) -> str:
     """`uniform`, of that or of the name of Kafka's Java class."""
     return configured.rpartition(".")[2].removesuffix("Assignor").lower()
+
+
+def _assignor(name: str) -> Assignor:
+    def assign(members: Members, topics: Topics) -> Slices[Assignment]:
+        from kpybroker.core.assignors.by_name import ASSIGNORS
+
+        return ASSIGNORS[name](members, topics)
+
+    return assign
+
+
+def _pattern_problem(pattern: str) -> str | None:
+    from kpybroker.core.patterns.topics import pattern_problem
+
+    return pattern_problem(pattern)
 
 
 class SnapshotTopics:
@@ -153,6 +169,8 @@ class ConsumerGroupWork:
         run(machine.on_target_computed(effect.group_id, effect.computation, assignment, self._now()))
 
     async def _resolve(self, machine: GroupMachine, effect: ResolvePatterns, run: Run) -> None:
+        from kpybroker.core.patterns.topics import resolve
+
         topics, started_ms = self.topics, self._host.clock.time_ms()
         valid = await _compiled(effect)
         found = await run_to_end(paced(resolve(valid, list(topics.names))))
@@ -169,6 +187,8 @@ class ConsumerGroupWork:
 
 async def _compiled(effect: ResolvePatterns) -> list[Pattern]:
     """The patterns, without those that are too large here: a Kafka may have accepted them. These match nothing."""
+    from kpybroker.core.patterns.topics import compile_pattern
+
     compiled = []
     for text in sorted(effect.patterns):
         try:
