@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 
 from kpybroker.broker.requests.context import PlainConnectionInfo
 from kpybroker.core.assignors.values import Assignment, Assignor, Members, Slices, Topics
@@ -17,7 +18,7 @@ from kpybroker.wire.messages.api_versions import ApiVersionsRequest
 from kpybroker.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kpybroker.wire.messages.create_partitions import CreatePartitionsRequest
 from tests.support.brokers.fake_broker import Denying
-from tests.support.brokers.running_broker import ask, create_topic, running_broker
+from tests.support.brokers.running_broker import ask, create_topic, forget_metadata, running_broker
 from tests.support.requests.consumer_group_requests import DEADLINE_S, Member, described, group_broker, settle
 
 JOINING = ConsumerGroupHeartbeatRequest(group_id="orders", member_id="m", rebalance_timeout_ms=1, topic_partitions=[])
@@ -251,3 +252,20 @@ async def test_a_group_goes_on_after_a_restart_and_no_one_has_to_give_up_anythin
         response = await member.beat()
         assert (response.member_epoch, response.assignment) == (2, None)
         assert member.owned == {topic_id: frozenset({0, 1, 2})}
+
+
+async def test_a_heartbeat_waits_for_the_first_metadata(tmp_path: Path) -> None:
+    async with group_broker(tmp_path) as broker:
+        topic_id = await create_topic(broker, "t", 3)
+        member, other = Member(broker, "m1"), Member(broker, "m2")
+        await member.join("t")
+        restoring = forget_metadata(broker.metadata)
+        broker.groups._on_topics_named(["t"])  # as of a coordinator that was built before the first metadata
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(other.join, "t")
+            await trio.testing.wait_all_tasks_blocked()
+            assert other.epoch == 0, "a response before the metadata"
+            await broker.metadata.update(restoring)
+        await settle([member, other], lambda: len(member.owned[topic_id]) + len(other.owned.get(topic_id, ())) == 3)
+        await settle([member, other], lambda: other.epoch == member.epoch and bool(other.owned))
+        assert member.owned[topic_id]
