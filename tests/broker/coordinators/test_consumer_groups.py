@@ -172,3 +172,9 @@ async def test_a_partition_that_is_being_loaded_hears_of_topics_too() -> None:
             await broker.loaded()
             (machine,) = broker.groups.partitions.machines
             assert machine._consumers.shared.topics is broker.groups._consumers.topics
+
+
+async def test_a_machine_has_the_topics_before_its_first_heartbeat() -> None:
+    async with fake_broker() as broker:
+        (machine,) = broker.groups.partitions.machines
+        assert machine._consumers.shared.topics is broker.groups._consumers.topics
