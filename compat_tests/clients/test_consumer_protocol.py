@@ -47,7 +47,7 @@ def serving(directory: Path) -> Iterator[str]:
     async def serve() -> None:
         with trio.CancelScope() as scope:
             async with Broker.open(config, features={GROUP_VERSION: VersionRange(0, 1)}) as broker:
-                started.put((broker.bound[0].port, trio.lowlevel.current_trio_token(), scope))
+                started.put((broker.bound[0].listener.address[1], trio.lowlevel.current_trio_token(), scope))
                 await trio.sleep_forever()
 
     def run() -> None:
