@@ -43,7 +43,7 @@ async def loaded(broker: Broker, group_id: str = "g") -> None:
 
 
 class Member:
-    """A member: what it was told, and what it owns. It gives up and takes over partitions at once."""
+    """A member: its epoch, as it last received it, and what it owns. It gives up and takes over partitions at once."""
 
     def __init__(self, broker: Broker, member_id: str, group_id: str = "g", version: int = 1) -> None:
         self.broker = broker
