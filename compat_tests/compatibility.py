@@ -41,7 +41,8 @@ deliberately absent.
 REFUSED_TEXT = """
 ## APIs that are refused
 
-These are advertised, and each of their requests is refused: clients that did not find them would wait without a word.
+Each request of these is refused. Those that join a group are advertised: clients that did not find them would wait
+without a word.
 
 | key | API | versions | behaviour |
 |---|---|---|---|
@@ -59,7 +60,6 @@ Kafka 3.9 has these too. They are neither served nor advertised.
 REASONS = {
     "ACLs are not there yet": (ApiKey.DESCRIBE_ACLS, ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS),
     "requests are not forwarded to the controller": (ApiKey.ENVELOPE,),
-    "the consumer group protocol (KIP-848) is not served": (ApiKey.CONSUMER_GROUP_DESCRIBE,),
     "client metrics need KRaft": (ApiKey.LIST_CLIENT_METRICS_RESOURCES,),
 }
 

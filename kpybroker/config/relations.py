@@ -190,6 +190,33 @@ def _check_connections(config: ConfigLookup) -> None:
     )
 
 
+_CONSUMER_BOUNDS: Final = (
+    (
+        "group.consumer.heartbeat.interval.ms",
+        "group.consumer.min.heartbeat.interval.ms",
+        "group.consumer.max.heartbeat.interval.ms",
+    ),
+    (
+        "group.consumer.session.timeout.ms",
+        "group.consumer.min.session.timeout.ms",
+        "group.consumer.max.session.timeout.ms",
+    ),
+)
+
+
+def _check_consumer_groups(config: ConfigLookup) -> None:
+    for name, low_name, high_name in _CONSUMER_BOUNDS:
+        value, low, high = config.get_int(name), config.get_int(low_name), config.get_int(high_name)
+        _require(high >= low, high_name, f"{high_name} must be greater than or equal to {low_name}")
+        _require(value >= low, name, f"{name} must be greater than or equal to {low_name}")
+        _require(value <= high, name, f"{name} must be less than or equal to {high_name}")
+    _require(
+        bool(config.get_list("group.consumer.assignors")),
+        "group.consumer.assignors",
+        "group.consumer.assignors must name at least one assignor",
+    )
+
+
 def _check_coordination(config: ConfigLookup) -> None:
     if config.get("kpybroker.zookeeper.port") is not None:
         _require(
@@ -211,6 +238,7 @@ def check_relations(config: ConfigLookup) -> None:
     _check_replication(config)
     _check_listeners(config)
     _check_connections(config)
+    _check_consumer_groups(config)
     _check_coordination(config)
     for key in (SECRET, OLD_SECRET):
         encoder(config, key)  # raises where its settings cannot be used

@@ -24,6 +24,10 @@ TWO = {"listeners": "A://127.0.0.1:1,B://127.0.0.1:2", "listener.security.protoc
         ({"log.cleaner.dedupe.buffer.size": "1048576"}, "at least 1MB per cleaner thread"),
         ({"replica.fetch.wait.max.ms": "30001"}, "replica.socket.timeout.ms should always be at least"),
         ({"replica.lag.time.max.ms": "499"}, "less than or equal to replica.lag.time.max.ms"),
+        ({"group.consumer.session.timeout.ms": "1"}, "must be greater than or equal to group.consumer.min.session"),
+        ({"group.consumer.heartbeat.interval.ms": "15001"}, "must be less than or equal to group.consumer.max.heart"),
+        ({"group.consumer.min.session.timeout.ms": "60001"}, "group.consumer.max.session.timeout.ms must be greater"),
+        ({"group.consumer.assignors": ""}, "group.consumer.assignors must name at least one assignor"),
         ({"listeners": ""}, "There must be at least one broker advertised listener."),
         (TWO, "inter.broker.listener.name must be a listener name defined in advertised.listeners"),
         (

@@ -9,25 +9,7 @@ import re
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-_UNUSED = "nothing in the package uses it: it belongs where its users are"
-
-UNTIL_FIXED: frozenset[str] = frozenset(
-    f"kpybroker/core/{module}.py: {_UNUSED}"  # the group protocol that uses them lands next
-    for module in (
-        "assignors/by_name",
-        "assignors/cohorts",
-        "assignors/heterogeneous",
-        "assignors/homogeneous",
-        "assignors/range_assignor",
-        "assignors/uniform_assignor",
-        "consumer_group/validation",
-        "patterns/classes",
-        "patterns/nodes",
-        "patterns/parser",
-        "patterns/program",
-        "patterns/topics",
-    )
-)
+UNTIL_FIXED: frozenset[str] = frozenset()
 
 
 def remaining(found: Iterable[str], root: Path, known: Collection[str] = UNTIL_FIXED) -> list[str]:

@@ -11,7 +11,7 @@ It decides nothing, and knows nothing of logs: `replication` knows whether a par
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -97,6 +97,7 @@ class MetadataCache:
     def __init__(self, config: BrokerConfig) -> None:
         self._config = config
         self._changed = trio.Event()
+        self._listeners: list[Callable[[Collection[str]], None]] = []
         self.snapshot = MetadataSnapshot()
         self._deleted_names: dict[str, None] = {}
         self.received_update = False
@@ -227,7 +228,17 @@ class MetadataCache:
                 self.snapshot.features,
             )
         )
+        if self._listeners:
+            names = {state.topic_name for state in states} | {topic.topic_name for topic in request.topic_states}
+            for listener in self._listeners:
+                listener(names)
         return list(deleted)
+
+    def on_topics_named(self, listener: Callable[[Collection[str]], None]) -> None:
+        """Call `listener`, which must not block, after each update, with the topics that it named: some may be new,
+        different or gone, as `snapshot` says then.
+        """
+        self._listeners.append(listener)
 
     def finalize(self, features: Finalized) -> None:
         """Take over what the cluster has finalized now. Its epoch never falls."""

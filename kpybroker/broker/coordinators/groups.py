@@ -1,6 +1,7 @@
 """The group coordinators of this broker: one shard for each partition of `__consumer_offsets` that it leads.
 
-`partitions` loads them and drives their timers. A task here drops expired offsets.
+`partitions` loads them and drives their timers. A task here drops expired offsets. `consumer_groups` does what the
+groups of the new protocol ask for.
 
 Not here: the rules of groups (`core.group`), the APIs and the creation of the topic (`handlers`).
 """
@@ -12,6 +13,7 @@ from collections.abc import Collection
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from kpybroker.broker.coordinators.consumer_groups import ConsumerGroupWork
 from kpybroker.broker.coordinators.kind import CoordinatorKind
 from kpybroker.broker.coordinators.partitions import CoordinatorPartitions
 from kpybroker.broker.coordinators.shard import Shard
@@ -43,6 +45,9 @@ class GroupCoordinators:
         self._host = host
         config = host.config
         self.config = group_config(config)
+        self._metadata = metadata
+        self.allows_consumer_groups = allows_consumer_groups(config)
+        self._consumers = ConsumerGroupWork(host, metadata.snapshot)
         versions = record_versions(config.get_str("inter.broker.protocol.version"))
         kind = CoordinatorKind(
             topic=GROUP_METADATA_TOPIC_NAME,
@@ -53,21 +58,34 @@ class GroupCoordinators:
             contents="offsets and group metadata",
             logger=logging.getLogger("kafka.coordinator.group.GroupCoordinator"),
             manager_logger=logging.getLogger("kafka.coordinator.group.GroupMetadataManager"),
-            new_machine=lambda _: GroupMachine(self.config, host.budget),
+            new_machine=self._new_machine,
             encode=partial(encode_record, versions=versions),
             decode=decode_record,
             codec=Codec(config.get_int("offsets.topic.compression.codec")),
             commit_timeout_s=config.get_int("offsets.commit.timeout.ms") / 1000,
             tasks={"delete-expired-group-metadata": self._run_cleanup},
             replay_control=_replay_marker,
+            perform=self._consumers.perform,
         )
         self.partitions = CoordinatorPartitions(host, metadata, replicas, kind)
         self.on_elected = self.partitions.on_elected
         self.on_resigned = self.partitions.on_resigned
         self.partition_for = self.partitions.partition_for
         self.stop = self.partitions.stop
+        metadata.on_topics_named(self._on_topics_named)
+
+    def _new_machine(self, leader_epoch: int) -> GroupMachine:
+        """It has the topics before its first heartbeat: members would have to give up what they own in unknown ones."""
+        machine = GroupMachine(self.config, self._host.budget, self._consumers.surroundings)
+        machine.on_topics_changed(self._consumers.topics, (), has_new=False)
+        return machine
 
     # --- requests
+
+    @property
+    def assignors(self) -> Collection[str]:
+        """The names of the assignors that members of consumer groups may ask for, the default one first."""
+        return self._consumers.surroundings.assignors.keys()
 
     def shard_for(self, group_id: str) -> Shard[GroupMachine]:
         """The shard that holds a group.
@@ -113,6 +131,9 @@ class GroupCoordinators:
 
     # --- events
 
+    def _on_topics_named(self, names: Collection[str]) -> None:
+        self.partitions.update_all(self._consumers.follow(self._metadata.snapshot, names))
+
     def on_transaction_completed(self, producer_id: int, partition_indexes: Collection[int], committed: bool) -> None:
         """The transaction's markers in these partitions of the offsets topic are committed."""
         for index in partition_indexes:
@@ -146,6 +167,14 @@ def group_config(config: BrokerConfig) -> GroupConfig:
         offset_metadata_max_bytes=config.get_int("offset.metadata.max.bytes"),
         offsets_retention_ms=config.get_int("offsets.retention.minutes") * 60 * 1000,
     )
+
+
+def allows_consumer_groups(config: BrokerConfig) -> bool:
+    """Whether `group.coordinator.rebalance.protocols` has them. Unset it does, though Kafka 3.9's default, which
+    DescribeConfigs shows, is `classic`: in Kafka 4 the finalized level of `group.version` alone decides.
+    """
+    is_set = "group.coordinator.rebalance.protocols" in config.effective
+    return not is_set or "consumer" in config.get_list("group.coordinator.rebalance.protocols")
 
 
 def record_versions(inter_broker_protocol_version: str) -> RecordVersions:

@@ -97,6 +97,11 @@ class CoordinatorPartitions(Generic[M]):
         elif (shard := self.shards.get(index)) is not None:
             change(shard.machine)
 
+    def update_all(self, change: Callable[[M], None]) -> None:
+        """Change the machines of all partitions that are led here, each at once or when it is loaded."""
+        for index in [*self._loading, *self.shards]:
+            self.update(index, change)
+
     # --- leadership
 
     def on_elected(self, index: int, leader_epoch: int) -> None:

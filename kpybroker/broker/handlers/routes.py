@@ -85,6 +85,8 @@ def _groups(key: ApiKey) -> Handler | None:
             from kpybroker.broker.handlers.groups import offset_delete as handler
         case ApiKey.CONSUMER_GROUP_HEARTBEAT:
             from kpybroker.broker.handlers.groups import consumer_group_heartbeat as handler
+        case ApiKey.CONSUMER_GROUP_DESCRIBE:
+            from kpybroker.broker.handlers.groups import consumer_group_describe as handler
         case ApiKey.SHARE_GROUP_HEARTBEAT:
             from kpybroker.broker.handlers.groups import share_group_heartbeat as handler
         case _:

@@ -10,7 +10,10 @@ DOCS: Final[dict[str, str]] = {
     "group.max.session.timeout.ms": "Longest session timeout that a group member may ask for.",
     "group.initial.rebalance.delay.ms": "How long an empty group waits for more members before its first rebalance.",
     "group.max.size": "How many members a classic group may have.",
-    "group.coordinator.rebalance.protocols": "Group protocols that the coordinator serves.",
+    "group.coordinator.rebalance.protocols": (
+        "Group protocols that the coordinator serves. `consumer` needs level 1 of the feature `group.version` as well, "
+        "which alone decides where this key is not set, and which is not supported yet."
+    ),
     "group.coordinator.threads": "Threads of the new group coordinator.",
     "group.coordinator.append.linger.ms": "How long the new coordinator collects records before it appends them.",
     "group.coordinator.new.enable": "Whether the new group coordinator is used.",
@@ -40,7 +43,15 @@ DOCS: Final[dict[str, str]] = {
     "group.consumer.max.heartbeat.interval.ms": "Longest heartbeat interval under the consumer group protocol.",
     "group.consumer.max.size": "How many members a group under the consumer group protocol may have.",
     "group.consumer.assignors": (
-        "Java classes of the broker that assign partitions. The first is the default."
+        "What assigns partitions under the consumer group protocol: `uniform`, `range`, or the names of their Java "
+        "classes. The first is the default."
+    ),
+    "group.consumer.assignment.interval.ms": (
+        "Shortest time between two assignments of a group under the consumer group protocol (KIP-1263). Of Kafka 4.3."
+    ),
+    "group.consumer.regex.refresh.interval.ms": (
+        "How often a group under the consumer group protocol looks again for the topics that its regular expressions "
+        "match. New topics are found at once. Of Kafka 4."
     ),
     "group.consumer.migration.policy": (
         "Whether classic groups may be converted to the consumer group protocol, and back."

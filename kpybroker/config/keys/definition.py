@@ -50,7 +50,9 @@ class Key(NamedTuple):
 
 INTERNAL: Final = frozenset(
     {
+        "group.consumer.assignment.interval.ms",
         "group.consumer.migration.policy",
+        "group.consumer.regex.refresh.interval.ms",
         "group.coordinator.new.enable",
         "group.share.enable",
         "log.initial.task.delay.ms",
@@ -66,4 +68,4 @@ INTERNAL: Final = frozenset(
         "zookeeper.metadata.migration.min.batch.size",
     }
 )
-"""Keys that Kafka accepts but does not list in DescribeConfigs."""
+"""Keys that Kafka accepts but does not list in DescribeConfigs, and those that Kafka 3.9 does not have."""

@@ -165,6 +165,9 @@ _GROUPS: dict[ApiKey, tuple[Shape, ...]] = {
     ApiKey.JOIN_GROUP: (Shape(ALL, scalars=GROUP),),
     ApiKey.HEARTBEAT: (Shape(ALL, scalars=GROUP),),
     ApiKey.CONSUMER_GROUP_HEARTBEAT: (Shape(ALL, scalars=GROUP),),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: (
+        Shape(ALL, (array("group_ids", group=""),), (array("groups", ERROR, group="group_id"),)),
+    ),
     ApiKey.SHARE_GROUP_HEARTBEAT: (Shape(ALL, scalars=GROUP),),
     ApiKey.LEAVE_GROUP: (Shape(ALL, scalars=GROUP),),
     ApiKey.SYNC_GROUP: (Shape(ALL, scalars=GROUP),),

@@ -40,12 +40,20 @@ class Pattern:
 
 def compile_pattern(text: str) -> Pattern:
     """The pattern, or KafkaError INVALID_REGULAR_EXPRESSION with Kafka's text."""
-    if len(text) > PATTERN_LENGTH_MAX:
-        raise _invalid(f"{text[:_SHOWN_MAX]}...", f"it has more than {PATTERN_LENGTH_MAX} characters")
     try:
-        return Pattern(text, Program(parse(text)))
+        return Pattern(text, _program(text))
     except (PatternSyntaxError, ProgramTooLarge) as error:
-        raise _invalid(text, str(error)) from None
+        shown = text if len(text) <= PATTERN_LENGTH_MAX else f"{text[:_SHOWN_MAX]}..."
+        raise _invalid(shown, str(error)) from None
+
+
+def pattern_problem(text: str) -> str | None:
+    """What is wrong with a pattern, in RE2/J's words; None for a valid one."""
+    try:
+        _program(text)
+    except (PatternSyntaxError, ProgramTooLarge) as error:
+        return str(error)
+    return None
 
 
 def resolve(patterns: Iterable[Pattern], names: Iterable[str]) -> Generator[None, None, dict[str, frozenset[str]]]:
@@ -61,6 +69,12 @@ def resolve(patterns: Iterable[Pattern], names: Iterable[str]) -> Generator[None
                 yield
         resolved[pattern.text] = frozenset(matching)
     return resolved
+
+
+def _program(text: str) -> Program:
+    if len(text) > PATTERN_LENGTH_MAX:
+        raise ProgramTooLarge(f"it has more than {PATTERN_LENGTH_MAX} characters")
+    return Program(parse(text))
 
 
 def _invalid(shown: str, description: str) -> KafkaError:

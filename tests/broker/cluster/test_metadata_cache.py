@@ -70,6 +70,15 @@ async def test_a_partial_update_leaves_the_rest(metadata: MetadataCache) -> None
     assert before.topics["a"][1].leader == 1
 
 
+async def test_listeners_are_called_with_the_named_topics_once_the_update_is_there(metadata: MetadataCache) -> None:
+    heard: list[tuple[set[str], set[str]]] = []
+    metadata.on_topics_named(lambda names: heard.append((set(names), set(metadata.snapshot.topics))))
+    await metadata.update(request(state("a", 0), state("b", 0)))
+    await metadata.update(request(state("a", 0, leader=LEADER_DURING_DELETE)))
+    await metadata.update(request())
+    assert heard == [({"a", "b"}, {"a", "b"}), ({"a"}, {"b"}), (set(), {"b"})]
+
+
 async def test_two_updates_at_a_time_are_noticed(metadata: MetadataCache) -> None:
     """The second one would lose what the first has changed. The handler has one lock for both."""
     requests = [request(*(state(topic, index) for index in range(5000))) for topic in "ab"]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kpybroker.core.assignors.values import run_to_end
 from kpybroker.core.patterns.program import PROGRAM_SIZE_MAX
-from kpybroker.core.patterns.topics import PATTERN_LENGTH_MAX, Pattern, compile_pattern, resolve
+from kpybroker.core.patterns.topics import PATTERN_LENGTH_MAX, Pattern, compile_pattern, pattern_problem, resolve
 from kpybroker.core.topic_names import MAX_NAME_LENGTH
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.yield_budget import WorkBudget
@@ -236,3 +236,13 @@ def test_as_python_matches_where_the_languages_agree(pattern: str, names: list[s
     compiled = compile_pattern(pattern)
     for name in names:
         assert compiled.matches(name) is (re.fullmatch(pattern, name, re.ASCII) is not None)
+
+
+@pytest.mark.parametrize("text", ["(a", "a" * (PATTERN_LENGTH_MAX + 1)])
+def test_what_is_wrong_with_a_pattern_is_in_the_error_too(text: str) -> None:
+    problem = pattern_problem(text)
+    assert problem
+    with pytest.raises(KafkaError) as caught:
+        compile_pattern(text)
+    assert (caught.value.message or "").endswith(f"is not a valid regular expression: {problem}.")
+    assert pattern_problem("a+") is None

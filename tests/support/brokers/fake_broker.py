@@ -15,7 +15,7 @@ from typing import Any
 
 import trio
 
-from kpybroker.broker.cluster.metadata_cache import Node
+from kpybroker.broker.cluster.metadata_cache import MetadataSnapshot, Node
 from kpybroker.broker.coordinators.groups import GroupCoordinators
 from kpybroker.broker.loop.clock import Clock
 from kpybroker.broker.loop.steps import run_to_end
@@ -153,6 +153,10 @@ class FakeMetadata:
         self.topics: dict[str, int] = {"t": 3, "u": 1}
         self.leaderless: set[str] = set()
         self.news = trio.Event()
+        self.snapshot = MetadataSnapshot()
+
+    def on_topics_named(self, listener: Callable[[Collection[str]], None]) -> None:
+        """No topic ever changes here."""
 
     def contains(self, topic: str, partition: int | None = None) -> bool:
         return topic in self.topics and (partition is None or 0 <= partition < self.topics[topic])

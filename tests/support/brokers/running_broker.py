@@ -93,11 +93,13 @@ def forget_metadata(metadata: MetadataCache) -> UpdateMetadataRequest:
     """Reset it to the state after the broker's start; `update` with the returned request restores it."""
     known = metadata.snapshot
     topics = [
-        UpdateMetadataRequest.UpdateMetadataTopicState(topic_name=name, partition_states=list(partitions.values()))
+        UpdateMetadataRequest.UpdateMetadataTopicState(
+            topic_name=name, topic_id=known.topic_id(name), partition_states=list(partitions.values())
+        )
         for name, partitions in known.topics.items()
     ]
     alive = [UpdateMetadataRequest.UpdateMetadataBroker(id=node) for node in known.brokers]
-    metadata.snapshot, metadata.received_update = MetadataSnapshot(), False
+    metadata.snapshot, metadata.received_update = MetadataSnapshot(features=known.features), False
     return UpdateMetadataRequest(topic_states=topics, live_brokers=alive)
 
 

@@ -59,7 +59,7 @@ async def handle(broker: Broker, request: ApiVersionsRequest, context: RequestCo
         software = f"{name} {version}"
     finalized = broker.metadata.snapshot.features
     return ApiVersionsResponse(
-        api_keys=_listed(listed_for(served, software)),
+        api_keys=_listed(listed_for(served, software, broker.features.supported)),
         supported_features=_supported(broker.features.supported, context.api_version),
         finalized_features_epoch=finalized.epoch,
         finalized_features=[

@@ -11,11 +11,15 @@ from kpybroker.broker.requests.clients import client_name, shown
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.config.metadata_versions import at_least
 from kpybroker.core.authorizer import Operation, ResourceType
+from kpybroker.core.features import GROUP_VERSION
 from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from kpybroker.broker.handlers.broker import Broker
+
+CONSUMER_GROUPS_FROM = 1
+"""The level of `group.version` that has consumer groups."""
 
 logger = logging.getLogger("kafka.server.KafkaApis")
 
@@ -56,6 +60,14 @@ def unserved_protocol(broker: Broker, context: RequestContext, group_id: str, ca
     if broker.first_times.is_first(context.connection, cause):
         logger.warning("Refused %s group=%s: %s; %s", client_name(context.connection), shown(group_id), cause, fix)
     return KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"{cause}; {fix}")
+
+
+def serves_consumer_groups(broker: Broker) -> bool:
+    """Whether consumer groups (KIP-848) are served: the finalized level of `group.version` decides, and
+    `group.coordinator.rebalance.protocols` where it is set.
+    """
+    is_finalized = broker.metadata.snapshot.features.level(GROUP_VERSION) >= CONSUMER_GROUPS_FROM
+    return is_finalized and broker.groups.allows_consumer_groups
 
 
 async def known_partitions(

@@ -1,18 +1,27 @@
-"""ConsumerGroupHeartbeat 0-1, with which a client asks for the consumer group protocol (KIP-848): always refused.
+"""ConsumerGroupHeartbeat 0-1: join, stay in and leave a group of the new protocol (KIP-848).
 
-Kafka 3.9 in ZooKeeper mode refuses version 0. Clients of today ask with version 1, and without it some wait without a
-word: docs/decisions/group-protocols.md.
+Refused with UNSUPPORTED_VERSION until `group.version` 1 is finalized, as in Kafka. Without this API some clients would
+wait without a word: docs/decisions/group-protocols.md.
 """
 
 from __future__ import annotations
 
+import base64
+from collections.abc import Collection, Iterable
+from functools import partial
 from typing import TYPE_CHECKING
 
-from kpybroker.broker.handlers.groups.checks import unserved_protocol
+from kpybroker.broker.handlers.groups.checks import serves_consumer_groups, unserved_protocol
+from kpybroker.broker.loop.steps import Steps
+from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
+from kpybroker.core.assignors.values import Partitions
+from kpybroker.core.authorizer import Operation, ResourceType
+from kpybroker.core.consumer_group.validation import validate
+from kpybroker.core.consumer_group.values import ConsumerHeartbeat, ConsumerHeartbeatResult
 from kpybroker.wire.api import ApiKey
-from kpybroker.wire.errors import KafkaError
+from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
@@ -25,19 +34,98 @@ LEDGER = Ledger(
     ApiKey.CONSUMER_GROUP_HEARTBEAT,
     0,
     1,
-    {0: "always UNSUPPORTED_VERSION, as Kafka 3.9 in ZooKeeper mode", 1: "the same"},
-    absent="the consumer group protocol (KIP-848)",
+    {
+        0: "UNSUPPORTED_VERSION, as in Kafka where `group.version` 1 is not finalized",
+        1: "regular expressions; member ids made by clients (KIP-1082)",
+    },
+    absent="this level of `group.version`, and with it the consumer group protocol (KIP-848)",
 )
 
 CAUSE = "the consumer group protocol (KIP-848) is not served"
 FIX = "set group.protocol=classic in the client"
+MEMBER_ID_BYTES = 16
 
 
-async def handle(
+def handle(
     broker: Broker, request: ConsumerGroupHeartbeatRequest, context: RequestContext
-) -> ConsumerGroupHeartbeatResponse:
-    """Raises UNSUPPORTED_VERSION."""
-    raise unserved_protocol(broker, context, request.group_id, CAUSE, FIX)
+) -> Steps[ConsumerGroupHeartbeatResponse]:
+    """The member's epoch and, where that changed, its assignment."""
+    if not serves_consumer_groups(broker):
+        raise unserved_protocol(broker, context, request.group_id, CAUSE, FIX)
+    context.require(Operation.READ, ResourceType.GROUP, request.group_id)
+    if request.subscribed_topic_names:
+        yield from _require_visible(context, frozenset(request.subscribed_topic_names))
+    heartbeat = _heartbeat(broker, request, context)
+    validate(heartbeat, context.api_version, broker.groups.assignors)
+    if not broker.metadata.received_update:
+        # Before the first metadata no topic is known, and members would have to give up what they own.
+        yield partial(broker.metadata.wait_first_update, broker.tree)
+    result: ConsumerHeartbeatResult = yield from broker.groups.reply(heartbeat, context)
+    return _response(result)
+
+
+def _require_visible(context: RequestContext, names: Collection[str]) -> Steps[None]:
+    """Clients may only name topics that they may describe."""
+    budget = YieldBudget()
+    denied = False
+    for name in names:
+        denied |= not context.authorized(Operation.DESCRIBE, ResourceType.TOPIC, name)
+        yield from budget.steps()
+    if denied:
+        raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+
+
+def _heartbeat(broker: Broker, request: ConsumerGroupHeartbeatRequest, context: RequestContext) -> ConsumerHeartbeat:
+    names, owned = request.subscribed_topic_names, request.topic_partitions
+    return ConsumerHeartbeat(
+        group_id=request.group_id,
+        member_id=request.member_id,
+        member_epoch=request.member_epoch,
+        instance_id=request.instance_id,
+        rack_id=request.rack_id,
+        rebalance_timeout_ms=request.rebalance_timeout_ms,
+        topic_names=None if names is None else frozenset(names),
+        pattern=request.subscribed_topic_regex,
+        server_assignor=request.server_assignor,
+        owned=None if owned is None else _partitions(owned),
+        client_id=context.client_id or "",
+        client_host=f"/{context.client_host}",
+        new_member_id="" if request.member_id else _new_member_id(broker),
+        rights=context,
+        owner=context.owner,
+    )
+
+
+def _partitions(owned: Iterable[ConsumerGroupHeartbeatRequest.TopicPartitions]) -> Partitions:
+    """A topic that is named twice has the partitions of both."""
+    partitions: dict[bytes, frozenset[int]] = {}
+    for topic in owned:
+        partitions[topic.topic_id] = partitions.get(topic.topic_id, frozenset()) | frozenset(topic.partitions)
+    return partitions
+
+
+def _new_member_id(broker: Broker) -> str:
+    """As the text of Kafka's ``Uuid``."""
+    number = broker.random.getrandbits(8 * MEMBER_ID_BYTES)
+    return base64.urlsafe_b64encode(number.to_bytes(MEMBER_ID_BYTES, "big")).rstrip(b"=").decode()
+
+
+def _response(result: ConsumerHeartbeatResult) -> ConsumerGroupHeartbeatResponse:
+    response = ConsumerGroupHeartbeatResponse(
+        error_code=result.error,
+        error_message=result.message,
+        member_id=result.member_id,
+        member_epoch=result.member_epoch,
+        heartbeat_interval_ms=result.heartbeat_interval_ms,
+    )
+    if result.assignment is not None:
+        response.assignment = ConsumerGroupHeartbeatResponse.Assignment(
+            topic_partitions=[
+                ConsumerGroupHeartbeatResponse.TopicPartitions(topic_id=topic_id, partitions=sorted(partitions))
+                for topic_id, partitions in result.assignment.items()
+            ]
+        )
+    return response
 
 
 def error_response(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kpybroker.core.features import GROUP_VERSION, NOT_SUPPORTED, SUPPORTED, Ranges
 from kpybroker.wire.api import ApiKey
 
 SERVED: dict[ApiKey, tuple[int, int]] = {
@@ -67,25 +68,35 @@ SERVED: dict[ApiKey, tuple[int, int]] = {
     ApiKey.LIST_TRANSACTIONS: (0, 1),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: (0, 0),
     ApiKey.CONSUMER_GROUP_HEARTBEAT: (0, 1),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: (0, 1),
     ApiKey.SHARE_GROUP_HEARTBEAT: (1, 1),
     ApiKey.ALLOCATE_PRODUCER_IDS: (0, 0),
 }
 """What ApiVersions advertises: (oldest, newest) version of each API."""
 
-REFUSED = frozenset({ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.SHARE_GROUP_HEARTBEAT})
+REFUSED = frozenset({ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.CONSUMER_GROUP_DESCRIBE, ApiKey.SHARE_GROUP_HEARTBEAT})
 """Of these, the APIs that are there to be refused: clients that did not find them would not say what they wait for."""
+
+NEEDS_GROUP_VERSION = frozenset({ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.CONSUMER_GROUP_DESCRIBE})
+"""Those of them that are served where the broker supports `group.version`, and are listed to all then."""
 
 ADVISED_SOFTWARE = ("apache-kafka-java", "rdkafka")
 """Parts of the names of client software that is listed them. Others get the list of Kafka 3.9: some, as franz-go, take
 version 1 of ConsumerGroupHeartbeat for the protocol itself."""
 
 
-def listed_for(served: Mapping[ApiKey, tuple[int, int]], software: str) -> dict[ApiKey, tuple[int, int]]:
-    """What ApiVersions lists of `served` for client software of this name and version."""
-    if any(name in software for name in ADVISED_SOFTWARE):
-        return dict(served)
-    listed = {key: versions for key, versions in served.items() if key not in REFUSED}
-    if ApiKey.CONSUMER_GROUP_HEARTBEAT in served:
+def listed_for(
+    served: Mapping[ApiKey, tuple[int, int]], software: str, supported: Ranges = SUPPORTED
+) -> dict[ApiKey, tuple[int, int]]:
+    """What ApiVersions lists of `served` for client software of this name and version, at a broker with these features.
+
+    Nothing waits for ConsumerGroupDescribe, so it is not listed where it is refused.
+    """
+    refused = REFUSED - NEEDS_GROUP_VERSION if supported.get(GROUP_VERSION, NOT_SUPPORTED).max else REFUSED
+    is_advised = any(name in software for name in ADVISED_SOFTWARE)
+    hidden = refused & {ApiKey.CONSUMER_GROUP_DESCRIBE} if is_advised else refused
+    listed = {key: versions for key, versions in served.items() if key not in hidden}
+    if ApiKey.CONSUMER_GROUP_HEARTBEAT in hidden and ApiKey.CONSUMER_GROUP_HEARTBEAT in served:
         listed[ApiKey.CONSUMER_GROUP_HEARTBEAT] = (0, 0)
     return listed
 
@@ -95,6 +106,7 @@ LARGE_RESPONSES = frozenset(
         ApiKey.METADATA,
         ApiKey.OFFSET_FETCH,
         ApiKey.LIST_GROUPS,
+        ApiKey.CONSUMER_GROUP_DESCRIBE,
         ApiKey.DESCRIBE_ACLS,
         ApiKey.DESCRIBE_CONFIGS,
         ApiKey.DESCRIBE_LOG_DIRS,
