@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import os
 from typing import Any
 
 import hypothesis

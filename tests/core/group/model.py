@@ -37,8 +37,8 @@ class Member:
 
 
 class Model:
-    """`choice(generation)` is the chosen leader and protocol; `ordered` puts protocols in the order of ties; `topics_of`
-    reads a subscription.
+    """`choice(generation)` is the chosen leader and protocol; `ordered` puts protocols in the order that decides a tie;
+    `topics_of` reads a subscription.
     """
 
     def __init__(
