@@ -384,12 +384,12 @@ class Model:
 
     # --- time
 
-    def next_time(self) -> int | None:
-        """The next deadline. A member that waits in a join or sync has none, unless it is new."""
+    def deadlines(self) -> list[int]:
+        """All of them, the next one first. A member that waits in a join or sync has none, unless it is new."""
         times = [at for at in (self.join_ends_at, self.sync_ends_at) if at is not None]
         times += self.promised.values()
         times += [member.ends_at for member in self.members.values() if self.is_watched(member)]
-        return min(times, default=None)
+        return sorted(times)
 
     def is_watched(self, member: Member) -> bool:
         return member.is_new or (member.joins is None and member.syncs is None)
