@@ -486,7 +486,7 @@ class Broker:
         if not self.logs.dirs.live:
             self.fatal = StartupError(
                 f"all log directories have failed; the last one: {error}",
-                "repair or replace the disk, then start again",
+                error.fix,
                 EXIT_STORAGE,
             )
             self.stop()

@@ -256,6 +256,7 @@ async def test_without_a_channel_the_failure_of_one_is_the_end_of_all(tmp_path: 
             await until(lambda: not hosted.brokers)
     assert hosted.fatal is not None
     assert "all log directories have failed" in hosted.fatal.cause
+    assert hosted.fatal.fix == "repair or replace the disk, then start again"
 
 
 async def test_with_a_channel_a_broker_that_fails_is_down_until_it_is_started(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ index, corrupt snapshot).
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 
@@ -21,6 +21,15 @@ def is_disk_full(error: OSError) -> bool:
     return error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
+_MORE_FILES = "raise the limit of open files (`ulimit -n`, `LimitNOFILE=` of systemd) to four for each partition"
+_FIXES: Mapping[int | None, str] = {
+    errno.EMFILE: _MORE_FILES,
+    errno.ENFILE: _MORE_FILES,
+    errno.EACCES: "give the broker's user the right to write there",
+    errno.EROFS: "mount the file system for writing",
+}
+
+
 class LogDirError(StorageError):
     """An I/O error in a log directory: the broker must take `log_dir` offline. Never retried by us."""
 
@@ -28,6 +37,12 @@ class LogDirError(StorageError):
         super().__init__(f"I/O error in log directory {log_dir}: {cause}")
         self.log_dir = log_dir
         self.cause = cause
+
+    @property
+    def fix(self) -> str:
+        """What an administrator does before the next start."""
+        number = self.cause.errno if isinstance(self.cause, OSError) else None
+        return f"{_FIXES.get(number, 'repair or replace the disk')}, then start again"
 
 
 @contextmanager
