@@ -88,8 +88,8 @@ async def test_after_a_lost_connection_it_says_so_and_looks_again(caplog: pytest
         for count in (1, 2, 3):
             assert await looks.after(CHANGED) == count
     assert [record.getMessage() for record in caplog.records if record.name == logger.name] == [
-        "Cannot read what has changed until there is a new session: ConnectionLoss()",
-        "Cannot read what has changed until there is a new session: SessionExpired()",
+        f"Cannot read what has changed until there is a new session: {ConnectionLoss()!r}",
+        f"Cannot read what has changed until there is a new session: {SessionExpired()!r}",
     ]
 
 
