@@ -27,8 +27,8 @@ def test_entries_are_popped_by_deadline_then_by_when_they_were_set(deadlines: li
         timers.push(entry)
     assert timers.deadline == min(deadlines, default=None)
     popped = []
-    while entry := timers.pop(now):
-        popped.append(entry)
+    while (due := timers.pop(now)) is not None:
+        popped.append(due)
     assert popped == sorted(entry for entry in entries if entry.deadline <= now)
     assert len(timers) == len(entries) - len(popped)
 

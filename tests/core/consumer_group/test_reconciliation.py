@@ -154,7 +154,7 @@ def test_a_topic_that_is_not_wanted_any_more_is_given_up(epoch: int) -> None:
     """With the old target or with a new one that still has it."""
     current = member(10, STABLE, at(10, a={1}, b={4}))
     expected = CurrentAssignment(10, 10, UNREVOKED, at(10, b={4}), at(10, a={1}))
-    assert step(current, epoch, {A: {1}, B: {4}}, subscribed=(B,), changed=True) == expected
+    assert step(current, epoch, {A: {1}, B: {4}}, Around(subscribed=(B,), changed=True)) == expected
 
 
 @pytest.mark.parametrize("subscribed", [(B,), ()])
