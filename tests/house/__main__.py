@@ -27,7 +27,7 @@ CHECKS: dict[str, tuple[Callable[[Iterable[Path]], Iterator[str]], tuple[str, ..
     "names that do not exist": (references.findings, (*CODE, *PAGES, "conftest.py", "Makefile", "pyproject.toml")),
     "odd names": (names.findings, CODE),
     "words": (words.findings, CODE + PROSE),
-    "responses by another name": (words.other_responses, (*PACKAGE, *PAGES)),
+    "responses by another name": (words.other_responses, (*CODE, *PAGES)),
     "section comments": (comments.findings, CODE),
 }
 
