@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from compat_tests.differential.compare import differences, report
@@ -95,9 +96,10 @@ class Pair:
             raise
 
     def compare(self, played: Script, version: int) -> str:
-        """What differs, in words; empty when nothing does."""
+        """What differs, in words; empty when nothing does. Both play at once, as some scripts wait for seconds."""
         assert version <= SERVED[played.api][1] or played.api is ApiKey.API_VERSIONS
-        reference, compared = (side.play(played, version) for side in self._sides)
+        with ThreadPoolExecutor() as threads:
+            reference, compared = threads.map(lambda side: side.play(played, version), self._sides)
         return report(differences(played.name, reference, compared))
 
     def close(self) -> None:

@@ -15,7 +15,7 @@ from kpybroker.broker.requests.served.apis import SERVED
 from kpybroker.wire.api import ApiKey
 
 RESPONSE_DEADLINE_S = 60.0
-UNTIL_DEADLINE_S = 60.0
+UNTIL_DEADLINE_S = 180.0
 UNTIL_PAUSE_S = 0.02
 CLOSED: dict[str, Any] = {"the broker": "closed the connection"}
 SILENT: dict[str, Any] = {"the broker": f"did not respond within {RESPONSE_DEADLINE_S} s"}

@@ -69,6 +69,8 @@ class Close:
 
 
 Step = Ask | ResponseTo | Frame | Close
+OF_RESPONSE = ("response", "bind", "until", "waits_ms", "only")
+"""Fields of `Ask`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,19 +99,10 @@ def script(
     return Script(name, api, about, tuple(flat), versions or SERVED[api])
 
 
-def ask(
-    api: ApiKey,
-    *,
-    v: int | None = None,
-    on: str = "main",
-    response: Response = Response.NOW,
-    bind: Mapping[str, str] | None = None,
-    until: Mapping[str, Any] | None = None,
-    only: Mapping[str, str] | None = None,
-    waits_ms: int | None = None,
-    **fields: Any,
-) -> Ask:
-    return Ask(api, fields, v, on, response, bind or {}, until, waits_ms, only)
+def ask(api: ApiKey, *, v: int | None = None, on: str = "main", **fields: Any) -> Ask:
+    """`fields` are those of the request, and those of `Ask` that say what is done with its response."""
+    of_response = {name: value for name in OF_RESPONSE if (value := fields.pop(name, None)) is not None}
+    return Ask(api, fields, v, on, **of_response)
 
 
 def response_to(on: str, **bind: str) -> ResponseTo:

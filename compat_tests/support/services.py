@@ -197,7 +197,7 @@ class ZooKeeper:
                 "maxClientCnxns": "0",
                 # Short ticks for storms, whose sessions are short; elsewhere sessions last as long as Kafka's do.
                 "tickTime": "500",
-                "maxSessionTimeout": "60000",
+                "maxSessionTimeout": "600000",
                 # processes are killed here, not the machine: its disk may stand still for longer than a session lives
                 "forceSync": "no",
                 **(settings or {}),

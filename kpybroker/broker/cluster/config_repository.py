@@ -28,6 +28,7 @@ from kpybroker.config.sources.passwords import decoder, renewed
 from kpybroker.config.topic import TOPIC_KEYS, LogConfig, parse_topic_value
 from kpybroker.config.values import ConfigError
 from kpybroker.coordination.tree import create_recursive, delete_recursive, retry_until_connected
+from kpybroker.coordination.watch_loop import WatchLoop
 from kpybroker.core import tree as t
 from kpybroker.wire import znodes
 
@@ -69,14 +70,16 @@ class ConfigRepository:
         # What is read later must be kept later, and either of two responses that arrive together may be taken first.
         self._loading = trio.Lock()
         self._last_change = -1
-        self._wake = trio.Event()
+        self._changes = WatchLoop(
+            znodes.CONFIG_CHANGES, self.process_pending_changes, logger, name="configuration changes"
+        )
 
     # --- life
 
     async def start(self) -> None:
         """Read everything, then watch. To be called before logs are loaded. Raises TreeError."""
         host = self._host
-        host.on_tree_event(self._on_tree_event)
+        host.on_tree_event(self._changes.on_tree_event)
         await create_recursive(host.tree, znodes.CONFIG_CHANGES, fail_if_exists=False)
         # Watch first, read second: what changes in between is read again, which is harmless.
         names = await self._pending_changes()
@@ -88,7 +91,7 @@ class ConfigRepository:
             await self._load_topics(listed[0].names)
         for entity_type in self._followers:
             await self._announce(entity_type, await self.entities_and_pairs(entity_type))
-        host.spawn("config-event-process-thread", self._process_changes)
+        host.spawn("config-event-process-thread", self._changes.run)
 
     # --- look-ups
 
@@ -232,24 +235,6 @@ class ConfigRepository:
         return results
 
     # --- notifications
-
-    def _on_tree_event(self, event: t.TreeEvent) -> None:
-        if isinstance(event, t.SessionEvent):
-            relevant = event.type is t.SessionState.CONNECTED
-        else:
-            relevant = event.path == znodes.CONFIG_CHANGES
-        if relevant:
-            self._wake.set()
-
-    async def _process_changes(self) -> None:
-        """Forever: apply what other brokers and tools announce. After a new session, look again."""
-        while True:
-            await self._wake.wait()
-            self._wake = trio.Event()
-            try:
-                await self.process_pending_changes()
-            except (t.SessionExpired, t.ConnectionLoss) as error:
-                logger.warning("Cannot read configuration changes until there is a new session: %r", error)
 
     async def process_pending_changes(self) -> None:
         """Apply the notifications received since the last call, oldest first, and remove outdated ones."""

@@ -160,7 +160,7 @@ async def test_a_deadline_that_is_over_ends_the_block_at_once() -> None:
         with clock.move_on_at(clock.monotonic() - 1):
             await trio.sleep_forever()
 
-    with trio.fail_after(5):
+    with trio.fail_after(60):
         await at_once()
         await clock.advance(1000, at_once)
 

@@ -109,33 +109,20 @@ def charged_bytes(machine: GroupMachine, owner: Owner = OWNER) -> int:
 
 
 def join_of(
-    group_id: str,
-    member_id: str,
-    instance_id: str | None,
-    new_id: str,
-    protocols: Protocols,
-    *,
-    version: int,
-    session_ms: int,
-    rebalance_ms: int,
-    protocol_type: str = "consumer",
-    client_id: str = "c",
+    group_id: str, member_id: str, instance_id: str | None, protocols: Protocols, version: int, **fields: Any
 ) -> Join:
-    """The Join that the handler makes of a JoinGroup version."""
+    """The Join that the handler makes of a JoinGroup version; `fields` are the others of `Join`, timeouts at least."""
+    given = {"new_member_id": "", "client_id": "c", "protocol_type": "consumer", **fields}
     return Join(
         group_id=group_id,
         member_id=member_id,
         group_instance_id=instance_id,
-        new_member_id=new_id,
-        client_id=client_id,
         client_host="/127.0.0.1",
-        rebalance_timeout_ms=rebalance_ms,
-        session_timeout_ms=session_ms,
-        protocol_type=protocol_type,
         protocols=protocols,
         require_known_member_id=version >= 4 and instance_id is None,
         support_skipping_assignment=version >= 9,
         reason="test",
+        **given,
     )
 
 
@@ -247,11 +234,11 @@ def _join(harness: Harness, group_id: str, arguments: list[str]) -> Join:
         group_id,
         member_id,
         instance_id,
-        "" if member_id else harness.next_member(instance_id or client_id),
         _protocols(options.get("protocols", "range/t")),
-        version=int(options.get("v", 9)),
-        session_ms=int(options.get("session", 10_000)),
-        rebalance_ms=int(options.get("rebalance", 60_000)),
+        int(options.get("v", 9)),
+        new_member_id="" if member_id else harness.next_member(instance_id or client_id),
+        session_timeout_ms=int(options.get("session", 10_000)),
+        rebalance_timeout_ms=int(options.get("rebalance", 60_000)),
         protocol_type=options.get("type", "consumer"),
         client_id=client_id,
     )
