@@ -36,7 +36,7 @@ OK = [(ErrorCode.NONE, None)]
 
 
 @asynccontextmanager
-async def broker_of_groups(directory: Path, **keys: str) -> AsyncIterator[Broker]:
+async def broker_of_groups(directory: Path, **keys: Any) -> AsyncIterator[Broker]:
     """A broker of the id that the recorded one had, with `group.version` 1 finalized."""
     features = {GROUP_VERSION: VersionRange(0, 1)}
     async with running_broker(directory, features=features, broker_id="1", **keys) as broker:
@@ -65,12 +65,12 @@ async def played(broker: Broker, step: dict[str, Any]) -> Any:
             for one in response.results
         ]
     is_old = step["api"] == "AlterConfigs"
-    resources = [
+    changes: list[tuple[int, str, Any]] = [
         (kind, name, [(key, value) if is_old else (key, op, value) for key, op, value in entries])
         for kind, name, entries in step["resources"]
     ]
     make: Any = legacy if is_old else incremental
-    response = await ask(broker, make(*resources, validate_only=step["validate_only"]), version)
+    response = await ask(broker, make(*changes, validate_only=step["validate_only"]), version)
     return [[one.resource_type, one.resource_name, one.error_code, one.error_message] for one in response.responses]
 
 
@@ -178,9 +178,9 @@ async def test_rights_are_asked_of_the_group(tmp_path: Path) -> None:
         resources = [
             DescribeConfigsRequest.DescribeConfigsResource(resource_type=GROUP, resource_name=name) for name in "gh"
         ]
-        request = DescribeConfigsRequest(resources=resources)
+        describe = DescribeConfigsRequest(resources=resources)
         denying = Denying({(Operation.DESCRIBE_CONFIGS, ResourceType.GROUP, "g")})
-        response = await call(broker, describe_configs, request, 4, authorizer=denying)
+        response = await call(broker, describe_configs, describe, 4, authorizer=denying)
         assert [(one.resource_name, one.error_code, bool(one.configs)) for one in response.results] == [
             ("h", ErrorCode.NONE, True),
             ("g", ErrorCode.GROUP_AUTHORIZATION_FAILED, False),

@@ -99,8 +99,7 @@ async def test_a_broker_of_classic_groups_only_keeps_consumer_groups_for_the_way
         await ask(broker, *leave("e", "m1"))
         await ask(broker, *finalize(0, SAFE_DOWNGRADE))
     # A program that does not know the feature; with the level finalized it would not start.
-    interval = {"group_consumer_assignment_interval_ms": "0"}
-    async with running_broker(tmp_path, keeps=True, features={}, **interval) as broker:
+    async with running_broker(tmp_path, keeps=True, features={}, group_consumer_assignment_interval_ms="0") as broker:
         for group_id in GROUPS:
             await loaded(broker, group_id)
         consumers = {"g": ("consumer", "Stable"), "n": ("consumer", "Stable")}
