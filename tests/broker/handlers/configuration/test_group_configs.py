@@ -129,6 +129,15 @@ async def test_what_is_stored_is_checked_again_at_each_change(tmp_path: Path) ->
         assert await broker.configs.entities(znodes.CONFIG_GROUPS) == []
 
 
+async def test_a_stored_value_below_the_bound_is_shown_and_the_bound_holds(tmp_path: Path) -> None:
+    # As Kafka, asked with the same keys after a restart.
+    async with group_broker(tmp_path, group_consumer_min_heartbeat_interval_ms="3000") as broker:
+        await broker.configs.write(znodes.CONFIG_GROUPS, "g", {HEARTBEAT: "2500"})
+        assert (await Member(broker, "m").join("t")).heartbeat_interval_ms == 3_000
+        describe = {"api": "DescribeConfigs", "version": 4, "synonyms": False, "resources": [[GROUP, "g", [HEARTBEAT]]]}
+        assert await played(broker, describe) == [[GROUP, "g", 0, "", [[HEARTBEAT, "2500", 3, 8, False, False, []]]]]
+
+
 async def test_what_another_program_stored_is_shown_and_does_no_harm(tmp_path: Path) -> None:
     async with broker_of_groups(tmp_path) as broker:
         await broker.configs.write(znodes.CONFIG_GROUPS, "g", {"secret": "p", SESSION: "50000"})
