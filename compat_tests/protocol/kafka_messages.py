@@ -30,6 +30,7 @@ LATER_APIS = {
     57: "UpdateFeatures",
     68: "ConsumerGroupHeartbeat",
     69: "ConsumerGroupDescribe",
+    74: "ListConfigResources",
     76: "ShareGroupHeartbeat",
 }
 # and records of which that is so

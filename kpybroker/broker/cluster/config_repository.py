@@ -5,8 +5,8 @@ Kafka's `ZkConfigManager`, ``ZkConfigRepository`` and the writing half of ``Admi
 `/config/changes`, which every broker watches. Kept here is what this broker applies: the overrides of topics with the
 `LogConfig` they make, and the dynamic layers of its `BrokerConfig`.
 
-What clients, users and addresses have (`/config/users/<u>[/clients/<c>]`, `/config/clients/<c>`, `/config/ips/<ip>`) is
-passed on to those who `follow` it, and not kept.
+What clients, users, addresses and groups have (`/config/users/<u>[/clients/<c>]`, `/config/clients/<c>`,
+`/config/ips/<ip>`, `/config/groups/<g>`) is passed on to those who `follow` it, and not kept.
 
 Not here: what the configuration requests mean (`handlers.configuration`, `handlers.security`), and which values are
 allowed (`kpybroker.config`).
@@ -53,7 +53,13 @@ BrokerListener = Callable[[frozenset[str]], None]
 EntityListener = Callable[[str, Mapping[str, str]], None]
 
 CLIENT_TYPES: Final = (znodes.CONFIG_USERS, znodes.CONFIG_CLIENTS, znodes.CONFIG_IPS)
-"""Entities that are not of the broker's own: their nodes are removed when nothing is set (KAFKA-12632)."""
+"""Entities that are not of the broker's own."""
+
+REMOVED_TYPES: Final = (*CLIENT_TYPES, znodes.CONFIG_GROUPS)
+"""Their nodes are removed when nothing is set (KAFKA-12632)."""
+
+CHANGED_TYPES: Final = (*znodes.CONFIG_TYPES, znodes.CONFIG_GROUPS)
+"""What a notification may name."""
 
 
 class ConfigRepository:
@@ -190,7 +196,7 @@ class ConfigRepository:
         Kafka's broker applies its own change when it sees the notification. Here a client sees its change in its next
         request.
         """
-        if props or entity_type not in CLIENT_TYPES or not await self._remove_unused(entity_type, entity):
+        if props or entity_type not in REMOVED_TYPES or not await self._remove_unused(entity_type, entity):
             await self._store(znodes.config_path(entity_type, entity), znodes.encode_config(props))
         change = t.Create(
             znodes.config_change_path(), znodes.encode_config_change(f"{entity_type}/{entity}"), sequential=True
@@ -257,7 +263,7 @@ class ConfigRepository:
         except ValueError as error:
             logger.error("Configuration change %s cannot be read and is ignored: %s", name, error)
             return
-        if not slash or entity_type not in znodes.CONFIG_TYPES:
+        if not slash or entity_type not in CHANGED_TYPES:
             logger.error("Configuration change %s names %r, which is not a kind of entity", name, entity_type)
             return
         await self._reload(entity_type, entity)

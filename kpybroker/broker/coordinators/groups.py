@@ -31,6 +31,7 @@ from kpybroker.wire.records.default_record import Record
 
 if TYPE_CHECKING:
     from kpybroker.broker.cluster.metadata_cache import MetadataCache
+    from kpybroker.broker.coordinators.group_configs import GroupConfigs
     from kpybroker.broker.loop.host import Host
     from kpybroker.broker.loop.steps import Steps
     from kpybroker.broker.replication.replicas import Replicas
@@ -41,13 +42,13 @@ if TYPE_CHECKING:
 class GroupCoordinators:
     """All groups of this broker. All methods run on the loop; none but the `async` ones has a checkpoint."""
 
-    def __init__(self, host: Host, metadata: MetadataCache, replicas: Replicas) -> None:
+    def __init__(self, host: Host, metadata: MetadataCache, replicas: Replicas, configs: GroupConfigs) -> None:
         self._host = host
         config = host.config
         self.config = group_config(config)
         self._metadata = metadata
         self.allows_consumer_groups = allows_consumer_groups(config)
-        self._consumers = ConsumerGroupWork(host, metadata.snapshot)
+        self._consumers = ConsumerGroupWork(host, metadata.snapshot, configs.of)
         versions = record_versions(config.get_str("inter.broker.protocol.version"))
         kind = CoordinatorKind(
             topic=GROUP_METADATA_TOPIC_NAME,

@@ -16,6 +16,7 @@ from typing import Any
 import trio
 
 from kpybroker.broker.cluster.metadata_cache import MetadataSnapshot, Node
+from kpybroker.broker.coordinators.group_configs import GroupConfigs
 from kpybroker.broker.coordinators.groups import GroupCoordinators
 from kpybroker.broker.loop.clock import Clock
 from kpybroker.broker.requests.context import PlainConnectionInfo, RequestContext
@@ -239,7 +240,8 @@ class FakeBroker:
         self.budget = StateBudget()
         self.failed_dirs: list[Exception] = []
         self.tree: Any = None
-        self.groups = GroupCoordinators(self, self.metadata, self.replicas)  # type: ignore[arg-type]
+        configs = GroupConfigs(self.config)
+        self.groups = GroupCoordinators(self, self.metadata, self.replicas, configs)  # type: ignore[arg-type]
 
     def spawn(self, name: str, function: Callable[..., Awaitable[None]], *args: Any) -> None:
         self._nursery.start_soon(function, *args, name=name)

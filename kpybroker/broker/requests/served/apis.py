@@ -66,6 +66,7 @@ SERVED: dict[ApiKey, tuple[int, int]] = {
     ApiKey.DESCRIBE_PRODUCERS: (0, 0),
     ApiKey.DESCRIBE_TRANSACTIONS: (0, 0),
     ApiKey.LIST_TRANSACTIONS: (0, 1),
+    ApiKey.LIST_CONFIG_RESOURCES: (0, 1),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: (0, 0),
     ApiKey.CONSUMER_GROUP_HEARTBEAT: (0, 1),
     ApiKey.CONSUMER_GROUP_DESCRIBE: (0, 1),
@@ -90,11 +91,15 @@ def listed_for(
 ) -> dict[ApiKey, tuple[int, int]]:
     """What ApiVersions lists of `served` for client software of this name and version, at a broker with these features.
 
-    Nothing waits for ConsumerGroupDescribe, so it is not listed where it is refused.
+    Nothing waits for ConsumerGroupDescribe, so it is not listed where it is refused. ListConfigResources is of Kafka 4:
+    a broker in the place of Kafka 3.9 does not list it.
     """
-    refused = REFUSED - NEEDS_GROUP_VERSION if supported.get(GROUP_VERSION, NOT_SUPPORTED).max else REFUSED
+    has_groups = supported.get(GROUP_VERSION, NOT_SUPPORTED).max > 0
+    refused = REFUSED - NEEDS_GROUP_VERSION if has_groups else REFUSED
     is_advised = any(name in software for name in ADVISED_SOFTWARE)
     hidden = refused & {ApiKey.CONSUMER_GROUP_DESCRIBE} if is_advised else refused
+    if not has_groups:
+        hidden |= {ApiKey.LIST_CONFIG_RESOURCES}
     listed = {key: versions for key, versions in served.items() if key not in hidden}
     if ApiKey.CONSUMER_GROUP_HEARTBEAT in hidden and ApiKey.CONSUMER_GROUP_HEARTBEAT in served:
         listed[ApiKey.CONSUMER_GROUP_HEARTBEAT] = (0, 0)
@@ -109,6 +114,7 @@ LARGE_RESPONSES = frozenset(
         ApiKey.CONSUMER_GROUP_DESCRIBE,
         ApiKey.DESCRIBE_ACLS,
         ApiKey.DESCRIBE_CONFIGS,
+        ApiKey.LIST_CONFIG_RESOURCES,
         ApiKey.DESCRIBE_LOG_DIRS,
         ApiKey.DESCRIBE_TOPIC_PARTITIONS,
         ApiKey.DESCRIBE_PRODUCERS,
