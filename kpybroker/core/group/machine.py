@@ -365,6 +365,11 @@ def _no_offsets(request: FetchOffsets) -> FetchOffsetsResult:
     return FetchOffsetsResult(ErrorCode.NONE, {partition: FetchedOffset() for partition in request.partitions or ()})
 
 
+def _not_found(request: DescribeGroup) -> DescribedGroup:
+    text = f"Group {request.group_id} not found."
+    return DescribedGroup(ErrorCode.NONE, state=GroupState.DEAD.value, not_found=text)
+
+
 _Handler = Callable[[GroupStep, Group, Any, Ticket], None]
 
 _HANDLERS: dict[type[Request], _Handler] = {
@@ -388,7 +393,7 @@ _RESULT_WITHOUT_GROUP: dict[type[Request], Callable[[Any], object]] = {
     ),
     CommitOffsets: lambda request: CommitResult(dict.fromkeys(request.offsets, ErrorCode.ILLEGAL_GENERATION)),
     FetchOffsets: _no_offsets,
-    DescribeGroup: lambda request: DescribedGroup(ErrorCode.NONE, state=GroupState.DEAD.value),
+    DescribeGroup: _not_found,
     DeleteGroup: lambda request: ErrorCode.GROUP_ID_NOT_FOUND,
     DeleteOffsets: lambda request: DeleteOffsetsResult(ErrorCode.GROUP_ID_NOT_FOUND),
 }

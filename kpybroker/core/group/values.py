@@ -241,13 +241,17 @@ class DescribedMember:
 
 @dataclass(frozen=True, slots=True)
 class DescribedGroup:
-    """Replies to DescribeGroup; a group that does not exist is Dead."""
+    """Replies to DescribeGroup; a group that does not exist is Dead, and so is one that is not classic.
+
+    `not_found` says which of them it is, as Kafka does.
+    """
 
     error: ErrorCode
     state: str = ""
     protocol_type: str = ""
     protocol_name: str = ""
     members: tuple[DescribedMember, ...] = ()
+    not_found: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
