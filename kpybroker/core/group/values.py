@@ -161,7 +161,8 @@ class LeaveResult:
 class CommitOffsets:
     """OffsetCommit, or with a producer id TxnOffsetCommit: offsets stay pending until the marker.
 
-    The guard shows that the transaction has been verified (KIP-890).
+    The guard shows that the transaction has been verified (KIP-890). `as_kafka_4`: consumer groups are served, and of a
+    group that does not exist Kafka 4 responds otherwise than Kafka 3.9.
     """
 
     group_id: str
@@ -174,6 +175,7 @@ class CommitOffsets:
     verification_guard: VerificationGuard = NO_VERIFICATION
     owner: Owner = UNOWNED
     has_member_epoch: bool = True  # OffsetCommit 9 and later: `generation_id` may be a member epoch
+    as_kafka_4: bool = False
 
     @property
     def is_transactional(self) -> bool:

@@ -20,7 +20,9 @@ async def test_a_stable_group_and_one_that_does_not_exist(version: int) -> None:
         member_id = await stable_member(broker)
         response = await call(broker, describe_groups, DescribeGroupsRequest(groups=["none", "g"]), version)
         nothing, group = response.groups
-        error, text = (ErrorCode.GROUP_ID_NOT_FOUND, "Group none not found.") if version >= 6 else (ErrorCode.NONE, None)
+        error, text = (
+            (ErrorCode.GROUP_ID_NOT_FOUND, "Group none not found.") if version >= 6 else (ErrorCode.NONE, None)
+        )
         assert (nothing.error_code, nothing.error_message) == (error, text)
         assert (nothing.group_id, nothing.group_state) == ("none", "Dead")
         assert (group.error_code, group.error_message) == (ErrorCode.NONE, None)
