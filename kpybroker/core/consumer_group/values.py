@@ -116,7 +116,7 @@ def _no_pattern_is_valid(pattern: str) -> str | None:
 
 @dataclass(slots=True)
 class RebalanceCount:
-    """How often a heartbeat, or the topics of a pattern, took a group to its next epoch: Kafka counts no other cause."""
+    """How often a heartbeat, or topics of a pattern, took a group to its next epoch: Kafka counts no other cause."""
 
     count: int = 0
 
