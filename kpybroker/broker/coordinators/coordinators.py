@@ -79,6 +79,11 @@ class Coordinators:
             for machine in self.groups.partitions.machines:
                 yield from list(machine.groups.values())
 
+    @property
+    def consumer_group_rebalances(self) -> int:
+        """Of all consumer groups of this broker, since the start."""
+        return self.groups.consumer_group_rebalances if "groups" in self.__dict__ else 0
+
     def on_elected(self, partition: Partition) -> None:
         """This broker leads the partition now: if it belongs to a coordinator's log, the coordinator loads it."""
         if coordinator := self._coordinator_of(partition):

@@ -88,6 +88,11 @@ class GroupCoordinators:
         """The names of the assignors that members of consumer groups may ask for, the default one first."""
         return self._consumers.surroundings.assignors.keys()
 
+    @property
+    def consumer_group_rebalances(self) -> int:
+        """Of all consumer groups, since the start."""
+        return self._consumers.surroundings.rebalances.count
+
     def shard_for(self, group_id: str) -> Shard[GroupMachine]:
         """The shard that holds a group.
 

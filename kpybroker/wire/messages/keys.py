@@ -91,7 +91,7 @@ APIS: dict[ApiKey, tuple[str, int, int, int]] = {
     ApiKey.HEARTBEAT: ("Heartbeat", 0, 4, 4),
     ApiKey.LEAVE_GROUP: ("LeaveGroup", 0, 5, 4),
     ApiKey.SYNC_GROUP: ("SyncGroup", 0, 5, 4),
-    ApiKey.DESCRIBE_GROUPS: ("DescribeGroups", 0, 5, 5),
+    ApiKey.DESCRIBE_GROUPS: ("DescribeGroups", 0, 6, 5),
     ApiKey.LIST_GROUPS: ("ListGroups", 0, 5, 3),
     ApiKey.SASL_HANDSHAKE: ("SaslHandshake", 0, 1, 32767),
     ApiKey.API_VERSIONS: ("ApiVersions", 0, 4, 3),

@@ -13,6 +13,7 @@ from kpybroker.broker.coordinators.tree_offsets import write_offset
 from kpybroker.broker.handlers.groups.checks import (
     check_static_membership,
     known_partitions,
+    serves_consumer_groups,
 )
 from kpybroker.broker.loop.yielding import ELEMENT, YieldBudget, listed
 from kpybroker.broker.requests.context import RequestContext
@@ -42,7 +43,8 @@ LEDGER = Ledger(
         6: "leader epoch (KIP-320)",
         7: "static members (KIP-345)",
         8: "flexible",
-        9: "GROUP_ID_NOT_FOUND and STALE_MEMBER_EPOCH for KIP-848 groups, which are not here",
+        9: "members of consumer groups, with their epochs: STALE_MEMBER_EPOCH; with `group.version` 1 finalized, "
+        "GROUP_ID_NOT_FOUND",
     },
 )
 
@@ -94,6 +96,7 @@ async def _commit(
         offsets={key: _offset(partition, now_ms, expire_ms) for key, partition in known.items()},
         owner=owner,
         has_member_epoch=has_member_epoch,
+        as_kafka_4=serves_consumer_groups(broker),
     )
     try:
         result: CommitResult = await broker.groups.ask(commit)

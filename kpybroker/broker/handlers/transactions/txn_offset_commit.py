@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kpybroker.broker.coordinators.transaction_verification import TransactionProducer
-from kpybroker.broker.handlers.groups.checks import known_partitions, require_group_id
+from kpybroker.broker.handlers.groups.checks import known_partitions, require_group_id, serves_consumer_groups
 from kpybroker.broker.loop.yielding import ELEMENT, YieldBudget, listed
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
@@ -35,7 +35,7 @@ LEDGER = Ledger(
         0: "the offsets of a group",
         1: "throttle time",
         2: "leader epoch (KIP-320); COORDINATOR_LOAD_IN_PROGRESS instead of COORDINATOR_NOT_AVAILABLE",
-        3: "flexible; member, generation and instance id fence (KIP-447)",
+        3: "flexible; member, generation or member epoch, and instance id fence (KIP-447)",
         4: "TRANSACTION_ABORTABLE",
     },
 )
@@ -83,6 +83,7 @@ async def _commit(
             producer_epoch=request.producer_epoch,
             verification_guard=verified.guard(offsets_partition),
             owner=context.owner,
+            as_kafka_4=serves_consumer_groups(broker),
         )
     )
     return dict(result.errors)

@@ -78,3 +78,6 @@ async def test_the_older_views_know_the_group_as_kafka_does(tmp_path: Path) -> N
         assert (listed.group_id, listed.group_state, listed.group_type) == ("g", "Stable", "consumer")
         (group,) = (await ask(broker, DescribeGroupsRequest(groups=["g"]), 5)).groups
         assert (group.error_code, group.group_state, group.members) == (ErrorCode.NONE, "Dead", [])
+        (group,) = (await ask(broker, DescribeGroupsRequest(groups=["g"]), 6)).groups
+        assert (group.error_code, group.group_state, group.members) == (ErrorCode.GROUP_ID_NOT_FOUND, "Dead", [])
+        assert group.error_message == "Group g is not a classic group."
