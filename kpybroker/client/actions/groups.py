@@ -284,8 +284,8 @@ def describe_row(cluster: Cluster, name: str, group: Any) -> dict[str, Any]:
     protocol_type = group.protocol_type if isinstance(group, RawGroup) else CONSUMER
     head = {"group": name, "state": state_name(group), "type": type_name(group), "protocol_type": protocol_type}
     epochs = (group.group_epoch, group.assignment_epoch) if isinstance(group, RawGroup) else (None, None)
-    head |= dict(zip(("group_epoch", "assignment_epoch"), epochs, strict=True))
-    return {**head, **_summary(group), "members": members, "lag": total_lag(rows), "offsets": rows}
+    of_epochs = dict(zip(("group_epoch", "assignment_epoch"), epochs, strict=True))
+    return {**head, **of_epochs, **_summary(group), "members": members, "lag": total_lag(rows), "offsets": rows}
 
 
 def no_such_group(name: str) -> CommandError:

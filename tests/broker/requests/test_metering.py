@@ -96,8 +96,9 @@ class Metered:
 @asynccontextmanager
 async def metered(directory: Path, partitions: str = "1", features: Ranges = SUPPORTED) -> AsyncIterator[Metered]:
     clock = StillClock()
-    keys = {"num_partitions": partitions}
-    async with running_broker(directory, clock=clock, topics=["t"], features=features, **keys) as broker:
+    async with running_broker(
+        directory, clock=clock, topics=["t"], features=features, num_partitions=partitions
+    ) as broker:
         yield Metered(broker, clock)
 
 

@@ -29,7 +29,7 @@ LEDGER = Ledger(
         3: "authorized operations (KIP-430)",
         4: "group instance ids (KIP-345)",
         5: "flexible",
-        6: "GROUP_ID_NOT_FOUND, with a text, for what is no classic group (KIP-1043)",
+        6: "GROUP_ID_NOT_FOUND, with a text, for a group that does not exist or is not classic (KIP-1043)",
     },
 )
 

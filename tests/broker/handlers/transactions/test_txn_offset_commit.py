@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -69,7 +70,7 @@ async def test_a_member_of_a_consumer_group_commits_with_its_epoch(tmp_path: Pat
         await producer.add_offsets()
         member = Member(broker, "m1")
         await member.join("t")
-        member_of = {"member_id": "m1", "generation_id": member.epoch}
+        member_of: dict[str, Any] = {"member_id": "m1", "generation_id": member.epoch}
         assert await producer.commit_offset(5, **member_of) is ErrorCode.NONE
         stale = member_of | {"generation_id": member.epoch + 1}
         assert await producer.commit_offset(6, **stale) is ErrorCode.ILLEGAL_GENERATION

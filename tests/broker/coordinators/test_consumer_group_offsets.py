@@ -48,7 +48,7 @@ async def test_members_commit_and_fetch_with_their_epoch(tmp_path: Path) -> None
         await create_topic(broker, "t")
         member = Member(broker, "m1")
         await member.join("t")
-        of_member = {"member_id": "m1", "generation_id_or_member_epoch": member.epoch}
+        of_member: dict[str, Any] = {"member_id": "m1", "generation_id_or_member_epoch": member.epoch}
         stale = of_member | {"generation_id_or_member_epoch": member.epoch + 1}
         assert await commit(broker, 5, **of_member) == ErrorCode.NONE
         assert await commit(broker, 6, **stale) == ErrorCode.STALE_MEMBER_EPOCH
@@ -64,7 +64,7 @@ async def test_members_commit_and_fetch_with_their_epoch(tmp_path: Path) -> None
 async def test_a_commit_to_no_group_says_so_where_the_version_has_a_word_for_it(tmp_path: Path) -> None:
     async with group_broker(tmp_path) as broker:
         await create_topic(broker, "t")
-        of_member = {"member_id": "m1", "generation_id_or_member_epoch": 1}
+        of_member: dict[str, Any] = {"member_id": "m1", "generation_id_or_member_epoch": 1}
         assert await commit(broker, 5, 9, **of_member) == ErrorCode.GROUP_ID_NOT_FOUND
         assert await commit(broker, 5, 8, **of_member) == ErrorCode.ILLEGAL_GENERATION
         assert await commit(broker, 5) == ErrorCode.NONE
