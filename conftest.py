@@ -55,6 +55,9 @@ TAKES_LONG = (
 )
 """A third of what remains: many cases or examples, or seconds of waiting, in few files."""
 
+LEFT_OUT = frozenset(Path(__file__).parent / "tests" / name for name in (*STARTS_PROCESSES, *TAKES_LONG))
+"""By --quick."""
+
 ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
 """How a run ends that came to its end."""
 
@@ -90,9 +93,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    tests = Path(__file__).parent / "tests"
-    left_out = {tests / name for name in (*STARTS_PROCESSES, *TAKES_LONG)}
-    return True if config.getoption("--quick") and collection_path in left_out else None
+    return True if config.getoption("--quick") and collection_path in LEFT_OUT else None
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -376,8 +376,9 @@ def distinct_frames(info: ApiInfo, version: int, elements: int, known: dict[str,
     header = encode_request_header(RequestHeader(info.key, version, 7, CLIENT_ID))
     for path in _array_paths(request_class, request_class, version):
         frame = _most(
-            lambda count, path=path: header
-            + encode(_with_distinct(request_class, version, path, count, known), version),
+            lambda count, path=path: (
+                header + encode(_with_distinct(request_class, version, path, count, known), version)
+            ),
             (elements, elements // 2, elements // 4, elements // 16),
         )
         if frame is not None:
