@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import os
+import shutil
 import signal
 from collections.abc import Generator
 from pathlib import Path
@@ -10,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests import scratch
 from tests.scopes import CLIENTS, SPARK, in_order, scope_of
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -72,7 +75,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--costs-to", metavar="FILE", help="write what each file of tests costs: see tests/costs.py")
 
 
+SCRATCH = pytest.StashKey[Path]()
+"""The folder of this run's files."""
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    if "TMPDIR" not in os.environ and scratch.has_room():
+        config.stash[SCRATCH] = scratch.begin()
     file = config.getoption("--costs-to")
     if file is not None:
         from tests.costs import Measuring
@@ -94,6 +103,15 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     return True if config.getoption("--quick") and collection_path in LEFT_OUT else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_cmdline_main(config: pytest.Config) -> Generator[None, int, int]:
+    """The run's files go with it, unless there is something to look at."""
+    code = yield
+    if SCRATCH in config.stash and not code and not config.getoption("--keep-files", False):
+        shutil.rmtree(config.stash[SCRATCH], ignore_errors=True)
+    return code
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
