@@ -328,7 +328,7 @@ def _most(frame_of: Callable[[int], bytes], counts: Sequence[int]) -> bytes | No
     """
     empty, least = frame_of(0), frame_of(counts[-1])
     for count in counts[:-1]:
-        if len(empty) + (len(least) - len(empty)) * count // counts[-1] <= LARGE_FRAME_BYTES:
+        if len(empty) + (len(least) - len(empty)) * count // max(1, counts[-1]) <= LARGE_FRAME_BYTES:
             frame = frame_of(count)
             if len(frame) <= LARGE_FRAME_BYTES:
                 return frame
