@@ -313,10 +313,11 @@ def large_frames(info: ApiInfo, version: int, elements: int) -> Iterator[bytes]:
     request_class = info.request_class()
     header = encode_request_header(RequestHeader(info.key, version, 7, CLIENT_ID))
     for path in _array_paths(request_class, request_class, version):
-        frame = _most(
-            lambda count, path=path: header + encode(_with_many(request_class, version, path, count), version),
-            (elements, elements // 4, elements // 16),
-        )
+
+        def frame_of(count: int, path: tuple[Field, ...] = path) -> bytes:
+            return header + encode(_with_many(request_class, version, path, count), version)
+
+        frame = _most(frame_of, (elements, elements // 4, elements // 16))
         if frame is not None:
             yield frame
 
@@ -375,12 +376,11 @@ def distinct_frames(info: ApiInfo, version: int, elements: int, known: dict[str,
     request_class = info.request_class()
     header = encode_request_header(RequestHeader(info.key, version, 7, CLIENT_ID))
     for path in _array_paths(request_class, request_class, version):
-        frame = _most(
-            lambda count, path=path: (
-                header + encode(_with_distinct(request_class, version, path, count, known), version)
-            ),
-            (elements, elements // 2, elements // 4, elements // 16),
-        )
+
+        def frame_of(count: int, path: tuple[Field, ...] = path) -> bytes:
+            return header + encode(_with_distinct(request_class, version, path, count, known), version)
+
+        frame = _most(frame_of, (elements, elements // 2, elements // 4, elements // 16))
         if frame is not None:
             yield frame
 
