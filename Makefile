@@ -5,8 +5,9 @@ PYTHON ?= $(shell for python in /usr/bin/python3.11 python3.11 python3; do \
 VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
-# The tests wait for timers and JVMs most of the time. WORKERS=0 runs one after the other.
-WORKERS ?= 3
+# The tests wait for timers and JVMs most of the time, so there are more workers than processors. WORKERS=0 runs one test
+# after the other.
+WORKERS ?= 5
 
 # Compiled modules make every start several times quicker.
 unexport PYTHONDONTWRITEBYTECODE
@@ -55,7 +56,12 @@ test: test-deps  ## everything that must pass before a change lands
 	wait $$lint; lint=$$?; test $$lint = 0 || { cat .cache/lint.txt; echo "make test: lint has failed"; }; \
 	exit $$((tests || lint))
 
-all-tests: test-deps
+# Every worker would rewrite the asserts of all files by itself. Two processes do it for them, before the first run.
+$(VENV)/.collected: $(VENV)/.test-stamp
+	@$(PYTEST) compat_tests --collect-only --quiet > /dev/null & $(PYTEST) tests --collect-only --quiet > /dev/null; wait
+	@touch $@
+
+all-tests: test-deps $(VENV)/.collected
 	rm -f .cache/failed.txt
 	$(PYTEST) compat_tests tests -n $(WORKERS) --durations=15 --junitxml=.cache/test.xml \
 		--failed-to=.cache/failed.txt --costs-to=.cache/test-costs.txt || \
