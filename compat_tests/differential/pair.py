@@ -33,6 +33,9 @@ OVERRIDES = {
     "num.io.threads": "1",
 }
 
+IN_ITS_PLACE = {"kpybroker.kafka.version": "3.9"}
+"""Of the broker under test on its own tree. With ZooKeeper nothing is finalized, and it shows what it supports."""
+
 FIND = ApiKey.FIND_COORDINATOR
 
 READY = script(
@@ -83,7 +86,7 @@ class Pair:
         tested = on_tree if kind == "kafka" or coordination == "zookeeper" else None
         brokers = [
             Broker("kafka", directory / "reference", f"{self._zookeeper.connect}/reference", overrides),
-            Broker(kind, directory / "compared", tested, overrides),
+            Broker(kind, directory / "compared", tested, overrides | (IN_ITS_PLACE if tested is None else {})),
         ]
         self._sides = [Side(broker) for broker in brokers]
         try:

@@ -35,10 +35,9 @@ LEDGER = Ledger(
     0,
     1,
     {
-        0: "UNSUPPORTED_VERSION, as in Kafka where `group.version` 1 is not finalized",
+        0: "a member of a consumer group (KIP-848); UNSUPPORTED_VERSION where `group.version` 1 is not finalized",
         1: "regular expressions; member ids made by clients (KIP-1082)",
     },
-    absent="this level of `group.version`, and with it the consumer group protocol (KIP-848)",
 )
 
 CAUSE = "the consumer group protocol (KIP-848) is not served"
@@ -50,7 +49,7 @@ def handle(
     broker: Broker, request: ConsumerGroupHeartbeatRequest, context: RequestContext
 ) -> Steps[ConsumerGroupHeartbeatResponse]:
     """The member's epoch and, where that changed, its assignment."""
-    if not serves_consumer_groups(broker):
+    if not serves_consumer_groups(broker, context):
         raise unserved_protocol(broker, context, request.group_id, CAUSE, FIX)
     context.require(Operation.READ, ResourceType.GROUP, request.group_id)
     if request.subscribed_topic_names:

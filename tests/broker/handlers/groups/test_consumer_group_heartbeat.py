@@ -28,7 +28,7 @@ JOINING = ConsumerGroupHeartbeatRequest(group_id="orders", member_id="m", rebala
 async def test_a_client_is_refused_and_logged_once(
     tmp_path: Path, version: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with running_broker(tmp_path) as broker:
+    async with running_broker(tmp_path, kpybroker_new_cluster_features="none") as broker:
         client = PlainConnectionInfo(connection_id="here-there-1")
         hello = ApiVersionsRequest(client_software_name="librdkafka", client_software_version="2.16.0")
         await ask(broker, hello, 3, "payments", client)
