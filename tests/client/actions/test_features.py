@@ -128,4 +128,10 @@ def test_a_broker_without_features(without_features: Run) -> None:
     assert run("feature", "list", "--format", "json").json == {"epoch": 0, "features": []}
     refused = run("feature", "upgrade", "group.version=1")
     assert refused.code == 1
+    assert "the provided feature is not supported (INVALID_REQUEST)" in refused.err  # in Kafka 3.9's words
+
+
+def test_a_feature_that_no_broker_has(feature: Run) -> None:
+    refused = feature("upgrade", "share.version=1")
+    assert refused.code == 1
     assert "Local controller 0 does not support this feature" in refused.err
