@@ -40,6 +40,8 @@ QUICK_JVMS = "COMPAT_QUICK_JVMS"
 """Set where Kafka and ZooKeeper are needed for seconds, as in tests: they start as tools do."""
 KAFKA_VERSION = "COMPAT_KAFKA_VERSION"
 """The release in whose place brokers of ours are. Not set: they serve everything, with the newest features."""
+AS_KAFKA_3_9 = {"kpybroker.kafka.version": "3.9"}
+"""Keys of a broker of ours on its own tree that is compared with Kafka 3.9.1."""
 
 
 class Startable(Protocol):

@@ -17,7 +17,7 @@ QUICK_GROUPS: Final = {
     "group.consumer.min.heartbeat.interval.ms": "100",
     "group.consumer.heartbeat.interval.ms": "100",
     "group.consumer.assignment.interval.ms": "0",
-    # The session stays as long as Kafka's, for a debugger's sake; who wants a shorter one may have it.
+    # The session is Kafka's, so that a debugger may hold a member; a test can ask for a shorter one.
     "group.consumer.min.session.timeout.ms": "1000",
 }
 

@@ -36,7 +36,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Let consumers have the protocol of this test."""
-    protocol: GroupProtocol | None = getattr(item, "callspec", None) and item.callspec.params.get(FIXTURE)
+    params = getattr(getattr(item, "callspec", None), "params", {})
+    protocol: GroupProtocol | None = params.get(FIXTURE)
     if protocol is None:
         return (yield)
     from kpybroker.testing import clients

@@ -106,7 +106,9 @@ def test_a_broker_in_the_place_of_3_9_refuses_the_protocol(broker: Broker) -> No
             message = consumer.poll(0.1)
             return None if message is None else message.error()
 
-        assert broker.wait_for(error, SETTLE_S, "the refusal").code() == KafkaError._FATAL
+        refusal = broker.wait_for(error, SETTLE_S, "the refusal")
+        assert refusal is not None
+        assert refusal.code() == KafkaError._FATAL
     finally:
         broker.cap_versions()
         consumer.close()

@@ -249,6 +249,7 @@ async def test_without_the_level_or_where_the_broker_is_not_to_serve_it_it_is_re
     async with group_broker(tmp_path, **keys) as broker:
         response = await Member(broker, "m1", version=0).send()
         assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
+        assert response.error_message is not None
         assert response.error_message.endswith(f"set group.protocol=classic in the client{fix}")
         if "kpybroker_kafka_version" in keys:
             return  # it has no ConsumerGroupDescribe
