@@ -13,7 +13,7 @@ WORKERS ?= 5
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test lint all-tests test-times flaky unit compat-deps compat compat-secure compat-kafka compat-portable compat-pipelines field wheel-test deploy-test ranges test-deps bench bench-start bench-testing bench-growth bench-cluster bench-failover bench-beside bench-ceiling bench-acls bench-assignors bench-groups bench-scale bench-loop bench-quotas bench-budget bench-shortcuts bench-tls bench-metrics soak soak-eos soak-eos-cluster soak-cluster soak-testing soak-metrics mutants replication-matrix power-cuts suites exchange fuzz search demo demo-activity demo-operations demo-ledger demo-logs demo-changes demo-suggestion demo-warehouse demos specs clean compatibility docs bench-hostile bench-pipelines
+.PHONY: help install run test lint all-tests test-times flaky unit compat-deps compat compat-of-3.9 compat-secure compat-kafka compat-portable compat-pipelines field wheel-test deploy-test ranges test-deps bench bench-start bench-testing bench-growth bench-cluster bench-failover bench-beside bench-ceiling bench-acls bench-assignors bench-groups bench-scale bench-loop bench-quotas bench-budget bench-shortcuts bench-tls bench-metrics soak soak-eos soak-eos-cluster soak-cluster soak-testing soak-metrics mutants replication-matrix power-cuts suites exchange fuzz search demo demo-activity demo-operations demo-ledger demo-logs demo-changes demo-suggestion demo-warehouse demos specs clean compatibility docs bench-hostile bench-pipelines
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
@@ -81,6 +81,9 @@ compat-deps: test-deps
 
 compat: compat-deps  ## other people's clients and tools against kpybroker
 	$(PYTEST) compat_tests --broker=kpybroker --all-versions -n $(WORKERS) --junitxml=.cache/compat-kpybroker.xml
+
+compat-of-3.9: compat-deps  ## the same in the place of Kafka 3.9: its APIs and versions, and no features
+	$(PYTEST) compat_tests --broker=kpybroker --kafka-version=3.9 --all-versions -n $(WORKERS) --junitxml=.cache/compat-3.9.xml
 
 compat-portable: compat-deps  ## the same in portable mode, under Windows' rules for files
 	KPYBROKER_PORTABLE=1 PYTHONPATH=$(CURDIR)/tests/support/windows \

@@ -9,7 +9,7 @@ from compat_tests.differential.compare import differences, report
 from compat_tests.differential.normalise import Normaliser
 from compat_tests.differential.play import Heard, Player
 from compat_tests.differential.script import Script, ask, script
-from compat_tests.support.services import Broker, ZooKeeper
+from compat_tests.support.services import AS_KAFKA_3_9, Broker, ZooKeeper
 from kpybroker.broker.requests.served.apis import SERVED
 from kpybroker.wire.api import ApiKey
 
@@ -84,7 +84,7 @@ class Pair:
         tested = on_tree if kind == "kafka" or coordination == "zookeeper" else None
         brokers = [
             Broker("kafka", directory / "reference", f"{self._zookeeper.connect}/reference", overrides),
-            Broker(kind, directory / "compared", tested, overrides),
+            Broker(kind, directory / "compared", tested, overrides | (AS_KAFKA_3_9 if tested is None else {})),
         ]
         self._sides = [Side(broker) for broker in brokers]
         try:

@@ -79,7 +79,9 @@ The quotas of replication can be set dynamically only, as in Kafka:
 - With embedded coordination the number of brokers is known, and these keys are at most that number. What you set
   higher is lowered, and one warning names the keys with both values:
 {_bullets(COUNTS_OF_BROKERS, "  ")}
-- `kpybroker dev` has two defaults of its own: `broker.id=0` and `group.initial.rebalance.delay.ms=0`. A cluster of
+- `kpybroker dev` and brokers of tests have `broker.id=0`, and groups that do not wait:
+  `group.initial.rebalance.delay.ms=0`, `group.consumer.heartbeat.interval.ms=100` (and the lower bound of it),
+  `group.consumer.assignment.interval.ms=0`, `group.consumer.min.session.timeout.ms=1000`. A cluster of
   `dev --brokers N` also has `default.replication.factor` 3 (2 for two brokers).
 - These keys cannot be changed while the broker runs:
 {_bullets(FIXED_AT_START, "  ")}

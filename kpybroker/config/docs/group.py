@@ -12,7 +12,7 @@ DOCS: Final[dict[str, str]] = {
     "group.max.size": "How many members a classic group may have.",
     "group.coordinator.rebalance.protocols": (
         "Group protocols that the coordinator serves. `consumer` needs level 1 of the feature `group.version` as well, "
-        "which alone decides where this key is not set, and which is not supported yet."
+        "which alone decides where this key is not set."
     ),
     "group.coordinator.threads": "Threads of the new group coordinator.",
     "group.coordinator.append.linger.ms": "How long the new coordinator collects records before it appends them.",

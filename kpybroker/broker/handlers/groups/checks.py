@@ -62,12 +62,15 @@ def unserved_protocol(broker: Broker, context: RequestContext, group_id: str, ca
     return KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"{cause}; {fix}")
 
 
-def serves_consumer_groups(broker: Broker) -> bool:
-    """Whether consumer groups (KIP-848) are served: the finalized level of `group.version` decides, and
+def serves_consumer_groups(broker: Broker, context: RequestContext) -> bool:
+    """Whether consumer groups (KIP-848) are served to a client: the finalized level of `group.version` decides, and
     `group.coordinator.rebalance.protocols` where it is set.
     """
-    is_finalized = broker.metadata.snapshot.features.level(GROUP_VERSION) >= CONSUMER_GROUPS_FROM
-    return is_finalized and broker.groups.allows_consumer_groups
+    cap = broker.dispatcher.cap_of(context.connection)
+    levels = broker.metadata.snapshot.features.levels
+    if cap is not None:
+        levels = cap.finalized(levels)
+    return levels.get(GROUP_VERSION, 0) >= CONSUMER_GROUPS_FROM and broker.groups.allows_consumer_groups
 
 
 async def known_partitions(

@@ -33,10 +33,10 @@ LEDGER = Ledger(
     0,
     1,
     {
-        0: "UNSUPPORTED_VERSION, as in Kafka where `group.version` 1 is not finalized",
+        0: "state, epochs, members and assignments (KIP-848); UNSUPPORTED_VERSION where `group.version` 1 is not "
+        "finalized",
         1: "the protocol of each member (KIP-1099)",
     },
-    absent="this level of `group.version`, and with it the consumer group protocol (KIP-848)",
 )
 
 CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1
@@ -51,7 +51,7 @@ async def handle(
 ) -> ConsumerGroupDescribeResponse:
     """Each group that this broker coordinates; the refused ones are first, as in Kafka."""
     budget = YieldBudget()
-    if not serves_consumer_groups(broker):
+    if not serves_consumer_groups(broker, context):
         unserved = (_failed(group_id, ErrorCode.UNSUPPORTED_VERSION) for group_id in request.group_ids)
         return ConsumerGroupDescribeResponse(groups=await listed(unserved, budget))
     refused: list[Group] = []

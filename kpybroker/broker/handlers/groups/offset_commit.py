@@ -19,7 +19,6 @@ from kpybroker.broker.loop.yielding import ELEMENT, YieldBudget, listed
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
-from kpybroker.core.budget import Owner
 from kpybroker.core.group.values import CommitOffsets, CommitResult
 from kpybroker.core.offsets.values import OffsetAndMetadata, java_length
 from kpybroker.core.topic_partition import PartitionKey, by_topic
@@ -64,8 +63,7 @@ async def handle(broker: Broker, request: OffsetCommitRequest, context: RequestC
     if known and context.api_version == 0:
         errors |= await _commit_to_tree(broker, request.group_id, known)
     elif known:
-        has_member_epoch = context.api_version >= MEMBER_EPOCH_FROM
-        errors |= await _commit(broker, request, known, context.owner, has_member_epoch=has_member_epoch)
+        errors |= await _commit(broker, request, known, context)
     budget = YieldBudget()
     await budget.spend(ELEMENT * len(errors))
     topics = by_topic(errors.items())
@@ -79,12 +77,7 @@ async def handle(broker: Broker, request: OffsetCommitRequest, context: RequestC
 
 
 async def _commit(
-    broker: Broker,
-    request: OffsetCommitRequest,
-    known: dict[PartitionKey, Partition],
-    owner: Owner,
-    *,
-    has_member_epoch: bool,
+    broker: Broker, request: OffsetCommitRequest, known: dict[PartitionKey, Partition], context: RequestContext
 ) -> dict[PartitionKey, ErrorCode]:
     now_ms, retention_ms = broker.clock.time_ms(), request.retention_time_ms
     expire_ms = None if retention_ms == DEFAULT_RETENTION_TIME else now_ms + retention_ms
@@ -94,9 +87,9 @@ async def _commit(
         group_instance_id=request.group_instance_id,
         generation_id=request.generation_id_or_member_epoch,
         offsets={key: _offset(partition, now_ms, expire_ms) for key, partition in known.items()},
-        owner=owner,
-        has_member_epoch=has_member_epoch,
-        as_kafka_4=serves_consumer_groups(broker),
+        owner=context.owner,
+        has_member_epoch=context.api_version >= MEMBER_EPOCH_FROM,
+        as_kafka_4=serves_consumer_groups(broker, context),
     )
     try:
         result: CommitResult = await broker.groups.ask(commit)

@@ -83,7 +83,7 @@ async def _commit(
             producer_epoch=request.producer_epoch,
             verification_guard=verified.guard(offsets_partition),
             owner=context.owner,
-            as_kafka_4=serves_consumer_groups(broker),
+            as_kafka_4=serves_consumer_groups(broker, context),
         )
     )
     return dict(result.errors)

@@ -75,11 +75,11 @@ SERVED: dict[ApiKey, tuple[int, int]] = {
 }
 """What ApiVersions advertises: (oldest, newest) version of each API."""
 
-REFUSED = frozenset({ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.CONSUMER_GROUP_DESCRIBE, ApiKey.SHARE_GROUP_HEARTBEAT})
+REFUSED = frozenset({ApiKey.SHARE_GROUP_HEARTBEAT})
 """Of these, the APIs that are there to be refused: clients that did not find them would not say what they wait for."""
 
 NEEDS_GROUP_VERSION = frozenset({ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.CONSUMER_GROUP_DESCRIBE})
-"""Those of them that are served where the broker supports `group.version`, and are listed to all then."""
+"""Those that are refused as well by a broker that does not support `group.version`: in the place of Kafka 3.9."""
 
 ADVISED_SOFTWARE = ("apache-kafka-java", "rdkafka")
 """Parts of the names of client software that is listed them. Others get the list of Kafka 3.9: some, as franz-go, take
@@ -95,7 +95,7 @@ def listed_for(
     a broker in the place of Kafka 3.9 does not list it.
     """
     has_groups = supported.get(GROUP_VERSION, NOT_SUPPORTED).max > 0
-    refused = REFUSED - NEEDS_GROUP_VERSION if has_groups else REFUSED
+    refused = REFUSED if has_groups else REFUSED | NEEDS_GROUP_VERSION
     is_advised = any(name in software for name in ADVISED_SOFTWARE)
     hidden = refused & {ApiKey.CONSUMER_GROUP_DESCRIBE} if is_advised else refused
     if not has_groups:
