@@ -68,7 +68,7 @@ async def test_a_refused_token_says_so_and_is_not_shown(tmp_path: Path) -> None:
     assert str(caught.value) == f"SASL_AUTHENTICATION_FAILED: {refusal}"
 
 
-def token(lifetime_s: int = 600) -> str:
+def token(lifetime_s: int = 3600) -> str:
     now = int(time.time())
     return signed(RSA, {"sub": "broker", "iat": now, "exp": now + lifetime_s})
 
@@ -95,7 +95,7 @@ async def test_a_token_in_a_file_is_read_at_each_login(
     file.write_text(token())
     assert made.first() != first
     seconds, principals = await log_in(tmp_path / "data", ours, signed_only)
-    assert 500 < seconds < 511
+    assert 2900 < seconds < 3061, "85 % of the hour"
     assert principals == {Principal("User", "broker")}
 
 

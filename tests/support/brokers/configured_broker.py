@@ -15,7 +15,7 @@ from tests.support.requests.handling import response_of
 
 
 @asynccontextmanager
-async def configured_broker(directory: Path, *topics: str, **keys: str) -> AsyncIterator[Broker]:
+async def configured_broker(directory: Path, *topics: str, **keys: Any) -> AsyncIterator[Broker]:
     """`running_broker` with all that it keeps below `directory`."""
     async with running_broker(directory / "logs", topics=topics, keeps=True, **keys) as broker:
         yield broker

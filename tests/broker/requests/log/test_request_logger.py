@@ -149,8 +149,9 @@ async def test_time_that_a_request_waits_is_remote_time(
         )
         joined.append(await ask(broker, wanted, 12))
         (line,) = completed(caplog)
-        assert line["remoteTimeMs"] >= 49
-        assert line["totalTimeMs"] >= line["remoteTimeMs"] + line["localTimeMs"]
+        total, remote, local = (round(1000 * line[f"{name}TimeMs"]) for name in ("total", "remote", "local"))
+        assert remote >= 49_000
+        assert total >= remote + local  # whole microseconds: a sum of fractions may be too large by its last bit
 
 
 async def test_passwords_and_keys_are_hidden(level: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
