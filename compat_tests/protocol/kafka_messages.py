@@ -39,6 +39,7 @@ LATER_RECORDS = (
     "ConsumerGroupRegularExpressionKey",
     "ConsumerGroupRegularExpressionValue",
     "ConsumerGroupTargetAssignmentMetadataValue",
+    "OffsetCommitValue",
 )
 
 
