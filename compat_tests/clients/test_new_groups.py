@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import count
@@ -15,19 +14,15 @@ from confluent_kafka.admin import AdminClient
 from compat_tests.conftest import StartBroker
 from compat_tests.support.groups.logged_members import ConfluentMember, JavaMembers, LoggedMember, Logs
 from compat_tests.support.groups.ownership import Kind, disorder, double_owners, problems_of, read_counts
+from compat_tests.support.groups.serving import group_broker
 from compat_tests.support.quick import admin_client, committed, create_topic
-from compat_tests.support.services import KAFKA_VERSION, Broker
+from compat_tests.support.services import Broker
 from compat_tests.support.waiting import eventually
-from kpybroker.config.development import QUICK_GROUPS
 
 PARTITIONS = 6
 BATCH = 60
 CLIENTS = ("java", "confluent")
 Start = Callable[..., LoggedMember]
-
-pytestmark = pytest.mark.skipif(
-    os.environ.get(KAFKA_VERSION, "4") < "4", reason="consumer groups are not served in the place of Kafka 3.9"
-)
 
 
 @pytest.fixture(scope="module")
@@ -38,11 +33,9 @@ def jvm() -> Iterator[JavaMembers]:
 
 
 @pytest.fixture
-def served(own_broker: StartBroker, request: pytest.FixtureRequest) -> Broker:
+def served(own_broker: StartBroker) -> Broker:
     """A broker with heartbeats short enough for a test."""
-    if request.config.getoption("--broker") == "kafka":
-        pytest.skip("Kafka 3.9.1 has no consumer groups")
-    return own_broker(**{key.replace(".", "_"): value for key, value in QUICK_GROUPS.items()})
+    return group_broker(own_broker)
 
 
 @pytest.fixture
