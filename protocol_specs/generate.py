@@ -155,8 +155,10 @@ def _literal(value: object) -> str:
 
 
 def starts_as_none(field: FieldSpec) -> bool:
-    """Whether the field is None by default: also a tagged struct, for which Kafka keeps an object of defaults."""
-    return field.default_null or (field.is_struct and not field.array and field.tag is not None)
+    """Whether the field is None by default: also a tagged struct, for which Kafka keeps an object of defaults; but not
+    one that may be null, which is written when it is null.
+    """
+    return field.default_null or (field.is_struct and not field.array and field.tag is not None and not field.nullable)
 
 
 def _schema_default(field: FieldSpec) -> str:

@@ -31,6 +31,7 @@ class Application:
 
     def __init__(self, bootstrap: str, jvm: JavaMembers, *, cooperative: bool) -> None:
         self.logs = Logs()
+        self._admin = admin_client(bootstrap)
         self.flow = Flow(bootstrap, "t")
         self.running: dict[int, LoggedMember] = {}
         self._bootstrap = bootstrap
@@ -83,6 +84,12 @@ class Application:
             self.start(instance, protocol)
             eventually(self.is_settled, f"instance {instance} is {protocol}", 90)
 
+    @property
+    def kind(self) -> str:
+        """CLASSIC or CONSUMER, as the broker lists the group."""
+        (group,) = self._admin.list_consumer_groups().result(timeout=30).valid
+        return str(group.type.name)
+
     def is_all_read(self) -> bool:
         return all_read(self.logs, self.flow)()
 
@@ -110,12 +117,6 @@ def application(own_broker: StartBroker, jvm: JavaMembers, policy: str, *, coope
     return Application(broker.bootstrap, jvm, cooperative=cooperative)
 
 
-def kind_of(application: Application) -> str:
-    described = admin_client(application._bootstrap).list_consumer_groups().result(timeout=30)
-    (group,) = described.valid
-    return str(group.type.name)
-
-
 @pytest.mark.parametrize("cooperative", [True, pytest.param(False, marks=pytest.mark.wide)])
 def test_there_and_back(own_broker: StartBroker, jvm: JavaMembers, cooperative: bool) -> None:
     app = application(own_broker, jvm, "bidirectional", cooperative=cooperative)
@@ -123,7 +124,7 @@ def test_there_and_back(own_broker: StartBroker, jvm: JavaMembers, cooperative: 
         for protocol in ("classic", "consumer", "classic"):
             app.roll(protocol)
             app.flow.write()
-            assert kind_of(app) == protocol.upper()
+            assert app.kind == protocol.upper()
         app.check()
     finally:
         app.close()
@@ -136,7 +137,7 @@ def test_upgrade_only(own_broker: StartBroker, jvm: JavaMembers) -> None:
     try:
         app.roll("classic")
         app.roll("consumer")
-        assert kind_of(app) == "CONSUMER"
+        assert app.kind == "CONSUMER"
         app.check()
     finally:
         app.close()
@@ -149,7 +150,7 @@ def test_downgrade_only(own_broker: StartBroker, jvm: JavaMembers) -> None:
     try:
         app.roll("consumer")
         app.roll("classic")
-        assert kind_of(app) == "CLASSIC"
+        assert app.kind == "CLASSIC"
         app.check()
     finally:
         app.close()
@@ -169,7 +170,7 @@ def test_an_upgrade_that_is_not_allowed_is_refused_and_disturbs_no_one(
         refused = app.running.pop(1)
         eventually(partial(app.logs.has, refused.name, Kind.FAILED), "its refusal")
         eventually(app.is_settled, "two members still")
-        assert kind_of(app) == "CLASSIC"
+        assert app.kind == "CLASSIC"
         app.check()
     finally:
         app.close()
