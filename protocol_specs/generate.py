@@ -173,8 +173,13 @@ def _parameter_default(field: FieldSpec) -> str:
     if field.array:
         return "None" if field.default_null else "EMPTY"
     if field.is_struct:
-        return "None"
+        return "EMPTY" if _is_null_a_value(field) else "None"
     return _schema_default(field)
+
+
+def _is_null_a_value(field: FieldSpec) -> bool:
+    """Whether None is not the default of a tagged struct, but a value that is written."""
+    return field.is_struct and field.tag is not None and field.nullable is not None and not field.default_null
 
 
 def _annotation(message: MessageSpec, field: FieldSpec) -> str:
@@ -190,6 +195,8 @@ def _annotation(message: MessageSpec, field: FieldSpec) -> str:
 def _assigned(message: MessageSpec, field: FieldSpec) -> str:
     if field.array and not field.default_null:
         return f"[] if {field.name} is EMPTY else {field.name}"
+    if field.is_struct and _is_null_a_value(field):
+        return f"{message.name}.{field.type}() if {field.name} is EMPTY else {field.name}"
     if field.is_struct and not field.array and not starts_as_none(field):
         return f"{message.name}.{field.type}() if {field.name} is None else {field.name}"
     return field.name
