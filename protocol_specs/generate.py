@@ -74,7 +74,7 @@ def _module(spec: SpecFile) -> Iterator[str]:
     if "Any" in text:
         yield "from typing import Any"
         yield ""
-    names = [name for name in ("EMPTY", "ZERO_UUID", "Message", "TaggedFields") if name in text]
+    names = [name for name in ("DEFAULTS", "EMPTY", "ZERO_UUID", "Message", "TaggedFields") if name in text]
     yield f"from kpybroker.wire.schema import {', '.join(names)}"
     yield from body
 
@@ -173,7 +173,7 @@ def _parameter_default(field: FieldSpec) -> str:
     if field.array:
         return "None" if field.default_null else "EMPTY"
     if field.is_struct:
-        return "EMPTY" if _is_null_a_value(field) else "None"
+        return "DEFAULTS" if _is_null_a_value(field) else "None"
     return _schema_default(field)
 
 
@@ -196,7 +196,7 @@ def _assigned(message: MessageSpec, field: FieldSpec) -> str:
     if field.array and not field.default_null:
         return f"[] if {field.name} is EMPTY else {field.name}"
     if field.is_struct and _is_null_a_value(field):
-        return f"{message.name}.{field.type}() if {field.name} is EMPTY else {field.name}"
+        return f"{message.name}.{field.type}() if {field.name} is DEFAULTS else {field.name}"
     if field.is_struct and not field.array and not starts_as_none(field):
         return f"{message.name}.{field.type}() if {field.name} is None else {field.name}"
     return field.name

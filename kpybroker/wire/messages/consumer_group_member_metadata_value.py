@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from kpybroker.wire.schema import EMPTY, Message, TaggedFields
+from kpybroker.wire.schema import DEFAULTS, EMPTY, Message, TaggedFields
 
 
 class ConsumerGroupMemberMetadataValue(Message):
@@ -75,7 +75,7 @@ class ConsumerGroupMemberMetadataValue(Message):
         subscribed_topic_regex: str | None = "",
         rebalance_timeout_ms: int = -1,
         server_assignor: str | None = "",
-        classic_member_metadata: ConsumerGroupMemberMetadataValue.ClassicMemberMetadata | None = EMPTY,
+        classic_member_metadata: ConsumerGroupMemberMetadataValue.ClassicMemberMetadata | None = DEFAULTS,
         unknown_tagged_fields: TaggedFields = (),
     ) -> None:
         self.instance_id = instance_id
@@ -86,5 +86,5 @@ class ConsumerGroupMemberMetadataValue(Message):
         self.subscribed_topic_regex = subscribed_topic_regex
         self.rebalance_timeout_ms = rebalance_timeout_ms
         self.server_assignor = server_assignor
-        self.classic_member_metadata = ConsumerGroupMemberMetadataValue.ClassicMemberMetadata() if classic_member_metadata is EMPTY else classic_member_metadata
+        self.classic_member_metadata = ConsumerGroupMemberMetadataValue.ClassicMemberMetadata() if classic_member_metadata is DEFAULTS else classic_member_metadata
         self.unknown_tagged_fields = unknown_tagged_fields

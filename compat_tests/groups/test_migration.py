@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from compat_tests.clients.test_new_groups import PARTITIONS, Flow, all_read
 from compat_tests.conftest import StartBroker
+from compat_tests.groups.test_clients import PARTITIONS, Flow, all_read
 from compat_tests.support.groups.logged_members import ConfluentMember, JavaMembers, LoggedMember, Logs
 from compat_tests.support.groups.ownership import Kind, problems_of
 from compat_tests.support.groups.serving import group_broker
