@@ -41,6 +41,7 @@ LATER_RECORDS = (
     "ConsumerGroupRegularExpressionKey",
     "ConsumerGroupRegularExpressionValue",
     "ConsumerGroupTargetAssignmentMetadataValue",
+    "OffsetCommitValue",
 )
 
 

@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kpybroker.broker.coordinators.consumer_groups import ConsumerGroupWork
-from kpybroker.broker.coordinators.kind import CoordinatorKind
+from kpybroker.broker.coordinators.kind import AnyOutcome, CoordinatorKind
 from kpybroker.broker.coordinators.partitions import CoordinatorPartitions
 from kpybroker.broker.coordinators.shard import Shard
 from kpybroker.broker.requests.log_fields import CURRENT
@@ -151,7 +151,11 @@ class GroupCoordinators:
             self._host.spawn(f"forget offsets of {topic}", self._forget_topic, topic)
 
     async def _forget_topic(self, topic: str) -> None:
-        await self.partitions.for_each(lambda shard, keys: shard.machine.forget_topic(keys[0], topic, shard.now()))
+        def forget(shard: Shard[GroupMachine], group_ids: list[str]) -> AnyOutcome:
+            topic_id = self._metadata.snapshot.topic_id(topic)
+            return shard.machine.forget_topic(group_ids[0], topic, topic_id, shard.now())
+
+        await self.partitions.for_each(forget)
 
     async def _run_cleanup(self) -> None:
         while True:

@@ -84,6 +84,7 @@ from kpybroker.core.group.values import (
     SyncResult,
 )
 from kpybroker.core.machine import Now, Ticket
+from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.errors import ErrorCode
 
 ClassicRequest = (
@@ -197,11 +198,17 @@ class GroupMachine:
             expire_offsets(step, group)
         return self._finish(step)
 
-    def forget_topic(self, group_id: str, topic: str, now: Now) -> GroupOutcome:
-        """The topic was deleted: remove the group's offsets in it, and the group if nothing is left of it."""
+    def forget_topic(self, group_id: str, topic: str, topic_id: bytes, now: Now) -> GroupOutcome:
+        """The topic was deleted: remove the group's offsets in it, and the group if nothing is left of it. Offsets in
+        the topic that has its name by now, with this id, stay; all zeros if there is none.
+        """
         step = self._step(now)
         if (group := self.groups.get(group_id)) is not None:
-            partitions = [partition for partition in group.offsets.committed if partition[0] == topic]
+            partitions = [
+                partition
+                for partition, (_, value) in group.offsets.committed.items()
+                if partition[0] == topic and (value.topic_id == ZERO_UUID or value.topic_id != topic_id)
+            ]
             remove_offsets(step, group, partitions, _ignore)
         return self._finish(step)
 

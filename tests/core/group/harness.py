@@ -49,6 +49,7 @@ from kpybroker.core.group.values import (
 from kpybroker.core.offsets.store import GroupOffsets, offset_bytes
 from kpybroker.core.offsets.values import OffsetAndMetadata
 from kpybroker.core.topic_partition import PartitionKey
+from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.errors import ErrorCode
 from tests.core.consumer_group.durable import consumer_state
 from tests.support.machine_harness import EPOCH_MS, MachineHarness
@@ -166,7 +167,7 @@ class Harness(MachineHarness):
 
     def do_topic_deleted(self, topic: str) -> None:
         for group_id in list(self.machine.groups):
-            self.run(self.machine.forget_topic(group_id, topic, self.now))
+            self.run(self.machine.forget_topic(group_id, topic, ZERO_UUID, self.now))
 
     def do_marker(self, producer_id: str, fate: str) -> None:
         self.machine.replay_marker(int(producer_id), fate == "commit")

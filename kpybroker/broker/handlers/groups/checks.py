@@ -13,6 +13,7 @@ from kpybroker.config.metadata_versions import at_least
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.features import GROUP_VERSION
 from kpybroker.core.topic_partition import PartitionKey
+from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -71,6 +72,14 @@ def serves_consumer_groups(broker: Broker, context: RequestContext) -> bool:
     if cap is not None:
         levels = cap.finalized(levels)
     return levels.get(GROUP_VERSION, 0) >= CONSUMER_GROUPS_FROM and broker.groups.allows_consumer_groups
+
+
+def kept_topic_id(broker: Broker, topic: str) -> bytes:
+    """What an offset record says of its topic: the id, as in Kafka 4, where `group.version` 1 is finalized; else zeros,
+    as in Kafka 3.9.
+    """
+    snapshot = broker.metadata.snapshot
+    return snapshot.topic_id(topic) if snapshot.features.level(GROUP_VERSION) >= CONSUMER_GROUPS_FROM else ZERO_UUID
 
 
 async def known_partitions(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from kpybroker.broker.coordinators.tree_offsets import write_offset
 from kpybroker.broker.handlers.groups.checks import (
     check_static_membership,
+    kept_topic_id,
     known_partitions,
     serves_consumer_groups,
 )
@@ -23,6 +24,7 @@ from kpybroker.core.group.values import CommitOffsets, CommitResult
 from kpybroker.core.offsets.values import OffsetAndMetadata, java_length
 from kpybroker.core.topic_partition import PartitionKey, by_topic
 from kpybroker.wire.api import ApiKey
+from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 
@@ -86,7 +88,10 @@ async def _commit(
         member_id=request.member_id,
         group_instance_id=request.group_instance_id,
         generation_id=request.generation_id_or_member_epoch,
-        offsets={key: _offset(partition, now_ms, expire_ms) for key, partition in known.items()},
+        offsets={
+            key: _offset(partition, now_ms, expire_ms, kept_topic_id(broker, key[0]))
+            for key, partition in known.items()
+        },
         owner=context.owner,
         has_member_epoch=context.api_version >= MEMBER_EPOCH_FROM,
         as_kafka_4=serves_consumer_groups(broker, context),
@@ -98,7 +103,7 @@ async def _commit(
     return dict(result.errors)
 
 
-def _offset(partition: Partition, now_ms: int, expire_ms: int | None) -> OffsetAndMetadata:
+def _offset(partition: Partition, now_ms: int, expire_ms: int | None, topic_id: bytes) -> OffsetAndMetadata:
     given_ms = partition.commit_timestamp
     return OffsetAndMetadata(
         offset=partition.committed_offset,
@@ -106,6 +111,7 @@ def _offset(partition: Partition, now_ms: int, expire_ms: int | None) -> OffsetA
         metadata=partition.committed_metadata or "",
         commit_timestamp_ms=now_ms if given_ms == DEFAULT_TIMESTAMP else given_ms,
         expire_timestamp_ms=expire_ms,
+        topic_id=topic_id if expire_ms is None else ZERO_UUID,  # only the record's version 1 has an expire timestamp
     )
 
 

@@ -9,7 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kpybroker.broker.coordinators.transaction_verification import TransactionProducer
-from kpybroker.broker.handlers.groups.checks import known_partitions, require_group_id, serves_consumer_groups
+from kpybroker.broker.handlers.groups.checks import (
+    kept_topic_id,
+    known_partitions,
+    require_group_id,
+    serves_consumer_groups,
+)
 from kpybroker.broker.loop.yielding import ELEMENT, YieldBudget, listed
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
@@ -78,7 +83,9 @@ async def _commit(
             member_id=request.member_id,
             group_instance_id=request.group_instance_id,
             generation_id=request.generation_id,
-            offsets={key: _offset(partition, now_ms) for key, partition in known.items()},
+            offsets={
+                key: _offset(partition, now_ms, kept_topic_id(broker, key[0])) for key, partition in known.items()
+            },
             producer_id=request.producer_id,
             producer_epoch=request.producer_epoch,
             verification_guard=verified.guard(offsets_partition),
@@ -89,12 +96,13 @@ async def _commit(
     return dict(result.errors)
 
 
-def _offset(partition: Partition, now_ms: int) -> OffsetAndMetadata:
+def _offset(partition: Partition, now_ms: int, topic_id: bytes) -> OffsetAndMetadata:
     return OffsetAndMetadata(
         offset=partition.committed_offset,
         leader_epoch=partition.committed_leader_epoch,
         metadata=partition.committed_metadata or "",
         commit_timestamp_ms=now_ms,
+        topic_id=topic_id,
     )
 
 
