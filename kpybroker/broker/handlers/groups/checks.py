@@ -67,11 +67,11 @@ def serves_consumer_groups(broker: Broker, context: RequestContext) -> bool:
     """Whether consumer groups (KIP-848) are served to a client: the finalized level of `group.version` decides, and
     `group.coordinator.rebalance.protocols` where it is set.
     """
-    cap = broker.dispatcher.cap_of(context.connection)
     levels = broker.metadata.snapshot.features.levels
-    if cap is not None:
-        levels = cap.finalized(levels)
-    return levels.get(GROUP_VERSION, 0) >= CONSUMER_GROUPS_FROM and broker.groups.allows_consumer_groups
+    if levels.get(GROUP_VERSION, 0) < CONSUMER_GROUPS_FROM or not broker.groups.allows_consumer_groups:
+        return False
+    cap = broker.dispatcher.cap_of(context.connection)
+    return cap is None or cap.finalized(levels).get(GROUP_VERSION, 0) >= CONSUMER_GROUPS_FROM
 
 
 def kept_topic_id(broker: Broker, topic: str) -> bytes:
