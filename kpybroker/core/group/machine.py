@@ -386,7 +386,7 @@ _RESULT_WITHOUT_GROUP: dict[type[Request], Callable[[Any], object]] = {
     Leave: lambda request: LeaveResult(
         ErrorCode.NONE, tuple((member, ErrorCode.UNKNOWN_MEMBER_ID) for member in request.members)
     ),
-    CommitOffsets: lambda request: CommitResult(dict.fromkeys(request.offsets, ErrorCode.ILLEGAL_GENERATION)),
+    CommitOffsets: lambda request: CommitResult(dict.fromkeys(request.offsets, request.error_without_group)),
     FetchOffsets: _no_offsets,
     DescribeGroup: lambda request: DescribedGroup(ErrorCode.NONE, state=GroupState.DEAD.value),
     DeleteGroup: lambda request: ErrorCode.GROUP_ID_NOT_FOUND,

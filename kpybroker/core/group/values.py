@@ -174,6 +174,8 @@ class CommitOffsets:
     verification_guard: VerificationGuard = NO_VERIFICATION
     owner: Owner = UNOWNED
     has_member_epoch: bool = True  # OffsetCommit 9 and later: `generation_id` may be a member epoch
+    error_without_group: ErrorCode = ErrorCode.ILLEGAL_GENERATION
+    """What a member of a group that is not there gets."""
 
     @property
     def is_transactional(self) -> bool:

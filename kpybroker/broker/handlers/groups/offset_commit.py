@@ -13,12 +13,12 @@ from kpybroker.broker.coordinators.tree_offsets import write_offset
 from kpybroker.broker.handlers.groups.checks import (
     check_static_membership,
     known_partitions,
+    serves_consumer_groups,
 )
 from kpybroker.broker.loop.yielding import ELEMENT, YieldBudget, listed
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
-from kpybroker.core.budget import Owner
 from kpybroker.core.group.values import CommitOffsets, CommitResult
 from kpybroker.core.offsets.values import OffsetAndMetadata, java_length
 from kpybroker.core.topic_partition import PartitionKey, by_topic
@@ -42,7 +42,7 @@ LEDGER = Ledger(
         6: "leader epoch (KIP-320)",
         7: "static members (KIP-345)",
         8: "flexible",
-        9: "GROUP_ID_NOT_FOUND and STALE_MEMBER_EPOCH for KIP-848 groups, which are not here",
+        9: "GROUP_ID_NOT_FOUND and STALE_MEMBER_EPOCH (KIP-848), where consumer groups are served",
     },
 )
 
@@ -62,8 +62,7 @@ async def handle(broker: Broker, request: OffsetCommitRequest, context: RequestC
     if known and context.api_version == 0:
         errors |= await _commit_to_tree(broker, request.group_id, known)
     elif known:
-        has_member_epoch = context.api_version >= MEMBER_EPOCH_FROM
-        errors |= await _commit(broker, request, known, context.owner, has_member_epoch=has_member_epoch)
+        errors |= await _commit(broker, request, known, context)
     budget = YieldBudget()
     await budget.spend(ELEMENT * len(errors))
     topics = by_topic(errors.items())
@@ -80,11 +79,10 @@ async def _commit(
     broker: Broker,
     request: OffsetCommitRequest,
     known: dict[PartitionKey, Partition],
-    owner: Owner,
-    *,
-    has_member_epoch: bool,
+    context: RequestContext,
 ) -> dict[PartitionKey, ErrorCode]:
     now_ms, retention_ms = broker.clock.time_ms(), request.retention_time_ms
+    has_member_epoch = context.api_version >= MEMBER_EPOCH_FROM
     expire_ms = None if retention_ms == DEFAULT_RETENTION_TIME else now_ms + retention_ms
     commit = CommitOffsets(
         group_id=request.group_id,
@@ -92,13 +90,16 @@ async def _commit(
         group_instance_id=request.group_instance_id,
         generation_id=request.generation_id_or_member_epoch,
         offsets={key: _offset(partition, now_ms, expire_ms) for key, partition in known.items()},
-        owner=owner,
+        owner=context.owner,
         has_member_epoch=has_member_epoch,
+        error_without_group=ErrorCode.GROUP_ID_NOT_FOUND if has_member_epoch else ErrorCode.ILLEGAL_GENERATION,
     )
     try:
         result: CommitResult = await broker.groups.ask(commit)
     except KafkaError as error:
         return dict.fromkeys(known, error.code)
+    if ErrorCode.GROUP_ID_NOT_FOUND in result.errors.values() and not serves_consumer_groups(broker, context):
+        return dict.fromkeys(known, ErrorCode.ILLEGAL_GENERATION)  # as Kafka 3.9 responds in each version
     return dict(result.errors)
 
 

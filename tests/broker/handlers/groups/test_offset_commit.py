@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from kpybroker.broker.coordinators.tree_offsets import read_offset
@@ -12,6 +14,8 @@ from kpybroker.core.offsets.values import OffsetAndMetadata
 from kpybroker.wire.errors import ErrorCode
 from tests.broker.handlers.groups.group_scenarios import codes, commit_request, committed, stable_member
 from tests.support.brokers.fake_broker import EPOCH_MS, FakeBroker, call, fake_broker, memory_tree, versions
+from tests.support.brokers.running_broker import ask, create_topic, running_broker
+from tests.support.requests.consumer_group_requests import group_broker, loaded
 
 
 def stored(broker: FakeBroker) -> OffsetAndMetadata | None:
@@ -72,6 +76,18 @@ async def test_members_commit_for_their_generation() -> None:
             assert codes(await call(broker, offset_commit, request, 9)) == {("t", 0): expected}
         response = await call(broker, offset_commit, commit_request({"t": {0: 5}}), 9)
         assert codes(response) == {("t", 0): ErrorCode.UNKNOWN_MEMBER_ID}
+
+
+async def test_a_member_of_a_group_that_is_not_there_hears_so_where_consumer_groups_are_served(tmp_path: Path) -> None:
+    request = commit_request({"t": {0: 5}}, member_id="m", generation_id_or_member_epoch=1)
+    async with group_broker(tmp_path) as broker:
+        await create_topic(broker, "t")
+        assert codes(await ask(broker, request, 8)) == {("t", 0): ErrorCode.ILLEGAL_GENERATION}
+        assert codes(await ask(broker, request, 9)) == {("t", 0): ErrorCode.GROUP_ID_NOT_FOUND}
+    async with running_broker(tmp_path / "classic", features={}) as broker:
+        await create_topic(broker, "t")
+        await loaded(broker)
+        assert codes(await ask(broker, request, 9)) == {("t", 0): ErrorCode.ILLEGAL_GENERATION}
 
 
 async def test_refusals_stand_at_every_partition() -> None:
