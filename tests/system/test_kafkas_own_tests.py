@@ -10,11 +10,15 @@ from compat_tests.suites.kafka43.verdicts import Result, Verdict, judge, lost, r
 REPORT = """<?xml version="1.0" encoding="UTF-8"?>
 <testsuite name="JUnit Jupiter" tests="6">
 <testcase name="testJoin()[3]" classname="kafka.server.JoinTest" time="1,001.5"></testcase>
-<testcase name="testJoin()[2]" classname="kafka.server.JoinTest" time="0"><skipped>the same as isolated</skipped></testcase>
+<testcase name="testJoin()[2]" classname="kafka.server.JoinTest" time="0">
+<skipped>the same as isolated</skipped>
+</testcase>
 <testcase name="testJoin()[1]" classname="kafka.server.JoinTest" time="2.5">
 <failure message="expected: &lt;1&gt; but was: &lt;2&gt;" type="org.opentest4j.AssertionFailedError">at X</failure>
 </testcase>
-<testcase name="testJoin()[4]" classname="kafka.server.JoinTest" time="0"><skipped>the same as isolated</skipped></testcase>
+<testcase name="testJoin()[4]" classname="kafka.server.JoinTest" time="0">
+<skipped>the same as isolated</skipped>
+</testcase>
 <testcase name="testObjects(ClusterInstance)[10]" classname="kafka.server.JoinTest" time="2.5">
 <error message="BrokerServer.logManager" type="org.apache.kafka.common.test.junit.NeedsBrokerObjects">at X</error>
 </testcase>
@@ -58,7 +62,9 @@ def test_the_name_of_an_invocation(name: str, method: str, invocation: int) -> N
         ("T.testJoin[1]", "ExecutionException\nCaused by: x.NeedsBrokerObjects: metrics", Verdict.NEEDS_OBJECTS),
         ("T.testShareGroups[1]", "x.NeedsBrokerObjects: metrics", Verdict.LATER_GROUPS),
         ("StreamsTest.testJoin[1]", "java.lang.AssertionError: no", Verdict.LATER_GROUPS),
-        ("T.testJoin[1]", "UnsupportedVersionException: The node does not support LIST", Verdict.LATER_VERSIONS),
+        ("T.testJoin[1]", "UnsupportedVersionException: The node does not support LIST", Verdict.UNSERVED_VERSIONS),
+        ("T.testJoin[1]", "EOFException: \nat X.connectAndReceive(X:1)", Verdict.UNSERVED_VERSIONS),
+        ("T.testJoin[1]", "EOFException: \nat X.readLine(X:1)", Verdict.FAILED),
     ],
 )
 def test_why_a_test_failed(name: str, text: str, verdict: Verdict) -> None:

@@ -1,8 +1,8 @@
 """Fresh brokers for each of Kafka's tests: a connection asks for them in lines of JSON, and they live as long as it.
 
 `{"start": {"0": {KEY: VALUE, ...}, ...}}` is responded to with `{"ports": {"0": 12345, ...}}`, `{"stop": 0}` and
-`{"restart": 0}` with `{}`, and what fails with `{"error": TEXT}`. One broker keeps its tree inside; several share a tree
-of kpybroker. Nothing is set but where a broker listens and keeps its data, so that Kafka's defaults hold as in the
+`{"restart": 0}` with `{}`, and what fails with `{"error": TEXT}`. One broker keeps its tree inside; several share a
+tree of kpybroker. Nothing is set but where a broker listens and keeps its data, so that Kafka's defaults hold as in the
 tests' own clusters.
 """
 

@@ -4,8 +4,8 @@
 
 A class of ours in place of Kafka's `RaftClusterInvocationContext` makes the cluster of each `@ClusterTest`. A pattern
 chooses classes by a part of their name, or by `*` and `?`; without one all of `CLASSES` run, each in a JVM of its own,
-one after the other. `expected.txt` names the tests that pass: one of it that does not, fails the run. `--write` puts the
-results of the classes that ran into it. Reports stay in `build/kafka-tests/`.
+one after the other. `expected.txt` names the tests that pass: one of it that does not, fails the run. `--write` puts
+the results of the classes that ran into it. Reports stay in `build/kafka-tests/`.
 """
 
 from __future__ import annotations
@@ -27,9 +27,13 @@ HERE = Path(__file__).resolve().parent
 EXPECTED = HERE / "expected.txt"
 CLASSES = HERE / "classes.txt"
 REPORTS = ROOT / "build" / "kafka-tests"
-TEST_DEADLINE = "240 s"
 CLASS_DEADLINE_S = 3600
+JVM = ("-Xmx768m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", f"-Dlog4j.configuration=file:{LOG4J}")
 JUNIT = "org.junit.platform.console.ConsoleLauncher"
+JUNIT_KEYS = {
+    "junit.jupiter.extensions.autodetection.enabled": "true",
+    "junit.jupiter.execution.timeout.testtemplate.method.default": "240 s",
+}
 
 
 def class_path(ours: Path) -> str:
@@ -49,15 +53,10 @@ def run_class(name: str, ours: Path, port: int) -> list[Result]:
     reports.mkdir(parents=True, exist_ok=True)
     for old in reports.glob("*.xml"):
         old.unlink()
-    sizes = ["-Xmx768m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-XX:+EnableDynamicAgentLoading"]
-    settings = [f"-Dlog4j.configuration=file:{LOG4J}", f"-Dkpybroker.brokers={port}"]
-    junit = ["execute", "--disable-banner", "--disable-ansi-colors", "--details=tree", "-c", name, "--reports-dir", str(reports)]
-    settings_of_junit = {
-        "junit.jupiter.extensions.autodetection.enabled": "true",
-        "junit.jupiter.execution.timeout.testtemplate.method.default": TEST_DEADLINE,
-    }
-    limits = [word for key, value in settings_of_junit.items() for word in ("--config", f"{key}={value}")]
-    command = ["java", *sizes, *settings, "-cp", class_path(ours), JUNIT, *junit, *limits]
+    ours_first = ["-cp", class_path(ours), f"-Dkpybroker.brokers={port}"]
+    output = ["--disable-banner", "--disable-ansi-colors", "--details=tree", "--reports-dir", str(reports)]
+    configuration = [word for key, value in JUNIT_KEYS.items() for word in ("--config", f"{key}={value}")]
+    command = ["java", *JVM, *ours_first, JUNIT, "execute", "-c", name, *output, *configuration]
     with (reports / "output.log").open("wb") as log:
         try:
             subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, timeout=CLASS_DEADLINE_S, cwd=reports)

@@ -34,10 +34,12 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
 
     @Override
     public List<Extension> getAdditionalExtensions() {
-        if (isCombined && clusterConfig.clusterTypes().contains(Type.KRAFT)) {
-            return List.of((ExecutionCondition) context -> ConditionEvaluationResult.disabled("the same as isolated"));
-        }
         WireInstance cluster = new WireInstance(clusterConfig, isCombined);
+        if (isCombined && clusterConfig.clusterTypes().contains(Type.KRAFT)) {
+            return List.of(
+                (ExecutionCondition) context -> ConditionEvaluationResult.disabled("the same as isolated"),
+                new ClusterInstanceParameterResolver(cluster));
+        }
         return List.of(
             (BeforeEachCallback) context -> {
                 if (clusterConfig.isAutoStart()) {

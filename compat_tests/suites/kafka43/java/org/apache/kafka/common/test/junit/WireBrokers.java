@@ -21,26 +21,27 @@ import java.util.TreeSet;
  */
 class WireBrokers implements AutoCloseable {
     private static final ObjectMapper JSON = new ObjectMapper();
-    private final Socket life;
-    private final BufferedReader lines;
+    private Socket life;
+    private BufferedReader lines;
     private final Set<Integer> down = new TreeSet<>();
     private Map<Integer, Integer> ports = Map.of();
 
-    WireBrokers() {
+    /** Properties by the id of the broker. */
+    void start(Map<Integer, Map<String, String>> properties) {
+        connect();
+        Map<Integer, Integer> found = new TreeMap<>();
+        JsonNode response = ask(Map.of("start", properties));
+        response.get("ports").properties().forEach(e -> found.put(Integer.valueOf(e.getKey()), e.getValue().asInt()));
+        ports = found;
+    }
+
+    private void connect() {
         try {
             life = new Socket(InetAddress.getLoopbackAddress(), Integer.getInteger("kpybroker.brokers"));
             lines = new BufferedReader(new InputStreamReader(life.getInputStream(), StandardCharsets.UTF_8));
         } catch (IOException error) {
             throw new UncheckedIOException(error);
         }
-    }
-
-    /** Properties by the id of the broker. */
-    void start(Map<Integer, Map<String, String>> properties) {
-        Map<Integer, Integer> found = new TreeMap<>();
-        JsonNode response = ask(Map.of("start", properties));
-        response.get("ports").properties().forEach(e -> found.put(Integer.valueOf(e.getKey()), e.getValue().asInt()));
-        ports = found;
     }
 
     Map<Integer, Integer> ports() {
@@ -80,6 +81,9 @@ class WireBrokers implements AutoCloseable {
 
     @Override
     public void close() {
+        if (life == null) {
+            return;
+        }
         try {
             life.shutdownOutput();
             lines.readLine(); // the end, once the brokers are gone
