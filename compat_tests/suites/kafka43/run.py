@@ -48,7 +48,7 @@ def compile_ours(out: Path) -> None:
 
 
 def run_class(name: str, ours: Path, port: int) -> list[Result]:
-    """One class in a JVM; what it printed is in `NAME.log`, next to its reports."""
+    """One class in a JVM; what it printed stands next to its reports."""
     reports = REPORTS / name
     reports.mkdir(parents=True, exist_ok=True)
     for old in reports.glob("*.xml"):

@@ -59,7 +59,7 @@ def split(name: str) -> tuple[str, int]:
 
 
 def _numbered(cases: Iterable[tuple[str, str, int, ElementTree.Element]]) -> Iterator[Result]:
-    """Numbered anew without gaps: which of two equal clusters of Kafka's comes first is chance."""
+    """Numbers without gaps: which of two equal clusters of Kafka's comes first is chance."""
     count: Counter[tuple[str, str]] = Counter()
     for class_name, method, _, case in cases:
         count[class_name, method] += 1

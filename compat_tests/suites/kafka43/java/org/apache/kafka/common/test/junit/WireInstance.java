@@ -194,7 +194,7 @@ class WireInstance implements ClusterInstance {
 
     @Override
     public ListenerName controllerListenerName() {
-        throw new NeedsBrokerObjects("the listener of a KRaft controller");
+        return config.controllerListenerName();
     }
 
     @Override
