@@ -13,6 +13,7 @@ NEEDS_OBJECTS = "NeedsBrokerObjects"
 LATER_GROUPS = re.compile(r"share|streams", re.IGNORECASE)
 UNSERVED_VERSIONS = re.compile(
     r"UnsupportedVersionException|EOFException[\s\S]*connectAndReceive|Unknown resource type 32"
+    r"|API keys in ApiVersionsResponse must match"
 )
 """A client that minds ApiVersions says so itself; to raw requests of such a version a broker ends the connection."""
 INVOCATION = re.compile(r"^(\w+)\(.*\)\[(\d+)\]$|^(\w+)\{.*\}\[(\d+)\]$|^(\w+)(?:\(.*\))?()$")
