@@ -13,7 +13,7 @@ WORKERS ?= 5
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test lint all-tests test-times flaky unit compat-deps compat compat-of-3.9 compat-secure compat-kafka compat-portable compat-pipelines field wheel-test deploy-test ranges test-deps bench bench-start bench-testing bench-growth bench-cluster bench-failover bench-beside bench-ceiling bench-acls bench-assignors bench-groups bench-scale bench-loop bench-quotas bench-budget bench-shortcuts bench-tls bench-metrics soak soak-eos soak-eos-cluster soak-cluster soak-testing soak-metrics mutants replication-matrix power-cuts suites exchange fuzz search demo demo-activity demo-operations demo-ledger demo-logs demo-changes demo-suggestion demo-warehouse demos specs clean compatibility docs bench-hostile bench-pipelines
+.PHONY: help install run test lint all-tests test-times flaky unit compat-deps compat compat-of-3.9 compat-secure compat-kafka compat-portable compat-pipelines field wheel-test deploy-test ranges test-deps bench bench-start bench-testing bench-growth bench-cluster bench-failover bench-beside bench-ceiling bench-acls bench-assignors bench-groups bench-scale bench-loop bench-quotas bench-budget bench-shortcuts bench-tls bench-metrics soak soak-eos soak-eos-cluster soak-cluster soak-testing soak-metrics mutants replication-matrix power-cuts suites kafka-tests exchange fuzz search demo demo-activity demo-operations demo-ledger demo-logs demo-changes demo-suggestion demo-warehouse demos specs clean compatibility docs bench-hostile bench-pipelines
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
@@ -183,6 +183,9 @@ bench-budget: $(VENV)/.test-stamp  ## the microseconds of one produce and one fe
 
 bench-shortcuts: test-deps  ## what each shortcut for speed saves, by brokers without one of them: 15 minutes
 	$(BIN)/python -m compat_tests.bench.shortcuts $(BENCH)
+
+kafka-tests: test-deps  ## Kafka 4.3.1's own tests of clusters over the wire, a fresh broker for each: hours; TESTS='ListGroups' for some
+	$(BIN)/python -m compat_tests.suites.kafka43.run $(TESTS)
 
 soak: test-deps  ## crash matrix, failing calls and damage whole; two hundred kills under load; power cuts where one is root
 	$(BIN)/python -m pytest --quiet --whole --seed $$(date +%s) tests/storage tests/broker/lifecycle/test_damage.py
