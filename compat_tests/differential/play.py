@@ -17,6 +17,8 @@ from kpybroker.wire.api import ApiKey
 RESPONSE_DEADLINE_S = 60.0
 UNTIL_DEADLINE_S = 5.0
 UNTIL_PAUSE_S = 0.02
+GAVE_UP = "not within the limit"
+"""In place of a response that a step waited for."""
 CLOSED: dict[str, Any] = {"the broker": "closed the connection"}
 SILENT: dict[str, Any] = {"the broker": f"did not respond within {RESPONSE_DEADLINE_S} s"}
 
@@ -113,7 +115,7 @@ class Player:
             if _holds_all(response, step.until, self._names):
                 return response
             if time.monotonic() > deadline:
-                return {f"not within {UNTIL_DEADLINE_S} s": dict(step.until or {}), "last response": response}
+                return {GAVE_UP: dict(step.until or {}), "last response": response}
             time.sleep(UNTIL_PAUSE_S)
 
     def _connection(self, name: str) -> _Connection:
@@ -175,7 +177,7 @@ def _holds(response: dict[str, Any], path: str, value: Any) -> bool:
     try:
         found = at(response, path)
     except KeyError:
-        return "the broker" not in response and "last response" not in response  # this version has no such field: nothing to wait for
+        return "the broker" not in response and GAVE_UP not in response  # this version has no such field: nothing to wait for
     except (IndexError, TypeError):  # TypeError: a part of the path is null
         return False
     return bool(found in value) if isinstance(value, list) else bool(found == value)

@@ -44,7 +44,7 @@ def topic(name: str = "{t}", partitions: int = 4, *, id_as: str = "id", probe: s
             until={"assignment.topic_partitions.0.partitions.0": 0},
             compared=False,
         ),
-        ask(ApiKey.LEAVE_GROUP, v=3, group_id=f"{name}-probe{probe}", members=[{"member_id": "probe"}]),
+        leaves("probe", group=f"{name}-probe{probe}", compared=False),
     ]
 
 
