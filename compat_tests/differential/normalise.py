@@ -21,12 +21,15 @@ INT64_MAX = 2**63 - 1
 _LONG_NUMBER = re.compile(r"-?\d{13,19}")
 _SHORT_UUID = re.compile(r"[\w-]{22}", re.ASCII)
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_CLASSIC_ID = re.compile(r".+-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class Normaliser:
     """Of one broker, for one play of one script."""
 
-    def __init__(self, port: int, data_dir: Path) -> None:
+    def __init__(self, port: int, data_dir: Path, *, any_member_id: bool = False) -> None:
+        """With `any_member_id` it may differ which of Kafka's forms the ids have that brokers make for members."""
+        self._any_member_id = any_member_id
         self._port = port
         self._data_dir = str(data_dir)
         self._tokens: dict[tuple[str, Any], str] = {}
@@ -63,8 +66,9 @@ class Normaliser:
         return known.index(value) if value in known else len(known)
 
     def member(self, value: Any) -> Any:
-        """An id that the coordinator made of a Uuid, which has no dashes in Kafka's form."""
-        if isinstance(value, str) and _SHORT_UUID.fullmatch(value):
+        """An id that the coordinator made: a Uuid in Kafka's form; for classic members a name, a dash and a UUID."""
+        is_made = _SHORT_UUID.fullmatch(value) or (self._any_member_id and _CLASSIC_ID.fullmatch(value))
+        if is_made:
             self._made[value] = self.token("member id", value)
         return value
 
@@ -182,6 +186,8 @@ RULES: dict[tuple[ApiKey | None, str], Rule] = {
     (ApiKey.JOIN_GROUP, "members"): _members,
     (ApiKey.DESCRIBE_GROUPS, "groups[].members"): _members,
     (ApiKey.CONSUMER_GROUP_HEARTBEAT, "member_id"): Normaliser.member,
+    (ApiKey.JOIN_GROUP, "member_id"): Normaliser.member,
+    (ApiKey.CONSUMER_GROUP_DESCRIBE, "groups"): _sorted_by("group_id"),
     (ApiKey.CONSUMER_GROUP_HEARTBEAT, "assignment.topic_partitions"): _by_token("topic id", "topic_id"),
     (ApiKey.CONSUMER_GROUP_HEARTBEAT, "assignment.topic_partitions[].partitions"): _ascending,
     (ApiKey.CONSUMER_GROUP_DESCRIBE, "groups[].members"): _members,

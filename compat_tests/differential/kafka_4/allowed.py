@@ -3,5 +3,33 @@
 from __future__ import annotations
 
 from compat_tests.differential.allowed import Allowed
+from kpybroker.wire.api import ApiKey
+from kpybroker.wire.errors import ErrorCode
 
-ALLOWED_NEXT_TO_4: tuple[Allowed, ...] = ()
+NO_GROUP_CONFIGS, GROUP_CONFIGS = 328, 3400
+"""READ, DELETE and DESCRIBE; in Kafka 4 also DESCRIBE_CONFIGS and ALTER_CONFIGS."""
+
+ALLOWED_NEXT_TO_4: tuple[Allowed, ...] = (
+    Allowed(
+        "groups have no configuration yet, and so no rights to it",
+        r"groups\[\d+\]\.authorized_operations",
+        kafka=GROUP_CONFIGS,
+        ours=NO_GROUP_CONFIGS,
+    ),
+    Allowed(
+        "Kafka stumbles over an epoch without a member id",
+        r"groups\[0\]\.error_code",
+        ApiKey.OFFSET_FETCH,
+        label=".* v9",
+        kafka=int(ErrorCode.UNKNOWN_SERVER_ERROR),
+        ours=int(ErrorCode.UNKNOWN_MEMBER_ID),
+    ),
+    Allowed(
+        "an offset that is pending in a transaction is not forgotten with its group",
+        r"groups\[0\]\.topics\[0\]\.partitions\[1\]\.error_code",
+        ApiKey.OFFSET_FETCH,
+        scripts="cg-states-txn-commit",
+        kafka=int(ErrorCode.NONE),
+        ours=int(ErrorCode.UNSTABLE_OFFSET_COMMIT),
+    ),
+)

@@ -70,7 +70,7 @@ def full(member: str, epoch: Any, *topics: str, owned: Owned | None = None, **op
     return beat(member, epoch, {} if owned is None else owned, **fields)
 
 
-def leaves(member: str = "a", epoch: int = -1, **options: Any) -> Ask:
+def leaves(member: str = "a", epoch: Any = -1, **options: Any) -> Ask:
     return beat(member, epoch, **options)
 
 
