@@ -97,6 +97,11 @@ def _positive(_normaliser: Normaliser, value: Any) -> Any:
     return "<positive>" if value > 0 else value
 
 
+def _known(_normaliser: Normaliser, value: Any) -> Any:
+    """An epoch of something that has other histories on two brokers; below 0 it is none."""
+    return "<known>" if value >= 0 else value
+
+
 def _sorted_by(*fields: str) -> Rule:
     return lambda _normaliser, value: sorted(value, key=lambda element: tuple(element[field] for field in fields))
 
@@ -196,7 +201,7 @@ RULES: dict[tuple[ApiKey | None, str], Rule] = {
     (ApiKey.CONSUMER_GROUP_DESCRIBE, "groups[].members[].assignment.topic_partitions[].partitions"): _ascending,
     (ApiKey.CONSUMER_GROUP_DESCRIBE, "groups[].members[].target_assignment.topic_partitions"): _sorted_by("topic_name"),
     (ApiKey.CONSUMER_GROUP_DESCRIBE, "groups[].members[].target_assignment.topic_partitions[].partitions"): _ascending,
-    (ApiKey.API_VERSIONS, "finalized_features_epoch"): _positive,
+    (ApiKey.API_VERSIONS, "finalized_features_epoch"): _known,
     (ApiKey.PRODUCE, "responses"): _sorted_by("name"),
     (ApiKey.PRODUCE, "responses[].partition_responses"): _sorted_by("index"),
     (ApiKey.ADD_PARTITIONS_TO_TXN, "results_by_transaction"): _sorted_by("transactional_id"),

@@ -25,6 +25,19 @@ ALLOWED_NEXT_TO_4: tuple[Allowed, ...] = (
         ours=int(ErrorCode.UNKNOWN_MEMBER_ID),
     ),
     Allowed(
+        "a classic group that rebalances shows no assignments, as in Kafka 3.9",
+        r"groups\[0\]\.members\[\d+\]\.member_assignment",
+        ApiKey.DESCRIBE_GROUPS,
+        scripts="cg-(downgrade|upgrade)-.*",
+        ours=b"",
+    ),
+    Allowed(
+        "Kafka stumbles over a partition that there is not in a classic assignment",
+        ".*",
+        ApiKey.CONSUMER_GROUP_HEARTBEAT,
+        scripts="cg-upgrade-many-partitions",
+    ),
+    Allowed(
         "an offset that is pending in a transaction is not forgotten with its group",
         r"groups\[0\]\.topics\[0\]\.partitions\[1\]\.error_code",
         ApiKey.OFFSET_FETCH,

@@ -12,10 +12,40 @@ from compat_tests.differential.script import Ask, Step
 
 VERSIONS = (1, 1)
 INVALID = (
-    *("(", ")", "[", "[]", "*", "+", "?", "a**", "a++", "(?", "(?P<n", "(?P<n>a)(?P<n>b)", "\\", "a\\", "\\8", "(a)\\1"),
+    *(
+        "(",
+        ")",
+        "[",
+        "[]",
+        "*",
+        "+",
+        "?",
+        "a**",
+        "a++",
+        "(?",
+        "(?P<n",
+        "(?P<n>a)(?P<n>b)",
+        "\\",
+        "a\\",
+        "\\8",
+        "(a)\\1",
+    ),
     *("(?=a)", "(?!a)", "(?<=a)", "(?<!a)", "(?>a)", "\\pX", "[b-a]", "[[:foo:]]", "\\xg", "(?z)a", "\\Z"),
 )
-VALID = ("", " ", "a||b", "(?i)A", "(?P<name>a)", "[[:alpha:]]+", "\\pL+", "\\Qa.b\\E", "a|", "^a$", "(?s).*", "\\d\\D\\w")
+VALID = (
+    "",
+    " ",
+    "a||b",
+    "(?i)A",
+    "(?P<name>a)",
+    "[[:alpha:]]+",
+    "\\pL+",
+    "\\Qa.b\\E",
+    "a|",
+    "^a$",
+    "(?s).*",
+    "\\d\\D\\w",
+)
 
 
 def by_pattern(member: str, pattern: str, **options: Any) -> Ask:

@@ -8,7 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compat_tests.differential.grouped import COMMIT_PROBES, G, commit, committed, describe, drop, everything, leave, part
+from compat_tests.differential.grouped import (
+    COMMIT_PROBES,
+    G,
+    commit,
+    committed,
+    describe,
+    drop,
+    everything,
+    leave,
+    part,
+)
 from compat_tests.differential.kafka_4.steps import (
     DESCRIBE,
     HEARTBEAT,
