@@ -125,10 +125,10 @@ class Pair:
         kind: str,
         coordination: str,
         reference: Reference = Reference.KAFKA_3_9,
-        **changes: str,
+        changes: Mapping[str, str] | None = None,
     ) -> None:
-        """`changes`: keys of the brokers' configuration with `_` for `.`, next to OVERRIDES."""
-        overrides = OVERRIDES | {name.replace("_", "."): value for name, value in changes.items()}
+        """`changes`: keys of the brokers' configuration, next to OVERRIDES."""
+        overrides = OVERRIDES | dict(changes or {})
         self._zookeeper: ZooKeeper | None = None
         self._directory = directory
         self._allowed = ALLOWED

@@ -123,15 +123,15 @@ class Subscription:
 class Assigned:
     """The bytes that the leader of a classic group assigns."""
 
-    def __init__(self, *, version: int = 3, user_data: bytes | None = None, **topics: Sequence[int]) -> None:
-        """`topics`: what follows the script's own topic in their names, with `_` for nothing."""
+    def __init__(self, topics: Mapping[str, Sequence[int]], version: int = 3, user_data: bytes | None = None) -> None:
+        """`topics`: partitions by what follows the script's own topic in their names."""
         self._version, self._user_data, self._topics = version, user_data, topics
 
     def build(self, names: script.Names) -> bytes:
         message = ConsumerProtocolAssignment(
             assigned_partitions=[
                 ConsumerProtocolAssignment.TopicPartition(
-                    topic=script.fill_in("{t}" + suffix.removeprefix("_"), names), partitions=list(indexes)
+                    topic=script.fill_in("{t}" + suffix, names), partitions=list(indexes)
                 )
                 for suffix, indexes in self._topics.items()
             ],
@@ -161,5 +161,5 @@ def a_classic_group(*partitions: int, member: str = "m", **options: Any) -> list
     return [
         classic_joins("", bind={member: "member_id"}, **options),
         classic_joins(f"{{{member}}}", **options),
-        classic_syncs(f"{{{member}}}", 1, (f"{{{member}}}", Assigned(_=partitions or (0, 1, 2, 3)))),
+        classic_syncs(f"{{{member}}}", 1, (f"{{{member}}}", Assigned({"": partitions or (0, 1, 2, 3)}))),
     ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from compat_tests.differential.grouped import commit, committed, describe, leave, part, state
 from compat_tests.differential.kafka_4.steps import (
     Assigned,
@@ -22,10 +24,10 @@ from compat_tests.differential.script import Step
 from kpybroker.wire.api import ApiKey
 
 JOIN = ApiKey.JOIN_GROUP
-ONE = {"group_instance_id": "one"}
+ONE: dict[str, Any] = {"group_instance_id": "one"}
 
 
-def one_of_each(**options: object) -> list[Step]:
+def one_of_each(**options: Any) -> list[Step]:
     """a has 0 and 1, the classic m 2 and 3, both in epoch 3."""
     return [
         *topic(),
@@ -176,7 +178,7 @@ SCRIPTS = [
         classic_joins("{m}"),
         view(),
         listed(),
-        classic_syncs("{m}", 1, ("{m}", Assigned(_=(0, 1, 2, 3)))),
+        classic_syncs("{m}", 1, ("{m}", Assigned({"": (0, 1, 2, 3)}))),
         describe(v=5),
         committed(0, v=8),
         beat("a", 2),
@@ -198,7 +200,7 @@ SCRIPTS = [
             classic_beats("{m}", 3),
             commit(part(2, 3), member="{m}", generation=4, v=8),
             classic_joins("{m}", bind={"g": "generation_id"}),
-            classic_syncs("{m}", "{g}", ("{m}", Assigned(_=(0, 1, 2, 3)))),
+            classic_syncs("{m}", "{g}", ("{m}", Assigned({"": (0, 1, 2, 3)}))),
             classic_beats("{m}", "{g}"),
             describe(v=5),
             joins("a", "{t}"),
@@ -238,7 +240,7 @@ SCRIPTS = [
         classic_beats("{m}", 3),
         classic_beats("{m}", 4),
         classic_joins("{m}", bind={"g": "generation_id"}),
-        classic_syncs("{m}", "{g}", ("{m}", Assigned(_=(0, 1, 2, 3)))),
+        classic_syncs("{m}", "{g}", ("{m}", Assigned({"": (0, 1, 2, 3)}))),
         joins("a", "{t}"),
         classic_beats("{m}", "{g}"),
         leaves("a"),
@@ -266,7 +268,7 @@ SCRIPTS = [
         topic(),
         classic_joins("", bind={"m": "member_id"}),
         classic_joins("{m}"),
-        classic_syncs("{m}", 1, ("{m}", Assigned(_=(0, 1, 2, 3)))),
+        classic_syncs("{m}", 1, ("{m}", Assigned({"": (0, 1, 2, 3)}))),
         joins("a", "{t}"),
         leave(("{m}", None), v=3),
         beat("a", 2),
@@ -277,7 +279,7 @@ SCRIPTS = [
         leaves("a"),
         state("PreparingRebalance"),
         classic_joins("{m}", bind={"g": "generation_id"}),
-        classic_syncs("{m}", "{g}", ("{m}", Assigned(_=(0, 1, 2, 3)))),
+        classic_syncs("{m}", "{g}", ("{m}", Assigned({"": (0, 1, 2, 3)}))),
         joins("a", "{t}"),
         view(),
         versions=(9, 9),

@@ -1,6 +1,7 @@
 """Feature levels where consumer groups are finalized: UpdateFeatures 2, and what ApiVersions says of `group.version`.
 
-Versions 0 and 1 are served as Kafka 3.9 has them: see `features.py`. Nothing is changed: the broker is shared. What Kafka 4 says of features that it has and kpybroker has not is left out.
+Versions 0 and 1 are served as Kafka 3.9 has them: see `features.py`. Nothing is changed: the broker is shared. What
+Kafka 4 says of features that it has and kpybroker has not is left out.
 """
 
 from __future__ import annotations

@@ -209,7 +209,7 @@ SCRIPTS = [
     next_to_4(
         "cg-leave-and-delete",
         HEARTBEAT,
-        "the last member leaves; the group stays until it is deleted, and begins anew",
+        "the last member leaves; the group stays until it is deleted, and begins again",
         topic(),
         joins("a", "{t}"),
         joins("b", "{t}"),

@@ -70,7 +70,7 @@ SCRIPTS = [
     next_to_4(
         "cg-patterns-invalid",
         HEARTBEAT,
-        "what is no regular expression, and the words for it; no group is made",
+        "texts that are not regular expressions, and the words for it; no group is made",
         *(by_pattern("a", pattern, group=f"{{t}}-{number}") for number, pattern in enumerate(INVALID)),
         *(view(f"{{t}}-{number}") for number in (0, 5)),
         topic(),

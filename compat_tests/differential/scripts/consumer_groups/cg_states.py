@@ -7,6 +7,7 @@ The probes of one script are asked in all of them, and do not lead from one to a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from compat_tests.differential.grouped import (
     COMMIT_PROBES,
@@ -41,7 +42,7 @@ from compat_tests.differential.script import Step, ask
 from compat_tests.differential.transactional import add_offsets, begin, commit_offsets, offset
 from kpybroker.wire.api import ApiKey
 
-STATIC = {"instance_id": "two"}
+STATIC: dict[str, Any] = {"instance_id": "two"}
 
 
 def in_every_state(*probes: Step, first: bool = True) -> list[Step]:
@@ -148,7 +149,7 @@ SCRIPTS = [
     next_to_4(
         "cg-states-delete",
         ApiKey.DELETE_GROUPS,
-        "deleting it; where it was deleted, it begins anew",
+        "deleting it; where it was deleted, it begins again",
         in_every_state(
             ask(ApiKey.DELETE_GROUPS, groups_names=[G]),
             ask(ApiKey.DELETE_GROUPS, groups_names=[G, "{t}-none", ""]),
@@ -177,9 +178,9 @@ SCRIPTS = [
             *(classic_syncs(member, epoch, v=None) for member in ("a", "b") for epoch in (-1, 2, 3)),
             classic_syncs("who", 1, v=None),
             classic_syncs("", 2, v=None),
-            classic_syncs("b", 3, v=None, **{"group_instance_id": "two"}),
-            classic_syncs("who", 3, v=None, **{"group_instance_id": "two"}),
-            classic_syncs("a", 2, v=None, **{"group_instance_id": "none"}),
+            classic_syncs("b", 3, v=None, group_instance_id="two"),
+            classic_syncs("who", 3, v=None, group_instance_id="two"),
+            classic_syncs("a", 2, v=None, group_instance_id="none"),
             classic_syncs("a", 2, v=None, protocol_name="other"),
         ),
         versions=(5, 5),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from compat_tests.differential.grouped import G, commit, leave, part
 from compat_tests.differential.kafka_4.steps import (
     HEARTBEAT,
@@ -16,14 +18,14 @@ from compat_tests.differential.kafka_4.steps import (
 )
 from compat_tests.differential.script import Step
 
-ONE = {"instance_id": "one"}
-TWO = {"instance_id": "two"}
+ONE: dict[str, Any] = {"instance_id": "one"}
+TWO: dict[str, Any] = {"instance_id": "two"}
 
 
 def two_static() -> list[Step]:
     """a is one, with 0 and 1; b is two, with 2 and 3; both in epoch 3."""
     return [
-        topic(),
+        *topic(),
         joins("a", "{t}", **ONE),
         joins("b", "{t}", **TWO),
         beat("a", 2, {"id": [0, 1, 2, 3]}, **ONE),
@@ -31,13 +33,6 @@ def two_static() -> list[Step]:
         beat("b", 3, **TWO),
         seen("Stable"),
     ]
-
-
-def flat(*steps: Step | list[Step]) -> list[Step]:
-    found: list[Step] = []
-    for step in steps:
-        found.extend(flat(*step)) if isinstance(step, list) else found.append(step)
-    return found
 
 
 SCRIPTS = [
@@ -74,7 +69,7 @@ SCRIPTS = [
         "cg-static-two",
         HEARTBEAT,
         "two instances; one goes for a while, and comes back while the other rebalances",
-        flat(two_static()),
+        two_static(),
         leaves("b", -2, **TWO),
         seen("Reconciling"),
         beat("a", 3, **ONE),
@@ -97,7 +92,7 @@ SCRIPTS = [
         "cg-static-mistakes",
         HEARTBEAT,
         "instances that there are not, or that are another's, in each epoch; an instance id for a dynamic member",
-        flat(two_static()),
+        two_static(),
         [beat("a", epoch, **TWO) for epoch in (-2, -1, 0, 1, 2, 3, 4)],
         [beat("who", epoch, **ONE) for epoch in (-2, -1, 0, 1, 3, 4)],
         [beat("a", epoch, instance_id="none") for epoch in (-2, -1, 1, 3)],
@@ -116,7 +111,7 @@ SCRIPTS = [
         "cg-static-away",
         HEARTBEAT,
         "what the coordinator lets a member do that is away, and others while it is",
-        flat(two_static()),
+        two_static(),
         leaves("b", -2, **TWO),
         [beat("b", epoch, **TWO) for epoch in (-2, 1, 2, 3, 4)],
         [beat("b", epoch) for epoch in (1, 3)],
@@ -134,7 +129,7 @@ SCRIPTS = [
         "cg-static-same-id",
         HEARTBEAT,
         "an instance comes back under the id that it had, changed or not",
-        flat(two_static()),
+        two_static(),
         leaves("b", -2, **TWO),
         joins("b", "{t}", **TWO),
         beat("b", 3, **TWO),
@@ -151,7 +146,7 @@ SCRIPTS = [
         "cg-removed",
         HEARTBEAT,
         "an administrator removes members with LeaveGroup, by id, by instance, several at once, and such that are not",
-        flat(two_static()),
+        two_static(),
         joins("c", "{t}"),
         leave(("who", None), v=5),
         leave(("", "one"), v=5),

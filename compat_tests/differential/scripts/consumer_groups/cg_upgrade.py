@@ -1,4 +1,4 @@
-"""Classic groups that become consumer groups: empty ones, and with members (online), in each state of the classic one."""
+"""Classic groups that become consumer groups: empty ones, and with members, in each state."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ SCRIPTS = [
         state("PreparingRebalance"),
         classic_joins("{m}"),
         ResponseTo("b"),
-        classic_syncs("{m}", 2, ("{m}", Assigned(_=(0, 1))), ("{n}", Assigned(_=(2, 3)))),
+        classic_syncs("{m}", 2, ("{m}", Assigned({"": (0, 1)})), ("{n}", Assigned({"": (2, 3)}))),
         classic_syncs("{n}", 2),
         joins("{m}", "{t}"),
         view(),
@@ -187,7 +187,7 @@ SCRIPTS = [
         joins("a", "{t}"),
         ResponseTo("b"),
         view(),
-        classic_syncs("{m}", 2, ("{m}", Assigned(_=(0, 1))), ("{n}", Assigned(_=(2, 3)))),
+        classic_syncs("{m}", 2, ("{m}", Assigned({"": (0, 1)})), ("{n}", Assigned({"": (2, 3)}))),
         classic_beats("{m}", 2),
         versions=VERSIONS,
     ),
@@ -197,7 +197,7 @@ SCRIPTS = [
         "an instance of the classic group comes back with the new protocol",
         topic(),
         classic_joins("", group_instance_id="one", bind={"m": "member_id"}),
-        classic_syncs("{m}", 1, ("{m}", Assigned(_=(0, 1, 2, 3))), group_instance_id="one"),
+        classic_syncs("{m}", 1, ("{m}", Assigned({"": (0, 1, 2, 3)})), group_instance_id="one"),
         joins("a", "{t}", instance_id="one"),
         view(),
         beat("a", 1, instance_id="one"),
@@ -221,7 +221,7 @@ SCRIPTS = [
             bind={"m": "member_id"},
         ),
         classic_joins("{m}", protocol(version=1, name="sticky", user_data=b"mine"), protocol(version=1)),
-        classic_syncs("{m}", 1, ("{m}", Assigned(version=1, _=(0, 1, 2, 3))), protocol_name="sticky"),
+        classic_syncs("{m}", 1, ("{m}", Assigned({"": (0, 1, 2, 3)}, version=1)), protocol_name="sticky"),
         joins("a", "{t}"),
         view(),
         classic_beats("{m}", 1),
@@ -238,7 +238,7 @@ SCRIPTS = [
         topic(),
         classic_joins("", protocol("{t}", "{t}-none"), bind={"m": "member_id"}),
         classic_joins("{m}", protocol("{t}", "{t}-none")),
-        classic_syncs("{m}", 1, ("{m}", Assigned(**{"_": (0, 1), "-none": (0,)}))),
+        classic_syncs("{m}", 1, ("{m}", Assigned({"": (0, 1), "-none": (0,)}))),
         joins("a", "{t}"),
         view(),
         classic_joins("{m}", protocol("{t}", "{t}-none", owned={"{t}": [0, 1], "{t}-none": [0]})),
@@ -265,7 +265,7 @@ SCRIPTS = [
         "malformed",
         "a subscription that is none",
         classic_joins("", {"name": "range", "metadata": b"\0"}, v=3, bind={"m": "member_id"}),
-        classic_syncs("{m}", 1, ("{m}", Assigned(_=(0,)))),
+        classic_syncs("{m}", 1, ("{m}", Assigned({"": (0,)}))),
     ),
     refused(
         "malformed-assignment",
@@ -277,7 +277,7 @@ SCRIPTS = [
         "user-data",
         "an assignor of its own: the assignment has user data",
         classic_joins("", v=3, bind={"m": "member_id"}),
-        classic_syncs("{m}", 1, ("{m}", Assigned(user_data=b"mine", _=(0,)))),
+        classic_syncs("{m}", 1, ("{m}", Assigned({"": (0,)}, user_data=b"mine"))),
     ),
     next_to_4(
         "cg-upgrade-empty-assignment",
