@@ -14,12 +14,15 @@ def create(
     *,
     bind: dict[str, str] | None = None,
     until: dict[str, Any] | None = None,
+    v: int = 7,
+    compared: bool = True,
     **config: object,
 ) -> Ask:
     """A topic; keys of `config` have `_` for `.`."""
     configs = [{"name": key.replace("_", "."), "value": str(value)} for key, value in config.items()]
     wanted = {"name": topic, "num_partitions": partitions, "replication_factor": 1, "configs": configs}
-    return ask(ApiKey.CREATE_TOPICS, v=7, topics=[wanted], timeout_ms=60_000, bind=bind, until=until)
+    fields: dict[str, Any] = {"topics": [wanted], "timeout_ms": 60_000}
+    return ask(ApiKey.CREATE_TOPICS, v=v, bind=bind, until=until, compared=compared, **fields)
 
 
 def produce(topic: str, records: Any, *, partition: int = 0, acks: int = 1, **options: Any) -> Ask:
