@@ -6,16 +6,7 @@ from compat_tests.differential.allowed import Allowed
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode
 
-NO_GROUP_CONFIGS, GROUP_CONFIGS = 328, 3400
-"""READ, DELETE and DESCRIBE; in Kafka 4 also DESCRIBE_CONFIGS and ALTER_CONFIGS."""
-
 ALLOWED_NEXT_TO_4: tuple[Allowed, ...] = (
-    Allowed(
-        "groups have no configuration yet, and so no rights to it",
-        r"groups\[\d+\]\.authorized_operations",
-        kafka=GROUP_CONFIGS,
-        ours=NO_GROUP_CONFIGS,
-    ),
     Allowed(
         "Kafka stumbles over an epoch without a member id",
         r"groups\[0\]\.error_code",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 CONSUMER_GROUPS_FROM = 1
 """The level of `group.version` that has consumer groups."""
+CONFIG_OPERATIONS = (Operation.DESCRIBE_CONFIGS, Operation.ALTER_CONFIGS)
 
 logger = logging.getLogger("kafka.server.KafkaApis")
 
@@ -72,6 +73,14 @@ def serves_consumer_groups(broker: Broker, context: RequestContext) -> bool:
         return False
     cap = broker.dispatcher.cap_of(context.connection)
     return cap is None or cap.finalized(levels).get(GROUP_VERSION, 0) >= CONSUMER_GROUPS_FROM
+
+
+def group_operations(broker: Broker, context: RequestContext, group_id: str) -> int:
+    """The bit field of what the client may do with a group. Where consumer groups are served, as in Kafka 4, a group
+    has a configuration.
+    """
+    of_configs = CONFIG_OPERATIONS if serves_consumer_groups(broker, context) else ()
+    return context.authorized_operations(ResourceType.GROUP, group_id, of_configs)
 
 
 def kept_topic_id(broker: Broker, topic: str) -> bytes:

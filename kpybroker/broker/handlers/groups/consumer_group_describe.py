@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from kpybroker.broker.handlers.groups.checks import serves_consumer_groups
+from kpybroker.broker.handlers.groups.checks import group_operations, serves_consumer_groups
 from kpybroker.broker.loop.yielding import YieldBudget, listed
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
@@ -63,7 +63,7 @@ async def handle(
             continue
         group = await _describe(broker, context, group_id)
         if request.include_authorized_operations and group.error_code == ErrorCode.NONE:
-            group.authorized_operations = context.authorized_operations(ResourceType.GROUP, group_id)
+            group.authorized_operations = group_operations(broker, context, group_id)
         described.append(group)
     return ConsumerGroupDescribeResponse(groups=refused + described)
 

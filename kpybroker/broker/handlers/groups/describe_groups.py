@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kpybroker.broker.handlers.groups.checks import group_operations
 from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
@@ -50,7 +51,7 @@ async def handle(broker: Broker, request: DescribeGroupsRequest, context: Reques
             continue
         group = await _describe(broker, group_id, context.api_version)
         if shows_operations and group.error_code == ErrorCode.NONE:
-            group.authorized_operations = context.authorized_operations(ResourceType.GROUP, group_id)
+            group.authorized_operations = group_operations(broker, context, group_id)
         described.append(group)
     return DescribeGroupsResponse(groups=refused + described)
 

@@ -43,9 +43,9 @@ final class WireObjects {
 
     private static Answer<Object> only(Map<String, Answer<?>> known) {
         return call -> {
-            Answer<?> answer = known.get(call.getMethod().getName());
-            if (answer != null) {
-                return answer.answer(call);
+            Answer<?> stub = known.get(call.getMethod().getName());
+            if (stub != null) {
+                return stub.answer(call);
             }
             if (call.getMethod().getDeclaringClass() == Object.class) {
                 return Mockito.RETURNS_DEFAULTS.answer(call);
