@@ -97,7 +97,7 @@ PRODUCERS: dict[str, Callable[..., None]] = {
 
 @dataclass(slots=True)
 class Goal:
-    """What a consumer reads for: so many values, and `until` is true; `IDLE_S` without anything new is too long."""
+    """What a consumer reads for: so many different values, and `until` is true; `IDLE_S` without anything new is too long."""
 
     count: int
     until: Callable[[], bool] = lambda: True
@@ -111,7 +111,7 @@ class Goal:
 
     def goes_on(self) -> bool:
         assert time.monotonic() < self.since + IDLE_S, f"nothing new for {IDLE_S} s after {self.values}"
-        return not self.until() or len(self.values) < self.count
+        return not self.until() or len(set(self.values)) < self.count
 
 
 def consume(broker: Broker, library: str, topic: str, group: str, wanted: Goal, **options: Any) -> list[str]:
