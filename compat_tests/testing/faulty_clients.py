@@ -97,7 +97,7 @@ PRODUCERS: dict[str, Callable[..., None]] = {
 
 @dataclass(slots=True)
 class Goal:
-    """What a consumer reads for: so many different values, and `until` is true; `IDLE_S` without anything new is too long."""
+    """What it reads for: so many different values, and `until` is true; `IDLE_S` without anything new is too long."""
 
     count: int
     until: Callable[[], bool] = lambda: True
