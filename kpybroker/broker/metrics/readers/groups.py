@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from kpybroker.broker.loop.yielding import YieldBudget
+from kpybroker.core.features import GROUP_VERSION
 from kpybroker.core.group.values import GroupState
 from kpybroker.metrics.rates import TICK_S
 from kpybroker.metrics.reading import Reading, single
@@ -70,12 +71,14 @@ class GroupsReader:
         counts = [(family, classic[state]) for state, family in STATES.items()]
         counted = [len(group.members if group.consumer is None else group.consumer.members) for group in groups]
         members = Reading([(group.group_id,) for group in groups], [(e.MEMBERS, counted)])
+        as_kafka_3 = [single((c.NUM_GROUPS, classic.total()), (c.NUM_OFFSETS, offsets), *counts), members]
+        if GROUP_VERSION not in self._broker.features.supported:
+            return as_kafka_3
         return [
-            single((c.NUM_GROUPS, classic.total()), (c.NUM_OFFSETS, offsets), *counts),
+            *as_kafka_3,
             Reading(PROTOCOLS, [(c.GROUP_COUNT, [classic.total(), consumer.total()])]),
             Reading(CONSUMER_STATES, [(c.CONSUMER_GROUP_COUNT, [consumer[state] for (state,) in CONSUMER_STATES])]),
             single((c.CONSUMER_REBALANCES, rebalances), (c.CONSUMER_REBALANCE_RATE, self._rate(rebalances))),
-            members,
         ]
 
     def _rate(self, count: int) -> float:
