@@ -70,7 +70,7 @@ class DescribeGroupsResponse(Message):
         __slots__ = ('error_code', 'error_message', 'group_id', 'group_state', 'protocol_type', 'protocol_data', 'members', 'authorized_operations')
         FIELDS = (
             ("error_code", "int16", (0, 32767), None, None, None, False, 0),
-            ("error_message", "string", (6, 32767), (6, 32767), None, None, True, None),
+            ("error_message", "string", (6, 32767), (6, 32767), None, None, False, None),
             ("group_id", "string", (0, 32767), None, None, None, False, ""),
             ("group_state", "string", (0, 32767), None, None, None, False, ""),
             ("protocol_type", "string", (0, 32767), None, None, None, False, ""),
