@@ -51,7 +51,7 @@ def main(paths: Sequence[str]) -> int:
     """1 if a test failed in one of the runs."""
     paths = paths or EVERYTHING
     with load():
-        under_load = failed_of(paths, os.environ.get("WORKERS", "5"))
+        under_load = failed_of(paths, os.environ.get("WORKERS", "3"))
     with_one_worker = failed_of(paths, "1")
     for test_id in dict.fromkeys((*under_load, *with_one_worker)):
         runs = [name for name, ids in (("load", under_load), ("one worker", with_one_worker)) if test_id in ids]
