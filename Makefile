@@ -5,14 +5,15 @@ PYTHON ?= $(shell for python in /usr/bin/python3.11 python3.11 python3; do \
 VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
-# The tests wait for timers and JVMs most of the time. WORKERS=0 runs one after the other.
+# The tests wait for timers and JVMs most of the time, so there are more workers than processors. WORKERS=0 runs one test
+# after the other.
 WORKERS ?= 3
 
 # Compiled modules make every start several times quicker.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test lint all-tests test-times flaky unit compat-deps compat compat-secure compat-kafka compat-portable compat-pipelines field wheel-test deploy-test ranges test-deps bench bench-start bench-testing bench-growth bench-cluster bench-failover bench-beside bench-ceiling bench-acls bench-assignors bench-groups bench-scale bench-loop bench-quotas bench-budget bench-shortcuts bench-tls bench-metrics soak soak-eos soak-eos-cluster soak-cluster soak-testing soak-metrics mutants replication-matrix power-cuts suites exchange fuzz search demo demo-activity demo-operations demo-ledger demo-logs demo-changes demo-suggestion demo-warehouse demos specs clean compatibility docs bench-hostile bench-pipelines
+.PHONY: help install run test lint all-tests test-times flaky unit compat-deps compat compat-of-3.9 compat-secure compat-kafka compat-portable compat-pipelines field wheel-test deploy-test ranges test-deps bench bench-start bench-testing bench-growth bench-cluster bench-failover bench-beside bench-ceiling bench-acls bench-assignors bench-groups bench-scale bench-loop bench-quotas bench-budget bench-shortcuts bench-tls bench-metrics soak soak-eos soak-eos-cluster soak-cluster soak-testing soak-metrics mutants replication-matrix power-cuts suites kafka-tests exchange fuzz search demo demo-activity demo-operations demo-ledger demo-logs demo-changes demo-suggestion demo-warehouse demos specs clean compatibility docs bench-hostile bench-pipelines
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
@@ -55,7 +56,12 @@ test: test-deps  ## everything that must pass before a change lands
 	wait $$lint; lint=$$?; test $$lint = 0 || { cat .cache/lint.txt; echo "make test: lint has failed"; }; \
 	exit $$((tests || lint))
 
-all-tests: test-deps
+# Every worker would rewrite the asserts of all files by itself. Two processes do it for them, before the first run.
+$(VENV)/.collected: $(VENV)/.test-stamp
+	@$(PYTEST) compat_tests --collect-only --quiet > /dev/null & $(PYTEST) tests --collect-only --quiet > /dev/null; wait
+	@touch $@
+
+all-tests: test-deps $(VENV)/.collected
 	rm -f .cache/failed.txt
 	$(PYTEST) compat_tests tests -n $(WORKERS) --durations=15 --junitxml=.cache/test.xml \
 		--failed-to=.cache/failed.txt --costs-to=.cache/test-costs.txt || \
@@ -75,6 +81,9 @@ compat-deps: test-deps
 
 compat: compat-deps  ## other people's clients and tools against kpybroker
 	$(PYTEST) compat_tests --broker=kpybroker --all-versions -n $(WORKERS) --junitxml=.cache/compat-kpybroker.xml
+
+compat-of-3.9: compat-deps  ## the same in the place of Kafka 3.9: its APIs and versions, and no features
+	$(PYTEST) compat_tests --broker=kpybroker --kafka-version=3.9 --all-versions -n $(WORKERS) --junitxml=.cache/compat-3.9.xml
 
 compat-portable: compat-deps  ## the same in portable mode, under Windows' rules for files
 	KPYBROKER_PORTABLE=1 PYTHONPATH=$(CURDIR)/tests/support/windows \
@@ -174,6 +183,9 @@ bench-budget: $(VENV)/.test-stamp  ## the microseconds of one produce and one fe
 
 bench-shortcuts: test-deps  ## what each shortcut for speed saves, by brokers without one of them: 15 minutes
 	$(BIN)/python -m compat_tests.bench.shortcuts $(BENCH)
+
+kafka-tests: test-deps  ## Kafka 4.3.1's own tests of clusters over the wire, a fresh broker for each: hours; TESTS='ListGroups' for some
+	$(BIN)/python -m compat_tests.suites.kafka43.run $(TESTS)
 
 soak: test-deps  ## crash matrix, failing calls and damage whole; two hundred kills under load; power cuts where one is root
 	$(BIN)/python -m pytest --quiet --whole --seed $$(date +%s) tests/storage tests/broker/lifecycle/test_damage.py

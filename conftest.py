@@ -1,8 +1,10 @@
-"""Options of every run, and how `tests/scopes.py` spreads the tests over the workers of pytest-xdist (`-n 3`)."""
+"""Options of every run, and how `tests/scopes.py` spreads the tests over the workers of pytest-xdist (`-n 5`)."""
 
 from __future__ import annotations
 
 import gc
+import os
+import shutil
 import signal
 from collections.abc import Generator
 from pathlib import Path
@@ -10,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests import scratch
 from tests.scopes import CLIENTS, SPARK, in_order, scope_of
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -20,15 +23,18 @@ STARTS_PROCESSES = (
     "broker/lifecycle/test_zookeeper_client.py",
     "client/actions",
     "client/doctor",
+    "client/transfer",
     "cli/test_main.py",
     "cli/test_signals.py",
     "control/levers/test_tree_zookeeper.py",
     "console",
     "coordination/test_parity.py",
     "coordination/test_zookeeper.py",
+    "docs/test_mirroring_samples.py",
     "docs/test_samples.py",
     "docs/test_security_samples.py",
     "docs/test_testing_samples.py",
+    "http/test_doors.py",
     "pytest_plugin",
     "registry/test_dev.py",
     "registry/test_topic.py",
@@ -40,20 +46,39 @@ STARTS_PROCESSES = (
 """Below `tests/`, what takes half of the time: brokers, ZooKeeper, pytest and commands as processes of their own."""
 TAKES_LONG = (
     "broker/lifecycle/test_damage.py",
+    "broker/requests/server/test_leaving.py",
     "broker/security/test_bearer_logins.py",
+    "broker/security/test_jwks.py",
+    "broker/security/test_stores.py",
+    "cli/health/test_secured.py",
     "control/methods/test_topology.py",
     "control/requests/test_every_api.py",
+    "core/consumer_group/test_stateful.py",
+    "core/group/migration/test_stateful.py",
     "core/group/test_model.py",
+    "core/group/test_room.py",
     "core/group/test_stateful.py",
     "core/transaction/test_stateful.py",
     "docs/test_site.py",
+    "pipelines/demo/test_pictures.py",
+    "registry/api/test_hostile.py",
+    "registry/api/test_logins.py",
+    "registry/compatibility/test_table.py",
     "storage/cleaning/test_crash.py",
     "storage/cleaning/test_load.py",
+    "storage/disk/test_portable_files.py",
+    "storage/inspection/test_verify.py",
     "storage/test_crash_matrix.py",
     "storage/test_faults.py",
+    "system/test_system.py",
+    "wire/records/test_default_record.py",
+    "wire/records/test_record.py",
     "wire/records/test_slow_validation.py",
 )
-"""A third of what remains: many cases or examples, or seconds of waiting, in few files."""
+"""Half of what remains: many cases or examples, or seconds of waiting, in few files."""
+
+LEFT_OUT = frozenset(Path(__file__).parent / "tests" / name for name in (*STARTS_PROCESSES, *TAKES_LONG))
+"""By --quick."""
 
 ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
 """How a run ends that came to its end."""
@@ -69,7 +94,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--costs-to", metavar="FILE", help="write what each file of tests costs: see tests/costs.py")
 
 
+SCRATCH = pytest.StashKey[Path]()
+"""The folder of this run's files."""
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    if "TMPDIR" not in os.environ and scratch.has_room():
+        config.stash[SCRATCH] = scratch.begin()
     file = config.getoption("--costs-to")
     if file is not None:
         from tests.costs import Measuring
@@ -90,9 +121,16 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    tests = Path(__file__).parent / "tests"
-    left_out = {tests / name for name in (*STARTS_PROCESSES, *TAKES_LONG)}
-    return True if config.getoption("--quick") and collection_path in left_out else None
+    return True if config.getoption("--quick") and collection_path in LEFT_OUT else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_cmdline_main(config: pytest.Config) -> Generator[None, int, int]:
+    """The run's files go with it, unless there is something to look at."""
+    code = yield
+    if SCRATCH in config.stash and not code and not config.getoption("--keep-files", False):
+        shutil.rmtree(config.stash[SCRATCH], ignore_errors=True)
+    return code
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

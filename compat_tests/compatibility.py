@@ -60,7 +60,6 @@ Kafka 3.9 has these too. They are neither served nor advertised.
 REASONS = {
     "ACLs are not there yet": (ApiKey.DESCRIBE_ACLS, ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS),
     "requests are not forwarded to the controller": (ApiKey.ENVELOPE,),
-    "client metrics need KRaft": (ApiKey.LIST_CLIENT_METRICS_RESOURCES,),
 }
 
 

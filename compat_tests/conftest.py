@@ -3,6 +3,7 @@
     pytest compat_tests --broker=kpybroker                           # ours, on its embedded coordination tree
     pytest compat_tests --broker=kpybroker --coordination=zookeeper  # ours, on real ZooKeeper
     pytest compat_tests --broker=kpybroker --shortcuts=none          # ours, on the plain paths (a list: only those)
+    pytest compat_tests --broker=kpybroker --kafka-version=3.9       # ours, in the place of a release: no features
     pytest compat_tests --broker=kafka                               # Apache Kafka 3.9.1 in ZooKeeper mode
 
 Test ids are the same for every target. `broker` is shared by the whole session, so a test makes its own topics and
@@ -27,8 +28,9 @@ import pytest
 from compat_tests.support.clients import Client
 from compat_tests.support.groups.members import Member, start_member
 from compat_tests.support.quick import create_topic
-from compat_tests.support.services import QUICK_JVMS, Broker, ZooKeeper
+from compat_tests.support.services import KAFKA_VERSION, QUICK_JVMS, Broker, ZooKeeper
 from compat_tests.support.tools import VERSIONS, Tools
+from kpybroker.config.keys.own import KAFKA_VERSIONS
 
 TEST_SECONDS_MAX = 600
 NEWER = ((re.compile(r"(?<![\d.])3\.9\.1(?![\d.])"), "4.x"), (re.compile(r"(?<=kafka-python-)2\.2\.15"), "3.0.12"))
@@ -46,6 +48,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=os.environ.get("COMPAT_SHORTCUTS", "all"),
         help="kpybroker.shortcuts of every broker of ours: all, none, or a list of names",
     )
+    group.addoption("--kafka-version", choices=KAFKA_VERSIONS, help="kpybroker.kafka.version of every broker of ours")
     group.addoption(
         "--all-versions",
         action="store_true",
@@ -62,8 +65,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--replication-matrix", action="store_true", help="every row of Kafka's replication matrix")
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     os.environ[QUICK_JVMS] = "yes"
+    if release := config.getoption("--kafka-version"):
+        os.environ[KAFKA_VERSION] = release
 
 
 def pytest_report_header(config: pytest.Config) -> str:

@@ -74,7 +74,7 @@ def _module(spec: SpecFile) -> Iterator[str]:
     if "Any" in text:
         yield "from typing import Any"
         yield ""
-    names = [name for name in ("EMPTY", "ZERO_UUID", "Message", "TaggedFields") if name in text]
+    names = [name for name in ("DEFAULTS", "EMPTY", "ZERO_UUID", "Message", "TaggedFields") if name in text]
     yield f"from kpybroker.wire.schema import {', '.join(names)}"
     yield from body
 
@@ -155,8 +155,10 @@ def _literal(value: object) -> str:
 
 
 def starts_as_none(field: FieldSpec) -> bool:
-    """Whether the field is None by default: also a tagged struct, for which Kafka keeps an object of defaults."""
-    return field.default_null or (field.is_struct and not field.array and field.tag is not None)
+    """Whether the field is None by default: also a tagged struct, for which Kafka keeps an object of defaults; but not
+    one that may be null, which is written when it is null.
+    """
+    return field.default_null or (field.is_struct and not field.array and field.tag is not None and not field.nullable)
 
 
 def _schema_default(field: FieldSpec) -> str:
@@ -171,8 +173,13 @@ def _parameter_default(field: FieldSpec) -> str:
     if field.array:
         return "None" if field.default_null else "EMPTY"
     if field.is_struct:
-        return "None"
+        return "DEFAULTS" if _is_null_a_value(field) else "None"
     return _schema_default(field)
+
+
+def _is_null_a_value(field: FieldSpec) -> bool:
+    """Whether None is not the default of a tagged struct, but a value that is written."""
+    return field.is_struct and field.tag is not None and field.nullable is not None and not field.default_null
 
 
 def _annotation(message: MessageSpec, field: FieldSpec) -> str:
@@ -188,6 +195,8 @@ def _annotation(message: MessageSpec, field: FieldSpec) -> str:
 def _assigned(message: MessageSpec, field: FieldSpec) -> str:
     if field.array and not field.default_null:
         return f"[] if {field.name} is EMPTY else {field.name}"
+    if field.is_struct and _is_null_a_value(field):
+        return f"{message.name}.{field.type}() if {field.name} is DEFAULTS else {field.name}"
     if field.is_struct and not field.array and not starts_as_none(field):
         return f"{message.name}.{field.type}() if {field.name} is None else {field.name}"
     return field.name

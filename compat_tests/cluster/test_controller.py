@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 from compat_tests.support import quick
 from compat_tests.support.cluster import Cluster
+from compat_tests.support.waiting import eventually
 
 
 def described(text: str) -> dict[int, dict[str, list[int]]]:
@@ -221,6 +223,7 @@ def test_describe_finds_partitions_under_and_at_their_minimum(cluster: Cluster, 
     other = next(i for i in cluster.brokers if i != stopping)
     for topic, minimum in ((f"{name}-under", 2), (f"{name}-at", 1)):
         cluster.create(topic, f"{stopping}:{other}", "--config", f"min.insync.replicas={minimum}")
+        eventually(partial(describe, cluster, topic), "the broker that is asked knows the topic")
         assert describe(cluster, topic, "--under-min-isr-partitions") == {}
     cluster.brokers[stopping].stop()
     flags = ("--under-replicated-partitions", "--under-min-isr-partitions", "--at-min-isr-partitions")

@@ -6,7 +6,6 @@ Nothing here depends on `--broker`: the cluster is mixed by its nature.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import product
 
 import pytest
 
@@ -58,16 +57,19 @@ def raw(cluster: Cluster, broker_id: int) -> Raw:
     return Raw(("127.0.0.1", cluster.brokers[broker_id].port))
 
 
-def alter(cluster: Cluster, broker_id: int, entity: Entity, **values: float | None) -> None:
-    """None removes."""
+def alter(cluster: Cluster, broker_id: int, *entities: Entity, **values: float | None) -> None:
+    """Set the values for each of the entities; None removes."""
     request = AlterClientQuotasRequest
-    entry = request.EntryData(
-        entity=[request.EntityData(entity_type=kind, entity_name=name) for kind, name in entity.items()],
-        ops=[request.OpData(key=key, value=value or 0.0, remove=value is None) for key, value in values.items()],
-    )
+    ops = [request.OpData(key=key, value=value or 0.0, remove=value is None) for key, value in values.items()]
+    entries = [
+        request.EntryData(
+            entity=[request.EntityData(entity_type=kind, entity_name=name) for kind, name in entity.items()], ops=ops
+        )
+        for entity in entities
+    ]
     with raw(cluster, broker_id) as client:
-        (response,) = client.ask(request(entries=[entry]), 1).entries
-    assert response.error_code == 0, response
+        response = client.ask(request(entries=entries), 1)
+    assert [one.error_code for one in response.entries] == [0] * len(entities), response
 
 
 def produced(cluster: Cluster, broker_id: int) -> int:
@@ -94,8 +96,7 @@ def fetched(cluster: Cluster, broker_id: int) -> tuple[int, int]:
 @pytest.fixture(autouse=True)
 def without_quotas(cluster: Cluster) -> Iterator[None]:
     yield
-    for entity, key in product(LEVELS, (*RATES, "controller_mutation_rate")):
-        alter(cluster, OURS, entity, **{key: None})
+    alter(cluster, OURS, *LEVELS, **dict.fromkeys((*RATES, "controller_mutation_rate")))
     eventually(lambda: produced(cluster, OURS) == produced(cluster, KAFKA) == 0, "nothing is limited any more")
     assert cluster.tree.get_children("/config/users") == cluster.tree.get_children("/config/clients") == []
 

@@ -117,10 +117,10 @@ def test_configuration_written_to_the_tree_is_obeyed(cluster: Cluster, old_tools
 
 @pytest.fixture
 def old_consumer(cluster: Cluster, tmp_path: Path) -> Iterator[Callable[[str, str], OldConsumer]]:
-    started: list[OldConsumer] = []
+    tools, started = Tools("0.10.2.2", cluster.zookeeper), list[OldConsumer]()
 
     def start(topic: str, group: str) -> OldConsumer:
-        started.append(OldConsumer(cluster, tmp_path, topic, group, len(started)))
+        started.append(OldConsumer(tools, tmp_path, topic, group, len(started)))
         return started[-1]
 
     yield start

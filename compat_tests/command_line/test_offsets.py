@@ -95,16 +95,10 @@ def test_both_files_are_the_same(cli: CommandLine, tools: Tools, read_topic: str
 
 
 def test_a_group_with_members_is_refused_by_both(
-    cli: CommandLine,
-    broker: Broker,
-    tools: Tools,
-    read_topic: str,
-    name: str,
-    join: Callable[..., Member],
-    tmp_path: Path,
+    broker: Broker, tools: Tools, read_topic: str, name: str, join: Callable[..., Member], tmp_path: Path
 ) -> None:
     """Its own commits would win. The error names the members; of a file with two groups neither is changed."""
-    live = f"{name}-live"
+    cli, live = CommandLine(broker.bootstrap), f"{name}-live"
     member = join("confluent", group=live, topics=[read_topic], settings={"client.id": "reader"})
     eventually(lambda: len(member.assignment) == 2, "both partitions")
     file = tmp_path / "offsets.csv"

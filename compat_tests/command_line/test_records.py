@@ -187,7 +187,7 @@ def test_a_broker_that_is_away_does_not_keep_it_from_ending(own_broker: StartBro
         eventually(lambda: not unread_bytes(process.stdin), "the next line is read")
         assert process.stderr is not None
         process.send_signal(signal.SIGINT)
-        code, err = process.wait(20), process.stderr.read()
+        code, err = process.wait(60), process.stderr.read()
     assert code == 130, err
     assert b"delivered 1 record to" in err
     assert re.search(rb"not delivered: [12]\b", err)

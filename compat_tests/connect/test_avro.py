@@ -125,7 +125,7 @@ def _without_registry(avro: Avro) -> None:
     before = avro.written()
     avro.shop.add_column()
     avro.shop.transact(TRANSACTIONS)
-    assert "the schema registry does not answer" in avro.fails()
+    assert "the schema registry does not respond" in avro.fails()
     assert avro.written() == before
     avro.start_registry()
     avro.restart()

@@ -8,6 +8,7 @@ partition. Offsets and numbers are plain ints; a partition is (topic, index).
 from __future__ import annotations
 
 import struct
+import threading
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -62,6 +63,8 @@ class History:
     failures: list[str] = field(default_factory=list)
     created: set[str] = field(default_factory=set)
     deleted: set[str] = field(default_factory=set)
+    lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+    """For the threads of the clients."""
 
     def acknowledge(self, partition: Partition, offset: int, sent: Sent) -> None:
         """A delivery report; two records at one offset are a failure at once."""

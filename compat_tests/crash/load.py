@@ -36,15 +36,15 @@ class WriterKind:
     codec: str
     idempotent: bool = True
     value_bytes_max: int = 1500
+    excused: frozenset[int] = frozenset()
 
 
 class Client(threading.Thread):
     """A thread that runs `turn` until it is stopped."""
 
-    def __init__(self, name: str, history: History, lock: threading.Lock) -> None:
+    def __init__(self, name: str, history: History) -> None:
         super().__init__(name=name, daemon=True)
         self.history = history
-        self.lock = lock
         self.is_abandoned = False
         self._stopping = threading.Event()
 
@@ -76,14 +76,15 @@ class Client(threading.Thread):
         self._stopping.wait(seconds)
 
     def fail(self, what: str) -> None:
-        with self.lock:
-            self.history.failures.append(what)
+        history = self.history
+        with history.lock:
+            history.failures.append(what)
 
 
 class Writer(Client):
     """One producer over all partitions; the numbers of its records rise within each.
 
-    `excused` are errors for which it may give up a record.
+    For the `excused` errors of its kind it may give up a record.
     """
 
     def __init__(
@@ -93,19 +94,15 @@ class Writer(Client):
         bootstrap: str,
         partitions: Sequence[Partition],
         history: History,
-        lock: threading.Lock,
         seed: int,
-        *,
-        excused: frozenset[int] = frozenset(),
     ) -> None:
-        super().__init__(f"writer-{number}-{kind.codec}{'' if kind.idempotent else '-acks=1'}", history, lock)
+        super().__init__(f"writer-{number}-{kind.codec}{'' if kind.idempotent else '-acks=1'}", history)
         self.acknowledged = 0
         self._number = number
         self._kind = kind
         self._partitions = partitions
         self._random = Random(seed)
         self._sent = 0
-        self._excused = excused
         if kind.idempotent:
             history.idempotent.add(number)
         settings = {"enable.idempotence": True} if kind.idempotent else {"acks": 1}
@@ -147,13 +144,13 @@ class Writer(Client):
         try:
             self._producer.produce(topic, value, partition=index, on_delivery=self._report(partition, sent))
         except KafkaException as error:
-            if error.args[0].code() not in self._excused:
+            if error.args[0].code() not in self._kind.excused:
                 raise
             self._sent -= 1
 
     def _report(self, partition: Partition, sent: Sent) -> Callable[[KafkaError | None, Message], None]:
         def report(error: KafkaError | None, message: Message) -> None:
-            if error is not None and error.code() in self._excused:
+            if error is not None and error.code() in self._kind.excused:
                 return
             if error is not None:
                 self.fail(f"{self.name}: {sent} was given up: {error}")
@@ -161,8 +158,9 @@ class Writer(Client):
             self.acknowledged += 1
             offset = message.offset()
             assert offset is not None
-            with self.lock:
-                self.history.acknowledge(partition, offset, sent)
+            history = self.history
+            with history.lock:
+                history.acknowledge(partition, offset, sent)
 
         return report
 
@@ -176,11 +174,10 @@ class Reader(Client):
         bootstrap: str,
         partitions: Sequence[Partition],
         history: History,
-        lock: threading.Lock,
         *,
         subscribes: bool,
     ) -> None:
-        super().__init__(group, history, lock)
+        super().__init__(group, history)
         self._group = group
         self._partitions = partitions
         self._commits: dict[Partition, tuple[int, int]] = {}
@@ -212,8 +209,9 @@ class Reader(Client):
                 continue
             partition, offset = (message.topic(), message.partition()), message.offset()
             assert isinstance(partition[0], str)
-            with self.lock:
-                self.history.observe(partition, offset, decode_value(message.value()))
+            history = self.history
+            with history.lock:
+                history.observe(partition, offset, decode_value(message.value()))
             news[partition] = offset + 1
         for partition, position in news.items():
             self._commit(partition, position)
@@ -252,8 +250,9 @@ class Reader(Client):
             if one.error is not None:
                 return
             low, high = self._commits[one.topic, one.partition]
-            with self.lock:
-                self.history.commits.append(Commit(f"{self._group} {one.topic}-{one.partition}", low, high, one.offset))
+            history = self.history
+            with history.lock:
+                history.commits.append(Commit(f"{self._group} {one.topic}-{one.partition}", low, high, one.offset))
         self._unsure.clear()
 
     def finish(self) -> None:
@@ -267,8 +266,8 @@ class Reader(Client):
 class TopicMaker(Client):
     """Makes and deletes topics, and keeps book of what was acknowledged."""
 
-    def __init__(self, bootstrap: str, history: History, lock: threading.Lock, seed: int) -> None:
-        super().__init__("topic-maker", history, lock)
+    def __init__(self, bootstrap: str, history: History, seed: int) -> None:
+        super().__init__("topic-maker", history)
         self._admin = AdminClient({"bootstrap.servers": bootstrap, **QUIET})
         self._random = Random(seed)
         self._made = 0

@@ -94,7 +94,7 @@ class LosingSuffixes(Soak):
     def run(self, kills: int) -> list[str]:
         random = Random(self.seed)
         self._create_topics()
-        self._start(TopicMaker(self.broker.bootstrap, self.history, self.lock, self.seed))
+        self._start(TopicMaker(self.broker.bootstrap, self.history, self.seed))
         self._start_writers()
         for number in range(1, kills + 1):
             self._await_load()

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 
@@ -77,7 +76,6 @@ class Soak:
     history: History = field(default_factory=History)
     writers: list[Writer] = field(default_factory=list)
     clients: list[Client] = field(default_factory=list)
-    lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def partitions(self) -> list[Partition]:
@@ -114,9 +112,9 @@ class Soak:
     def _start_clients(self) -> None:
         bootstrap = self.broker.bootstrap
         for group, subscribes in (("assigned", False), ("subscribed", True)):
-            reader = Reader(group, bootstrap, self.partitions, self.history, self.lock, subscribes=subscribes)
+            reader = Reader(group, bootstrap, self.partitions, self.history, subscribes=subscribes)
             self._start(reader)
-        self._start(TopicMaker(bootstrap, self.history, self.lock, self.seed))
+        self._start(TopicMaker(bootstrap, self.history, self.seed))
         self._start_writers()
 
     def _start_writers(self) -> None:
@@ -125,9 +123,8 @@ class Soak:
         for kind in WRITERS:
             number = len(self.writers)
             seed = self.seed * 1000 + number
-            writer = Writer(
-                number, kind, self.broker.bootstrap, self.partitions, self.history, self.lock, seed, excused=excused
-            )
+            kind = replace(kind, excused=excused)
+            writer = Writer(number, kind, self.broker.bootstrap, self.partitions, self.history, seed)
             self.writers.append(writer)
             self._start(writer)
 

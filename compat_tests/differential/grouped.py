@@ -26,6 +26,10 @@ def find(*keys: str, key_type: int = 0, **options: Any) -> Ask:
     )
 
 
+SLOW_MS = 4000
+"""A timeout that ends in a script: long enough for the few requests that have to be in time, on a busy machine too."""
+
+
 def join(member_id: str = "", *protocols: dict[str, Any], group: str = G, **options: Any) -> Ask:
     fields: dict[str, Any] = {
         "session_timeout_ms": 30_000,

@@ -19,16 +19,21 @@ Rule = Callable[["Normaliser", Any], Any]
 NOW_TOLERANCE_MS = 10 * 60_000
 INT64_MAX = 2**63 - 1
 _LONG_NUMBER = re.compile(r"-?\d{13,19}")
+_SHORT_UUID = re.compile(r"[\w-]{22}", re.ASCII)
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_CLASSIC_ID = re.compile(r".+-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class Normaliser:
     """Of one broker, for one play of one script."""
 
-    def __init__(self, port: int, data_dir: Path) -> None:
+    def __init__(self, port: int, data_dir: Path, *, any_member_id: bool = False) -> None:
+        """With `any_member_id` it may differ which of Kafka's forms the ids have that brokers make for members."""
+        self._any_member_id = any_member_id
         self._port = port
         self._data_dir = str(data_dir)
         self._tokens: dict[tuple[str, Any], str] = {}
+        self._made: dict[str, str] = {}
         self._now_ms = time.time_ns() // 1_000_000
 
     def apply(self, api: ApiKey | None, response: dict[str, Any]) -> Any:
@@ -46,12 +51,26 @@ class Normaliser:
 
     def text(self, text: str) -> str:
         text = text.replace(self._data_dir, "<data dir>").replace(f":{self._port}", ":<port>")
+        for made, token in self._made.items():
+            text = text.replace(made, token)
         text = _LONG_NUMBER.sub(lambda match: str(self._bound(int(match[0]))), text)
         return _UUID.sub(lambda match: self.token("uuid", match[0]), text)
 
     def token(self, kind: str, value: Any) -> str:
         count = sum(1 for known, _ in self._tokens if known == kind)
         return self._tokens.setdefault((kind, value), f"<{kind} {count + 1}>")
+
+    def count(self, kind: str, value: Any) -> int:
+        """How many ids of that kind the script met before this one."""
+        known = [one for other, one in self._tokens if other == kind]
+        return known.index(value) if value in known else len(known)
+
+    def member(self, value: Any) -> Any:
+        """An id that the coordinator made: a Uuid in Kafka's form; for classic members a name, a dash and a UUID."""
+        is_made = _SHORT_UUID.fullmatch(value) or (self._any_member_id and _CLASSIC_ID.fullmatch(value))
+        if is_made:
+            self._made[value] = self.token("member id", value)
+        return value
 
     def port(self, value: Any) -> Any:
         return "<port>" if value == self._port else value
@@ -69,8 +88,18 @@ def _token(kind: str, *plain: Any) -> Rule:
     return lambda normaliser, value: value if value in plain else normaliser.token(kind, value)
 
 
+def _by_token(kind: str, field: str) -> Rule:
+    """In the order in which the script met the ids."""
+    return lambda normaliser, value: sorted(value, key=lambda element: normaliser.count(kind, element[field]))
+
+
 def _positive(_normaliser: Normaliser, value: Any) -> Any:
     return "<positive>" if value > 0 else value
+
+
+def _known(_normaliser: Normaliser, value: Any) -> Any:
+    """An epoch of something that has other histories on two brokers; below 0 it is none."""
+    return "<known>" if value >= 0 else value
 
 
 def _sorted_by(*fields: str) -> Rule:
@@ -161,6 +190,18 @@ RULES: dict[tuple[ApiKey | None, str], Rule] = {
     (ApiKey.DELETE_GROUPS, "results"): _sorted_by("group_id"),
     (ApiKey.JOIN_GROUP, "members"): _members,
     (ApiKey.DESCRIBE_GROUPS, "groups[].members"): _members,
+    (ApiKey.CONSUMER_GROUP_HEARTBEAT, "member_id"): Normaliser.member,
+    (ApiKey.JOIN_GROUP, "member_id"): Normaliser.member,
+    (ApiKey.CONSUMER_GROUP_DESCRIBE, "groups"): _sorted_by("group_id"),
+    (ApiKey.CONSUMER_GROUP_HEARTBEAT, "assignment.topic_partitions"): _by_token("topic id", "topic_id"),
+    (ApiKey.CONSUMER_GROUP_HEARTBEAT, "assignment.topic_partitions[].partitions"): _ascending,
+    (ApiKey.CONSUMER_GROUP_DESCRIBE, "groups[].members"): _members,
+    (ApiKey.CONSUMER_GROUP_DESCRIBE, "groups[].members[].subscribed_topic_names"): _ascending,
+    (ApiKey.CONSUMER_GROUP_DESCRIBE, "groups[].members[].assignment.topic_partitions"): _sorted_by("topic_name"),
+    (ApiKey.CONSUMER_GROUP_DESCRIBE, "groups[].members[].assignment.topic_partitions[].partitions"): _ascending,
+    (ApiKey.CONSUMER_GROUP_DESCRIBE, "groups[].members[].target_assignment.topic_partitions"): _sorted_by("topic_name"),
+    (ApiKey.CONSUMER_GROUP_DESCRIBE, "groups[].members[].target_assignment.topic_partitions[].partitions"): _ascending,
+    (ApiKey.API_VERSIONS, "finalized_features_epoch"): _known,
     (ApiKey.PRODUCE, "responses"): _sorted_by("name"),
     (ApiKey.PRODUCE, "responses[].partition_responses"): _sorted_by("index"),
     (ApiKey.ADD_PARTITIONS_TO_TXN, "results_by_transaction"): _sorted_by("transactional_id"),

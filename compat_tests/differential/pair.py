@@ -1,15 +1,26 @@
-"""The two brokers that are compared: real Kafka 3.9.1 on ZooKeeper, and the one under test, from one configuration."""
+"""The two brokers that are compared: real Kafka, and the one under test, from one configuration.
+
+Kafka is 3.9.1 on ZooKeeper, or 4.3.1 in KRaft mode for scripts about what 3.9 does not have; then `group.version` is
+finalized on the broker under test, as it is in a new cluster of Kafka 4.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Protocol
 
+from compat_tests.differential.allowed import ALLOWED
 from compat_tests.differential.compare import differences, report
+from compat_tests.differential.kafka_4.allowed import ALLOWED_NEXT_TO_4
 from compat_tests.differential.normalise import Normaliser
 from compat_tests.differential.play import Heard, Player
-from compat_tests.differential.script import Script, ask, script
-from compat_tests.support.services import Broker, ZooKeeper
+from compat_tests.differential.script import Reference, Script, ask, script
+from compat_tests.support.kraft import KraftBroker
+from compat_tests.support.services import AS_KAFKA_3_9, Broker, Service, ZooKeeper
 from kpybroker.broker.requests.served.apis import SERVED
+from kpybroker.core.features import GROUP_VERSION
 from kpybroker.wire.api import ApiKey
 
 OVERRIDES = {
@@ -31,6 +42,15 @@ OVERRIDES = {
     # records with the high watermark from before them.
     "num.network.threads": "1",
     "num.io.threads": "1",
+}
+OVERRIDES_NEXT_TO_4 = {
+    # one coordinator knows a topic of a script: then it knows it for every group
+    "offsets.topic.num.partitions": "1",
+    "log.retention.ms": "-1",  # here -1 hours are an hour ago
+    # targets are computed in the heartbeat that needs them
+    "group.consumer.assignment.interval.ms": "0",
+    "group.consumer.max.size": "4",
+    "group.consumer.migration.policy": "bidirectional",
 }
 
 FIND = ApiKey.FIND_COORDINATOR
@@ -56,51 +76,112 @@ READY = script(
 )
 
 
+FEATURED = script(
+    "featured",
+    ApiKey.CONSUMER_GROUP_DESCRIBE,
+    "consumer groups are finalized; a broker on ZooKeeper finalizes nothing unasked",
+    ask(
+        ApiKey.UPDATE_FEATURES,
+        v=1,
+        feature_updates=[{"feature": GROUP_VERSION, "max_version_level": 1, "upgrade_type": 1}],
+        compared=False,
+    ),
+    ask(ApiKey.CONSUMER_GROUP_DESCRIBE, v=0, group_ids=["{t}"], until={"groups.0.error_code": 69}),
+    versions=(0, 0),
+    reference=Reference.KAFKA_4_3,
+)
+
+
+class Compared(Protocol):
+    """A broker of any kind."""
+
+    service: Service
+    port: int
+    data_dir: Path
+
+    def start(self) -> None: ...
+
+
 class Side:
     """One broker and what is known of it."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Compared) -> None:
         self.broker = broker
-        self.port = broker.port
-        self.data_dir = broker.data_dir
 
     def play(self, played: Script, version: int) -> list[Heard]:
-        normaliser = Normaliser(self.port, self.data_dir)
+        any_member_id = played.reference is Reference.KAFKA_4_3
+        normaliser = Normaliser(self.broker.port, self.broker.data_dir, any_member_id=any_member_id)
         names = {"t": f"{played.name}-v{version}"}
-        heard = Player(self.port, played, version, names).play()
+        heard = Player(self.broker.port, played, version, names).play()
         return [Heard(one.label, one.api, normaliser.apply(one.api, one.response)) for one in heard]
 
 
 class Pair:
     """Both brokers, started and with their group coordinators loaded."""
 
-    def __init__(self, directory: Path, kind: str, coordination: str, **changes: str) -> None:
-        """`changes`: keys of the brokers' configuration with `_` for `.`, next to OVERRIDES."""
-        overrides = OVERRIDES | {name.replace("_", "."): value for name, value in changes.items()}
-        self._zookeeper = ZooKeeper(directory / "zookeeper")
-        self._zookeeper.start()
-        on_tree = f"{self._zookeeper.connect}/compared"
-        tested = on_tree if kind == "kafka" or coordination == "zookeeper" else None
-        brokers = [
-            Broker("kafka", directory / "reference", f"{self._zookeeper.connect}/reference", overrides),
-            Broker(kind, directory / "compared", tested, overrides),
-        ]
+    def __init__(
+        self,
+        directory: Path,
+        kind: str,
+        coordination: str,
+        reference: Reference = Reference.KAFKA_3_9,
+        changes: Mapping[str, str] | None = None,
+    ) -> None:
+        """`changes`: keys of the brokers' configuration, next to OVERRIDES."""
+        overrides = OVERRIDES | dict(changes or {})
+        self._zookeeper: ZooKeeper | None = None
+        self._directory = directory
+        self._allowed = ALLOWED
+        if reference is Reference.KAFKA_3_9:
+            brokers = self._next_to_3_9(kind, coordination, overrides)
+        else:
+            self._allowed = ALLOWED_NEXT_TO_4
+            brokers = self._next_to_4(kind, coordination, overrides | OVERRIDES_NEXT_TO_4)
         self._sides = [Side(broker) for broker in brokers]
         try:
             for broker in brokers:
                 broker.start()
             assert not self.compare(READY, 0)
+            if reference is Reference.KAFKA_4_3:
+                assert not self.compare(FEATURED, 0)
         except BaseException:
             self.close()
             raise
 
+    def _next_to_3_9(self, kind: str, coordination: str, overrides: Mapping[str, str]) -> list[Compared]:
+        tested = self._chroot("compared") if kind == "kafka" or coordination == "zookeeper" else None
+        return [
+            Broker("kafka", self._directory / "reference", self._chroot("reference"), dict(overrides)),
+            Broker(
+                kind,
+                self._directory / "compared",
+                tested,
+                {**overrides, **(AS_KAFKA_3_9 if tested is None else {})},
+            ),
+        ]
+
+    def _next_to_4(self, kind: str, coordination: str, overrides: Mapping[str, str]) -> list[Compared]:
+        kafka = KraftBroker(self._directory / "reference", overrides, node_id=0)
+        if kind == "kafka":
+            return [kafka, KraftBroker(self._directory / "compared", overrides, node_id=0)]
+        tested = self._chroot("compared") if coordination == "zookeeper" else None
+        return [kafka, Broker(kind, self._directory / "compared", tested, dict(overrides))]
+
+    def _chroot(self, name: str) -> str:
+        if self._zookeeper is None:
+            self._zookeeper = ZooKeeper(self._directory / "zookeeper")
+            self._zookeeper.start()
+        return f"{self._zookeeper.connect}/{name}"
+
     def compare(self, played: Script, version: int) -> str:
-        """What differs, in words; empty when nothing does."""
+        """What differs, in words; empty when nothing does. Both play at once, as some scripts wait for seconds."""
         assert version <= SERVED[played.api][1] or played.api is ApiKey.API_VERSIONS
-        reference, compared = (side.play(played, version) for side in self._sides)
-        return report(differences(played.name, reference, compared))
+        with ThreadPoolExecutor() as threads:
+            reference, compared = threads.map(lambda side: side.play(played, version), self._sides)
+        return report(differences(played.name, reference, compared, self._allowed))
 
     def close(self) -> None:
         for side in self._sides:
             side.broker.service.kill()
-        self._zookeeper.stop()
+        if self._zookeeper is not None:
+            self._zookeeper.stop()

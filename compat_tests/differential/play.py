@@ -15,8 +15,10 @@ from kpybroker.broker.requests.served.apis import SERVED
 from kpybroker.wire.api import ApiKey
 
 RESPONSE_DEADLINE_S = 60.0
-UNTIL_DEADLINE_S = 60.0
+UNTIL_DEADLINE_S = 180.0
 UNTIL_PAUSE_S = 0.02
+GAVE_UP = "not within the limit"
+"""In place of a response that a step waited for."""
 CLOSED: dict[str, Any] = {"the broker": "closed the connection"}
 SILENT: dict[str, Any] = {"the broker": f"did not respond within {RESPONSE_DEADLINE_S} s"}
 
@@ -102,18 +104,18 @@ class Player:
         self._bind(step.bind, response)
         for path, condition in (step.only or {}).items():
             _keep(response, path, fill_in(condition, self._names))
-        return Heard(f"step {number}: {step.api.name} v{version}", step.api, response)
+        waits_only = not step.compared and _holds_all(response, step.until, self._names)
+        return None if waits_only else Heard(f"step {number}: {step.api.name} v{version}", step.api, response)
 
     def _ask(self, step: Ask, version: int) -> dict[str, Any]:
         deadline = time.monotonic() + UNTIL_DEADLINE_S
         while True:
             self._send(step, version)
             response = self._response(step.on)
-            wanted = step.until or {}
-            if all(_holds(response, path, fill_in(value, self._names)) for path, value in wanted.items()):
+            if _holds_all(response, step.until, self._names):
                 return response
             if time.monotonic() > deadline:
-                return {f"not within {UNTIL_DEADLINE_S} s": dict(wanted), "last response": response}
+                return {GAVE_UP: dict(step.until or {}), "last response": response}
             time.sleep(UNTIL_PAUSE_S)
 
     def _connection(self, name: str) -> _Connection:
@@ -162,16 +164,23 @@ class Player:
         for name, path in bind.items():
             try:
                 self._names[name] = at(response, path)
-            except (KeyError, IndexError):  # an older version lacks it, or the broker refused: the comparison says
+            except (KeyError, IndexError, TypeError):
+                # an older version lacks it, or the broker refused: the comparison says
                 self._names[name] = None
+
+
+def _holds_all(response: dict[str, Any], until: Mapping[str, Any] | None, names: Mapping[str, Any]) -> bool:
+    return all(_holds(response, path, fill_in(value, names)) for path, value in (until or {}).items())
 
 
 def _holds(response: dict[str, Any], path: str, value: Any) -> bool:
     try:
         found = at(response, path)
     except KeyError:
-        return "the broker" not in response  # this version has no such field: nothing to wait for
-    except IndexError:
+        return (
+            "the broker" not in response and GAVE_UP not in response
+        )  # this version has no such field: nothing to wait for
+    except (IndexError, TypeError):  # TypeError: a part of the path is null
         return False
     return bool(found in value) if isinstance(value, list) else bool(found == value)
 

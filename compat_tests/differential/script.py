@@ -16,11 +16,24 @@ from enum import Enum
 from typing import Any
 
 from kpybroker.broker.requests.served.apis import SERVED
+from kpybroker.broker.requests.served.kafka_releases import versions_of
 from kpybroker.wire.api import ApiKey
 
 Names = Mapping[str, Any]
 
 _NAME = re.compile(r"\{(\w+)\}")
+
+
+class Reference(Enum):
+    """The release of Kafka that the responses to a script are compared with."""
+
+    KAFKA_3_9 = "3.9"
+    KAFKA_4_3 = "4.3"
+
+    def versions(self, api: ApiKey) -> tuple[int, int]:
+        """Those that both brokers serve."""
+        (oldest, newest), own = versions_of(self.value).get(api, SERVED[api]), SERVED[api]
+        return max(oldest, own[0]), min(newest, own[1])
 
 
 class Response(Enum):
@@ -42,6 +55,7 @@ class Ask:
     until: Mapping[str, Any] | None = None  # ask again until the response holds this; only the last is compared
     waits_ms: int | None = None  # compare whether the response took that long
     only: Mapping[str, str] | None = None  # path of an array -> name=prefix that its elements must have
+    compared: bool = True  # False: it only waits until a broker is ready, and says nothing of how
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,47 +83,46 @@ class Close:
 
 
 Step = Ask | ResponseTo | Frame | Close
+OF_RESPONSE = ("response", "bind", "until", "waits_ms", "only", "compared")
+"""Fields of `Ask`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """`versions` defaults to every version that is served. `about` says what the script is after."""
+    """`versions` defaults to every version that both brokers serve. `about` says what the script is after."""
 
     name: str
     api: ApiKey
     about: str
     steps: tuple[Step, ...]
     versions: tuple[int, int]
+    reference: Reference = Reference.KAFKA_3_9
 
     def version_of(self, step: Ask, played: int) -> int:
         if step.version is not None:
             return step.version
-        return played if step.api is self.api else SERVED[step.api][1]
+        return played if step.api is self.api else self.reference.versions(step.api)[1]
 
 
 def script(
-    name: str, api: ApiKey, about: str, *steps: Step | Sequence[Step], versions: tuple[int, int] | None = None
+    name: str,
+    api: ApiKey,
+    about: str,
+    *steps: Step | Sequence[Step],
+    versions: tuple[int, int] | None = None,
+    reference: Reference = Reference.KAFKA_3_9,
 ) -> Script:
     """Lists among the steps are flattened, so that helpers may return several."""
     flat: list[Step] = []
     for step in steps:
         flat.extend(step) if isinstance(step, Sequence) else flat.append(step)
-    return Script(name, api, about, tuple(flat), versions or SERVED[api])
+    return Script(name, api, about, tuple(flat), versions or reference.versions(api), reference)
 
 
-def ask(
-    api: ApiKey,
-    *,
-    v: int | None = None,
-    on: str = "main",
-    response: Response = Response.NOW,
-    bind: Mapping[str, str] | None = None,
-    until: Mapping[str, Any] | None = None,
-    only: Mapping[str, str] | None = None,
-    waits_ms: int | None = None,
-    **fields: Any,
-) -> Ask:
-    return Ask(api, fields, v, on, response, bind or {}, until, waits_ms, only)
+def ask(api: ApiKey, *, v: int | None = None, on: str = "main", **fields: Any) -> Ask:
+    """`fields` are those of the request, and those of `Ask` that say what is done with its response."""
+    of_response = {name: value for name in OF_RESPONSE if (value := fields.pop(name, None)) is not None}
+    return Ask(api, fields, v, on, **of_response)
 
 
 def response_to(on: str, **bind: str) -> ResponseTo:

@@ -14,12 +14,15 @@ def create(
     *,
     bind: dict[str, str] | None = None,
     until: dict[str, Any] | None = None,
+    v: int = 7,
+    compared: bool = True,
     **config: object,
 ) -> Ask:
     """A topic; keys of `config` have `_` for `.`."""
     configs = [{"name": key.replace("_", "."), "value": str(value)} for key, value in config.items()]
     wanted = {"name": topic, "num_partitions": partitions, "replication_factor": 1, "configs": configs}
-    return ask(ApiKey.CREATE_TOPICS, v=7, topics=[wanted], timeout_ms=10_000, bind=bind, until=until)
+    fields: dict[str, Any] = {"topics": [wanted], "timeout_ms": 60_000}
+    return ask(ApiKey.CREATE_TOPICS, v=v, bind=bind, until=until, compared=compared, **fields)
 
 
 def produce(topic: str, records: Any, *, partition: int = 0, acks: int = 1, **options: Any) -> Ask:
@@ -33,7 +36,7 @@ def produce_to(*places: tuple[str, int, Any], acks: int = 1, **options: Any) -> 
         if not topics or topics[-1]["name"] != topic:
             topics.append({"name": topic, "partition_data": []})
         topics[-1]["partition_data"].append({"index": partition, "records": records})
-    return ask(ApiKey.PRODUCE, acks=acks, timeout_ms=5000, topic_data=topics, **options)
+    return ask(ApiKey.PRODUCE, acks=acks, timeout_ms=60_000, topic_data=topics, **options)
 
 
 def fetch_one(topic: str, offset: int = 0, *, partition: int = 0, max_bytes: int = 1_000_000, **options: Any) -> Ask:

@@ -1,4 +1,6 @@
-"""Every script, in every version of its API, on real Kafka 3.9.1 and on kpybroker: the same responses, field by field.
+"""Every script, in every version of its API, on real Kafka and on kpybroker: the same responses, field by field.
+
+Which Kafka it is, 3.9.1 or 4.3.1, the script says; each is started when the first of its scripts is played.
 
 With `--broker=kafka` both sides are Kafka, each with its own files, which shows that the scripts say something that
 does not depend on chance. See docs/testing/index.md.
@@ -7,11 +9,12 @@ does not depend on chance. See docs/testing/index.md.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from compat_tests.differential.pair import Pair
-from compat_tests.differential.script import Script
+from compat_tests.differential.script import Reference, Script
 from compat_tests.differential.scripts import all_scripts
 
 VERSIONS_APART = 5
@@ -33,14 +36,32 @@ def _versions(script: Script, every: bool) -> list[int]:
     return sorted({*range(oldest, newest + 1, 1 if every else VERSIONS_APART), newest})
 
 
+class Pairs:
+    """A pair of brokers for each reference, from the first script that needs it on."""
+
+    def __init__(self, directory: Path, kind: str, coordination: str) -> None:
+        self._directory, self._kind, self._coordination = directory, kind, coordination
+        self._started: dict[Reference, Pair] = {}
+
+    def of(self, reference: Reference) -> Pair:
+        if reference not in self._started:
+            directory = self._directory / reference.value
+            self._started[reference] = Pair(directory, self._kind, self._coordination, reference)
+        return self._started[reference]
+
+    def close(self) -> None:
+        for pair in self._started.values():
+            pair.close()
+
+
 @pytest.fixture(scope="module")
-def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+def pairs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pairs]:
     options = request.config.option
-    started = Pair(tmp_path_factory.mktemp("differential"), options.broker, options.coordination)
+    started = Pairs(tmp_path_factory.mktemp("differential"), options.broker, options.coordination)
     yield started
     started.close()
 
 
-def test_responses_equal_kafka(pair: Pair, script: Script, version: int) -> None:
-    difference = pair.compare(script, version)
+def test_responses_equal_kafka(pairs: Pairs, script: Script, version: int) -> None:
+    difference = pairs.of(script.reference).compare(script, version)
     assert not difference, f"{script.name} v{version} ({script.about})\n{difference}"

@@ -31,8 +31,8 @@ FORMS = [
 def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     options = request.config.option
     directory = tmp_path_factory.mktemp("expiry")
-    often = {"log_retention_check_interval_ms": "500", "log_initial_task_delay_ms": "500"}
-    started = Pair(directory, options.broker, options.coordination, **often)
+    often = {"log.retention.check.interval.ms": "500", "log.initial.task.delay.ms": "500"}
+    started = Pair(directory, options.broker, options.coordination, changes=often)
     yield started
     started.close()
 

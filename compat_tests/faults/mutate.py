@@ -24,7 +24,7 @@ from typing import NamedTuple
 from compat_tests.deps import ROOT
 from compat_tests.faults.check import Problem
 from compat_tests.faults.scenarios import SCENARIOS
-from compat_tests.faults.soak import run_seed
+from compat_tests.faults.soak import Storm, run_seed
 
 PATCHES = Path(__file__).with_name("mutants")
 SEED_S = 40.0
@@ -99,9 +99,8 @@ def hunt(mutant: Mutant, seconds: float, first_seed: int, *, aloud: bool) -> lis
         seed = first_seed
         while time.monotonic() < end:
             with contextlib.nullcontext() if aloud else contextlib.redirect_stdout(io.StringIO()):
-                problems = run_seed(
-                    "kpybroker", seed, min(longest, end - time.monotonic()), mutant.faults, discard=True
-                )
+                storm = Storm("kpybroker", min(longest, end - time.monotonic()), mutant.faults)
+                problems = run_seed(storm, seed, keep="none")
             if problems:
                 return problems
             seed += 1

@@ -17,8 +17,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import Literal
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
 
@@ -30,7 +32,7 @@ from compat_tests.faults.clients.others import ROLES as OTHERS
 from compat_tests.faults.clients.others import Others
 from compat_tests.faults.clients.readers import Follower, Member, read_log
 from compat_tests.faults.clients.watchers import GroupWatch, Prober, StateWatcher, Watcher, heard_states
-from compat_tests.faults.clients.writers import JavaWriter, Task, TransactionalWriter, Writer
+from compat_tests.faults.clients.writers import JavaWriter, Target, Task, TransactionalWriter, Writer
 from compat_tests.faults.cluster import BROKERS, MAIN, SPREAD, BrokerEnded, FaultyCluster
 from compat_tests.faults.faults import FAULTS, Roles
 from compat_tests.faults.history import History, Partition, Reader
@@ -103,10 +105,11 @@ class Run:
 
     def _start_clients(self) -> None:
         history, bootstrap = self.history, self.cluster.bootstrap
-        self.writer = Writer("librdkafka", history, bootstrap, MAIN, len(SPREAD), rate=60)
-        self.transactional = TransactionalWriter("tx", history, bootstrap, MAIN, len(SPREAD), 8, self._seed(), self.say)
-        self.java = JavaWriter(7, history, bootstrap, MAIN, 60, self._directory)
-        self.feeder = Writer("feeder", history, bootstrap, "source", 2, rate=20)
+        main = Target(bootstrap, MAIN, len(SPREAD))
+        self.writer = Writer("librdkafka", history, main, rate=60)
+        self.transactional = TransactionalWriter("tx", history, main, 8, self._seed(), self.say)
+        self.java = JavaWriter(7, history, main, 60, self._directory)
+        self.feeder = Writer("feeder", history, Target(bootstrap, "source", 2), rate=20)
         self.others = Others(self._roles_of_others, history, bootstrap, PARTITIONS, self._directory)
         self.copying = Copying(bootstrap, self._seed(), self.say)
         self.followers = [
@@ -268,28 +271,30 @@ class Run:
         return ", ".join(f"{count} {name}" for name, count in parts.items())
 
 
-def run_seed(
-    kind: str,
-    seed: int,
-    seconds: float,
-    only: Collection[str] = (),
-    *,
-    length_max_s: float = LENGTH_S[1],
-    others: Collection[str] = (),
-    keep: bool = False,
-    discard: bool = False,
-) -> list[Problem]:
-    """One run in a directory of its own, reported on stdout. The files are kept where asked for, or of use."""
+@dataclass(frozen=True, slots=True)
+class Storm:
+    """So many `seconds` on brokers of a kind, of all faults or `only` these, with `others` as clients."""
+
+    kind: str
+    seconds: float
+    only: Collection[str] = ()
+    length_max_s: float = LENGTH_S[1]
+    others: Collection[str] = ()
+
+
+def run_seed(storm: Storm, seed: int, keep: Literal["all", "useful", "none"] = "useful") -> list[Problem]:
+    """One run in a directory of its own, reported on stdout. Its files are of use if there are problems."""
     directory = Path(tempfile.mkdtemp(prefix="faults-"))
-    print(f"--- seed {seed}, {seconds:.0f} s of {', '.join(only) or 'all faults'} on {kind}", flush=True)
-    run = Run(kind, directory, seed, lambda text: print(text, flush=True), others)
+    faults = ", ".join(storm.only) or "all faults"
+    print(f"--- seed {seed}, {storm.seconds:.0f} s of {faults} on {storm.kind}", flush=True)
+    run = Run(storm.kind, directory, seed, lambda text: print(text, flush=True), storm.others)
     try:
-        problems = run.run(seconds, only, length_max_s)
+        problems = run.run(storm.seconds, storm.only, storm.length_max_s)
     finally:
         run.close()
     for problem in problems:
         print(f"PROBLEM {problem}")
-    if keep or (problems and not discard):
+    if keep == "all" or (problems and keep == "useful"):
         print(f"the files: {directory}")
     else:
         shutil.rmtree(directory, ignore_errors=True)
@@ -308,13 +313,10 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--keep-files", action="store_true")
     options = parser.parse_args(arguments)
     faulthandler.register(signal.SIGUSR1)  # where every thread stands, for a run that does
-    failed = [
-        seed
-        for seed in range(options.seed, options.seed + options.seeds)
-        if run_seed(
-            options.broker, seed, options.minutes * 60, options.only, others=options.others, keep=options.keep_files
-        )
-    ]
+    storm = Storm(options.broker, options.minutes * 60, options.only, others=options.others)
+    keep: Literal["all", "useful"] = "all" if options.keep_files else "useful"
+    seeds = range(options.seed, options.seed + options.seeds)
+    failed = [seed for seed in seeds if run_seed(storm, seed, keep)]
     print(f"{options.seeds} seeds; problems with {failed}" if failed else f"{options.seeds} seeds: nothing lost")
     return 1 if failed else 0
 

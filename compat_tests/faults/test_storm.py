@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compat_tests.conftest import Launcher
-from compat_tests.faults.soak import run_seed
+from compat_tests.faults.soak import Storm, run_seed
 
 STORM_S = 3.0
 FAULT_S_MAX = 2.0
@@ -13,4 +13,4 @@ FAULT_S_MAX = 2.0
 
 @pytest.mark.parametrize("seed", [pytest.param(1, marks=pytest.mark.wide), 2])
 def test_nothing_is_lost_in_a_storm(launcher: Launcher, seed: int) -> None:
-    assert run_seed(launcher.kind, seed, STORM_S, length_max_s=FAULT_S_MAX) == []
+    assert run_seed(Storm(launcher.kind, STORM_S, length_max_s=FAULT_S_MAX), seed) == []

@@ -39,12 +39,13 @@ def test_a_log_is_replayed(cluster: Cluster, era: Era, name: str) -> None:
     assert quick.end_offset(cluster.bootstrap, copy, 0) == len(VALUES)
 
 
-@pytest.mark.parametrize(("version", "consumer", "producer"), MIRRORS)
+@pytest.mark.parametrize("kind", MIRRORS, ids="-".join)
 def test_a_topic_is_mirrored(
-    cluster: Cluster, other_cluster: Cluster, version: str, consumer: str, producer: str, name: str, tmp_path: Path
+    cluster: Cluster, other_cluster: Cluster, kind: tuple[str, str, str], name: str, tmp_path: Path
 ) -> None:
     """MirrorMaker with each consumer and producer of its time. Stopped in order, it has committed: the next run goes
     on there, and nothing arrives twice."""
+    version, consumer, producer = kind
     cluster.create(name, "1:2")
     other_cluster.create(name, "1")
     reader, writer = tmp_path / "consumer.properties", tmp_path / "producer.properties"

@@ -12,6 +12,7 @@ from compat_tests.field.era import VERSIONS, Era
 from compat_tests.support import quick
 from compat_tests.support.cluster import Cluster
 from compat_tests.support.groups.old_groups import Group, OldConsumer
+from compat_tests.support.tools import Tools
 from compat_tests.support.waiting import eventually
 
 PARTITIONS = 10
@@ -30,7 +31,7 @@ def start(cluster: Cluster, name: str, tmp_path: Path) -> Iterator[Start]:
     started: list[OldConsumer] = []
 
     def begin(version: str, more: str) -> OldConsumer:
-        started.append(OldConsumer(cluster, tmp_path, name, name, len(started), version, more))
+        started.append(OldConsumer(Tools(version, cluster.zookeeper), tmp_path, name, name, len(started), more))
         return started[-1]
 
     yield begin

@@ -13,7 +13,7 @@ import pytest
 
 from compat_tests.conftest import Launcher
 from compat_tests.deps import jars_dir
-from compat_tests.support.services import Broker
+from compat_tests.support.services import AS_KAFKA_3_9, Broker
 from compat_tests.support.tools import Tools
 from kpybroker.broker.requests.log.kafka_json import kafka_name
 from kpybroker.wire.api import API_INFO
@@ -49,7 +49,8 @@ def lines(launcher: Launcher) -> dict[str, list[dict[str, Any]]]:
     found = {}
     for kind in KINDS:
         zookeeper = launcher.zookeeper(f"request-log-{kind}") if kind == "kafka" else None
-        broker = Broker(kind, launcher.directory / f"request-log-{kind}", zookeeper, {})
+        keys = {} if kind == "kafka" else AS_KAFKA_3_9
+        broker = Broker(kind, launcher.directory / f"request-log-{kind}", zookeeper, keys)
         try:
             broker.start()
             put_load_on(broker)

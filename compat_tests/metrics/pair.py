@@ -14,7 +14,7 @@ from compat_tests.deps import jars_dir
 from compat_tests.differential.pair import OVERRIDES, READY
 from compat_tests.differential.play import Heard, Player
 from compat_tests.differential.script import Script
-from compat_tests.support.services import Broker
+from compat_tests.support.services import AS_KAFKA_3_9, Broker
 from compat_tests.support.waiting import eventually
 from tests.support.network.ports import free_port
 
@@ -44,7 +44,7 @@ class Side:
             ]
         else:
             jolokia_port = page_port
-            own = {"kpybroker.metrics.port": str(page_port)}
+            own = {"kpybroker.metrics.port": str(page_port), **AS_KAFKA_3_9}
         self.kind = kind
         self.broker = Broker(kind, directory, zookeeper, {**KEYS, **own, **keys}, options)
         self.jolokia = f"http://127.0.0.1:{jolokia_port}/jolokia"

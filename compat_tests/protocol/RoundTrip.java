@@ -1,4 +1,4 @@
-// Kafka's own message classes as a filter: one command a line in, one answer a line out.
+// Kafka's own message classes as a filter: one command a line in, one response a line out.
 //
 //   read    CLASS VERSION HEX   reads the bytes, writes the object again: HEX, or "error TEXT"
 //   default CLASS VERSION -     writes an object as its constructor leaves it: HEX, or "error TEXT"
@@ -28,7 +28,7 @@ public class RoundTrip {
         for (String line = in.readLine(); line != null; line = in.readLine()) {
             String[] words = line.split(" ", 4);
             try {
-                out.println(answer(words[0], words[1], words[2], words[3]));
+                out.println(respond(words[0], words[1], words[2], words[3]));
             } catch (Exception | NoClassDefFoundError e) {
                 out.println("error " + e.toString().replace('\n', ' '));
             }
@@ -36,7 +36,7 @@ public class RoundTrip {
         out.flush();
     }
 
-    private static String answer(String command, String subject, String version, String hex) throws Exception {
+    private static String respond(String command, String subject, String version, String hex) throws Exception {
         switch (command) {
             case "read":
                 return read(subject, Short.parseShort(version), HexFormat.of().parseHex(hex));

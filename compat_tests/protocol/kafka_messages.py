@@ -27,9 +27,11 @@ _JARS = {
 
 # APIs of which there is a version that Kafka 3.9 does not have: their definitions and classes are those of Kafka 4.x
 LATER_APIS = {
+    15: "DescribeGroups",
     57: "UpdateFeatures",
     68: "ConsumerGroupHeartbeat",
     69: "ConsumerGroupDescribe",
+    74: "ListConfigResources",
     76: "ShareGroupHeartbeat",
 }
 # and records of which that is so
@@ -39,6 +41,7 @@ LATER_RECORDS = (
     "ConsumerGroupRegularExpressionKey",
     "ConsumerGroupRegularExpressionValue",
     "ConsumerGroupTargetAssignmentMetadataValue",
+    "OffsetCommitValue",
 )
 
 

@@ -1,4 +1,4 @@
-// Kafka's own record classes as a filter: one command a line in, one answer a line out. Bytes are in hex, "-" is none.
+// Kafka's own record classes as a filter: one command a line in, one response a line out. Bytes are in hex, "-" is none.
 //
 //   dump      HEX                     every batch and record, CRCs checked
 //   build     MAGIC CODEC TYPE TIME HEX   the records of HEX built anew by MemoryRecordsBuilder: HEX
@@ -47,12 +47,12 @@ public class Records {
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
         PrintStream out = new PrintStream(System.out, false);
         for (String line = in.readLine(); line != null; line = in.readLine()) {
-            out.println(answer(line.split(" ")));
+            out.println(respond(line.split(" ")));
         }
         out.flush();
     }
 
-    private static String answer(String[] words) {
+    private static String respond(String[] words) {
         try {
             switch (words[0]) {
                 case "dump": return dump(records(words[1]));

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from compat_tests.support.machine.class_archives import keep_classes, server_options
@@ -19,27 +19,30 @@ KRAFT = "kraft"
 class KraftBroker:
     """Broker and controller in one process, on a directory of its own."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, overrides: Mapping[str, str] | None = None, node_id: int = 1) -> None:
+        """`overrides` are keys of its configuration."""
         directory.mkdir(parents=True)
         port, quorum = free_port(), free_port()
+        self.port, self.data_dir = port, directory / "data"
         self.bootstrap = f"127.0.0.1:{port}"
         self._config = directory / "server.properties"
         write_properties(
             self._config,
             {
                 "process.roles": "broker,controller",
-                "node.id": "1",
-                "controller.quorum.voters": f"1@127.0.0.1:{quorum}",
+                "node.id": str(node_id),
+                "controller.quorum.voters": f"{node_id}@127.0.0.1:{quorum}",
                 "controller.listener.names": "CONTROLLER",
                 "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{quorum}",
                 "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-                "log.dirs": str(directory / "data"),
+                "log.dirs": str(self.data_dir),
                 "offsets.topic.replication.factor": "1",
                 "transaction.state.log.replication.factor": "1",
                 "transaction.state.log.min.isr": "1",
                 "share.coordinator.state.topic.replication.factor": "1",
                 "share.coordinator.state.topic.min.isr": "1",
                 "group.initial.rebalance.delay.ms": "0",
+                **(overrides or {}),
             },
         )
         options = server_options("4.x", KRAFT) if QUICK_JVMS in os.environ else []

@@ -38,6 +38,10 @@ S = TypeVar("S", bound="Startable")
 LOG4J = ROOT / "compat_tests" / "jvm" / "log4j-broker.properties"
 QUICK_JVMS = "COMPAT_QUICK_JVMS"
 """Set where Kafka and ZooKeeper are needed for seconds, as in tests: they start as tools do."""
+KAFKA_VERSION = "COMPAT_KAFKA_VERSION"
+"""The release in whose place brokers of ours are. Not set: they serve everything, with the newest features."""
+AS_KAFKA_3_9 = {"kpybroker.kafka.version": "3.9"}
+"""Keys of a broker of ours on its own tree that is compared with Kafka 3.9.1."""
 
 
 class Startable(Protocol):
@@ -197,7 +201,7 @@ class ZooKeeper:
                 "maxClientCnxns": "0",
                 # Short ticks for storms, whose sessions are short; elsewhere sessions last as long as Kafka's do.
                 "tickTime": "500",
-                "maxSessionTimeout": "60000",
+                "maxSessionTimeout": "600000",
                 # processes are killed here, not the machine: its disk may stand still for longer than a session lives
                 "forceSync": "no",
                 **(settings or {}),
@@ -273,6 +277,8 @@ class Broker:
             self.properties["zookeeper.connect"] = zookeeper
         else:
             del self.properties["zookeeper.connection.timeout.ms"]
+        if kind == "kpybroker" and KAFKA_VERSION in os.environ:
+            self.properties["kpybroker.kafka.version"] = os.environ[KAFKA_VERSION]
         self.config_file = directory / "server.properties"
         self.configure(overrides)
         if kind == "kafka":

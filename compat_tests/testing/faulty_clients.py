@@ -11,8 +11,8 @@ from typing import Any
 from kpybroker.testing import Broker
 
 LIBRARIES = ("confluent-kafka", "kafka-python", "aiokafka")
-DELIVERY_S = 30
-IDLE_S = 30
+DELIVERY_S = 120
+IDLE_S = 120
 POLL_S = 0.1
 
 
@@ -97,11 +97,11 @@ PRODUCERS: dict[str, Callable[..., None]] = {
 
 @dataclass(slots=True)
 class Goal:
-    """What a consumer reads for: so many values, and `until` is true; `IDLE_S` without anything new is too long."""
+    """What it reads for: so many different values, and `until` is true; `IDLE_S` without anything new is too long."""
 
     count: int
-    until: Callable[[], bool]
-    commits: bool
+    until: Callable[[], bool] = lambda: True
+    commits: bool = True
     values: list[str] = field(default_factory=list)
     since: float = field(default_factory=time.monotonic)
 
@@ -111,22 +111,11 @@ class Goal:
 
     def goes_on(self) -> bool:
         assert time.monotonic() < self.since + IDLE_S, f"nothing new for {IDLE_S} s after {self.values}"
-        return not self.until() or len(self.values) < self.count
+        return not self.until() or len(set(self.values)) < self.count
 
 
-def consume(
-    broker: Broker,
-    library: str,
-    topic: str,
-    count: int,
-    group: str,
-    *,
-    until: Callable[[], bool] = lambda: True,
-    commits: bool = True,
-    **options: Any,
-) -> list[str]:
+def consume(broker: Broker, library: str, topic: str, group: str, wanted: Goal, **options: Any) -> list[str]:
     """Values of a topic, in a group that commits them in the end; raises what the client raises."""
-    wanted = Goal(count, until, commits)
     CONSUMERS[library](broker, topic, group, wanted, {"enable_auto_commit": False, **options})
     return wanted.values
 

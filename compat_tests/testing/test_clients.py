@@ -20,14 +20,14 @@ def own_broker() -> Iterator[Broker]:
 
 def test_confluent_kafka(own_broker: Broker) -> None:
     topic = "confluent"
-    assert len(own_broker.admin(library="confluent-kafka").list_topics(timeout=10).brokers) == 1
+    assert len(own_broker.admin(library="confluent-kafka").list_topics(timeout=60).brokers) == 1
     producer = own_broker.producer(library="confluent-kafka", linger_ms=0)
     for value in VALUES:
         producer.produce(topic, value)
-    assert producer.flush(10) == 0
+    assert producer.flush(60) == 0
     consumer = own_broker.consumer("g-confluent", topic, library="confluent-kafka")
     try:
-        assert [message.value() for message in consumer.consume(len(VALUES), timeout=20)] == VALUES
+        assert [message.value() for message in consumer.consume(len(VALUES), timeout=60)] == VALUES
         group = own_broker.wait_assigned("g-confluent", topic, members=1)
         assert group.members[0].assignment == {topic: (0,)}
         consumer.commit(asynchronous=False)
@@ -42,7 +42,7 @@ def test_confluent_kafka_without_a_group(own_broker: Broker) -> None:
     own_broker.produce("alone", VALUES)
     for _ in range(2):  # another group each time
         consumer = own_broker.consumer(None, "alone", library="confluent-kafka")
-        assert [message.value() for message in consumer.consume(len(VALUES), timeout=20)] == VALUES
+        assert [message.value() for message in consumer.consume(len(VALUES), timeout=60)] == VALUES
         consumer.close()
 
 
@@ -54,7 +54,7 @@ def test_kafka_python(own_broker: Broker) -> None:
     producer = own_broker.producer(library="kafka-python")
     for value in VALUES:
         producer.send(topic, value)
-    producer.flush(10)
+    producer.flush(60)
     producer.close()
     consumer = own_broker.consumer("g-python", topic, library="kafka-python", consumer_timeout_ms=20_000)
     assert [next(consumer).value for _ in VALUES] == VALUES
@@ -83,7 +83,7 @@ def test_a_wait_that_fails_says_what_was_there(own_broker: Broker) -> None:
     own_broker.produce("late", VALUES)
     consumer = own_broker.consumer("g-late", "late", library="confluent-kafka")
     try:
-        consumer.consume(1, timeout=20)
+        consumer.consume(1, timeout=60)
         with pytest.raises(WaitTimeout, match=r"g-late .* seen instead: Group.group_id='g-late'"):
             own_broker.wait_group("g-late", members=2, timeout=0.2)
     finally:
@@ -94,7 +94,7 @@ def test_what_they_send_is_seen(own_broker: Broker) -> None:
     own_broker.clear_requests()
     producer = own_broker.producer(library="confluent-kafka", client_id="watched")
     producer.produce("seen", b"a", key=b"k", headers={"h": b"1"})
-    producer.flush(10)
+    producer.flush(60)
     own_broker.wait_requests("Produce", client_id="watched")
     (request,) = own_broker.requests("Produce", client_id="watched")
     assert request.client_id == "watched"

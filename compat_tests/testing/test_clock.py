@@ -75,7 +75,7 @@ def test_a_transaction_that_is_not_ended_is_aborted_and_its_producer_fenced(own_
     producer.init_transactions(20)
     producer.begin_transaction()
     producer.produce("t", b"a", partition=0)
-    producer.flush(20)
+    producer.flush(60)
     assert own_broker.transactions()["x"].state == "Ongoing"
     own_broker.clock.advance(seconds=50)
     assert own_broker.transactions()["x"].state == "Ongoing"
@@ -91,11 +91,11 @@ def test_retention_makes_a_consumer_start_over(own_broker: Broker) -> None:
     own_broker.produce("short", ["old"])
     consumer = own_broker.consumer("g", "short", library="confluent-kafka")
     try:
-        assert [message.value() for message in consumer.consume(1, timeout=20)] == [b"old"]
+        assert [message.value() for message in consumer.consume(1, timeout=60)] == [b"old"]
         own_broker.clock.advance(hours=2)
         own_broker.assert_records("short", [])
         own_broker.produce("short", ["new"])
-        assert [message.value() for message in consumer.consume(1, timeout=20)] == [b"new"]
+        assert [message.value() for message in consumer.consume(1, timeout=60)] == [b"new"]
         assert own_broker.end_offsets("short") == {0: 2}
     finally:
         consumer.close()
@@ -109,7 +109,7 @@ def test_clients_outlive_many_advances(own_broker: Broker) -> None:
     try:
         for number in range(5):
             producer.produce("t", b"%d" % number, partition=0)
-            assert producer.flush(20) == 0
+            assert producer.flush(60) == 0
             seen = eventually(lambda: consumer.poll(0.5), "it reads on", 60)
             assert seen.value() == b"%d" % number
             own_broker.clock.advance(days=1)

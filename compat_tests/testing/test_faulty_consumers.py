@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from compat_tests.testing.faulty_clients import LIBRARIES, consume
+from compat_tests.testing.faulty_clients import LIBRARIES, Goal, consume
 from kpybroker.testing import Broker, Fault
 
 VALUES = [f"message {number}" for number in range(20)]
@@ -105,7 +105,7 @@ HEALED: dict[str, tuple[MakeFault, int]] = {
 def test_what_heals_by_itself(faulty: Broker, topic: str, library: str, name: str) -> None:
     make_fault, hits = HEALED[name]
     fault = make_fault(faulty, topic)
-    assert consume(faulty, library, topic, len(VALUES), topic) == VALUES
+    assert consume(faulty, library, topic, topic, Goal(len(VALUES))) == VALUES
     faulty.assert_committed(topic, topic, {0: len(VALUES)})
     assert 1 <= fault.hits <= hits  # a client may do without a second try
 
@@ -113,7 +113,7 @@ def test_what_heals_by_itself(faulty: Broker, topic: str, library: str, name: st
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_responses_in_pieces(faulty: Broker, topic: str, library: str) -> None:
     fault = faulty.faults.slice("Fetch", 50, topic=topic)
-    assert consume(faulty, library, topic, len(VALUES), topic) == VALUES
+    assert consume(faulty, library, topic, topic, Goal(len(VALUES))) == VALUES
     assert fault.hits >= 1
 
 
@@ -144,13 +144,13 @@ def test_a_corrupt_batch(faulty: Broker, topic: str, library: str, damage: Any) 
     fault = faulty.faults.corrupt(damage, topic=topic, once=True)
     expected = RAISED[damage][library]
     if expected is None:
-        assert consume(faulty, library, topic, len(VALUES), topic) == VALUES
+        assert consume(faulty, library, topic, topic, Goal(len(VALUES))) == VALUES
     else:
         with pytest.raises(Exception) as raised:
-            consume(faulty, library, topic, len(VALUES), topic)
+            consume(faulty, library, topic, topic, Goal(len(VALUES)))
         error: Any = raised.value
         assert expected == (error.args[0].name() if library == "confluent-kafka" else type(error).__name__)
-        assert consume(faulty, library, topic, len(VALUES), f"{topic}-again") == VALUES
+        assert consume(faulty, library, topic, f"{topic}-again", Goal(len(VALUES))) == VALUES
     assert fault.hits == 1
 
 
@@ -169,7 +169,7 @@ def test_a_member_that_is_unknown_joins_again(faulty: Broker, topic: str, librar
         return is_expired
 
     values = consume(
-        faulty, library, topic, len(VALUES), topic, until=has_joined_again, commits=False, heartbeat_interval_ms=100
+        faulty, library, topic, topic, Goal(len(VALUES), has_joined_again, commits=False), heartbeat_interval_ms=100
     )
     assert list(dict.fromkeys(values)) == VALUES
 
@@ -178,6 +178,6 @@ def test_a_member_that_is_unknown_joins_again(faulty: Broker, topic: str, librar
 def test_a_silenced_consumer_connects_again(faulty: Broker, topic: str, library: str) -> None:
     fault = faulty.faults.never_answer("Fetch", topic=topic, once=True)
     name = "socket_timeout_ms" if library == "confluent-kafka" else "request_timeout_ms"
-    short: dict[str, Any] = {"session_timeout_ms": 1000, "heartbeat_interval_ms": 300, name: 1500}
-    assert consume(faulty, library, topic, len(VALUES), topic, **short) == VALUES
+    short: dict[str, Any] = {"session_timeout_ms": 4000, "heartbeat_interval_ms": 300, name: 4500}
+    assert consume(faulty, library, topic, topic, Goal(len(VALUES)), **short) == VALUES
     assert fault.hits == 1

@@ -6,22 +6,18 @@ from collections.abc import Iterator
 
 import pytest
 
-from compat_tests.support.services import Broker
+from compat_tests.conftest import Launcher, StartBroker
 from compat_tests.support.tools import VERSIONS, Result, Tools
-from kpybroker.broker import app
-from kpybroker.core.features import VersionRange
 from kpybroker.testing import Broker as OwnBroker
 
 FAILED = "The update failed for all features since the following feature had an error: Invalid update version"
 
 
 @pytest.fixture(scope="module")
-def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def bootstrap() -> Iterator[str]:
     """A kpybroker that supports group.version 0 and 1, and has finalized 1."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(app, "SUPPORTED", {"group.version": VersionRange(0, 1)})
-        with OwnBroker(in_thread=True) as broker:
-            yield broker.bootstrap_servers
+    with OwnBroker(in_thread=True) as broker:
+        yield broker.bootstrap_servers
 
 
 def features(version: str, bootstrap: str, *words: str) -> Result:
@@ -84,8 +80,9 @@ def test_what_3_9_refuses_in_its_words(bootstrap: str) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_broker_without_features(version: str, broker: Broker) -> None:
+def test_a_broker_without_features(version: str, own_broker: StartBroker, launcher: Launcher) -> None:
     """None is described, and none can be raised: as in Kafka 3.9 with ZooKeeper."""
+    broker = own_broker(**({} if launcher.kind == "kafka" else {"kpybroker_kafka_version": "3.9"}))
     assert features(version, broker.bootstrap, "describe").lines == []
     refused = features(version, broker.bootstrap, "upgrade", "--feature", "group.version=1")
     assert (refused.code, refused.err.strip()) == (1, "1 out of 1 operation(s) failed.")

@@ -78,8 +78,8 @@ def test_streams_application_reset(tools: Tools, broker: Broker, topic: MakeTopi
     done: Result = tools.run("streams-application-reset", "--application-id", name, "--input-topics", read)
     assert quick.committed(broker.bootstrap, name, [(read, 0), (read, 1)]) == [0, 0], str(done)
     admin = quick.admin_client(broker.bootstrap)
-    eventually(lambda: not set(admin.list_topics(timeout=10).topics) & set(written), f"{written} are deleted")
-    assert read in admin.list_topics(timeout=10).topics
+    eventually(lambda: not set(admin.list_topics(timeout=60).topics) & set(written), f"{written} are deleted")
+    assert read in admin.list_topics(timeout=60).topics
 
 
 def test_a_tool_finds_its_classes_in_the_archive(tools: Tools, tmp_path: Path) -> None:

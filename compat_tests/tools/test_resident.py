@@ -23,7 +23,7 @@ ENDLESS_S = 5.0
 DEADLINE_S = 60.0
 NOT_IN = {
     "4.x": {"acls-zookeeper", "dump-log", "state-change-merger"},  # removed, or of another class
-    "3.9.1": {"console-share-consumer"},  # not there yet
+    "3.9.1": {"console-share-consumer", "groups"},  # not there yet
 }
 ENDLESS = {"replica-verification"}
 EACH = [(version, tool) for version in VERSIONS for tool in sorted(set(MAIN_CLASSES) - NOT_IN[version] - ENDLESS)]
@@ -45,6 +45,7 @@ def arguments(tool: str, bootstrap: str, topic: str, directory: Path) -> list[st
         "topics": ["--describe", "--topic", topic],
         "configs": ["--describe", "--entity-type", "topics", "--entity-name", topic, "--all"],
         "consumer-groups": ["--describe", "--group", "none"],
+        "groups": ["--list"],
         "get-offsets": ["--topic", topic],
         "delete-records": ["--offset-json-file", str(offsets)],
         "leader-election": ["--election-type", "preferred", *topic_of_one],

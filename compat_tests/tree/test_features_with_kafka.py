@@ -8,11 +8,9 @@ import pytest
 
 from compat_tests.support.services import Broker
 from compat_tests.support.waiting import eventually
-from kpybroker.broker import app
 from kpybroker.client.actions.features import known_by
 from kpybroker.client.connect.settings import Connection, load
 from kpybroker.client.connect.wire import WireCluster
-from kpybroker.core.features import VersionRange
 from kpybroker.testing import Broker as OwnBroker
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.messages.update_features import UpdateFeaturesRequest
@@ -21,10 +19,7 @@ from tests.support.network.ports import free_port
 GROUPS = UpdateFeaturesRequest.FeatureUpdateKey(feature="group.version", max_version_level=1)
 
 
-def test_a_registered_kafka_3_9_blocks_an_upgrade_and_is_kept_out_after_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(app, "SUPPORTED", {"group.version": VersionRange(0, 1)})
+def test_a_registered_kafka_3_9_blocks_an_upgrade_and_is_kept_out_after_it(tmp_path: Path) -> None:
     port = free_port()
     keys = {"kpybroker.zookeeper.port": port, "kpybroker.new.cluster.features": "none"}
     with (

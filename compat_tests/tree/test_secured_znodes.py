@@ -23,7 +23,7 @@ from kazoo.client import KazooClient
 
 from compat_tests.security.logins.token_clients import create, describe, expire, logged_in
 from compat_tests.support import quick
-from compat_tests.support.services import Broker
+from compat_tests.support.services import AS_KAFKA_3_9, Broker
 from compat_tests.support.tools import Tools
 from compat_tests.support.waiting import eventually
 from compat_tests.tree.scenario import Znode, differences, dump
@@ -110,7 +110,8 @@ def _users(bootstrap: str) -> None:
 
 def tree_of(kind: str, directory: Path, ensemble: Ensemble) -> dict[str, Znode]:
     chroot = f"{ensemble.address}/{directory.name}"
-    broker = Broker(kind, directory, chroot, {**PROPERTIES, **ensemble.overrides}, ensemble.options)
+    keys = PROPERTIES | ensemble.overrides | ({} if kind == "kafka" else AS_KAFKA_3_9)
+    broker = Broker(kind, directory, chroot, keys, ensemble.options)
     sasl_port = free_port()
     broker.configure({"listeners": f"PLAINTEXT://127.0.0.1:{broker.port},SASL_PLAINTEXT://127.0.0.1:{sasl_port}"})
     tree = KazooClient(chroot, **ensemble.login)

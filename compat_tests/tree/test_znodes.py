@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 from kazoo.client import KazooClient
 
-from compat_tests.support.services import Broker, ZooKeeper
+from compat_tests.support.services import AS_KAFKA_3_9, Broker, ZooKeeper
 from compat_tests.tree.scenario import Znode, differences, dump, tell
 from tests.support.network.certificates import PASSWORD, Authority
 from tests.support.network.ports import free_port
@@ -91,7 +91,8 @@ def with_certificates(directory: Path) -> Iterator[Ensemble]:
 
 def tree_after_the_scenario(kind: str, directory: Path, ensemble: Ensemble) -> dict[str, Znode]:
     chroot = f"{ensemble.address}/{directory.name}"
-    overrides = {"offsets.topic.num.partitions": "3", **ensemble.overrides}
+    in_its_place = {} if kind == "kafka" else AS_KAFKA_3_9
+    overrides = {"offsets.topic.num.partitions": "3", **ensemble.overrides, **in_its_place}
     broker = Broker(kind, directory, chroot, overrides, ensemble.options)
 
     def connect() -> KazooClient:

@@ -50,9 +50,9 @@ def say(**event: Any) -> None:
     sys.stdout.flush()
 
 
-def shape(
-    topic: str, partition: int, offset: int, key: Any, value: Any, headers: Any, timestamp: int
-) -> dict[str, Any]:
+def shape(place: tuple[str, int, int], key: Any, value: Any, headers: Any, timestamp: int) -> dict[str, Any]:
+    """`place`: topic, partition, offset."""
+    topic, partition, offset = place
     return {
         "topic": topic,
         "partition": partition,
@@ -137,9 +137,7 @@ class Confluent:
                 continue
             out.append(
                 shape(
-                    message.topic(),
-                    message.partition(),
-                    message.offset(),
+                    (message.topic(), message.partition(), message.offset()),
                     message.key(),
                     message.value(),
                     message.headers(),
@@ -208,7 +206,7 @@ def message(spec: dict[str, Any], record: dict[str, Any]) -> dict[str, Any]:
 
 def shapes(batches: dict[Any, list[Any]]) -> list[dict[str, Any]]:
     return [
-        shape(r.topic, r.partition, r.offset, r.key, r.value, r.headers, r.timestamp)
+        shape((r.topic, r.partition, r.offset), r.key, r.value, r.headers, r.timestamp)
         for records in batches.values()
         for r in records
     ]

@@ -59,7 +59,7 @@ from kpybroker.core.log.header_trust import CaughtClients
 from kpybroker.core.tree import SystemFailure, TreeError
 from kpybroker.storage.disk.files import Files
 from kpybroker.storage.disk.local_files import local_files
-from kpybroker.wire.znodes import ZnodeError
+from kpybroker.wire.znodes import CONFIG_GROUPS, ZnodeError
 
 if TYPE_CHECKING:
     from kpybroker.broker.coordinators.groups import GroupCoordinators
@@ -161,6 +161,7 @@ class Broker:
         self.replicas = Replicas(self, self.metadata, self.configs, self.peers, self._replica_events())
         self.fetch_service = FetchService(self, self.metadata, self.replicas)
         self.coordinators = Coordinators(self, self.metadata, self.producer_ids, self.peers, self.replicas)
+        self.configs.follow(CONFIG_GROUPS, self.coordinators.group_configs.update)
         self.controller = ClusterController(self, self.registration, self.configs, self.peers)
         self.topics = TopicAdmin(self, self.metadata, self.controller.wait_until_deleted)
         self.metrics = self._make_metrics()

@@ -6,7 +6,20 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from kpybroker.config.replication_factors import out_of_reach
+
+QUICK_GROUPS: Final = {
+    # A group's first member waits this long for others; in a test they mostly do not come.
+    "group.initial.rebalance.delay.ms": "0",
+    # Members of consumer groups learn of a rebalance by their heartbeats: three settle within 0.3 s, and not in 10.
+    "group.consumer.min.heartbeat.interval.ms": "100",
+    "group.consumer.heartbeat.interval.ms": "100",
+    "group.consumer.assignment.interval.ms": "0",
+    # The session is Kafka's, so that a debugger may hold a member; a test can ask for a shorter one.
+    "group.consumer.min.session.timeout.ms": "1000",
+}
 
 
 def development_defaults(brokers: int = 1) -> dict[str, str]:
@@ -15,8 +28,7 @@ def development_defaults(brokers: int = 1) -> dict[str, str]:
     Each broker of a cluster needs in addition its own `broker.id`, `listeners` and `log.dirs`.
     """
     defaults = {key: str(used) for key, _, used in out_of_reach({}, brokers)}
-    # A group's first member waits this long for others; in a test they mostly do not come.
-    defaults |= {"broker.id": "0", "group.initial.rebalance.delay.ms": "0"}
+    defaults |= {"broker.id": "0", **QUICK_GROUPS}
     if brokers > 1:
         defaults["default.replication.factor"] = str(min(brokers, 3))
     return defaults

@@ -201,6 +201,11 @@ _CONSUMER_BOUNDS: Final = (
         "group.consumer.min.session.timeout.ms",
         "group.consumer.max.session.timeout.ms",
     ),
+    (
+        "group.consumer.assignment.interval.ms",
+        "group.consumer.min.assignment.interval.ms",
+        "group.consumer.max.assignment.interval.ms",
+    ),
 )
 
 

@@ -7,6 +7,7 @@ authorized-operations bit fields of Metadata and DescribeGroups. `AllowAll` is K
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple, Protocol
@@ -167,11 +168,9 @@ class AllowAll:
 
 
 def authorized_operations(
-    authorizer: Authorizer, principal: Principal, host: str, resource_type: ResourceType, name: str
+    may: Callable[[Operation], bool], resource_type: ResourceType, more: Collection[Operation] = ()
 ) -> int:
-    """The bit field of operations the principal may perform: bit N is set for operation code N."""
-    return sum(
-        1 << operation
-        for operation in SUPPORTED_OPERATIONS[resource_type]
-        if authorizer.authorize(principal, host, operation, resource_type, name)
-    )
+    """The bit field of operations that `may` allows: bit N is set for operation code N. `more` are operations that not
+    every Kafka has for this type.
+    """
+    return sum(1 << operation for operation in (*SUPPORTED_OPERATIONS[resource_type], *more) if may(operation))

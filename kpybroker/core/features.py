@@ -71,7 +71,7 @@ FEATURES: Final = (
 )
 """The features that a cluster without KRaft can have. `since` is the first release that supports the level."""
 
-SUPPORTED: Final[Ranges] = MappingProxyType({})
+SUPPORTED: Final[Ranges] = MappingProxyType({GROUP_VERSION: VersionRange(0, 1)})
 """What this build supports: a feature is named here once all that its levels allow is served."""
 
 
@@ -126,6 +126,12 @@ def unsupported(finalized: Levels, supported: Ranges) -> dict[str, int]:
         for name, level in finalized.items()
         if not (found := supported.get(name, NOT_SUPPORTED)).max or not found.contains(level)
     }
+
+
+def levels_of_release(finalized: Levels, has: Levels) -> dict[str, int]:
+    """What a release of Kafka would know of the finalized levels; `has` are the newest levels of that release."""
+    known = {name: min(level, has.get(name, 0)) for name, level in finalized.items()}
+    return {name: level for name, level in known.items() if level > 0}
 
 
 def of_release(supported: Ranges, has: Mapping[str, int]) -> dict[str, VersionRange]:

@@ -25,6 +25,7 @@ from kpybroker.pytest_plugin.fixtures import (
     kpybroker,
 )
 from kpybroker.pytest_plugin.options import pytest_addoption, pytest_configure, pytest_report_header
+from kpybroker.pytest_plugin.protocols import kafka_group_protocol, pytest_generate_tests, pytest_runtest_protocol
 from kpybroker.pytest_plugin.report import pytest_runtest_makereport, pytest_runtest_setup
 from kpybroker.pytest_plugin.shared import pytest_sessionfinish
 
@@ -37,6 +38,7 @@ __all__ = [
     "kafka_cluster",
     "kafka_consumer",
     "kafka_faults",
+    "kafka_group_protocol",
     "kafka_producer",
     "kafka_requests",
     "kafka_schema_registry",
@@ -44,8 +46,10 @@ __all__ = [
     "kpybroker",
     "pytest_addoption",
     "pytest_configure",
+    "pytest_generate_tests",
     "pytest_report_header",
     "pytest_runtest_makereport",
+    "pytest_runtest_protocol",
     "pytest_runtest_setup",
     "pytest_sessionfinish",
 ]

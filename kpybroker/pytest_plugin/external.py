@@ -6,9 +6,12 @@ Everything else skips the test, and says why.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
+
+if TYPE_CHECKING:
+    from kpybroker.testing.clients import GroupProtocol
 
 WAIT_S = 30.0
 
@@ -18,6 +21,7 @@ class ExternalKafka:
 
     def __init__(self, bootstrap_servers: str) -> None:
         self.bootstrap_servers = self.bootstrap_server = bootstrap_servers
+        self.group_protocol: GroupProtocol | None = None
 
     def __repr__(self) -> str:
         return f"<ExternalKafka {self.bootstrap_servers}>"
@@ -47,11 +51,20 @@ class ExternalKafka:
 
         return clients.producer(clients.chosen(library), self.bootstrap_servers, extra)
 
-    def consumer(self, group: str | None = None, *topics: str, library: str | None = None, **extra: Any) -> Any:
+    def consumer(
+        self,
+        group: str | None = None,
+        *topics: str,
+        library: str | None = None,
+        group_protocol: GroupProtocol | None = None,
+        **extra: Any,
+    ) -> Any:
         """See `Broker.consumer`."""
         from kpybroker.testing import clients
 
-        return clients.consumer(clients.chosen(library), self.bootstrap_servers, group, topics, extra)
+        library = clients.chosen(library)
+        extra = clients.of_protocol(library, group_protocol or self.group_protocol) | extra
+        return clients.consumer(library, self.bootstrap_servers, group, topics, extra)
 
     def aio_producer(self, **extra: Any) -> Any:
         """See `Broker.aio_producer`."""

@@ -111,9 +111,11 @@ def kafka_topic(request: pytest.FixtureRequest, kafka_broker: AnyBroker) -> str:
     marker = request.node.get_closest_marker("kafka")
     name = _unique(request)
     wanted = marker.kwargs if marker is not None else {}
-    unknown = wanted.keys() - {"partitions", "config"}
+    unknown = wanted.keys() - {"partitions", "config", "group_protocol"}
     if unknown:
-        raise pytest.UsageError(f"pytest.mark.kafka has no argument {sorted(unknown)[0]!r}: partitions, config")
+        raise pytest.UsageError(
+            f"pytest.mark.kafka has no argument {sorted(unknown)[0]!r}: partitions, config, group_protocol"
+        )
     kafka_broker.create_topic(name, wanted.get("partitions", 1), config=wanted.get("config"))
     return name
 

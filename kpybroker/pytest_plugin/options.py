@@ -9,11 +9,15 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from kpybroker.testing.clients import GroupProtocol
+
 Scope = Literal["session", "module", "class", "function"]
 SCOPES: Final[tuple[Scope, ...]] = ("session", "module", "class", "function")
+PROTOCOLS: Final[tuple[GroupProtocol, ...]] = ("classic", "consumer")
+CHOICES: Final = (*PROTOCOLS, "both")
 MARKER: Final = (
-    "kafka(partitions=1, config={...}): how `kafka_topic` of this test is created: its number of partitions and its "
-    "Kafka keys"
+    "kafka(partitions=1, config={...}, group_protocol=...): how `kafka_topic` of this test is created: its number of "
+    "partitions and its Kafka keys; the only group protocol that the test is for"
 )
 
 
@@ -28,6 +32,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--kafka-broker-scope", choices=SCOPES, help="how long one kafka_broker lives; overrides kafka_broker_scope"
     )
+    group.addoption(
+        "--kafka-group-protocol",
+        choices=CHOICES,
+        help="run each test that takes a broker with this group protocol, or with both; overrides kafka_group_protocol",
+    )
+    parser.addini("kafka_group_protocol", "group protocol of consumers: classic, consumer, both", default="")
     parser.addini("kafka_broker_extra_config", "keys of the broker, one `key=value` a line", "linelist", [])
     parser.addini("kafka_broker_tls", "whether brokers have TLS, with certificates of their own", "bool", False)
     parser.addini("kafka_broker_sasl", "how clients log in: plain, scram, oauthbearer", default="")
@@ -59,6 +69,16 @@ def scope(config: pytest.Config) -> Scope:
         if chosen == known:
             return known
     raise pytest.UsageError(f"kafka_broker_scope is {chosen!r}: choose {', '.join(SCOPES)}")
+
+
+def group_protocols(config: pytest.Config) -> tuple[GroupProtocol, ...]:
+    """Those of `--kafka-group-protocol`; none where it is not given. Raises UsageError."""
+    chosen = config.getoption("--kafka-group-protocol") or config.getini("kafka_group_protocol")
+    if not chosen:
+        return ()
+    if chosen not in CHOICES:
+        raise pytest.UsageError(f"kafka_group_protocol is {chosen!r}: choose {', '.join(CHOICES)}")
+    return PROTOCOLS if chosen == "both" else (chosen,)
 
 
 def broker_scope(fixture_name: str, config: pytest.Config) -> Scope:

@@ -18,7 +18,8 @@ class Broker(Brokers):
     - `partitions`: of topics that do not say it. `auto_create`: whether a topic is created when a client names it.
     - `config`: any of Kafka's keys.
     - `kafka_version`: serve what a release of Kafka served, "3.9" to "4.3": its APIs, their versions and its features;
-      "3.9" is its ZooKeeper mode. `cap_versions` does so later, and leaves features as they are.
+      "3.9" is its ZooKeeper mode. `cap_versions` does so later.
+    - `group_protocol`: "classic" or "consumer" (KIP-848), of each `consumer` that does not name its own.
     - `tls`: with certificates of its own. `sasl`: clients log in, by "plain", "scram" or "oauthbearer". `acl`: they log
       in, and may do what ACLs allow. `config` and the clients that it makes have the settings for it.
     - `port`: 0 takes a free one.

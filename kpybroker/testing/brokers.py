@@ -46,6 +46,7 @@ class Brokers(Asserting, Block):
             keys["auto.create.topics.enable"] = text_of(wanted.auto_create)
         if wanted.kafka_version is not None:
             keys["kpybroker.kafka.version"] = wanted.kafka_version
+        self.group_protocol = wanted.group_protocol
         self._topics = dict(topics) if isinstance(topics, Mapping) else dict.fromkeys(topics, partitions or 1)
         self._security = Security(wanted.tls, wanted.sasl, wanted.acl)
         self._launch = Launch(brokers, keys, wanted, self._security.wanted)
@@ -189,10 +190,16 @@ class Brokers(Asserting, Block):
         *topics: str,
         library: str | None = None,
         user: str | None = None,
+        group_protocol: clients.GroupProtocol | None = None,
         **extra: Any,
     ) -> Any:
-        """A consumer of confluent-kafka, or else of kafka-python, subscribed, from the earliest offset. Close it."""
+        """A consumer of confluent-kafka, or else of kafka-python, subscribed, from the earliest offset. Close it.
+
+        `group_protocol`: "classic", or "consumer" (KIP-848), which only confluent-kafka has; by default that of the
+        broker, of the suite (`--kafka-group-protocol`), or of the library.
+        """
         library = clients.chosen(library)
+        extra = clients.of_protocol(library, group_protocol or self.group_protocol) | extra
         extra = self._settings(library, user, extra)
         return clients.consumer(library, self.bootstrap_servers, group, topics, extra)
 

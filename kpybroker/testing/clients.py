@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from kpybroker.testing.errors import UsageError
 
@@ -13,6 +13,10 @@ _UNDERSCORED: Final = ("log_level", "on_delivery", "on_commit")
 LIBRARIES: Final = (CONFLUENT, KAFKA_PYTHON, AIOKAFKA, JAVA, SPARK)
 SYNC: Final = {CONFLUENT: "confluent_kafka", KAFKA_PYTHON: "kafka"}
 """The libraries of `producer`, the preferred one first, with their packages."""
+GroupProtocol = Literal["classic", "consumer"]
+"""How a group's members get their partitions: by the classic protocol, or by that of KIP-848."""
+suite_protocol: GroupProtocol | None = None
+"""That of consumers for which no one names one: the pytest plugin sets it while a test runs."""
 
 
 def config(library: str, bootstrap_servers: str, extra: dict[str, Any]) -> dict[str, Any]:
@@ -90,6 +94,22 @@ def consumer(library: str, servers: str, group: str | None, topics: tuple[str, .
 
     settings = {"group_id": group, "auto_offset_reset": "earliest", **extra}
     return KafkaConsumer(*topics, **config(library, servers, settings))
+
+
+def of_protocol(library: str, protocol: GroupProtocol | None) -> dict[str, Any]:
+    """The setting of a consumer that is to use this group protocol, or else that of the suite. Raises UsageError where
+    the library cannot.
+    """
+    protocol = protocol or suite_protocol
+    if protocol is None:
+        return {}
+    if protocol not in ("classic", "consumer"):
+        raise UsageError(f"{protocol!r} is no group protocol", "use classic or consumer")
+    if library == CONFLUENT:
+        return {"group.protocol": protocol}
+    if protocol == "consumer":
+        raise UsageError(f"{library} has only the classic group protocol", "pip install confluent-kafka, and use that")
+    return {}
 
 
 def aio_producer(servers: str, extra: dict[str, Any]) -> Any:

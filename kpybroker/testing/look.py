@@ -76,7 +76,10 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member of a group. `assignment` and `subscription` are of the consumer protocol, empty for any other."""
+    """A member of a group. `assignment` and `subscription` are those of consumers, empty for any other protocol type.
+
+    Of a pattern, a member of a consumer group has the topics that it matches.
+    """
 
     member_id: str
     instance_id: str | None
@@ -88,9 +91,14 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A group, as its coordinator knows it; the `state` has Kafka's names: Empty, PreparingRebalance, Stable ..."""
+    """A group, as its coordinator knows it; the `state` has Kafka's names: Empty, PreparingRebalance, Stable ...
+
+    `type` is "classic" or "consumer" (KIP-848). A consumer group is Empty, Assigning, Reconciling or Stable. Its epoch
+    is the `generation`, its assignor the `protocol`, and it has no leader.
+    """
 
     group_id: str
+    type: str
     state: str
     coordinator: int | None
     generation: int

@@ -217,8 +217,9 @@ class Looking:
         apis: Mapping[str, int | tuple[int, int] | None] | None = None,
         broker: int | None = None,
     ) -> None:
-        """Serve the versions of an older Kafka ("2.4"), or only some versions of some APIs (None: not at all).
+        """Serve what another Kafka ("2.4") served, or only some versions of some APIs (None: not at all).
 
+        A release has its features as well: "3.9" refuses consumer groups (KIP-848).
         Without arguments all are served again.
         """
         ranges = {api: list(one) if isinstance(one, tuple) else one for api, one in (apis or {}).items()}

@@ -232,7 +232,7 @@ class _DecoderWriter:
         if field.is_nullable(self.version):
             self._run.append(("b", "n"))
             self.flush()
-            with self.source.block("if n < 0:"):
+            with self.source.block("if n < 1:" if field.is_tagged(self.version) else "if n < 0:"):
                 self.source.line(f"{attribute} = None")
             with self.source.block("else:"):
                 self.struct(struct_class, nested)

@@ -222,7 +222,9 @@ class _EncoderWriter:
         self.source.line(f"{nested} = {attribute}")
         if field.is_nullable(self.version):
             with self.source.block(f"if {nested} is None:"):
-                self.source.line(f"{self._append}(b'\\xff')")
+                # in a tagged field Kafka writes an unsigned varint in place of a signed byte
+                null = "b'\\x00'" if field.is_tagged(self.version) else "b'\\xff'"
+                self.source.line(f"{self._append}({null})")
             with self.source.block("else:"):
                 self.source.line(f"{self._append}(b'\\x01')")
                 self.struct(struct_class, nested)

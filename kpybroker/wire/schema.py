@@ -17,6 +17,8 @@ from kpybroker.wire.constants import ZERO_UUID as ZERO_UUID  # generated message
 FOREVER: Final = 32767
 EMPTY: Final[list[Any]] = []
 """Marks an array argument that was not given, for which a new list is made. It must stay empty."""
+DEFAULTS: Final[Any] = object()
+"""Marks a struct argument that was not given, for which one of defaults is made, where None is another value."""
 
 Range: TypeAlias = "tuple[int, int]"
 RawField: TypeAlias = "tuple[str, str, Range, Range | None, Range | None, int | None, bool, Any]"

@@ -38,7 +38,7 @@ async def test_a_client_that_waits_for_a_stopping_broker_loses_the_connection_wi
     body = encode_request_header(RequestHeader(ApiKey.JOIN_GROUP, JOIN_VERSION, 1, "c")) + encode(join, JOIN_VERSION)
     async with running_broker(tmp_path, group_initial_rebalance_delay_ms="60000") as broker:
         await ask(broker, FindCoordinatorRequest(key="g"), 0)
-        stream = await broker.transport.connect("127.0.0.1", 9092, timeout_s=5)
+        stream = await broker.transport.connect("127.0.0.1", 9092, timeout_s=60)
         await stream.send_parts([len(body).to_bytes(4, "big") + body])
         with trio.fail_after(30):
             while broker.dispatcher.requests.get((ApiKey.JOIN_GROUP, JOIN_VERSION)) is None:

@@ -37,7 +37,7 @@ async def produce(broker: Broker, value: bytes, topic: str = "t") -> int:
     request = ProduceRequest(
         acks=-1, timeout_ms=10_000, topic_data=[ProduceRequest.TopicProduceData(name=topic, partition_data=[data])]
     )
-    with trio.fail_after(20):
+    with trio.fail_after(60):
         while (response := await response_to(broker, request)).error_code in TO_RETRY:  # noqa: ASYNC110 -- as clients do
             await trio.sleep(0.01)
     assert response.error_code == 0
@@ -324,7 +324,7 @@ def test_there_is_one_part_of_a_class(tmp_path: Path) -> None:
 
 async def test_brokers_whose_task_is_cancelled_end_at_once(tmp_path: Path) -> None:
     """As by a signal while they start: they follow each other, and none is left that could take over."""
-    with trio.fail_after(20), trio.CancelScope() as scope:
+    with trio.fail_after(60), trio.CancelScope() as scope:
         async with running(Hosted(plans(tmp_path, 3), tmp_path)) as hosted:
             await with_topic(hosted.brokers[0], 3)
             await until(lambda: any(len(broker.replicas.fetchers) for broker in hosted.brokers.values()))

@@ -101,8 +101,9 @@ async def test_a_client_that_never_stops_does_not_hold_it_up(tmp_path: Path) -> 
         nursery.start_soon(spin)
         began, to_rest = trio.current_time(), Idle(hosted_in(tmp_path))
         await to_rest()
-        assert idle.PATIENCE_S <= trio.current_time() - began < 5
+        assert idle.PATIENCE_S <= trio.current_time() - began < idle.WORK_S_MAX
+        began = trio.current_time()
         for _ in range(10):
             await to_rest()  # it has learned
-        assert trio.current_time() - began < 5
+        assert trio.current_time() - began < 10 * idle.PATIENCE_S
         nursery.cancel_scope.cancel()

@@ -292,7 +292,7 @@ def kazoo_threads() -> list[threading.Thread]:
 
 def join(threads: list[threading.Thread]) -> None:
     for thread in threads:
-        thread.join(10)
+        thread.join(60)
         assert not thread.is_alive()
 
 

@@ -57,6 +57,11 @@ def test_a_release_has_the_part_of_the_ranges_that_it_knew() -> None:
     assert features.of_release({}, {"a": 1}) == {}
 
 
+def test_a_release_knows_levels_up_to_its_own() -> None:
+    assert features.levels_of_release({"a": 2, "b": 1, "c": 1}, {"a": 1, "b": 3}) == {"a": 1, "b": 1}
+    assert features.levels_of_release({"a": 2}, {"a": 0}) == {}
+
+
 def test_an_upgrade_type_that_is_not_known_is_unknown() -> None:
     assert [UpgradeType.of(code) for code in range(-1, 5)] == [
         *(UpgradeType.UNKNOWN, UpgradeType.UNKNOWN),

@@ -6,15 +6,18 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
+from kpybroker.config.docs.group_resource import DOCS as GROUP_SENTENCES
 from kpybroker.config.docs.lookup import BROKER_SENTENCES
 from kpybroker.config.docs.topic import DOCS as TOPIC_SENTENCES
 from kpybroker.config.dynamic import FIXED_AT_START, QUOTA_KEYS
+from kpybroker.config.groups.keys import GROUP_KEYS
 from kpybroker.config.keys import group, kraft, log, network, own, remote, replication, security, zookeeper
 from kpybroker.config.keys.definition import READ_ONLY, Row
 from kpybroker.config.keys.network import LOOPBACK_LISTENER
 from kpybroker.config.keys.status import HONOURED, REASONS
 from kpybroker.config.keys.topic import TOPIC_ROWS
 from kpybroker.config.replication_factors import COUNTS_OF_BROKERS
+from kpybroker.config.values import INT
 
 PLACE: Final = Path(__file__).parents[2] / "docs" / "reference" / "configuration.md"
 """The file of the page."""
@@ -76,7 +79,9 @@ The quotas of replication can be set dynamically only, as in Kafka:
 - With embedded coordination the number of brokers is known, and these keys are at most that number. What you set
   higher is lowered, and one warning names the keys with both values:
 {_bullets(COUNTS_OF_BROKERS, "  ")}
-- `kpybroker dev` has two defaults of its own: `broker.id=0` and `group.initial.rebalance.delay.ms=0`. A cluster of
+- `kpybroker dev` and brokers of tests have `broker.id=0`, and groups that do not wait:
+  `group.initial.rebalance.delay.ms=0`, `group.consumer.heartbeat.interval.ms=100` (and the lower bound of it),
+  `group.consumer.assignment.interval.ms=0`, `group.consumer.min.session.timeout.ms=1000`. A cluster of
   `dev --brokers N` also has `default.replication.factor` 3 (2 for two brokers).
 - These keys cannot be changed while the broker runs:
 {_bullets(FIXED_AT_START, "  ")}
@@ -108,9 +113,20 @@ this line: [Command line](command-line.md#output).
 """
 
 
+_OF_GROUPS: Final = """\
+A consumer group (KIP-848) may have settings of its own, once `group.version` 1 is [finalized](feature-levels.md). The
+tool is `kafka-configs` of Kafka 4: `--entity-type groups --entity-name GROUP`. The group need not exist, and keeps its
+settings when it is deleted. A change holds from the next heartbeat of each member on.
+
+A value must be within the bounds that the broker's keys set. Where they change later, what is stored stays, with
+`--describe` too, and the nearest bound holds, with a warning in the log.
+"""
+
+
 def page() -> str:
     """The text of the page, as Markdown."""
     parts = [_HEAD, "\n## Topics\n", *_topic_table()]
+    parts += ["\n## One group\n", _OF_GROUPS, *_group_table()]
     for title, rows in _AREAS:
         parts += [f"\n## {title}\n", *_broker_table(rows)]
     return "\n".join(parts) + "\n"
@@ -122,6 +138,13 @@ def _topic_table() -> Iterator[str]:
     for name, type_name, default, _, _, synonyms, status in TOPIC_ROWS:
         default_from = ", ".join(f"`{synonym}`" for synonym in synonyms)
         yield _row(f"`{name}`", type_name, _shown(default), default_from, _here(status), TOPIC_SENTENCES[name])
+
+
+def _group_table() -> Iterator[str]:
+    yield "| key | type | default from | at least | at most | |"
+    yield "|---|---|---|---|---|---|"
+    for name, key in GROUP_KEYS.items():
+        yield _row(f"`{name}`", INT, f"`{key.default}`", f"`{key.lowest}`", f"`{key.highest}`", GROUP_SENTENCES[name])
 
 
 def _broker_table(rows: tuple[Row, ...]) -> Iterator[str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from kpybroker.control.requests.request_log import ANSWERED
 from tests.support.programs.pytest_runs import run_pytest
 from tests.support.programs.samples import environment, run_sample, text_of
 
@@ -22,7 +23,7 @@ needs_curl = pytest.mark.skipif(shutil.which("curl") is None, reason="curl is no
         ("first.py", "0 None first\n1 b'key' {\"amount\": 5}\n"),
         (
             "look.py",
-            "3\n['1', '4', '7']\n{'orders': {0: 3, 1: 3, 2: 3}}\n{'orders': (0, 1, 2)}\nanswered\n",
+            "3\n['1', '4', '7']\n{'orders': {0: 3, 1: 3, 2: 3}}\n{'orders': (0, 1, 2)}\n" + f"{ANSWERED}\n",
         ),
         (
             "faults.py",
@@ -58,7 +59,9 @@ def test_a_sample_prints_what_it_should(tmp_path: Path, sample: str, printed: st
         ("from_a_file.py", "errors: 2\nrecords: 1\n"),
         (
             "trace.py",
-            "received: paid\n" + "OffsetFetch answered COORDINATOR_LOAD_IN_PROGRESS\n" * 2 + "OffsetFetch answered\n",
+            "received: paid\n"
+            + f"OffsetFetch {ANSWERED} COORDINATOR_LOAD_IN_PROGRESS\n" * 2
+            + f"OffsetFetch {ANSWERED}\n",
         ),
     ],
 )

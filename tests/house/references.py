@@ -5,8 +5,8 @@ A name in single back-ticks is one of this repository. Checked are those that ca
 - a path that begins with a folder of the repository, or names a Python file: it has to be there; after `::`, a test in
   it. Paths of Python files and pages are checked without back-ticks too, and those in the labels of drawings;
 - a name with an underscore, or of two words with capitals: some code has to have it;
-- a dotted name, in docstrings: code has to have it as it is, or its last part in a module or class of the name before.
-  In pages only what begins with `kpybroker.`, a module or a key: other dotted names there are settings of anything.
+- a dotted name: code has to have it as it is, or its last part in a module or class of the name before. In pages one
+  of three words or more, all in lower case, is a setting of anything, unless it begins with a package of ours.
 
 A name of another project, such as a class of Kafka, is written in double back-ticks: nothing here can resolve it.
 `docs/decisions` is not checked: a note keeps the names of its day.
@@ -32,6 +32,7 @@ _BARE_PATH = re.compile(rf"(?<![\w/.`-])(?:{'|'.join(PATHS_FROM)})/[\w/.-]*\.(?:
 _PATH = re.compile(r"[\w.{},*?/-]+")
 _PLAIN = re.compile(r"[a-z_][a-z0-9]*(?:_[a-z0-9]+)+(?:\(\))?|(?:[A-Z][a-z0-9]+){2,}(?:\(\))?")
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.(?:[A-Za-z_]\w*|\*))+(?:\(\))?")
+_SETTING = re.compile(r"[a-z]+(?:\.[a-z][A-Za-z0-9]*){2,}")
 Definition = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -75,6 +76,7 @@ class Known:
             path = file.relative_to(root)
             self.paths.update(map(str, (path, *path.parents)))
             self.names.update(path.with_suffix("").parts)
+            self.chains.add(path.name)
             if file.suffix == ".py":
                 self._read_code(file, path)
             elif file.suffix == ".md":
@@ -90,7 +92,7 @@ class Known:
         name = quoted.removesuffix("()")
         if _PLAIN.fullmatch(quoted):
             return None if name in self.names else f"`{quoted}`: {_NOTHING}"
-        if _DOTTED.fullmatch(quoted) and (not is_page or name.startswith("kpybroker.")):
+        if _DOTTED.fullmatch(quoted) and not (is_page and self._is_a_setting(quoted)):
             is_known = self._is_like_a_chain(name) if "*" in name else self._is_chain(name)
             return None if is_known else f"`{quoted}`: {_NOTHING}"
         return None
@@ -108,6 +110,11 @@ class Known:
             if test and not any(re.search(rf"def {function}\b", self._code.get(there, "")) for there in found):
                 return f"`{path}::{test}`: no such test"
         return None
+
+    def _is_a_setting(self, quoted: str) -> bool:
+        package = quoted.partition(".")[0]
+        is_ours = package == "kpybroker" or f"kpybroker/{package}" in self.paths
+        return not is_ours and _SETTING.fullmatch(quoted) is not None
 
     def _is_like_a_chain(self, pattern: str) -> bool:
         return any(fnmatchcase(chain, pattern) for chain in self.chains)

@@ -97,9 +97,10 @@ def test_a_response_has_no_other_name_but_in_the_test_kit(tmp_path: Path) -> Non
     good = 'faults.never_answer(); call("answer_predicate"); NeverAnswer, ANSWERED = kit, "answered"\n'
     bad = 'AnswerNow = 1\nx = "unanswered"\nnever_answer(answers)\n'
     package(tmp_path, a=good + bad)
+    (tmp_path / "Filter.java").write_text("// one command a line in,\n// one answer a line out\n")
     (tmp_path / "page.md").write_text("It is answered.\n```\nFetch answered\n```\nIt responds.\n")
     found = [one.removeprefix(f"{tmp_path}/").split(": ")[0] for one in words.other_responses([tmp_path])]
-    assert found == ["p/a.py:2", "p/a.py:3", "p/a.py:4", "page.md:1"]
+    assert found == ["Filter.java:2", "p/a.py:2", "p/a.py:3", "p/a.py:4", "page.md:1"]
 
 
 @pytest.mark.parametrize(

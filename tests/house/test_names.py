@@ -104,13 +104,22 @@ def test_paths_without_back_ticks_and_labels_of_drawings(tmp_path: Path) -> None
 
 def test_names_in_pages(tmp_path: Path) -> None:
     """Settings of other programs are not looked for there, code blocks not read, and notes keep their names."""
-    (tmp_path / "kpybroker").mkdir()
+    (tmp_path / "kpybroker" / "core").mkdir(parents=True)
+    (tmp_path / "kpybroker" / "core" / "m.py").write_text(HOLDS_NAMES)
     (tmp_path / "docs" / "decisions").mkdir(parents=True)
-    text = "A `group.protocol` and\n`no_such_name`.\n\n```\n`other_name`\n```\n`kpybroker.no.key`\n"
+    text = (
+        "A `group.remote.assignor` and\n`no_such_name`.\n\n```\n`other_name`\n```\n`kpybroker.no.key`\n"
+        "`OneThing.method`, `m.one_function()`, `core.m`, `m.py` exist\n"
+        "`OneThing.gone`\n`m.gone()`\n`core.m.gone`\n`thing.gone`\n"
+    )
     (tmp_path / "docs" / "page.md").write_text(text)
     (tmp_path / "docs" / "decisions" / "note.md").write_text(text)
     found = list(references.findings([tmp_path / "kpybroker", tmp_path / "docs"]))
     assert [one.removeprefix(f"{tmp_path}/docs/").partition(": nothing")[0] for one in found] == [
         "page.md:2: `no_such_name`",
         "page.md:7: `kpybroker.no.key`",
+        "page.md:9: `OneThing.gone`",
+        "page.md:10: `m.gone()`",
+        "page.md:11: `core.m.gone`",
+        "page.md:12: `thing.gone`",
     ]

@@ -31,8 +31,8 @@ import pytest
 
 def test_a_record_arrives(kafka_producer, kafka_consumer, kafka_topic, group_id, kafka_broker):
     kafka_producer.produce(kafka_topic, b"value", b"key")
-    assert kafka_producer.flush(10) == 0
-    message = kafka_consumer.poll(10)
+    assert kafka_producer.flush(60) == 0
+    message = kafka_consumer.poll(60)
     assert (message.key(), message.value(), message.topic()) == (b"key", b"value", kafka_topic)
     kafka_consumer.commit(message, asynchronous=False)
     assert kafka_broker.committed(group_id) == {kafka_topic: {0: 1}}
@@ -41,7 +41,7 @@ def test_a_record_arrives(kafka_producer, kafka_consumer, kafka_topic, group_id,
 def test_the_marker(kafka_broker, kafka_topic, kafka_admin):
     topic = kafka_broker.topics()[kafka_topic]
     assert (len(topic.partitions), topic.config) == (3, {"retention.ms": "7"})
-    assert kafka_topic in kafka_admin.list_topics(timeout=10).topics
+    assert kafka_topic in kafka_admin.list_topics(timeout=60).topics
 
 names = set()
 
@@ -72,7 +72,7 @@ addresses = []
 def test_a_fault(kafka_faults, kafka_producer, kafka_topic, kafka_requests):
     with kafka_faults.error("Produce", "NOT_LEADER_OR_FOLLOWER", topic=kafka_topic, times=1) as fault:
         kafka_producer.produce(kafka_topic, b"value")
-        assert kafka_producer.flush(10) == 0
+        assert kafka_producer.flush(60) == 0
         assert fault.hits == 1
     assert len(kafka_requests("Produce")) == 2
     kafka_faults.error("Metadata", "UNKNOWN_SERVER_ERROR")
@@ -199,7 +199,7 @@ def test_a_failure_shows_the_log_and_the_requests(tmp_path: Path) -> None:
     tests = """
 def test_it(kafka_broker, kafka_producer, kafka_topic):
     kafka_producer.produce(kafka_topic, b"x")
-    kafka_producer.flush(10)
+    kafka_producer.flush(60)
     assert False, "on purpose"
 """
     run = run_pytest(tmp_path, tests)
@@ -224,7 +224,7 @@ EXTERNAL = """
 def test_clients(kafka_broker, kafka_producer, kafka_consumer, kafka_topic):
     kafka_broker.produce(kafka_topic, ["before"])
     kafka_producer.produce(kafka_topic, b"value")
-    assert kafka_producer.flush(10) == 0
+    assert kafka_producer.flush(60) == 0
     assert [kafka_consumer.poll(30).value() for _ in range(2)] == [b"before", b"value"]
 
 def test_faults(kafka_faults): ...

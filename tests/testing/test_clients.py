@@ -45,6 +45,18 @@ def test_a_library_that_is_not_known_is_named_with_those_that_are() -> None:
         clients.chosen("aiokafka")
 
 
+def test_only_confluent_kafka_has_the_consumer_group_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert clients.of_protocol("confluent-kafka", None) == clients.of_protocol("kafka-python", None) == {}
+    assert clients.of_protocol("confluent-kafka", "consumer") == {"group.protocol": "consumer"}
+    assert clients.of_protocol("confluent-kafka", "classic") == {"group.protocol": "classic"}
+    assert clients.of_protocol("kafka-python", "classic") == {}
+    with pytest.raises(UsageError, match="kafka-python has only the classic group protocol"):
+        clients.of_protocol("kafka-python", "consumer")
+    monkeypatch.setattr(clients, "suite_protocol", "consumer")
+    assert clients.of_protocol("confluent-kafka", None) == {"group.protocol": "consumer"}
+    assert clients.of_protocol("confluent-kafka", "classic") == {"group.protocol": "classic"}
+
+
 def test_the_first_library_that_is_installed_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     installed: set[str] = {"confluent_kafka", "kafka"}
     monkeypatch.setattr(clients.importlib.util, "find_spec", lambda name: name if name in installed else None)  # type: ignore[attr-defined]

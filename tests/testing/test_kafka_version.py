@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 
 from kpybroker.broker.requests.served.apis import SERVED, listed_for
-from kpybroker.broker.requests.served.kafka_releases import RELEASES, capped, versions_of
+from kpybroker.broker.requests.served.kafka_releases import RELEASES, capped, levels_of, versions_of
 from kpybroker.cli import main
 from kpybroker.client.connect.settings import Connection, load
 from kpybroker.client.connect.wire import WireCluster
 from kpybroker.config.keys.own import KAFKA_VERSIONS
+from kpybroker.core.features import SUPPORTED
+from kpybroker.core.features import of_release as features_of_release
 from kpybroker.testing import Broker, Cluster, StartError
 from tests.support.programs.samples import dev_broker
 
@@ -23,7 +25,9 @@ def served_by(bootstrap: str) -> dict[int, tuple[int, int]]:
 
 def of_release(release: str) -> dict[int, tuple[int, int]]:
     """As it is listed to a client that is neither Java nor librdkafka."""
-    return {int(key): versions for key, versions in listed_for(capped(SERVED, versions_of(release)), "").items()}
+    features = features_of_release(SUPPORTED, levels_of(release))
+    listed = listed_for(capped(SERVED, versions_of(release)), "", features)
+    return {int(key): versions for key, versions in listed.items()}
 
 
 def test_the_releases_are_those_of_the_table_and_of_the_command_line() -> None:

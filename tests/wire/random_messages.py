@@ -67,8 +67,8 @@ class _Maker:
         if field.array:
             return [self._single(field) for _ in range(self._length())]
         value = self._single(field)
-        # a tagged struct of defaults is not written, and so is read as None
-        tagged_struct = field.struct is not None and field.is_tagged(self.version)
+        # a tagged struct of defaults is not written, and so is read as None, unless null is another value
+        tagged_struct = field.struct is not None and field.is_tagged(self.version) and field.nullable is None
         return None if tagged_struct and value == field.struct() else value  # type: ignore[misc]
 
     def _may_be_none(self, field: Field) -> bool:

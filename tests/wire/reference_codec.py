@@ -107,7 +107,7 @@ class _Writer:
                 item = getattr(value, field.name)
                 if not self.is_default(field, item):
                     inner = _Writer(self.spec, self.version)
-                    inner.field(field, item)
+                    inner.field(field, item, is_tagged=True)
                     tags[tag] = bytes(inner.out)
             self.varint(len(tags))
             for tag in sorted(tags):
@@ -121,12 +121,12 @@ class _Writer:
         if field.array:
             return bool(item == [])
         if field.is_struct:
-            return item is None or item == type(item)()
+            return item == type(item)() if item is not None else field.nullable is None
         if field.type == "uuid":
             return bool(item == bytes(16))
         return bool(item == field.default)
 
-    def field(self, field: FieldSpec, item: Any) -> None:
+    def field(self, field: FieldSpec, item: Any, *, is_tagged: bool = False) -> None:
         if field.array:
             if item is None:
                 self.length(None, ">i")
@@ -136,7 +136,8 @@ class _Writer:
                 self.single(field, element)
             return
         if field.is_struct and _in(field.nullable, self.version):
-            self.out += b"\xff" if item is None else b"\x01"
+            null = b"\x00" if is_tagged else b"\xff"
+            self.out += null if item is None else b"\x01"
             if item is None:
                 return
         self.single(field, item)
@@ -185,7 +186,7 @@ class _Reader:
             for _ in range(self.varint()):
                 tag, size = self.varint(), self.varint()
                 if tag in tagged:
-                    result[tagged[tag].name] = self.field(tagged[tag])
+                    result[tagged[tag].name] = self.field(tagged[tag], is_tagged=True)
                 else:
                     result["unknown"] += ((tag, self.take(size)),)
         return result
@@ -193,13 +194,16 @@ class _Reader:
     def default(self, field: FieldSpec) -> Any:
         if field.array:
             return None if field.default_null else []
+        if field.is_struct and field.nullable:
+            children = _struct(self.spec, field.type)
+            return {"unknown": ()} | {child.name: self.default(child) for child in children}
         return bytes(16) if field.type == "uuid" else field.default
 
-    def field(self, field: FieldSpec) -> Any:
+    def field(self, field: FieldSpec, *, is_tagged: bool = False) -> Any:
         if field.array:
             count = self.length(">i")
             return None if count is None else [self.single(field) for _ in range(count)]
-        if field.is_struct and _in(field.nullable, self.version) and self.fixed(">b") < 0:
+        if field.is_struct and _in(field.nullable, self.version) and self.fixed(">b") < (1 if is_tagged else 0):
             return None
         return self.single(field)
 

@@ -73,10 +73,11 @@ def test_what_is_read_is_what_the_codec_reads(
         assert decoded == expected
 
 
-@given(versions, int32, st.text(max_size=30), int32, int64, int64, int64)
+@given(versions, int32, st.text(max_size=30), int32, st.tuples(int64, int64, int64))
 def test_a_response_is_what_the_codec_writes(
-    version: int, correlation_id: int, topic: str, index: int, base_offset: int, append_time_ms: int, log_start: int
+    version: int, correlation_id: int, topic: str, index: int, appended: tuple[int, int, int]
 ) -> None:
+    base_offset, append_time_ms, log_start = appended
     response = ProduceResponse.PartitionProduceResponse(
         index=index, base_offset=base_offset, log_append_time_ms=append_time_ms, log_start_offset=log_start
     )
@@ -84,7 +85,7 @@ def test_a_response_is_what_the_codec_writes(
     head = encode_response_header(ApiKey.PRODUCE, version, correlation_id)
     body = head + encode(ProduceResponse(responses=topics), version)
     sent = (1, 0, topic, index, memoryview(b""))
-    found = fast_produce.encode_response(version, correlation_id, sent, base_offset, append_time_ms, log_start)
+    found = fast_produce.encode_response(version, correlation_id, sent, *appended)
     assert found == len(body).to_bytes(4, "big") + body
 
 

@@ -82,7 +82,7 @@ BROKER_V2 = z.BrokerRegistration(
 BROKER_WITHOUT_PLAINTEXT = z.BrokerRegistration(
     (z.Endpoint("h", 1, "SSL", "SSL"),),
     timestamp_in("broker_null"),
-    features={"f1": (1, 3), "metadata.version": (1, 3)},
+    features={"f1": (0, 3), "metadata.version": (0, 3)},
 )
 TOKEN = z.DelegationToken("tok1", "User:al ice*~", "User:bob", ("User:bob", "User:al ice*~"), 1, 2, 3)
 

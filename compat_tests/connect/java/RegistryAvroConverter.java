@@ -135,7 +135,7 @@ public class RegistryAvroConverter implements Converter {
                 return json.readTree(response.body());
             }
         } catch (IOException away) {
-            throw new DataException("the schema registry does not answer: " + request.uri(), away);
+            throw new DataException("the schema registry does not respond: " + request.uri(), away);
         } catch (InterruptedException stopped) {
             Thread.currentThread().interrupt();
             throw new DataException("stopped while the schema registry was asked", stopped);

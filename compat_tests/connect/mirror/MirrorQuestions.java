@@ -15,7 +15,7 @@ import org.apache.kafka.connect.mirror.MirrorClient;
 import org.apache.kafka.connect.mirror.RemoteClusterUtils;
 
 /**
- * What MirrorMaker 2's client library says of one cluster, a line for each answer.
+ * What MirrorMaker 2's client library says of one cluster, a line for each response.
  *
  * Arguments: bootstrap servers, alias of the other cluster, group.
  */

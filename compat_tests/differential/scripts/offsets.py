@@ -38,7 +38,7 @@ def epoch(leader_epoch: int, partition: int = 0, topic: str = "{t}", current: in
 
 def delete_to(offset: int, partition: int = 0, topic: str = "{t}") -> Ask:
     places = [{"partition_index": partition, "offset": offset}]
-    return ask(DELETE_RECORDS, topics=[{"name": topic, "partitions": places}], timeout_ms=5000)
+    return ask(DELETE_RECORDS, topics=[{"name": topic, "partitions": places}], timeout_ms=60_000)
 
 
 def new_producer(transactional_id: str | None = None, pid: int = -1, epoch_: int = -1, timeout: int = 60_000) -> Ask:
@@ -184,14 +184,14 @@ SCRIPTS = [
         delete_to(-1, 1),
         delete_to(0, 2),
         delete_to(0, topic="{t}-missing"),
-        ask(DELETE_RECORDS, topics=[], timeout_ms=5000),
+        ask(DELETE_RECORDS, topics=[], timeout_ms=60_000),
         ask(
             DELETE_RECORDS,
             topics=[
                 {"name": "{t}", "partitions": [{"partition_index": 0, "offset": -1}, {"partition_index": 9}]},
                 {"name": "{t}-missing", "partitions": [{"partition_index": 0, "offset": 1}]},
             ],
-            timeout_ms=5000,
+            timeout_ms=60_000,
         ),
         create("{t}-compact", cleanup_policy="compact"),
         delete_to(0, topic="{t}-compact"),

@@ -36,7 +36,7 @@ def wanted(name: str = "{t}", partitions: int = 1, factor: int = 1, **more: Any)
 
 
 def make(*topics: dict[str, Any], **options: Any) -> Ask:
-    return ask(CREATE, topics=list(topics), **{"timeout_ms": 10_000, **options})
+    return ask(CREATE, topics=list(topics), **{"timeout_ms": 60_000, **options})
 
 
 def placed(*places: list[int], first: int = 0) -> dict[str, Any]:
@@ -56,15 +56,15 @@ def make_with(name: str, **config: str | None) -> Ask:
 def grow(name: str, count: int, assignments: list[list[int]] | None = None, **options: Any) -> Ask:
     places = None if assignments is None else [{"broker_ids": brokers} for brokers in assignments]
     topic = {"name": name, "count": count, "assignments": places}
-    return ask(PARTITIONS, topics=[topic], **{"timeout_ms": 10_000, **options})
+    return ask(PARTITIONS, topics=[topic], **{"timeout_ms": 60_000, **options})
 
 
-def delete(*names: str, timeout_ms: int = 10_000, **options: Any) -> Ask:
+def delete(*names: str, timeout_ms: int = 60_000, **options: Any) -> Ask:
     by_name = identified(*((name, NO_ID) for name in names))
     return ask(DELETE, topics=by_name, topic_names=list(names), timeout_ms=timeout_ms, **options)
 
 
-def delete_ids(*topics: tuple[str | None, Any], timeout_ms: int = 10_000) -> Ask:
+def delete_ids(*topics: tuple[str | None, Any], timeout_ms: int = 60_000) -> Ask:
     return ask(DELETE, topics=identified(*topics), timeout_ms=timeout_ms)
 
 
@@ -265,9 +265,9 @@ SCRIPTS = [
                 {"name": "{t}", "count": 9, "assignments": None},
                 {"name": "{t}", "count": 10, "assignments": None},
             ],
-            timeout_ms=5000,
+            timeout_ms=60_000,
         ),
-        ask(PARTITIONS, topics=[], timeout_ms=5000),
+        ask(PARTITIONS, topics=[], timeout_ms=60_000),
     ),
     script(
         "delete-topics",
@@ -295,9 +295,9 @@ SCRIPTS = [
         delete_ids((None, SOME_ID)),
         delete_ids((None, NO_ID)),
         delete_ids(("{t}-b", "{b}")),
-        delete_ids(("{t}-b", NO_ID), (None, "{b}"), timeout_ms=5000),
+        delete_ids(("{t}-b", NO_ID), (None, "{b}"), timeout_ms=60_000),
         create("{t}-c", bind={"c": "topics.0.topic_id"}),
-        delete_ids((None, "{c}"), (None, "{c}"), timeout_ms=5000),
+        delete_ids((None, "{c}"), (None, "{c}"), timeout_ms=60_000),
         versions=(6, 6),
     ),
     script(

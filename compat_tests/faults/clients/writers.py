@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
+from typing import NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
@@ -62,16 +63,24 @@ class Task(threading.Thread):
             self.history.failures.append(f"{self.name} does not end")
 
 
+class Target(NamedTuple):
+    """Where a writer writes: `partitions` are the first ones of the topic."""
+
+    bootstrap: str
+    topic: str
+    partitions: int
+
+
 class Writer(Task):
     """librdkafka, idempotent, one record after the other into each partition in turn."""
 
-    def __init__(self, name: str, history: History, bootstrap: str, topic: str, partitions: int, rate: float) -> None:
+    def __init__(self, name: str, history: History, target: Target, rate: float) -> None:
         super().__init__(name, history)
         self.acknowledged = 0
-        self._topic, self._partitions, self._pause_s = topic, partitions, 1 / rate
+        self._topic, self._partitions, self._pause_s = target.topic, target.partitions, 1 / rate
         self._producer = Producer(
             {
-                "bootstrap.servers": bootstrap,
+                "bootstrap.servers": target.bootstrap,
                 "enable.idempotence": True,
                 "acks": "all",
                 "linger.ms": 2,
@@ -118,11 +127,10 @@ class Writer(Task):
 class JavaWriter(Task):
     """Kafka's VerifiableProducer, made idempotent."""
 
-    def __init__(self, number: int, history: History, bootstrap: str, topic: str, rate: int, directory: Path) -> None:
+    def __init__(self, number: int, history: History, target: Target, rate: int, directory: Path) -> None:
         """Its name is `number`: VerifiableProducer's prefix of values can be nothing else."""
         super().__init__(str(number), history)
         self.acknowledged = 0
-        self._topic = topic
         config = directory / f"producer-{number}.properties"
         settings = {
             "enable.idempotence": "true",
@@ -135,11 +143,11 @@ class JavaWriter(Task):
             "linger.ms": "2",
         }
         write_properties(config, settings)
-        options = ["--topic", topic, "--throughput", str(rate), "--value-prefix", str(number)]
+        options = ["--topic", target.topic, "--throughput", str(rate), "--value-prefix", str(number)]
         options += ["--acks", "-1", "--repeating-keys", "50", "--producer.config", str(config)]
         self._said: list[str] = []
         self._process = subprocess.Popen(
-            Tools("3.9.1", bootstrap).command("verifiable-producer", *options),
+            Tools("3.9.1", target.bootstrap).command("verifiable-producer", *options),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -184,20 +192,12 @@ class TransactionalWriter(Task):
     """librdkafka: transactions over several partitions, some of them aborted."""
 
     def __init__(
-        self,
-        name: str,
-        history: History,
-        bootstrap: str,
-        topic: str,
-        partitions: int,
-        rate: float,
-        seed: int,
-        say: Callable[[str], None],
+        self, name: str, history: History, target: Target, rate: float, seed: int, say: Callable[[str], None]
     ) -> None:
         super().__init__(name, history)
         self.ended = 0
         self.say = say
-        self._servers, self._topic, self._partitions, self._pause_s = bootstrap, topic, partitions, 1 / rate
+        self._target, self._pause_s = target, 1 / rate
         self._random = Random(seed)
         self._number = 0
         history.idempotent.add(name)
@@ -217,7 +217,7 @@ class TransactionalWriter(Task):
     def _new(self) -> Producer:
         producer = Producer(
             {
-                "bootstrap.servers": self._servers,
+                "bootstrap.servers": self._target.bootstrap,
                 "transactional.id": self.name,
                 "transaction.timeout.ms": 15_000,
                 "linger.ms": 1,
@@ -233,11 +233,11 @@ class TransactionalWriter(Task):
         try:
             producer.begin_transaction()
             for _ in range(self._random.randint(1, 4)):
-                partition = self._random.randrange(self._partitions)
+                partition = self._random.randrange(self._target.partitions)
                 record = Record(self.name, self._number)
                 self._number += 1
-                records.append(((self._topic, partition), record))
-                producer.produce(self._topic, record.value(60), partition=partition)
+                records.append(((self._target.topic, partition), record))
+                producer.produce(self._target.topic, record.value(60), partition=partition)
             outcome = self._end(producer)
         finally:
             self.history.transactions.append(Transaction(outcome, tuple(records)))

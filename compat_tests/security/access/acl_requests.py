@@ -270,7 +270,7 @@ _RESOURCES: Final = (
 
 def _cluster() -> list[Request]:
     reassigned = [{"name": TOPIC, "partitions": [{"partition_index": 0, "replicas": None}]}]
-    level = {"feature": "group.version", "max_version_level": 1, "upgrade_type": 1}
+    level = {"feature": "unknown.version", "max_version_level": 1, "upgrade_type": 1}
     return [
         _fixed(ApiKey.DESCRIBE_CLUSTER, 1, include_cluster_authorized_operations=True, endpoint_type=1),
         _fixed(ApiKey.DESCRIBE_LOG_DIRS, 4, topics=[{"topic": TOPIC, "partitions": [0]}]),

@@ -15,7 +15,12 @@ from kpybroker.broker.requests.served.apis import SERVED
 from kpybroker.wire.api import ApiKey
 
 CELLS_MIN = 600
-NOT_IN_KAFKA = {ApiKey.DESCRIBE_TOPIC_PARTITIONS, ApiKey.SHARE_GROUP_HEARTBEAT, ApiKey.CONSUMER_GROUP_DESCRIBE}
+NOT_IN_KAFKA = {
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+    ApiKey.SHARE_GROUP_HEARTBEAT,
+    ApiKey.CONSUMER_GROUP_DESCRIBE,
+    ApiKey.LIST_CONFIG_RESOURCES,
+}
 """APIs that Kafka 3.9 does not serve in ZooKeeper mode."""
 NOT_AUTHORIZED = {ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE}
 """APIs that ask nothing."""

@@ -14,11 +14,11 @@ public class TlsRules {
         var out = new java.io.PrintStream(System.out, true, StandardCharsets.UTF_8);
         for (String line : Files.readAllLines(Paths.get(arguments[0]))) {
             String[] parts = line.split("\t", -1);
-            out.println(answer(parts));
+            out.println(respond(parts));
         }
     }
 
-    private static String answer(String[] parts) throws Exception {
+    private static String respond(String[] parts) throws Exception {
         switch (parts[0]) {
             case "subject":
                 var factory = CertificateFactory.getInstance("X.509");

@@ -80,14 +80,14 @@ class Member:
         """Leave the group as a client does that is shut down properly."""
         self.order("close")
         self._process.wait(30)
-        self._reader.join(10)
+        self._reader.join(60)
         assert self.closed, f"the member did not close properly:\n{self.said()}"
 
     def kill(self) -> None:
         """SIGKILL: without leaving the group."""
         self._process.kill()
         self._process.wait()
-        self._reader.join(10)
+        self._reader.join(60)
 
     def has(self, count: int, deadline_s: float = 30.0) -> list[Record]:
         """Wait until at least `count` records were handed out; all of them so far."""
@@ -123,7 +123,7 @@ class JavaMember(Member):
     def close(self) -> None:
         self._process.terminate()
         self._process.wait(30)
-        self._reader.join(10)
+        self._reader.join(60)
         assert self.closed, f"the member did not close properly:\n{self.said()}"
 
 

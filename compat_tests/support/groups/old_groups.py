@@ -18,30 +18,21 @@ MAIN = "kafka.tools.ConsoleConsumer"
 class OldConsumer:
     """`kafka-console-consumer --zookeeper`, as a process; what it prints goes to a file.
 
-    It wants `--from-beginning` of the first member, and refuses it where the group has offsets. `more` are further
-    settings of the consumer.
+    It wants `--from-beginning` of the first member, and refuses it where the group has offsets. `tools` are those of
+    its version for the ZooKeeper; `more` are further settings of the consumer.
     """
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        directory: Path,
-        topic: str,
-        group: str,
-        number: int,
-        version: str = "0.10.2.2",
-        more: str = "",
-    ) -> None:
+    def __init__(self, tools: Tools, directory: Path, topic: str, group: str, number: int, more: str = "") -> None:
         settings = directory / f"{group}.properties"
         settings.write_text(
-            f"group.id={group}\nzookeeper.connect={cluster.zookeeper}\nzookeeper.session.timeout.ms=3000\n"
+            f"group.id={group}\nzookeeper.connect={tools.bootstrap}\nzookeeper.session.timeout.ms=3000\n"
             "auto.commit.interval.ms=200\nrebalance.max.retries=20\nrebalance.backoff.ms=500\n"
             f"zookeeper.sync.time.ms=200\nrefresh.leader.backoff.ms=100\n{more}"
         )
         self._output = directory / f"{group}-{number}.out"
-        command = Tools(version, cluster.zookeeper).main_command(
+        command = tools.main_command(
             MAIN,
-            *("--zookeeper", cluster.zookeeper, "--topic", topic, "--consumer.config", str(settings)),
+            *("--zookeeper", tools.bootstrap, "--topic", topic, "--consumer.config", str(settings)),
             *(["--from-beginning"] if number == 0 else []),
         )
         with self._output.open("wb") as output, self._output.with_suffix(".err").open("wb") as errors:

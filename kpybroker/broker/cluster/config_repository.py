@@ -5,8 +5,8 @@ Kafka's `ZkConfigManager`, ``ZkConfigRepository`` and the writing half of ``Admi
 `/config/changes`, which every broker watches. Kept here is what this broker applies: the overrides of topics with the
 `LogConfig` they make, and the dynamic layers of its `BrokerConfig`.
 
-What clients, users and addresses have (`/config/users/<u>[/clients/<c>]`, `/config/clients/<c>`, `/config/ips/<ip>`) is
-passed on to those who `follow` it, and not kept.
+What clients, users, addresses and groups have (`/config/users/<u>[/clients/<c>]`, `/config/clients/<c>`,
+`/config/ips/<ip>`, `/config/groups/<g>`) is passed on to those who `follow` it, and not kept.
 
 Not here: what the configuration requests mean (`handlers.configuration`, `handlers.security`), and which values are
 allowed (`kpybroker.config`).
@@ -28,6 +28,7 @@ from kpybroker.config.sources.passwords import decoder, renewed
 from kpybroker.config.topic import TOPIC_KEYS, LogConfig, parse_topic_value
 from kpybroker.config.values import ConfigError
 from kpybroker.coordination.tree import create_recursive, delete_recursive, retry_until_connected
+from kpybroker.coordination.watch_loop import WatchLoop
 from kpybroker.core import tree as t
 from kpybroker.wire import znodes
 
@@ -52,7 +53,13 @@ BrokerListener = Callable[[frozenset[str]], None]
 EntityListener = Callable[[str, Mapping[str, str]], None]
 
 CLIENT_TYPES: Final = (znodes.CONFIG_USERS, znodes.CONFIG_CLIENTS, znodes.CONFIG_IPS)
-"""Entities that are not of the broker's own: their nodes are removed when nothing is set (KAFKA-12632)."""
+"""Entities that are not of the broker's own."""
+
+REMOVED_TYPES: Final = (*CLIENT_TYPES, znodes.CONFIG_GROUPS)
+"""Their nodes are removed when nothing is set (KAFKA-12632)."""
+
+CHANGED_TYPES: Final = (*znodes.CONFIG_TYPES, znodes.CONFIG_GROUPS)
+"""What a notification may name."""
 
 
 class ConfigRepository:
@@ -69,14 +76,16 @@ class ConfigRepository:
         # What is read later must be kept later, and either of two responses that arrive together may be taken first.
         self._loading = trio.Lock()
         self._last_change = -1
-        self._wake = trio.Event()
+        self._changes = WatchLoop(
+            znodes.CONFIG_CHANGES, self.process_pending_changes, logger, name="configuration changes"
+        )
 
     # --- life
 
     async def start(self) -> None:
         """Read everything, then watch. To be called before logs are loaded. Raises TreeError."""
         host = self._host
-        host.on_tree_event(self._on_tree_event)
+        host.on_tree_event(self._changes.on_tree_event)
         await create_recursive(host.tree, znodes.CONFIG_CHANGES, fail_if_exists=False)
         # Watch first, read second: what changes in between is read again, which is harmless.
         names = await self._pending_changes()
@@ -88,7 +97,7 @@ class ConfigRepository:
             await self._load_topics(listed[0].names)
         for entity_type in self._followers:
             await self._announce(entity_type, await self.entities_and_pairs(entity_type))
-        host.spawn("config-event-process-thread", self._process_changes)
+        host.spawn("config-event-process-thread", self._changes.run)
 
     # --- look-ups
 
@@ -187,7 +196,7 @@ class ConfigRepository:
         Kafka's broker applies its own change when it sees the notification. Here a client sees its change in its next
         request.
         """
-        if props or entity_type not in CLIENT_TYPES or not await self._remove_unused(entity_type, entity):
+        if props or entity_type not in REMOVED_TYPES or not await self._remove_unused(entity_type, entity):
             await self._store(znodes.config_path(entity_type, entity), znodes.encode_config(props))
         change = t.Create(
             znodes.config_change_path(), znodes.encode_config_change(f"{entity_type}/{entity}"), sequential=True
@@ -233,24 +242,6 @@ class ConfigRepository:
 
     # --- notifications
 
-    def _on_tree_event(self, event: t.TreeEvent) -> None:
-        if isinstance(event, t.SessionEvent):
-            relevant = event.type is t.SessionState.CONNECTED
-        else:
-            relevant = event.path == znodes.CONFIG_CHANGES
-        if relevant:
-            self._wake.set()
-
-    async def _process_changes(self) -> None:
-        """Forever: apply what other brokers and tools announce. After a new session, look again."""
-        while True:
-            await self._wake.wait()
-            self._wake = trio.Event()
-            try:
-                await self.process_pending_changes()
-            except (t.SessionExpired, t.ConnectionLoss) as error:
-                logger.warning("Cannot read configuration changes until there is a new session: %r", error)
-
     async def process_pending_changes(self) -> None:
         """Apply the notifications received since the last call, oldest first, and remove outdated ones."""
         names = await self._pending_changes()
@@ -272,7 +263,7 @@ class ConfigRepository:
         except ValueError as error:
             logger.error("Configuration change %s cannot be read and is ignored: %s", name, error)
             return
-        if not slash or entity_type not in znodes.CONFIG_TYPES:
+        if not slash or entity_type not in CHANGED_TYPES:
             logger.error("Configuration change %s names %r, which is not a kind of entity", name, entity_type)
             return
         await self._reload(entity_type, entity)

@@ -12,9 +12,8 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import trio
-
 from kpybroker.coordination.tree import retry_until_connected
+from kpybroker.coordination.watch_loop import WatchLoop
 from kpybroker.core import tree as t
 from kpybroker.core.features import NOT_SUPPORTED, Finalized, Levels, Ranges, newest, unsupported
 from kpybroker.wire import znodes
@@ -48,11 +47,11 @@ class Features:
         self._host = host
         self._metadata = metadata
         self._on_unsupported = on_unsupported
-        self._wake = trio.Event()
+        self._changes = WatchLoop(znodes.FEATURE, self._read_again, logger)
 
     async def start(self) -> None:
         """Read `/feature`, which may not be there yet, and watch it. Raises UnsupportedFeatures and TreeError."""
-        self._host.on_tree_event(self._on_tree_event)
+        self._host.on_tree_event(self._changes.on_tree_event)
         await self.read()
         self._host.spawn("feature-zk-node-event-process-thread", self._process_changes)
 
@@ -116,28 +115,18 @@ class Features:
 
     # --- changes
 
-    def _on_tree_event(self, event: t.TreeEvent) -> None:
-        if isinstance(event, t.SessionEvent):
-            relevant = event.type is t.SessionState.CONNECTED
-        else:
-            relevant = event.path == znodes.FEATURE
-        if relevant:
-            self._wake.set()
-
     async def _process_changes(self) -> None:
-        """Forever: read again what has changed. After a new session, look again."""
-        while True:
-            await self._wake.wait()
-            self._wake = trio.Event()
-            try:
-                await self.read()
-            except UnsupportedFeatures as failure:
-                self._on_unsupported(failure)
-                return
-            except znodes.ZnodeError as failure:
-                self._keep(f"cannot be read ({failure})")
-            except (t.SessionExpired, t.ConnectionLoss) as error:
-                logger.warning("Cannot read %s until there is a new session: %r", znodes.FEATURE, error)
+        """Until more is finalized than this broker supports: read again what has changed."""
+        try:
+            await self._changes.run()
+        except UnsupportedFeatures as failure:
+            self._on_unsupported(failure)
+
+    async def _read_again(self) -> None:
+        try:
+            await self.read()
+        except znodes.ZnodeError as failure:
+            self._keep(f"cannot be read ({failure})")
 
 
 def levels_text(levels: Levels) -> str:

@@ -23,6 +23,7 @@ from kpybroker.core.consumer_group.target import ComputeTarget
 from kpybroker.core.consumer_group.values import (
     ConsumerGroupConfig,
     ConsumerGroupLimits,
+    MigrationPolicy,
     ResolvedPattern,
     ResolvePatterns,
     Surroundings,
@@ -43,19 +44,15 @@ if TYPE_CHECKING:
 logger = logging.getLogger("kafka.coordinator.group.GroupCoordinator")
 
 
-def consumer_surroundings(config: BrokerConfig) -> Surroundings:
-    """The broker's settings for consumer groups, its assignors in order of preference, and its language of patterns."""
-    settings = ConsumerGroupConfig(
-        session_timeout_ms=config.get_int("group.consumer.session.timeout.ms"),
-        heartbeat_interval_ms=config.get_int("group.consumer.heartbeat.interval.ms"),
-        assignment_interval_ms=config.get_int("group.consumer.assignment.interval.ms"),
-    )
+def consumer_surroundings(config: BrokerConfig, config_of: Callable[[str], ConsumerGroupConfig]) -> Surroundings:
+    """The settings for consumer groups, the assignors in order of preference, and the language of patterns."""
     limits = ConsumerGroupLimits(
         max_size=config.get_int("group.consumer.max.size"),
+        migration_policy=MigrationPolicy(config.get_str("group.consumer.migration.policy").lower()),
         regex_refresh_interval_ms=config.get_int("group.consumer.regex.refresh.interval.ms"),
     )
     names = map(_assignor_name, config.get_list("group.consumer.assignors"))
-    return Surroundings(limits, lambda group_id: settings, {name: _assignor(name) for name in names}, _pattern_problem)
+    return Surroundings(limits, config_of, {name: _assignor(name) for name in names}, _pattern_problem)
 
 
 def _assignor_name(configured: str) -> str:
@@ -136,10 +133,10 @@ class ConsumerGroupWork:
     A version of `topics` is a time, so that it rises from one coordinator of a group to the next.
     """
 
-    def __init__(self, host: Host, snapshot: MetadataSnapshot) -> None:
+    def __init__(self, host: Host, snapshot: MetadataSnapshot, config_of: Callable[[str], ConsumerGroupConfig]) -> None:
         self._host = host
         self._racks: dict[int, str] = {}
-        self.surroundings = consumer_surroundings(host.config)
+        self.surroundings = consumer_surroundings(host.config, config_of)
         self.topics = self._topics(snapshot, host.clock.time_ms())
 
     def _topics(self, snapshot: MetadataSnapshot, version: int) -> SnapshotTopics:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from kpybroker.broker.coordinators.group_configs import GroupConfigs
 from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME, TRANSACTION_STATE_TOPIC_NAME
 
 if TYPE_CHECKING:
@@ -33,13 +34,14 @@ class Coordinators:
         self._producer_ids = producer_ids
         self._peers = peers
         self._replicas = replicas
+        self.group_configs = GroupConfigs(host.config)
 
     @cached_property
     def groups(self) -> GroupCoordinators:
         """Built by the first request about a group or offset: its modules are a tenth of all that a start imports."""
         from kpybroker.broker.coordinators.groups import GroupCoordinators
 
-        return GroupCoordinators(self._host, self._metadata, self._replicas)
+        return GroupCoordinators(self._host, self._metadata, self._replicas, self.group_configs)
 
     @cached_property
     def transactions(self) -> TransactionCoordinators:
@@ -76,6 +78,11 @@ class Coordinators:
         if "groups" in self.__dict__:
             for machine in self.groups.partitions.machines:
                 yield from list(machine.groups.values())
+
+    @property
+    def consumer_group_rebalances(self) -> int:
+        """Of all consumer groups of this broker, since the start."""
+        return self.groups.consumer_group_rebalances if "groups" in self.__dict__ else 0
 
     def on_elected(self, partition: Partition) -> None:
         """This broker leads the partition now: if it belongs to a coordinator's log, the coordinator loads it."""

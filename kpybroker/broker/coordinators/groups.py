@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kpybroker.broker.coordinators.consumer_groups import ConsumerGroupWork
-from kpybroker.broker.coordinators.kind import CoordinatorKind
+from kpybroker.broker.coordinators.kind import AnyOutcome, CoordinatorKind
 from kpybroker.broker.coordinators.partitions import CoordinatorPartitions
 from kpybroker.broker.coordinators.shard import Shard
 from kpybroker.broker.requests.log_fields import CURRENT
@@ -31,6 +31,7 @@ from kpybroker.wire.records.default_record import Record
 
 if TYPE_CHECKING:
     from kpybroker.broker.cluster.metadata_cache import MetadataCache
+    from kpybroker.broker.coordinators.group_configs import GroupConfigs
     from kpybroker.broker.loop.host import Host
     from kpybroker.broker.loop.steps import Steps
     from kpybroker.broker.replication.replicas import Replicas
@@ -41,13 +42,13 @@ if TYPE_CHECKING:
 class GroupCoordinators:
     """All groups of this broker. All methods run on the loop; none but the `async` ones has a checkpoint."""
 
-    def __init__(self, host: Host, metadata: MetadataCache, replicas: Replicas) -> None:
+    def __init__(self, host: Host, metadata: MetadataCache, replicas: Replicas, configs: GroupConfigs) -> None:
         self._host = host
         config = host.config
         self.config = group_config(config)
         self._metadata = metadata
         self.allows_consumer_groups = allows_consumer_groups(config)
-        self._consumers = ConsumerGroupWork(host, metadata.snapshot)
+        self._consumers = ConsumerGroupWork(host, metadata.snapshot, configs.of)
         versions = record_versions(config.get_str("inter.broker.protocol.version"))
         kind = CoordinatorKind(
             topic=GROUP_METADATA_TOPIC_NAME,
@@ -86,6 +87,11 @@ class GroupCoordinators:
     def assignors(self) -> Collection[str]:
         """The names of the assignors that members of consumer groups may ask for, the default one first."""
         return self._consumers.surroundings.assignors.keys()
+
+    @property
+    def consumer_group_rebalances(self) -> int:
+        """Of all consumer groups, since the start."""
+        return self._consumers.surroundings.rebalances.count
 
     def shard_for(self, group_id: str) -> Shard[GroupMachine]:
         """The shard that holds a group.
@@ -145,7 +151,11 @@ class GroupCoordinators:
             self._host.spawn(f"forget offsets of {topic}", self._forget_topic, topic)
 
     async def _forget_topic(self, topic: str) -> None:
-        await self.partitions.for_each(lambda shard, keys: shard.machine.forget_topic(keys[0], topic, shard.now()))
+        def forget(shard: Shard[GroupMachine], group_ids: list[str]) -> AnyOutcome:
+            topic_id = self._metadata.snapshot.topic_id(topic)
+            return shard.machine.forget_topic(group_ids[0], topic, topic_id, shard.now())
+
+        await self.partitions.for_each(forget)
 
     async def _run_cleanup(self) -> None:
         while True:

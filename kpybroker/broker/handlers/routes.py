@@ -145,6 +145,8 @@ def _configuration(key: ApiKey) -> Handler | None:
             from kpybroker.broker.handlers.configuration import alter_configs as handler
         case ApiKey.INCREMENTAL_ALTER_CONFIGS:
             from kpybroker.broker.handlers.configuration import incremental_alter_configs as handler
+        case ApiKey.LIST_CONFIG_RESOURCES:
+            from kpybroker.broker.handlers.configuration import list_config_resources as handler
         case _:
             return None
     return handler

@@ -9,6 +9,7 @@ from kpybroker.broker.loop.host import Host
 
 if TYPE_CHECKING:
     from kpybroker.broker.cluster.controller import ClusterController
+    from kpybroker.broker.cluster.features import Features
     from kpybroker.broker.cluster.metadata_cache import MetadataCache
     from kpybroker.broker.coordinators.coordinators import Coordinators
     from kpybroker.broker.lifecycle.state import BrokerState
@@ -34,6 +35,7 @@ class Measured(Host, Protocol):
     controller: ClusterController
     coordinators: Coordinators
     dispatcher: Dispatcher
+    features: Features
     fetch_service: FetchService
     metadata: MetadataCache
     peers: Peers

@@ -47,18 +47,18 @@ class Metrics:
         requests = RequestsReader(broker.dispatcher, times, broker.fetch_service.follower_requests)
         replication = ReplicationReader(broker.replicas)
         controller = ControllerReader(broker.controller)
-        state = ServerReader(broker)
+        state, groups = ServerReader(broker), GroupsReader(broker)
         early = (StateReader(broker), ProcessReader())
         self.readers: tuple[Reader, ...] = (
             *(topics, requests, network, PartitionsReader(broker), replication, LogsReader(broker)),
-            *(controller, LeadershipReader(broker.controller), GroupsReader(broker), LagsReader(broker)),
+            *(controller, LeadershipReader(broker.controller), groups, LagsReader(broker)),
             *(state, PurgatoryReader(broker), ClusterReader(broker), *early),
         )
         self._served: list[Reader] = list(early)
         self.ticker = Ticker(
             broker.clock,
             (topics, requests, network, replication, controller, state),
-            (network.tick, lambda: times.tick(broker.dispatcher.routes)),
+            (network.tick, groups.tick, lambda: times.tick(broker.dispatcher.routes)),
             (times.rotate,),
         )
         self.server = MetricsServer(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Collection, Hashable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Protocol
 
@@ -263,9 +263,17 @@ class RequestContext:
         """The same for what it creates by the way: counted, never refused."""
         return None if self.metering is None else self.metering.side_mutations()
 
-    def authorized_operations(self, resource_type: ResourceType, name: str = CLUSTER_NAME) -> int:
-        """The bit field of all operations that the principal may do, where a request asks for it."""
-        return authorized_operations(self.authorizer, self.principal, self.client_host, resource_type, name)
+    def authorized_operations(
+        self, resource_type: ResourceType, name: str = CLUSTER_NAME, more: Collection[Operation] = ()
+    ) -> int:
+        """The bit field of all operations that the principal may do, where a request asks for it.
+
+        `more` are operations that not every Kafka has for this type.
+        """
+        principal, host, authorize = self.principal, self.client_host, self.authorizer.authorize
+        return authorized_operations(
+            lambda one: authorize(principal, host, one, resource_type, name), resource_type, more
+        )
 
     def authorized_on_any(self, operation: Operation, resource_type: ResourceType) -> bool:
         """Whether the principal may do `operation` with some resource of this type (KIP-679)."""

@@ -12,9 +12,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-import trio
-
 from kpybroker.coordination.tree import create_recursive, retry_until_connected
+from kpybroker.coordination.watch_loop import WatchLoop
 from kpybroker.core import tree as t
 
 if TYPE_CHECKING:
@@ -46,35 +45,17 @@ class Notifications:
         self._subject = subject
         self._last = -1
         self._generation = 0
-        self._wake = trio.Event()
+        self._changes = WatchLoop(subject.path, self.process_pending, logger)
 
     async def start(self) -> None:
         """Watch first, then read everything: what changes in between is read again. Raises TreeError."""
         host, path = self._host, self._subject.path
-        host.on_tree_event(self._on_tree_event)
+        host.on_tree_event(self._changes.on_tree_event)
         await create_recursive(host.tree, path, fail_if_exists=False)
         self._generation = host.tree.generation
         self._last = max(map(self._sequence, await self._pending()), default=-1)
         await self._subject.reload()
-        host.spawn(f"{path}-event-process-thread", self._process)
-
-    def _on_tree_event(self, event: t.TreeEvent) -> None:
-        if isinstance(event, t.SessionEvent):
-            is_relevant = event.type is t.SessionState.CONNECTED
-        else:
-            is_relevant = event.path == self._subject.path
-        if is_relevant:
-            self._wake.set()
-
-    async def _process(self) -> None:
-        """Forever: handle what is announced."""
-        while True:
-            await self._wake.wait()
-            self._wake = trio.Event()
-            try:
-                await self.process_pending()
-            except (t.SessionExpired, t.ConnectionLoss) as error:
-                logger.warning("Cannot read %s until there is a new session: %r", self._subject.path, error)
+        host.spawn(f"{path}-event-process-thread", self._changes.run)
 
     async def process_pending(self) -> None:
         """Handle the notifications since the last call, oldest first, and remove outdated ones."""

@@ -10,6 +10,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions
 from kpybroker.client.actions.partitions import Place, bounds, existing, matching, parse_places
 from kpybroker.client.actions.topic_changes import DRY_RUN
 from kpybroker.client.connect.admin import Cluster
+from kpybroker.client.connect.consumer_groups import describe_consumers
 from kpybroker.client.connect.errors import FIXES, CommandError, Failures, broker_error, check, kafka_error, note
 from kpybroker.client.connect.raw_groups import CONSUMER, RawGroup, RawMember, describe, shown_bytes
 from kpybroker.client.connect.settings import Connection, load
@@ -31,6 +32,8 @@ NAMES = {
 """Kafka's names of states, by confluent-kafka's."""
 
 CLASSIC = "classic"
+UNNAMED = "Unknown"
+"""The states of consumer groups for which librdkafka has no name, Assigning and Reconciling."""
 UNREAD = frozenset({"_DESTROY", "_BAD_MSG", "_INVALID_ARG", "_UNDERFLOW", "_PARTIAL", "_FAIL"})
 """librdkafka's errors for a group whose description it cannot read."""
 
@@ -62,6 +65,16 @@ MEMBERS = (
     Column("HOST", "host"),
     Column("PARTITIONS", lambda row: _assignment_cell(row)),
 )
+CONSUMER_MEMBERS = (
+    *MEMBERS[:-1],
+    Column("PROTOCOL", "protocol", wide=True),
+    Column("RACK", "rack_id", wide=True),
+    Column("EPOCH", "member_epoch"),
+    Column("SUBSCRIPTION", lambda row: _subscription_cell(row)),
+    MEMBERS[-1],
+    Column("TARGET", lambda row: _places_cell(row["target"]), style=lambda row: "yellow" if _is_moving(row) else ""),
+)
+"""Of a consumer group: what each member has now, and what it is to have."""
 STATUS = (Column("GROUP", "group"), Column("STATUS", "status", style=lambda row: "bold red" if row["error"] else ""))
 DELETED = (
     Column("TOPIC", "topic"),
@@ -76,6 +89,7 @@ class ListOptions(NamedTuple):
 
     patterns: Sequence[str] = ()
     states: Sequence[str] = ()
+    types: Sequence[str] = ()
     lag: bool = False
 
 
@@ -95,9 +109,12 @@ def show_list(connection: Connection, options: ListOptions, output: Output) -> i
     cluster = Cluster(load(connection))
     failures = Failures()
     listed = list_groups(cluster, failures)
-    wanted = {state.lower() for state in options.states}
+    states, types = ({word.lower() for word in words} for words in (options.states, options.types))
     names = [
-        name for name in matching(listed, options.patterns) if not wanted or state_name(listed[name]).lower() in wanted
+        name
+        for name in matching(listed, options.patterns)
+        if (not states or state_name(listed[name]).lower() in states)
+        and (not types or type_name(listed[name]) in types)
     ]
     described = describe_groups(cluster, names, failures) if output.is_detailed else {}
     rows = []
@@ -114,11 +131,17 @@ def show_list(connection: Connection, options: ListOptions, output: Output) -> i
 
 
 def list_groups(cluster: Cluster, failures: Failures) -> dict[str, Any]:
-    """confluent-kafka's listings by group id."""
+    """confluent-kafka's listings by group id, or our own description where it has no name for the state."""
     result = cluster.result(cluster.admin.list_consumer_groups(**cluster.timeout))
     for error in result.errors:
         failures.add("a coordinator did not list its groups", kafka_error(error))
-    return {group.group_id: group for group in result.valid}
+    listed = {group.group_id: group for group in result.valid}
+    unnamed = [name for name, group in listed.items() if _has_unnamed_state(group)]
+    return listed | _found(_consumers(cluster, unnamed), failures)
+
+
+def _has_unnamed_state(group: Any) -> bool:
+    return type_name(group) == CONSUMER and state_name(group) == UNNAMED
 
 
 def state_name(group: Any) -> str:
@@ -132,7 +155,7 @@ def state_name(group: Any) -> str:
 def type_name(group: Any) -> str | None:
     """classic or consumer; None where the broker is too old to say."""
     if isinstance(group, RawGroup):
-        return CLASSIC
+        return CLASSIC if group.group_epoch is None else CONSUMER
     return group.type.name.lower() if group.type is not None and group.type.name != "UNKNOWN" else None
 
 
@@ -171,20 +194,37 @@ def describe_groups(cluster: Cluster, names: Sequence[str], failures: Failures) 
     if not names:
         return {}
     found: dict[str, Any] = {}
-    unread = []
+    unread, unnamed = [], []
     for name, group, error in cluster.results(cluster.admin.describe_consumer_groups(list(names), **cluster.timeout)):
-        if error is None and _is_text(group):
+        if error is None and _has_unnamed_state(group):
+            unnamed.append(name)
+        elif error is None and _is_text(group):
             found[name] = group
         elif error is None or error.name in UNREAD:
             unread.append(name)
         else:
             failures.add(f"group {name}", error)
-    for name, raw in _described(cluster, unread).items():
+    found |= _found({**_described(cluster, unread), **_consumers(cluster, unnamed)}, failures)
+    return {name: found[name] for name in names if name in found}
+
+
+def _found(described: Mapping[str, RawGroup | CommandError], failures: Failures) -> dict[str, RawGroup]:
+    """Those that could be described; the failures are added."""
+    found = {}
+    for name, raw in described.items():
         if isinstance(raw, CommandError):
             failures.add(f"group {name}", raw)
         else:
             found[name] = raw
-    return {name: found[name] for name in names if name in found}
+    return found
+
+
+def _consumers(cluster: Cluster, names: Sequence[str]) -> Mapping[str, RawGroup | CommandError]:
+    """Consumer groups by ConsumerGroupDescribe."""
+    try:
+        return describe_consumers(cluster.settings, names) if names else {}
+    except CommandError as error:
+        return dict.fromkeys(names, error)
 
 
 def _described(cluster: Cluster, names: Sequence[str]) -> Mapping[str, RawGroup | CommandError]:
@@ -226,7 +266,15 @@ def show_describe(connection: Connection, options: DescribeOptions, output: Outp
 
 
 def describe_row(cluster: Cluster, name: str, group: Any) -> dict[str, Any]:
-    """A described group with its members and the lag of its partitions. Raises CommandError if it does not exist."""
+    """A described group with its members and the lag of its partitions. Raises CommandError if it does not exist.
+
+    A consumer group is described again, with its epochs.
+    """
+    if type_name(group) == CONSUMER and not isinstance(group, RawGroup):
+        again = _consumers(cluster, [name])[name]
+        if isinstance(again, CommandError):
+            raise again
+        group = again
     offsets = committed(cluster, name)
     if state_name(group) == "Dead" and not offsets:
         raise no_such_group(name)
@@ -235,7 +283,9 @@ def describe_row(cluster: Cluster, name: str, group: Any) -> dict[str, Any]:
     rows = offset_rows(cluster, offsets, owners)
     protocol_type = group.protocol_type if isinstance(group, RawGroup) else CONSUMER
     head = {"group": name, "state": state_name(group), "type": type_name(group), "protocol_type": protocol_type}
-    return {**head, **_summary(group), "members": members, "lag": total_lag(rows), "offsets": rows}
+    epochs = (group.group_epoch, group.assignment_epoch) if isinstance(group, RawGroup) else (None, None)
+    of_epochs = dict(zip(("group_epoch", "assignment_epoch"), epochs, strict=True))
+    return {**head, **of_epochs, **_summary(group), "members": members, "lag": total_lag(rows), "offsets": rows}
 
 
 def no_such_group(name: str) -> CommandError:
@@ -246,22 +296,47 @@ def no_such_group(name: str) -> CommandError:
 def _member(member: Any) -> dict[str, Any]:
     if isinstance(member, RawMember):
         places, unread = member.assignment, member.assignment_bytes
+        rest = {name: getattr(member, name) for name in OF_CONSUMERS}
     else:
         places, unread = sorted((part.topic, part.partition) for part in _parts(member)), None
+        rest = dict.fromkeys(OF_CONSUMERS)
     return {
         "member_id": member.member_id,
         "instance_id": member.group_instance_id,
         "client_id": member.client_id,
         "host": member.host.lstrip("/"),
-        "assignment": [{"topic": topic, "partition": partition} for topic, partition in places],
+        "assignment": _placed(places),
         "assignment_bytes": None if unread is None else shown_bytes(unread),
+        **rest,
+        "target": None if rest["target"] is None else _placed(rest["target"]),
     }
+
+
+OF_CONSUMERS = ("protocol", "rack_id", "member_epoch", "topics", "regex", "target")
+"""What only members of consumer groups have."""
+
+
+def _placed(places: Sequence[Place]) -> list[dict[str, Any]]:
+    return [{"topic": topic, "partition": partition} for topic, partition in places]
 
 
 def _assignment_cell(row: Row) -> list[str] | str:
     if row["assignment_bytes"] is not None:
         return f"unread: {row['assignment_bytes']}"
-    return [f"{one['topic']}:{one['partition']}" for one in row["assignment"]]
+    return _places_cell(row["assignment"])
+
+
+def _places_cell(places: Sequence[Row]) -> list[str]:
+    return [f"{one['topic']}:{one['partition']}" for one in places]
+
+
+def _subscription_cell(row: Row) -> list[str]:
+    """The topics that a member names, and its regular expression between slashes."""
+    return [*row["topics"], *([f"/{row['regex']}/"] if row["regex"] else [])]
+
+
+def _is_moving(row: Row) -> bool:
+    return bool(row["target"] != row["assignment"])
 
 
 def committed(cluster: Cluster, name: str) -> dict[Place, int]:
@@ -300,11 +375,14 @@ def total_lag(rows: Sequence[Row]) -> int:
 
 
 def _sections(row: Row, options: DescribeOptions, output: Output) -> list[str]:
+    is_consumer = row["type"] == CONSUMER
     summary = [
         ("GROUP", row["group"]),
         ("STATE", row["state"]),
+        *([("TYPE", row["type"])] if is_consumer else []),
         *([("PROTOCOL-TYPE", row["protocol_type"])] if row["protocol_type"] != CONSUMER else []),
         ("ASSIGNOR", row["assignor"]),
+        *([("EPOCH", row["group_epoch"]), ("TARGET-EPOCH", row["assignment_epoch"])] if is_consumer else []),
         ("COORDINATOR", row["coordinator"]),
         ("MEMBERS", len(row["members"])),
         ("LAG", row["lag"]),
@@ -315,7 +393,7 @@ def _sections(row: Row, options: DescribeOptions, output: Output) -> list[str]:
     if offsets:
         parts.append(output.text(offsets, columns))
     if options.members and row["members"]:
-        parts.append(output.text(row["members"], MEMBERS))
+        parts.append(output.text(row["members"], CONSUMER_MEMBERS if is_consumer else MEMBERS))
     return parts
 
 

@@ -12,7 +12,8 @@ from kpybroker.client.commands.options import client_command, examples, execute_
 if TYPE_CHECKING:
     from kpybroker.client.connect.settings import Connection
 
-STATES = ("Stable", "Empty", "PreparingRebalance", "CompletingRebalance", "Dead")
+STATES = ("Stable", "Empty", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling", "Dead")
+TYPES = ("classic", "consumer")
 
 
 @click.group()
@@ -26,7 +27,7 @@ groups_argument = click.argument("groups", nargs=-1, required=True, metavar="GRO
 
 @group.command(
     "list",
-    epilog=examples("kpybroker group list", "kpybroker group list 'app-*' --state Empty --lag"),
+    epilog=examples("kpybroker group list", "kpybroker group list 'app-*' --state Empty --type consumer --lag"),
 )
 @click.argument("patterns", nargs=-1, metavar="[PATTERN]...", shell_complete=group_names)
 @click.option(
@@ -36,6 +37,13 @@ groups_argument = click.argument("groups", nargs=-1, required=True, metavar="GRO
     type=click.Choice(STATES, case_sensitive=False),
     metavar="STATE",
     help=f"Only groups in this state; may be repeated: {', '.join(STATES)}.",
+)
+@click.option(
+    "--type",
+    "types",
+    multiple=True,
+    type=click.Choice(TYPES, case_sensitive=False),
+    help="Only groups of the classic protocol, or of the consumer protocol (KIP-848).",
 )
 @click.option("--lag", is_flag=True, help="The lag of each group; asks for the offsets of each.")
 @output_option
@@ -53,7 +61,12 @@ def list_groups(connection: Connection, output_format: str, **options: Any) -> i
     epilog=examples("kpybroker group describe readers", "kpybroker group describe readers --members --format wide"),
 )
 @groups_argument
-@click.option("-m", "--members", is_flag=True, help="The members too, with their partitions.")
+@click.option(
+    "-m",
+    "--members",
+    is_flag=True,
+    help="The members too, with their partitions; of consumer groups (KIP-848) also epoch, subscription and target.",
+)
 @click.option("--only-lag", is_flag=True, help="Only the partitions with a lag.")
 @output_option
 @client_command

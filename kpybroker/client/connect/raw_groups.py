@@ -29,7 +29,10 @@ Places = list[tuple[str, int]]
 
 
 class RawMember(NamedTuple):
-    """A member; `assignment` is empty where its bytes cannot be read, and `assignment_bytes` are then not None."""
+    """A member; `assignment` is empty where its bytes cannot be read, and `assignment_bytes` are then not None.
+
+    Only those of consumer groups (KIP-848) have what follows. `protocol` is the one that the member itself uses.
+    """
 
     member_id: str
     group_instance_id: str | None
@@ -37,16 +40,24 @@ class RawMember(NamedTuple):
     host: str
     assignment: Places
     assignment_bytes: bytes | None
+    member_epoch: int | None = None
+    target: Places | None = None
+    topics: list[str] | None = None
+    regex: str | None = None
+    rack_id: str | None = None
+    protocol: str | None = None
 
 
 class RawGroup(NamedTuple):
-    """A group; `state` has Kafka's name."""
+    """A group; `state` has Kafka's name. Only consumer groups (KIP-848) have epochs."""
 
     state: str
     protocol_type: str
     partition_assignor: str
     coordinator_id: int
     members: list[RawMember]
+    group_epoch: int | None = None
+    assignment_epoch: int | None = None
 
 
 def describe(settings: Settings, names: Iterable[str]) -> dict[str, RawGroup | CommandError]:

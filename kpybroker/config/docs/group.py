@@ -12,7 +12,7 @@ DOCS: Final[dict[str, str]] = {
     "group.max.size": "How many members a classic group may have.",
     "group.coordinator.rebalance.protocols": (
         "Group protocols that the coordinator serves. `consumer` needs level 1 of the feature `group.version` as well, "
-        "which alone decides where this key is not set, and which is not supported yet."
+        "which alone decides where this key is not set."
     ),
     "group.coordinator.threads": "Threads of the new group coordinator.",
     "group.coordinator.append.linger.ms": "How long the new coordinator collects records before it appends them.",
@@ -49,12 +49,21 @@ DOCS: Final[dict[str, str]] = {
     "group.consumer.assignment.interval.ms": (
         "Shortest time between two assignments of a group under the consumer group protocol (KIP-1263). Of Kafka 4.3."
     ),
+    "group.consumer.min.assignment.interval.ms": (
+        "Shortest time between two assignments that a group may choose under the consumer group protocol. Of Kafka 4.3."
+    ),
+    "group.consumer.max.assignment.interval.ms": (
+        "Longest time between two assignments that a group may choose under the consumer group protocol. Of Kafka 4.3."
+    ),
     "group.consumer.regex.refresh.interval.ms": (
         "How often a group under the consumer group protocol looks again for the topics that its regular expressions "
         "match. New topics are found at once. Of Kafka 4."
     ),
     "group.consumer.migration.policy": (
-        "Whether classic groups may be converted to the consumer group protocol, and back."
+        "What happens to a group with members when a client changes its protocol. `upgrade`: a classic group becomes a "
+        "consumer group when the first member of the new protocol joins. `downgrade`: a consumer group becomes a "
+        "classic one when its last member of the new protocol leaves. `bidirectional`, the default of Kafka 4: both. "
+        "`disabled`: neither, and classic members may not join a consumer group. Empty groups always change."
     ),
     "group.share.session.timeout.ms": "Session timeout of members of share groups.",
     "group.share.min.session.timeout.ms": "Shortest session timeout in share groups.",

@@ -51,7 +51,9 @@ class Key(NamedTuple):
 INTERNAL: Final = frozenset(
     {
         "group.consumer.assignment.interval.ms",
+        "group.consumer.max.assignment.interval.ms",
         "group.consumer.migration.policy",
+        "group.consumer.min.assignment.interval.ms",
         "group.consumer.regex.refresh.interval.ms",
         "group.coordinator.new.enable",
         "group.share.enable",

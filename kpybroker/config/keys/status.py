@@ -18,7 +18,6 @@ NO_KRAFT: Final = "no-kraft"
 KRAFT_MAPPED: Final = "kraft-mapped"
 NO_TIERED_STORAGE: Final = "no-tiered-storage"
 NO_CONSUMER_PROTOCOL: Final = "no-consumer-protocol"
-BOUNDS_ONLY: Final = "bounds-only"
 NO_SHARE_GROUPS: Final = "no-share-groups"
 NO_JVM_PLUGIN: Final = "no-jvm-plugin"
 NO_JMX: Final = "no-jmx"
@@ -42,7 +41,6 @@ REASONS: Final[dict[str, str]] = {
     KRAFT_MAPPED: "it is used only to read a KRaft file, one that sets process.roles",
     NO_TIERED_STORAGE: "there is no tiered storage: all data stays in the local log directories",
     NO_CONSUMER_PROTOCOL: "the consumer group protocol of KIP-848 is not served",
-    BOUNDS_ONLY: "it only bounds the broker's own setting: groups have no configuration of their own here",
     NO_SHARE_GROUPS: "share groups (KIP-932) are not served",
     NO_JVM_PLUGIN: "it names a Java class; there is no JVM here to load it",
     NO_JMX: "there is no JMX here, and the metrics that are served are not sampled",

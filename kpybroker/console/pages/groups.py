@@ -32,9 +32,10 @@ async def listing(request: Request) -> Response:
     """`/groups`"""
     query = dict(request.query_params)
     page = whole_number(query, "page", 1, 1, 10**6)
-    wanted = groups.Filter(query.get("q", ""), query.get("state", ""), query.get("lag", ""), page)
+    text, state, kind, lag = (query.get(key, "") for key in ("q", "state", "type", "lag"))
+    wanted = groups.Filter(text, state, kind, lag, page)
     found, notes = await console_of(request).live.ask(lambda cluster, failed: groups.listed(cluster, wanted, failed))
-    context: dict[str, Any] = {"found": found, "wanted": wanted, "states": groups.STATES}
+    context: dict[str, Any] = {"found": found, "wanted": wanted, "states": groups.STATES, "types": groups.TYPES}
     return render(request, "groups.html", title="Groups", notes=notes, **context)
 
 

@@ -36,7 +36,10 @@ from kpybroker.console.queries.topics import PLACES_MAX, find, read_offsets
 
 GROUPS_MAX: Final = 200
 """Groups whose offsets are asked for to find the readers of a topic, or those that lag."""
-STATES: Final = ("Stable", "Empty", "PreparingRebalance", "CompletingRebalance", "Dead", "Unknown")
+STATES: Final = (
+    *("Stable", "Empty", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling", "Dead", "Unknown"),
+)
+TYPES: Final = ("classic", "consumer")
 TARGETS: Final = ("start", "end", "offset", "shift", "time")
 
 
@@ -45,6 +48,7 @@ class Filter(NamedTuple):
 
     text: str = ""
     state: str = ""
+    type: str = ""
     lag: str = ""
     """`1` shows it, `only` leaves those out that have none."""
     page: int = 1
@@ -65,7 +69,9 @@ def listed(cluster: Cluster, wanted: Filter, failures: Failures) -> Listed:
     names = sorted(
         name
         for name, group in everything.items()
-        if wanted.text.lower() in name.lower() and wanted.state in ("", state_name(group))
+        if wanted.text.lower() in name.lower()
+        and wanted.state in ("", state_name(group))
+        and wanted.type in ("", type_name(group))
     )
     lags: dict[str, int | None] = {}
     asked = None

@@ -14,11 +14,16 @@ from kpybroker.core.group.values import GroupState
 from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME, TRANSACTION_STATE_TOPIC_NAME, is_internal
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.codec import decode
-from kpybroker.wire.errors import ErrorCode, ProtocolError
+from kpybroker.wire.errors import ErrorCode, KafkaError, ProtocolError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kpybroker.broker.app import Broker
     from kpybroker.broker.replication.partition import Partition
     from kpybroker.control.hosted import Hosted
+    from kpybroker.core.consumer_group.state import ConsumerGroup
+    from kpybroker.core.consumer_group.values import DescribedConsumerMember
     from kpybroker.core.group.state import Group
 
 NO_OFFSET = -1
@@ -114,20 +119,25 @@ async def groups(hosted: Hosted) -> JSON:
 async def group(hosted: Hosted, group: str) -> JSON:
     """One group: its state, its protocol, its members, what they subscribe to and are assigned. null: there is none.
 
-    `generation` and `leader` are what its members last received."""
+    `type` is "classic" or "consumer" (KIP-848). `generation` and `leader` are what the members of a classic group last
+    received; a consumer group has its epoch there, no leader, and its assignor as the `protocol`."""
     from kpybroker.wire.messages.describe_groups import DescribeGroupsRequest
 
     coordinator = await loaded_coordinator(hosted, GROUP_METADATA_TOPIC_NAME, group)
     if coordinator is None:
         return None
+    known = _known(coordinator, group)
+    if known is not None and known.consumer is not None:
+        return await _consumer_group(coordinator, known.consumer)
     response = await ask(coordinator, ApiKey.DESCRIBE_GROUPS, DescribeGroupsRequest(groups=[group]))
     found = response.groups[0]
-    check(found.error_code, f"describing group {group}")
     if found.group_state == GroupState.DEAD.value:
         return None
+    check(found.error_code, f"describing group {group}")
     kept = coordinator.groups.shard_for(group).machine.groups[group]
     return {
         "group_id": group,
+        "type": "classic",
         "state": found.group_state,
         "coordinator": coordinator.node_id,
         "generation": kept.generation_id,
@@ -148,6 +158,47 @@ def _member(member: Any, group: Group, is_consumer: bool) -> JSON:
         "client_host": member.client_host.lstrip("/"),
         "subscription": _subscription(metadata) if is_consumer else [],
         "assignment": _assignment(member.member_assignment) if is_consumer else {},
+    }
+
+
+def _known(coordinator: Broker, group: str) -> Group | None:
+    """None where there is no such group, or the coordinator still loads it."""
+    try:
+        return coordinator.groups.shard_for(group).machine.groups.get(group)
+    except KafkaError:
+        return None
+
+
+async def _consumer_group(coordinator: Broker, kept: ConsumerGroup) -> JSON:
+    """A group of the new protocol, as the coordinator describes it, whether or not `group.version` is finalized."""
+    from kpybroker.core.consumer_group.values import DescribeConsumerGroup
+
+    found = await coordinator.groups.ask(DescribeConsumerGroup(kept.group_id))
+    check(found.error, f"describing group {kept.group_id}", found.message)
+    return {
+        "group_id": kept.group_id,
+        "type": CONSUMER,
+        "state": found.state,
+        "coordinator": coordinator.node_id,
+        "generation": found.group_epoch,
+        "protocol_type": CONSUMER,
+        "protocol": found.assignor,
+        "leader": None,
+        "members": [_consumer_member(one, kept, found.topic_names) for one in found.members],
+    }
+
+
+def _consumer_member(described: DescribedConsumerMember, kept: ConsumerGroup, names: Mapping[bytes, str]) -> JSON:
+    member, metadata = described.member, described.member.metadata
+    resolved = kept.patterns.get(metadata.pattern or "")
+    matched = frozenset() if resolved is None else resolved.topic_names
+    return {
+        "member_id": member.member_id,
+        "instance_id": metadata.instance_id,
+        "client_id": metadata.client_id,
+        "client_host": metadata.client_host.lstrip("/"),
+        "subscription": sorted(metadata.topic_names | matched),
+        "assignment": {names[topic_id]: sorted(parts) for topic_id, parts in described.assignment.items()},
     }
 
 

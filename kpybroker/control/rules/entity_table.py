@@ -222,6 +222,7 @@ _TRANSACTIONS: dict[ApiKey, tuple[Shape, ...]] = {
         ),
     ),
     ApiKey.LIST_TRANSACTIONS: (Shape(ALL),),
+    ApiKey.LIST_CONFIG_RESOURCES: (Shape(ALL),),
 }
 
 _SHOWN_PARTITIONS = _response_only(array("partitions", ERROR, _LEADERS, partition="partition_index"))

@@ -195,6 +195,8 @@ def _member_record(key: Any, value: MetadataValue | None) -> ConsumerRecord:
     if value is None:
         return MemberRecord(key.group_id, key.member_id, None)
     classic = value.classic_member_metadata
+    if classic is not None and not classic.supported_protocols:
+        classic = None  # the default of the tagged field; a classic member has protocols
     metadata = MemberMetadata(
         instance_id=value.instance_id,
         rack_id=value.rack_id,

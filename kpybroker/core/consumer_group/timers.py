@@ -1,20 +1,16 @@
 """What a member of a consumer group has but its records have not: its session, its rebalance timer, who is charged.
 
-One heap for all groups of a machine, whose entries may be stale, as that of classic groups (`core.group.timers`): a
-heartbeat only moves the end of the session; the member's entry is set again when it is due. Bounded: one current
-entry a member and kind; stale ones are dropped when there are as many of them.
+One heap for all groups of a machine (`core.timer_heap`): a heartbeat only moves the end of the session; the member's
+entry is set again when it is due. Bounded: one current entry a member and kind, and as many stale ones.
 """
 
 from __future__ import annotations
 
-import heapq
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from kpybroker.core.budget import UNOWNED, Owner
-
-TIDY_MIN: Final = 1_000
-"""Below this many entries, no one looks for stale ones."""
+from kpybroker.core.timer_heap import TimerHeap
 
 
 class TimerKind(Enum):
@@ -46,10 +42,9 @@ class LiveMember:
 
 
 class Timer(NamedTuple):
-    """An entry of the heap; `sequence` orders equal deadlines by when they were set."""
+    """An entry of the heap."""
 
     deadline: float
-    sequence: int
     kind: TimerKind
     live: LiveMember
 
@@ -57,12 +52,10 @@ class Timer(NamedTuple):
 class ConsumerTimers:
     """All timers of the consumer groups of one machine."""
 
-    __slots__ = ("_heap", "_sequence", "_tidy_at")
+    __slots__ = ("_heap",)
 
     def __init__(self) -> None:
-        self._heap: list[Timer] = []
-        self._sequence = 0
-        self._tidy_at = TIDY_MIN
+        self._heap: TimerHeap[Timer] = TimerHeap(_is_current)
 
     def __len__(self) -> int:
         return len(self._heap)
@@ -70,7 +63,7 @@ class ConsumerTimers:
     @property
     def deadline(self) -> float | None:
         """The earliest deadline; None without timers."""
-        return self._heap[0].deadline if self._heap else None
+        return self._heap.deadline
 
     def start(self, kind: TimerKind, live: LiveMember, deadline: float) -> None:
         """The timer now ends at `deadline`."""
@@ -78,7 +71,7 @@ class ConsumerTimers:
         entry = live.entries[kind.value]
         if entry is None or deadline < entry:
             live.entries[kind.value] = deadline
-            self._push(deadline, kind, live)
+            self._heap.push(Timer(deadline, kind, live))
 
     def start_if_stopped(self, kind: TimerKind, live: LiveMember, deadline: float) -> None:
         """The timer ends at `deadline`, unless it is running."""
@@ -92,8 +85,7 @@ class ConsumerTimers:
     def pop_due(self, now: float) -> list[tuple[TimerKind, LiveMember]]:
         """The timers that have ended, oldest first; each is stopped. One that was moved is set again."""
         due = []
-        while self._heap and self._heap[0].deadline <= now:
-            timer = heapq.heappop(self._heap)
+        while timer := self._heap.pop(now):
             kind, live = timer.kind, timer.live
             if not _is_current(timer):
                 continue
@@ -107,14 +99,6 @@ class ConsumerTimers:
                 live.deadlines[kind.value] = None
                 due.append((kind, live))
         return due
-
-    def _push(self, deadline: float, kind: TimerKind, live: LiveMember) -> None:
-        if len(self._heap) >= self._tidy_at:
-            self._heap = [timer for timer in self._heap if _is_current(timer)]
-            heapq.heapify(self._heap)
-            self._tidy_at = max(TIDY_MIN, 2 * len(self._heap))
-        self._sequence += 1
-        heapq.heappush(self._heap, Timer(deadline, self._sequence, kind, live))
 
 
 def _is_current(timer: Timer) -> bool:

@@ -114,10 +114,18 @@ def _no_pattern_is_valid(pattern: str) -> str | None:
     return "patterns are not supported"
 
 
+@dataclass(slots=True)
+class RebalanceCount:
+    """How often a heartbeat, or topics of a pattern, took a group to its next epoch: Kafka counts no other cause."""
+
+    count: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What groups ask: settings, assignors by name in order of preference, and what is wrong with a pattern.
 
+    `rebalances` counts those of all groups of a broker, also of partitions that it does not lead any more.
     `pattern_problem` returns None for a valid regular expression, else what is wrong with it.
     """
 
@@ -125,6 +133,7 @@ class Surroundings:
     config_of: Callable[[str], ConsumerGroupConfig] = _default_config
     assignors: Mapping[str, Assignor] = field(default_factory=dict)
     pattern_problem: Callable[[str], str | None] = _no_pattern_is_valid
+    rebalances: RebalanceCount = field(default_factory=RebalanceCount)
 
 
 @dataclass(frozen=True, slots=True)

@@ -217,7 +217,8 @@ def _on_left(result: LeaveResult, ticket: Ticket, step: GroupStep, error: ErrorC
 
 
 def _describe_classic(step: GroupStep, group: ConsumerGroup, request: DescribeGroup, ticket: Ticket) -> None:
-    step.reply(ticket, DescribedGroup(ErrorCode.NONE, state=GroupState.DEAD.value))
+    text = f"Group {request.group_id} is not a classic group."
+    step.reply(ticket, DescribedGroup(ErrorCode.NONE, state=GroupState.DEAD.value, not_found=text))
 
 
 _OF_MEMBERS: dict[type[Any], Callable[[GroupStep, ConsumerGroup, Any, Ticket], None]] = {

@@ -84,6 +84,7 @@ from kpybroker.core.group.values import (
     SyncResult,
 )
 from kpybroker.core.machine import Now, Ticket
+from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.errors import ErrorCode
 
 ClassicRequest = (
@@ -197,11 +198,17 @@ class GroupMachine:
             expire_offsets(step, group)
         return self._finish(step)
 
-    def forget_topic(self, group_id: str, topic: str, now: Now) -> GroupOutcome:
-        """The topic was deleted: remove the group's offsets in it, and the group if nothing is left of it."""
+    def forget_topic(self, group_id: str, topic: str, topic_id: bytes, now: Now) -> GroupOutcome:
+        """The topic was deleted: remove the group's offsets in it, and the group if nothing is left of it. Offsets in
+        the topic that has its name by now, with this id, stay; all zeros if there is none.
+        """
         step = self._step(now)
         if (group := self.groups.get(group_id)) is not None:
-            partitions = [partition for partition in group.offsets.committed if partition[0] == topic]
+            partitions = [
+                partition
+                for partition, (_, value) in group.offsets.committed.items()
+                if partition[0] == topic and (value.topic_id == ZERO_UUID or value.topic_id != topic_id)
+            ]
             remove_offsets(step, group, partitions, _ignore)
         return self._finish(step)
 
@@ -346,7 +353,9 @@ def _creates_group(request: Growing) -> bool:
     """A join without a member id creates the group; so does a commit by a client that assigns partitions itself."""
     if isinstance(request, Join):
         return not request.member_id
-    return isinstance(request, CommitOffsets) and (request.generation_id < 0 or request.is_transactional)
+    if not isinstance(request, CommitOffsets):
+        return False
+    return request.generation_id < 0 or (request.is_transactional and not request.as_kafka_4)
 
 
 def _describe(step: GroupStep, group: Group, request: DescribeGroup, ticket: Ticket) -> None:
@@ -363,6 +372,17 @@ def _describe(step: GroupStep, group: Group, request: DescribeGroup, ticket: Tic
 
 def _no_offsets(request: FetchOffsets) -> FetchOffsetsResult:
     return FetchOffsetsResult(ErrorCode.NONE, {partition: FetchedOffset() for partition in request.partitions or ()})
+
+
+def _no_group_to_commit_to(request: CommitOffsets) -> CommitResult:
+    is_not_found = request.as_kafka_4 and request.has_member_epoch and not request.is_transactional
+    error = ErrorCode.GROUP_ID_NOT_FOUND if is_not_found else ErrorCode.ILLEGAL_GENERATION
+    return CommitResult(dict.fromkeys(request.offsets, error))
+
+
+def _not_found(request: DescribeGroup) -> DescribedGroup:
+    text = f"Group {request.group_id} not found."
+    return DescribedGroup(ErrorCode.NONE, state=GroupState.DEAD.value, not_found=text)
 
 
 _Handler = Callable[[GroupStep, Group, Any, Ticket], None]
@@ -386,9 +406,9 @@ _RESULT_WITHOUT_GROUP: dict[type[Request], Callable[[Any], object]] = {
     Leave: lambda request: LeaveResult(
         ErrorCode.NONE, tuple((member, ErrorCode.UNKNOWN_MEMBER_ID) for member in request.members)
     ),
-    CommitOffsets: lambda request: CommitResult(dict.fromkeys(request.offsets, ErrorCode.ILLEGAL_GENERATION)),
+    CommitOffsets: _no_group_to_commit_to,
     FetchOffsets: _no_offsets,
-    DescribeGroup: lambda request: DescribedGroup(ErrorCode.NONE, state=GroupState.DEAD.value),
+    DescribeGroup: _not_found,
     DeleteGroup: lambda request: ErrorCode.GROUP_ID_NOT_FOUND,
     DeleteOffsets: lambda request: DeleteOffsetsResult(ErrorCode.GROUP_ID_NOT_FOUND),
 }

@@ -1,8 +1,8 @@
 """The records of `__consumer_offsets`: values <-> key and value bytes, in Kafka's formats.
 
 A key starts with its version: 0 and 1 an offset, 2 a classic group; the rest are of `core.consumer_group.records`. A
-value starts with its own version, chosen by `inter.broker.protocol.version` as in GroupMetadataManager; every version
-is read. A null value is a tombstone.
+value starts with its own version, chosen by `inter.broker.protocol.version` as in GroupMetadataManager, but 4 for an
+offset with a topic id, as in Kafka 4; every version is read. A null value is a tombstone.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kpybroker.core.consumer_group.records import CONSUMER_RECORD_TYPES, Consume
 from kpybroker.core.offsets.values import OffsetAndMetadata
 from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.wire.codec import decode, encode
-from kpybroker.wire.constants import NO_TIMESTAMP
+from kpybroker.wire.constants import NO_TIMESTAMP, ZERO_UUID
 from kpybroker.wire.errors import ProtocolError
 from kpybroker.wire.messages.group_metadata_key import GroupMetadataKey
 from kpybroker.wire.messages.group_metadata_value import GroupMetadataValue
@@ -24,6 +24,7 @@ from kpybroker.wire.messages.offset_commit_value import OffsetCommitValue
 OFFSET_COMMIT_KEY_VERSION_MAX = 1
 GROUP_METADATA_KEY_VERSION = 2
 VALUE_VERSION_MAX = 4
+OFFSET_WITH_TOPIC_ID_VERSION = 4
 
 _VERSION = struct.Struct(">h")
 
@@ -133,12 +134,15 @@ def _encode_offset(value: OffsetAndMetadata, versions: RecordVersions) -> bytes:
     # Only version 1 has an expire timestamp, and it has no leader epoch.
     has_expiry = value.expire_timestamp_ms is not None
     version = 1 if has_expiry else versions.offset_commit_value
+    if value.topic_id != ZERO_UUID and not has_expiry:
+        version = OFFSET_WITH_TOPIC_ID_VERSION
     message = OffsetCommitValue(
         offset=value.offset,
         leader_epoch=value.leader_epoch,
         metadata=value.metadata,
         commit_timestamp=value.commit_timestamp_ms,
         expire_timestamp=NO_TIMESTAMP if value.expire_timestamp_ms is None else value.expire_timestamp_ms,
+        topic_id=value.topic_id,
     )
     return _VERSION.pack(version) + encode(message, version)
 
@@ -151,6 +155,7 @@ def _decode_offset(data: bytes | memoryview) -> OffsetAndMetadata:
         metadata=message.metadata,
         commit_timestamp_ms=message.commit_timestamp,
         expire_timestamp_ms=None if message.expire_timestamp == NO_TIMESTAMP else message.expire_timestamp,
+        topic_id=bytes(message.topic_id),
     )
 
 

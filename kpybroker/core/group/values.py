@@ -161,7 +161,8 @@ class LeaveResult:
 class CommitOffsets:
     """OffsetCommit, or with a producer id TxnOffsetCommit: offsets stay pending until the marker.
 
-    The guard shows that the transaction has been verified (KIP-890).
+    The guard shows that the transaction has been verified (KIP-890). `as_kafka_4`: consumer groups are served, and of a
+    group that does not exist Kafka 4 responds otherwise than Kafka 3.9.
     """
 
     group_id: str
@@ -174,6 +175,7 @@ class CommitOffsets:
     verification_guard: VerificationGuard = NO_VERIFICATION
     owner: Owner = UNOWNED
     has_member_epoch: bool = True  # OffsetCommit 9 and later: `generation_id` may be a member epoch
+    as_kafka_4: bool = False
 
     @property
     def is_transactional(self) -> bool:
@@ -241,13 +243,17 @@ class DescribedMember:
 
 @dataclass(frozen=True, slots=True)
 class DescribedGroup:
-    """Replies to DescribeGroup; a group that does not exist is Dead."""
+    """Replies to DescribeGroup; a group that does not exist is Dead, and so is one that is not classic.
+
+    `not_found` says which of them it is, as Kafka does.
+    """
 
     error: ErrorCode
     state: str = ""
     protocol_type: str = ""
     protocol_name: str = ""
     members: tuple[DescribedMember, ...] = ()
+    not_found: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

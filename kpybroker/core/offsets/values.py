@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kpybroker.wire.constants import ZERO_UUID
+
 
 @dataclass(frozen=True, slots=True)
 class OffsetAndMetadata:
-    """`expire_timestamp_ms` is set only by OffsetCommit v2-4 with a retention time, and then rules out any other."""
+    """`expire_timestamp_ms` is set only by OffsetCommit v2-4 with a retention time, and then rules out any other.
+
+    `topic_id` is that of the topic when the offset was committed; all zeros where it was not kept, as by Kafka 3.9.
+    """
 
     offset: int
     leader_epoch: int
     metadata: str
     commit_timestamp_ms: int
     expire_timestamp_ms: int | None = None
+    topic_id: bytes = ZERO_UUID
 
 
 def java_length(text: str) -> int:

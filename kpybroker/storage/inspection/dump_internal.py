@@ -48,7 +48,7 @@ from kpybroker.wire.messages.offset_commit_key import OffsetCommitKey
 from kpybroker.wire.messages.offset_commit_value import OffsetCommitValue
 from kpybroker.wire.messages.transaction_log_key import TransactionLogKey
 from kpybroker.wire.messages.transaction_log_value import TransactionLogValue
-from kpybroker.wire.schema import Field, Message, struct_fields
+from kpybroker.wire.schema import Field, Message, default_value, struct_fields
 
 Json = dict[str, Any]
 Kinds = dict[int, tuple[type[Message], type[Message]]]
@@ -142,7 +142,9 @@ def _embedded(message_class: type[Message], data: bytes) -> Json | str:
 
 
 def to_plain(message: Message, version: int) -> Json:
-    """A message's fields of a version by Kafka's names; bytes in base64, uuids as Kafka writes them."""
+    """A message's fields of a version by Kafka's names; bytes in base64, uuids as Kafka writes them. As in Kafka's own
+    JSON, tagged fields at their default are left out.
+    """
     return _struct(type(message), message, version)
 
 
@@ -151,8 +153,14 @@ def _struct(message_class: type[Message], value: Message, version: int) -> Json:
     return {
         _camel(field.name): _field(message_class, field, getattr(value, field.name), version)
         for field in struct_fields(message_class, nested)
-        if field.present(version)
+        if field.present(version) and not _is_left_out(field, getattr(value, field.name), version)
     }
+
+
+def _is_left_out(field: Field, value: Any, version: int) -> bool:
+    """A tagged field at its default is not in the bytes, and DumpLogSegments does not show it."""
+    is_default = value == default_value(field) or (value is None and not field.is_nullable(version))
+    return field.is_tagged(version) and is_default
 
 
 def _field(message_class: type[Message], field: Field, value: Any, version: int) -> Any:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar
 if TYPE_CHECKING:
     import os
 
+    from kpybroker.testing.clients import GroupProtocol
     from kpybroker.testing.security import Sasl
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -25,6 +26,7 @@ class BrokerKeywords(TypedDict, total=False):
     auto_create: bool | None
     config: Mapping[str, Any] | None
     kafka_version: str | None
+    group_protocol: GroupProtocol | None
     tls: bool
     sasl: Sasl | None
     acl: bool
@@ -45,6 +47,7 @@ class BrokerOptions:
     auto_create: bool | None = None
     config: Mapping[str, Any] | None = None
     kafka_version: str | None = None
+    group_protocol: GroupProtocol | None = None
     tls: bool = False
     sasl: Sasl | None = None
     acl: bool = False

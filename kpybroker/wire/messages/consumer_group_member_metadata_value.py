@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from kpybroker.wire.schema import EMPTY, Message, TaggedFields
+from kpybroker.wire.schema import DEFAULTS, EMPTY, Message, TaggedFields
 
 
 class ConsumerGroupMemberMetadataValue(Message):
@@ -61,7 +61,7 @@ class ConsumerGroupMemberMetadataValue(Message):
         ("subscribed_topic_regex", "string", (0, 32767), (0, 32767), None, None, False, ""),
         ("rebalance_timeout_ms", "int32", (0, 32767), None, None, None, False, -1),
         ("server_assignor", "string", (0, 32767), (0, 32767), None, None, False, ""),
-        ("classic_member_metadata", "ClassicMemberMetadata", (0, 32767), (0, 32767), (0, 32767), 0, False, None),
+        ("classic_member_metadata", "ClassicMemberMetadata", (0, 32767), (0, 32767), (0, 32767), 0, False, ()),
     )
 
     def __init__(
@@ -75,7 +75,7 @@ class ConsumerGroupMemberMetadataValue(Message):
         subscribed_topic_regex: str | None = "",
         rebalance_timeout_ms: int = -1,
         server_assignor: str | None = "",
-        classic_member_metadata: ConsumerGroupMemberMetadataValue.ClassicMemberMetadata | None = None,
+        classic_member_metadata: ConsumerGroupMemberMetadataValue.ClassicMemberMetadata | None = DEFAULTS,
         unknown_tagged_fields: TaggedFields = (),
     ) -> None:
         self.instance_id = instance_id
@@ -86,5 +86,5 @@ class ConsumerGroupMemberMetadataValue(Message):
         self.subscribed_topic_regex = subscribed_topic_regex
         self.rebalance_timeout_ms = rebalance_timeout_ms
         self.server_assignor = server_assignor
-        self.classic_member_metadata = classic_member_metadata
+        self.classic_member_metadata = ConsumerGroupMemberMetadataValue.ClassicMemberMetadata() if classic_member_metadata is DEFAULTS else classic_member_metadata
         self.unknown_tagged_fields = unknown_tagged_fields

@@ -7,9 +7,9 @@ from kpybroker.wire.schema import EMPTY, Message, TaggedFields
 
 
 class DescribeGroupsRequest(Message):
-    """DescribeGroups request, versions 0-5: state, members and assignments of groups."""
+    """DescribeGroups request, versions 0-6: state, members and assignments of groups."""
 
-    VERSIONS = (0, 5)
+    VERSIONS = (0, 6)
     FLEXIBLE_FROM = 5
     __slots__ = ('groups', 'include_authorized_operations')
     FIELDS = (
@@ -30,7 +30,7 @@ class DescribeGroupsRequest(Message):
 
 
 class DescribeGroupsResponse(Message):
-    """DescribeGroups response, versions 0-5: state, members and assignments of groups."""
+    """DescribeGroups response, versions 0-6: state, members and assignments of groups."""
 
     class DescribedGroupMember(Message):
         """An element of `members`."""
@@ -67,9 +67,10 @@ class DescribeGroupsResponse(Message):
     class DescribedGroup(Message):
         """An element of `groups`."""
 
-        __slots__ = ('error_code', 'group_id', 'group_state', 'protocol_type', 'protocol_data', 'members', 'authorized_operations')
+        __slots__ = ('error_code', 'error_message', 'group_id', 'group_state', 'protocol_type', 'protocol_data', 'members', 'authorized_operations')
         FIELDS = (
             ("error_code", "int16", (0, 32767), None, None, None, False, 0),
+            ("error_message", "string", (6, 32767), (6, 32767), None, None, False, None),
             ("group_id", "string", (0, 32767), None, None, None, False, ""),
             ("group_state", "string", (0, 32767), None, None, None, False, ""),
             ("protocol_type", "string", (0, 32767), None, None, None, False, ""),
@@ -82,6 +83,7 @@ class DescribeGroupsResponse(Message):
             self,
             *,
             error_code: int = 0,
+            error_message: str | None = None,
             group_id: str = "",
             group_state: str = "",
             protocol_type: str = "",
@@ -93,6 +95,7 @@ class DescribeGroupsResponse(Message):
             unknown_tagged_fields: TaggedFields = (),
         ) -> None:
             self.error_code = error_code
+            self.error_message = error_message
             self.group_id = group_id
             self.group_state = group_state
             self.protocol_type = protocol_type
@@ -101,7 +104,7 @@ class DescribeGroupsResponse(Message):
             self.authorized_operations = authorized_operations
             self.unknown_tagged_fields = unknown_tagged_fields
 
-    VERSIONS = (0, 5)
+    VERSIONS = (0, 6)
     FLEXIBLE_FROM = 5
     __slots__ = ('throttle_time_ms', 'groups')
     FIELDS = (

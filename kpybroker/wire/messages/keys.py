@@ -69,7 +69,7 @@ class ApiKey(IntEnum):
     ALLOCATE_PRODUCER_IDS = 67
     CONSUMER_GROUP_HEARTBEAT = 68
     CONSUMER_GROUP_DESCRIBE = 69
-    LIST_CLIENT_METRICS_RESOURCES = 74
+    LIST_CONFIG_RESOURCES = 74
     DESCRIBE_TOPIC_PARTITIONS = 75
     SHARE_GROUP_HEARTBEAT = 76
 
@@ -91,7 +91,7 @@ APIS: dict[ApiKey, tuple[str, int, int, int]] = {
     ApiKey.HEARTBEAT: ("Heartbeat", 0, 4, 4),
     ApiKey.LEAVE_GROUP: ("LeaveGroup", 0, 5, 4),
     ApiKey.SYNC_GROUP: ("SyncGroup", 0, 5, 4),
-    ApiKey.DESCRIBE_GROUPS: ("DescribeGroups", 0, 5, 5),
+    ApiKey.DESCRIBE_GROUPS: ("DescribeGroups", 0, 6, 5),
     ApiKey.LIST_GROUPS: ("ListGroups", 0, 5, 3),
     ApiKey.SASL_HANDSHAKE: ("SaslHandshake", 0, 1, 32767),
     ApiKey.API_VERSIONS: ("ApiVersions", 0, 4, 3),
@@ -138,7 +138,7 @@ APIS: dict[ApiKey, tuple[str, int, int, int]] = {
     ApiKey.ALLOCATE_PRODUCER_IDS: ("AllocateProducerIds", 0, 0, 0),
     ApiKey.CONSUMER_GROUP_HEARTBEAT: ("ConsumerGroupHeartbeat", 0, 1, 0),
     ApiKey.CONSUMER_GROUP_DESCRIBE: ("ConsumerGroupDescribe", 0, 1, 0),
-    ApiKey.LIST_CLIENT_METRICS_RESOURCES: ("ListClientMetricsResources", 0, 0, 0),
+    ApiKey.LIST_CONFIG_RESOURCES: ("ListConfigResources", 0, 1, 0),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: ("DescribeTopicPartitions", 0, 0, 0),
     ApiKey.SHARE_GROUP_HEARTBEAT: ("ShareGroupHeartbeat", 1, 1, 0),
 }

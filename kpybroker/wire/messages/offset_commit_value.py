@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from kpybroker.wire.schema import Message, TaggedFields
+from kpybroker.wire.schema import ZERO_UUID, Message, TaggedFields
 
 
 class OffsetCommitValue(Message):
@@ -11,13 +11,14 @@ class OffsetCommitValue(Message):
 
     VERSIONS = (0, 4)
     FLEXIBLE_FROM = 4
-    __slots__ = ('offset', 'leader_epoch', 'metadata', 'commit_timestamp', 'expire_timestamp')
+    __slots__ = ('offset', 'leader_epoch', 'metadata', 'commit_timestamp', 'expire_timestamp', 'topic_id')
     FIELDS = (
         ("offset", "int64", (0, 32767), None, None, None, False, 0),
         ("leader_epoch", "int32", (3, 32767), None, None, None, True, -1),
         ("metadata", "string", (0, 32767), None, None, None, False, ""),
         ("commit_timestamp", "int64", (0, 32767), None, None, None, False, 0),
         ("expire_timestamp", "int64", (1, 1), None, None, None, True, -1),
+        ("topic_id", "uuid", (4, 32767), None, (4, 32767), 0, True, ZERO_UUID),
     )
 
     def __init__(
@@ -30,6 +31,8 @@ class OffsetCommitValue(Message):
         commit_timestamp: int = 0,
         # -1 when retention is the group's
         expire_timestamp: int = -1,
+        # Kafka 4.2; zero when the writer did not know it
+        topic_id: bytes = ZERO_UUID,
         unknown_tagged_fields: TaggedFields = (),
     ) -> None:
         self.offset = offset
@@ -37,4 +40,5 @@ class OffsetCommitValue(Message):
         self.metadata = metadata
         self.commit_timestamp = commit_timestamp
         self.expire_timestamp = expire_timestamp
+        self.topic_id = topic_id
         self.unknown_tagged_fields = unknown_tagged_fields

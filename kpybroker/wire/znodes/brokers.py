@@ -70,7 +70,7 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class BrokerRegistration:
-    """`/brokers/ids/<id>`. `features` maps a name to its least and greatest supported version."""
+    """`/brokers/ids/<id>`. `features` maps a name to its least and greatest supported level."""
 
     endpoints: tuple[Endpoint, ...]
     timestamp_ms: int
@@ -101,11 +101,18 @@ def encode_broker(registration: BrokerRegistration) -> bytes:
         values["listener_security_protocol_map"] = immutable(protocols)
     if registration.version >= 5:
         features = {
-            name: ordered({"min_version": low, "max_version": high}, java_hash_map_order)
+            name: ordered({"min_version": max(low, 1), "max_version": high}, java_hash_map_order)
             for name, (low, high) in registration.features.items()
         }
         values["features"] = ordered(features, java_hash_map_order)
     return to_json(mutable(values, literal=6))
+
+
+def _from_zero(lowest: int) -> int:
+    """Levels in a registration begin at 1, and tools older than Kafka 3.9 refuse a 0: to have no level is always
+    supported.
+    """
+    return 0 if lowest == 1 else lowest
 
 
 def _connection_string(endpoint: Endpoint) -> str:
@@ -140,7 +147,7 @@ def _broker(values: dict[str, Any]) -> BrokerRegistration:
         int(values.get("timestamp", -1)),
         values.get("rack"),
         integer(values["jmx_port"]),
-        {name: (integer(r["min_version"]), integer(r["max_version"])) for name, r in features.items()},
+        {name: (_from_zero(integer(r["min_version"])), integer(r["max_version"])) for name, r in features.items()},
         version,
     )
 

@@ -39,6 +39,8 @@ CONFIG_TOPICS, CONFIG_CLIENTS, CONFIG_USERS, CONFIG_BROKERS, CONFIG_IPS = (
     "ips",
 )
 CONFIG_TYPES = (CONFIG_TOPICS, CONFIG_CLIENTS, CONFIG_USERS, CONFIG_BROKERS, CONFIG_IPS)
+CONFIG_GROUPS = "groups"
+"""Of groups. Kafka in ZooKeeper mode has no such type, so the node is there only while a group sets something."""
 CONFIG_DEFAULT_ENTITY = "<default>"
 
 # The prefixes of sequential nodes.
@@ -135,6 +137,16 @@ def config_path(entity_type: str, entity: str) -> str:
 def user_client_entity(user: str, client_id: str) -> str:
     """The entity under `users` of a user and client id pair, both sanitized."""
     return f"{user}/clients/{client_id}"
+
+
+def group_entity(group_id: str) -> str:
+    """The entity under `groups` of a group, sanitized; no node may be named `.` or `..`."""
+    return sanitize(group_id) if group_id not in (".", "..") else group_id.replace(".", "%2E")
+
+
+def group_of_entity(entity: str) -> str:
+    """The reverse of `group_entity`."""
+    return desanitize(entity)
 
 
 def config_change_path() -> str:

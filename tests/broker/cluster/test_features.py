@@ -39,7 +39,7 @@ async def test_a_new_cluster_begins_with_what_is_supported_and_the_broker_knows_
 
 
 async def test_without_features_nothing_is_finalized_or_registered() -> None:
-    async with running_broker() as broker:
+    async with running_broker(features={}) as broker:
         assert broker.metadata.snapshot.features == Finalized({}, 0)
         assert (await broker.tree.get(znodes.FEATURE)).data == b'{"features":{},"version":2,"status":1}'
         data = (await broker.tree.get(znodes.broker_path(0))).data
@@ -118,12 +118,12 @@ async def test_a_broker_does_not_start_where_more_is_finalized_than_it_supports(
     async with running_broker(store, features=GROUPS):
         pass
     with pytest.RaisesGroup(pytest.RaisesExc(UnsupportedFeatures, match="^group.version=1$"), flatten_subgroups=True):
-        async with running_broker(store):
+        async with running_broker(store, features={}):
             raise AssertionError("it has started")
 
 
 async def test_a_broker_that_runs_reports_what_it_does_not_support_and_keeps_what_it_knew() -> None:
-    async with running_broker() as broker:
+    async with running_broker(features={}) as broker:
         assert await written(broker, FINALIZED) == Finalized({}, 0)
         (failure,) = broker.unsupported
         assert (str(failure), failure.highest) == ("group.version=1", {"group.version": 0})

@@ -11,12 +11,15 @@ import trio
 
 from kpybroker.broker.cluster.metadata_cache import AliveBroker, MetadataSnapshot
 from kpybroker.broker.coordinators.consumer_groups import ConsumerGroupWork, consumer_surroundings
+from kpybroker.broker.coordinators.group_configs import GroupConfigs
 from kpybroker.broker.coordinators.groups import allows_consumer_groups
 from kpybroker.broker.loop.host import Host
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.config.values import ConfigError
 from kpybroker.core.consumer_group.values import (
     ConsumerGroupConfig,
+    ConsumerGroupLimits,
+    MigrationPolicy,
     ResolvedPattern,
     ResolvePatterns,
     TopicMetadata,
@@ -63,7 +66,7 @@ class Heard:
 
 def work(first: MetadataSnapshot) -> ConsumerGroupWork:
     host = SimpleNamespace(config=BrokerConfig(), clock=SimpleNamespace(time_ms=lambda: NOW_MS))
-    return ConsumerGroupWork(cast(Host, host), first)
+    return ConsumerGroupWork(cast(Host, host), first, GroupConfigs(BrokerConfig()).of)
 
 
 def test_settings_are_the_brokers_and_the_first_assignor_is_the_default() -> None:
@@ -74,15 +77,19 @@ def test_settings_are_the_brokers_and_the_first_assignor_is_the_default() -> Non
             "group.consumer.assignment.interval.ms": "7",
             "group.consumer.max.size": "3",
             "group.consumer.regex.refresh.interval.ms": "20000",
+            "group.consumer.migration.policy": "UPGRADE",
             "group.consumer.assignors": "org.apache.kafka.coordinator.group.assignor.RangeAssignor,uniform",
         }
     )
-    found = consumer_surroundings(config)
+    found = consumer_surroundings(config, GroupConfigs(config).of)
     assert found.config_of("any") == ConsumerGroupConfig(50_000, 6_000, 7)
     assert (found.limits.max_size, found.limits.regex_refresh_interval_ms) == (3, 20_000)
+    assert found.limits.migration_policy is MigrationPolicy.UPGRADE
     assert list(found.assignors) == ["range", "uniform"]
-    assert list(consumer_surroundings(BrokerConfig()).assignors) == ["uniform", "range"]
-    assert consumer_surroundings(BrokerConfig()).config_of("any") == ConsumerGroupConfig()
+    by_default = consumer_surroundings(BrokerConfig(), GroupConfigs(BrokerConfig()).of)
+    assert list(by_default.assignors) == ["uniform", "range"]
+    assert by_default.config_of("any") == ConsumerGroupConfig()
+    assert by_default.limits == ConsumerGroupLimits()
     assert found.pattern_problem("a.*") is None
     assert found.pattern_problem("(a") == "missing closing )"
 

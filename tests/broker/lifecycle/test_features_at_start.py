@@ -54,12 +54,18 @@ async def test_a_release_below_what_is_finalized_is_refused_with_the_command_tha
 
 async def test_a_build_without_the_feature_is_refused_as_well(tmp_path: Path) -> None:
     await start(tmp_path, GROUPS)
-    error = await refusal(tmp_path)
+    error = await refusal(tmp_path, {})
     assert error.cause == "the cluster has finalized group.version=1, which this kpybroker does not support"
     assert error.fix == (
         "start the kpybroker that supports it; to use this one, first lower the level there: "
         "kpybroker feature downgrade group.version=0"
     )
+
+
+async def test_a_new_cluster_begins_with_the_newest_levels_of_this_build(tmp_path: Path) -> None:
+    assert await start(tmp_path) == Finalized({"group.version": 1}, 0)
+    assert await start(tmp_path) == Finalized({"group.version": 1}, 0)
+    assert await start(tmp_path / "none", kpybroker_new_cluster_features="none") == Finalized({}, 0)
 
 
 async def test_a_new_cluster_begins_with_what_the_release_had(tmp_path: Path) -> None:
@@ -71,7 +77,7 @@ async def test_a_restart_with_a_newer_build_raises_nothing_and_says_how(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
-    assert await start(tmp_path) == Finalized({}, 0)
+    assert await start(tmp_path, {}) == Finalized({}, 0)
     assert "kpybroker feature" not in caplog.text
     assert await start(tmp_path, GROUPS) == Finalized({}, 0)
     assert caplog.text.count("`kpybroker feature upgrade group.version=1` raises it") == 1
@@ -80,7 +86,7 @@ async def test_a_restart_with_a_newer_build_raises_nothing_and_says_how(
 async def test_a_broker_stops_when_more_is_finalized_than_it_supports(tmp_path: Path) -> None:
     config = BrokerConfig(settings(tmp_path))
     with trio.fail_after(30):
-        async with Broker.open(config, transport=MemoryTransport()) as broker:
+        async with Broker.open(config, transport=MemoryTransport(), features={}) as broker:
             await broker.tree.set(znodes.FEATURE, FINALIZED)
             await broker.wait_stop_requested()
             assert broker.fatal is not None

@@ -25,7 +25,7 @@ from tests.support.storage.file_slice import Slice
 async def pair() -> tuple[Stream, Stream]:
     transport = SocketTransport()
     listener = transport.listen("127.0.0.1", 0, 5)
-    client = await transport.connect(*listener.address, timeout_s=5)
+    client = await transport.connect(*listener.address, timeout_s=60)
     server = await listener.accept()
     listener.close()
     return client, server

@@ -52,7 +52,7 @@ async def test_a_follower_that_could_not_join_at_first_joins_later_though_its_pa
         assert partition.leader.pending is None
         await update_metadata(broker, [0, 1, 2])
         assert (await fetch(broker, (session, 3), names_it=False)).responses == []
-        with trio.fail_after(10):
+        with trio.fail_after(60):
             await controller.is_asked.wait()
         assert partition.leader.maximal_isr == {0, 1, 2}
 
@@ -71,6 +71,6 @@ async def test_a_follower_that_left_the_isr_of_an_idle_partition_joins_again(mon
         leader.agreed(change, 0, 1, [0])
         partition.isr_committed()
         await fetch(broker, (session, 2), names_it=False, replica_id=2)
-        with trio.fail_after(10):
+        with trio.fail_after(60):
             await controller.is_asked.wait()
         assert leader.maximal_isr == {0, 2}

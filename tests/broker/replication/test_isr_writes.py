@@ -30,14 +30,14 @@ async def test_a_follower_that_returns_is_written_into_the_isr_and_the_controlle
     monkeypatch.setattr(isr_writes, "LINGER_S", 0.0)
     monkeypatch.setattr(isr_writes, "CHECK_INTERVAL_S", 0.01)
     keys = {"inter_broker_protocol_version": "2.6", "replica_fetch_wait_max_ms": "10"}
-    with trio.fail_after(20):
+    with trio.fail_after(100):
         async with running_cluster(tmp_path, 1, 2, 3, **keys) as cluster:
             await create(cluster, "t", [2, 3])
             await cluster.stop(3)
             assert (await state(cluster.brokers[1], "t")).isr == (2,)
             await cluster.start(3)
             metadata = cluster.brokers[1].metadata
-            assert await metadata.wait_until(lambda snapshot: set(snapshot.topics["t"][0].isr) == {2, 3}, 10)
+            assert await metadata.wait_until(lambda snapshot: set(snapshot.topics["t"][0].isr) == {2, 3}, 60)
             found = await state(cluster.brokers[1], "t")
             assert (found.leader, found.isr) == (2, (2, 3))
             while (await cluster.brokers[1].tree.children(znodes.ISR_CHANGE_NOTIFICATION)).names:

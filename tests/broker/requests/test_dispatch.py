@@ -18,6 +18,7 @@ from kpybroker.broker.requests.context import PlainConnectionInfo
 from kpybroker.broker.requests.dispatch import Dispatcher, Route
 from kpybroker.broker.requests.served.apis import SERVED
 from kpybroker.broker.requests.stage_times import StageTimes
+from kpybroker.core.features import SUPPORTED, Ranges
 from kpybroker.core.tree import BadArguments, SystemFailure
 from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.wire.api import API_INFO, ApiKey
@@ -69,15 +70,18 @@ async def test_the_response_to_a_later_version_lists_the_versions_to_use(tmp_pat
         assert [(api.api_key, api.min_version, api.max_version) for api in response.api_keys] == [(18, 0, 4)]
 
 
+@pytest.mark.parametrize("features", [SUPPORTED, {}], ids=["newest", "none"])
 @pytest.mark.parametrize("version", range(5))
-async def test_api_versions_names_all_that_is_served(tmp_path: Path, version: int) -> None:
-    async with running_broker(tmp_path) as broker:
+async def test_api_versions_names_all_that_is_served(tmp_path: Path, version: int, features: Ranges) -> None:
+    async with running_broker(tmp_path, features=features) as broker:
         request = ApiVersionsRequest(client_software_name="test", client_software_version="1.0")
         response = await ask(broker, request, version)
         listed = {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
-        as_kafka = SERVED | {ApiKey.CONSUMER_GROUP_HEARTBEAT: (0, 0)}
-        del as_kafka[ApiKey.SHARE_GROUP_HEARTBEAT], as_kafka[ApiKey.CONSUMER_GROUP_DESCRIBE]
-        assert listed == as_kafka
+        served = {key: SERVED[key] for key in SERVED if key is not ApiKey.SHARE_GROUP_HEARTBEAT}
+        if not features:
+            served[ApiKey.CONSUMER_GROUP_HEARTBEAT] = (0, 0)  # as Kafka 3.9
+            del served[ApiKey.CONSUMER_GROUP_DESCRIBE], served[ApiKey.LIST_CONFIG_RESOURCES]
+        assert listed == served
 
 
 @pytest.mark.parametrize(
@@ -87,11 +91,12 @@ async def test_api_versions_names_all_that_is_served(tmp_path: Path, version: in
 async def test_clients_that_wait_for_new_group_protocols_find_their_apis(
     tmp_path: Path, name: str, version: str
 ) -> None:
-    async with running_broker(tmp_path) as broker:
+    async with running_broker(tmp_path, features={}) as broker:
         request = ApiVersionsRequest(client_software_name=name, client_software_version=version)
         response = await ask(broker, request, 3)
         listed = {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
-        assert listed == {key: SERVED[key] for key in SERVED if key is not ApiKey.CONSUMER_GROUP_DESCRIBE}
+        without = (ApiKey.CONSUMER_GROUP_DESCRIBE, ApiKey.LIST_CONFIG_RESOURCES)
+        assert listed == {key: SERVED[key] for key in SERVED if key not in without}
 
 
 async def test_a_client_that_gives_itself_no_proper_name_is_refused(tmp_path: Path) -> None:

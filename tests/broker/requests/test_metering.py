@@ -19,9 +19,12 @@ from kpybroker.broker.loop import loop_time
 from kpybroker.broker.loop.clock import SystemClock
 from kpybroker.broker.requests.context import PlainConnectionInfo
 from kpybroker.core.authorizer import Principal
+from kpybroker.core.features import SUPPORTED, Ranges
 from kpybroker.wire import znodes
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.api_versions import ApiVersionsRequest
+from kpybroker.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from kpybroker.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kpybroker.wire.messages.create_partitions import CreatePartitionsRequest
 from kpybroker.wire.messages.create_topics import CreateTopicsRequest
 from kpybroker.wire.messages.delete_topics import DeleteTopicsRequest
@@ -31,6 +34,7 @@ from kpybroker.wire.messages.metadata import MetadataRequest
 from kpybroker.wire.messages.produce import ProduceRequest
 from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest
 from tests.support.brokers.running_broker import ask, running_broker
+from tests.support.requests.consumer_group_requests import GROUPS
 from tests.support.storage.batches import batch
 
 VALUE = bytes(10_000)
@@ -90,9 +94,11 @@ class Metered:
 
 
 @asynccontextmanager
-async def metered(directory: Path, partitions: str = "1") -> AsyncIterator[Metered]:
+async def metered(directory: Path, partitions: str = "1", features: Ranges = SUPPORTED) -> AsyncIterator[Metered]:
     clock = StillClock()
-    async with running_broker(directory, clock=clock, topics=["t"], num_partitions=partitions) as broker:
+    async with running_broker(
+        directory, clock=clock, topics=["t"], features=features, num_partitions=partitions
+    ) as broker:
         yield Metered(broker, clock)
 
 
@@ -223,6 +229,9 @@ def spent(monkeypatch: pytest.MonkeyPatch) -> Spent:
     return made
 
 
+VERSIONS = {MetadataRequest: 4, ConsumerGroupHeartbeatRequest: 1, ConsumerGroupDescribeRequest: 1}
+
+
 @pytest.mark.parametrize(
     "request_",
     [
@@ -230,14 +239,16 @@ def spent(monkeypatch: pytest.MonkeyPatch) -> Spent:
         MetadataRequest(topics=None, allow_auto_topic_creation=False),
         ListOffsetsRequest(topics=[]),
         CreateTopicsRequest(topics=[], timeout_ms=10),
+        ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=1),
+        ConsumerGroupDescribeRequest(group_ids=["g"]),
     ],
     ids=lambda request: type(request).__name__,
 )
 async def test_every_request_counts_its_time(tmp_path: Path, spent: Spent, request_: Any) -> None:
     """In percent of a second of the loop, over ten seconds and more; it waits for one window at most."""
-    async with metered(tmp_path) as one:
+    async with metered(tmp_path, features=GROUPS) as one:
         await one.limit("c", request_percentage=0.001)
-        version = 4 if isinstance(request_, MetadataRequest) else 2
+        version = VERSIONS.get(type(request_), 2)
         first = await one.ask(request_, version)
         assert first.throttle_time_ms == 1000
         assert one.connection.muted_s == [pytest.approx(1.0, abs=0.1)]

@@ -74,7 +74,7 @@ async def responses(directory: Path, shortcuts: frozenset[str]) -> list[bytes]:
         assert (poller is not None and poller.is_running) == (POLLER in shortcuts and poller is not None)
         client = await trio.open_tcp_stream("127.0.0.1", port)
         buffer = bytearray()
-        with trio.fail_after(20):
+        with trio.fail_after(60):
             for request in REQUESTS:
                 await client.send_all(request)
                 while len(buffer) < 4 or len(buffer) < 4 + int.from_bytes(buffer[:4], "big"):

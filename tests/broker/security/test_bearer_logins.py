@@ -45,8 +45,8 @@ async def log_in(directory: Path, ours: dict[str, Any], theirs: dict[str, Any]) 
     """In how many seconds to log in again, and who the other broker believes we are."""
     transport = MemoryTransport()
     async with sasl_broker(directory, transport, **theirs) as broker:
-        stream = await transport.connect(*broker.bound[0].listener.address, timeout_s=5)
-        again_at = await login(ours).log_in(stream, "1", timeout_s=5)
+        stream = await transport.connect(*broker.bound[0].listener.address, timeout_s=60)
+        again_at = await login(ours).log_in(stream, "1", timeout_s=60)
         return again_at - trio.current_time(), {one.principal for one in broker.server._connections.values()}
 
 
@@ -61,14 +61,14 @@ async def test_a_refused_token_says_so_and_is_not_shown(tmp_path: Path) -> None:
     theirs = settings(f'{OURS} unsecuredValidatorRequiredScope="c";')
     transport = MemoryTransport()
     async with sasl_broker(tmp_path, transport, **theirs) as broker:
-        stream = await transport.connect(*broker.bound[0].listener.address, timeout_s=5)
+        stream = await transport.connect(*broker.bound[0].listener.address, timeout_s=60)
         with pytest.raises(PeerLoginFailed) as caught:
-            await login(settings(f"{OURS};")).log_in(stream, "1", timeout_s=5)
+            await login(settings(f"{OURS};")).log_in(stream, "1", timeout_s=60)
     refusal = '{"status":"insufficient_scope", "scope":"[c]"}'
     assert str(caught.value) == f"SASL_AUTHENTICATION_FAILED: {refusal}"
 
 
-def token(lifetime_s: int = 600) -> str:
+def token(lifetime_s: int = 3600) -> str:
     now = int(time.time())
     return signed(RSA, {"sub": "broker", "iat": now, "exp": now + lifetime_s})
 
@@ -95,7 +95,7 @@ async def test_a_token_in_a_file_is_read_at_each_login(
     file.write_text(token())
     assert made.first() != first
     seconds, principals = await log_in(tmp_path / "data", ours, signed_only)
-    assert 500 < seconds < 511
+    assert 2900 < seconds < 3061, "85 % of the hour"
     assert principals == {Principal("User", "broker")}
 
 

@@ -203,7 +203,7 @@ async def test_a_refusal_is_held_back_and_holds_no_memory(tmp_path: Path, transp
         await handshake(client)
         started = trio.current_time()
         await client.send(SaslAuthenticateRequest(auth_bytes=b"\0a\0" + bytes(60_000)), 2)
-        with trio.fail_after(5):
+        with trio.fail_after(60):
             while "ended" not in _states(broker):
                 await trio.lowlevel.checkpoint()
         assert broker.server._memory.used == 0
@@ -472,7 +472,7 @@ async def test_a_connection_that_has_ended_waits_for_no_collection(
                 assert (await authenticate(client, b"n,,n=alice,r=nonce")).error_code == 0
                 assert (await authenticate(client, b"c=biws,r=nonce,p=AA==")).error_code != 0
             client.close()
-            with trio.fail_after(5):
+            with trio.fail_after(60):
                 while broker.server.connection_count:
                     await trio.lowlevel.checkpoint()
             await trio.testing.wait_all_tasks_blocked()

@@ -109,7 +109,7 @@ async def test_a_change_by_another_broker_or_a_tool_is_seen(tmp_path: Path) -> N
         await broker.tree.set(path, znodes.encode_config({"SCRAM-SHA-256": format_credential(changed)}))
         data = znodes.encode_config_change("users/alice")
         await broker.tree.create(znodes.config_change_path(), data, sequential=True)
-        with trio.fail_after(10):
+        with trio.fail_after(60):
             while True:
                 client = await RawClient.to(broker, transport)
                 if (await scram_log_in(client, "SCRAM-SHA-256", "alice", "changed")).error_code == 0:

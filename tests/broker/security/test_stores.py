@@ -34,7 +34,10 @@ from tests.support.network.memory_transport import MemoryTransport
 from tests.support.network.raw_client import RawClient
 from tests.support.network.tls_transport import authority, client_context
 
-DIRECTORY = authority().directory
+
+def stored(name: str) -> Path:
+    """A file of the authority, which is made for the first test that asks."""
+    return authority().directory / name
 
 
 def keys(**changed: str) -> dict[str, str]:
@@ -42,9 +45,9 @@ def keys(**changed: str) -> dict[str, str]:
         "listeners": "SSL://127.0.0.1:9093",
         "security.inter.broker.protocol": "SSL",
         "ssl.keystore.type": "PEM",
-        "ssl.keystore.location": str(DIRECTORY / "server.pem"),
+        "ssl.keystore.location": str(stored("server.pem")),
         "ssl.truststore.type": "PEM",
-        "ssl.truststore.location": str(DIRECTORY / "ca.pem"),
+        "ssl.truststore.location": str(stored("ca.pem")),
         **{name.replace("_", "."): value for name, value in changed.items()},
     }
 
@@ -131,7 +134,7 @@ async def start_fails(directory: Path, **changed: str) -> StartupError:
 
 
 async def test_bad_input_ends_the_start_with_cause_and_fix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    p12 = {"ssl_keystore_type": "PKCS12", "ssl_keystore_location": str(DIRECTORY / "server.p12")}
+    p12 = {"ssl_keystore_type": "PKCS12", "ssl_keystore_location": str(stored("server.p12"))}
     mistakes: list[tuple[dict[str, str], str]] = [
         ({**p12, "ssl_keystore_password": "wrong1"}, "its password is wrong"),
         ({"ssl_keystore_location": ""}, "there is no key store"),
@@ -154,7 +157,7 @@ def config(**changed: str) -> BrokerConfig:
 
 
 def test_a_key_for_one_listener_takes_precedence() -> None:
-    own = {"listener.name.ssl.ssl.keystore.location": str(DIRECTORY / "client.pem")}
+    own = {"listener.name.ssl.ssl.keystore.location": str(stored("client.pem"))}
     made = ListenerTls(BrokerConfig(keys(ssl_keystore_location="/no/such") | own), "SSL")
     assert made.listener == "SSL"
 
@@ -169,7 +172,7 @@ def test_on_sasl_ssl_a_plain_client_auth_asks_for_nothing() -> None:
 
 
 def test_pem_text_in_the_configuration_serves() -> None:
-    text = (DIRECTORY / "server.pem").read_text()
+    text = (stored("server.pem")).read_text()
     changed = {"ssl.keystore.key": text, "ssl.keystore.certificate.chain": text, "ssl.keystore.location": ""}
     ListenerTls(BrokerConfig(keys() | changed), "SSL")
 
@@ -183,7 +186,7 @@ PREFIX = "listener.name.ssl."
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
     """A key store that a test may replace."""
-    return Path(shutil.copy(DIRECTORY / "server.pem", tmp_path / "store.pem"))
+    return Path(shutil.copy(stored("server.pem"), tmp_path / "store.pem"))
 
 
 async def fingerprint(transport: MemoryTransport) -> bytes:
@@ -236,7 +239,7 @@ async def test_a_bad_store_is_refused_and_the_old_one_serves(
         old = await fingerprint(transport)
         for bad, reported in {
             "/no/such.pem": "No such file",
-            str(DIRECTORY / "client.pem"): "DistinguishedName does not match",
+            str(stored("client.pem")): "DistinguishedName does not match",
         }.items():
             props = {PREFIX + "ssl.keystore.location": bad, PREFIX + "ssl.keystore.type": "PEM"}
             with pytest.raises(ConfigError, match=reported):
@@ -248,7 +251,7 @@ async def test_a_bad_store_is_refused_and_the_old_one_serves(
 
 def test_another_subject_is_accepted_where_dn_changes_are_allowed() -> None:
     made = ListenerTls(config(ssl_allow_dn_changes="true"), "SSL")
-    made.check(config(ssl_allow_dn_changes="true", ssl_keystore_location=str(DIRECTORY / "client.pem")))
+    made.check(config(ssl_allow_dn_changes="true", ssl_keystore_location=str(stored("client.pem"))))
 
 
 def test_names_that_a_new_certificate_lacks_are_refused(tmp_path: Path) -> None:

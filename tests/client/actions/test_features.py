@@ -6,25 +6,19 @@ from collections.abc import Iterator
 
 import pytest
 
-from kpybroker.broker import app
 from kpybroker.client.actions import features as action
 from kpybroker.client.actions.features import Known, parse_levels
 from kpybroker.client.connect.errors import CommandError
-from kpybroker.core.features import VersionRange
 from kpybroker.testing import Broker
 from tests.client.conftest import Run
 from tests.support.programs.command_line import Result, invoke
-
-GROUPS = {"group.version": VersionRange(0, 1)}
 
 
 @pytest.fixture(scope="module")
 def with_features() -> Iterator[str]:
     """The address of a broker of this process that supports group.version 0 and 1."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(app, "SUPPORTED", GROUPS)
-        with Broker(in_thread=True) as broker:
-            yield broker.bootstrap_servers
+    with Broker(in_thread=True) as broker:
+        yield broker.bootstrap_servers
 
 
 @pytest.fixture
@@ -115,11 +109,29 @@ def test_a_level_that_one_broker_does_not_support_is_not_common() -> None:
     }
 
 
-def test_a_broker_without_features(run: Run) -> None:
+@pytest.fixture
+def without_features(monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
+    """Runs a command against a broker in the place of Kafka 3.9."""
+    with Broker(in_thread=True, kafka_version="3.9") as broker:
+
+        def with_address(*arguments: str, stdin: bytes = b"") -> Result:
+            return invoke(monkeypatch, *arguments, "-b", broker.bootstrap_servers, stdin=stdin)
+
+        yield with_address
+
+
+def test_a_broker_without_features(without_features: Run) -> None:
+    run = without_features
     listed = run("feature", "list")
     assert (listed.code, listed.out) == (0, b"")
     assert listed.err.splitlines() == ["the brokers support no features", "epoch 0"]
     assert run("feature", "list", "--format", "json").json == {"epoch": 0, "features": []}
     refused = run("feature", "upgrade", "group.version=1")
+    assert refused.code == 1
+    assert "the provided feature is not supported (INVALID_REQUEST)" in refused.err  # in Kafka 3.9's words
+
+
+def test_a_feature_that_no_broker_has(feature: Run) -> None:
+    refused = feature("upgrade", "share.version=1")
     assert refused.code == 1
     assert "Local controller 0 does not support this feature" in refused.err

@@ -21,6 +21,7 @@ PACKAGE = Path(kpybroker.__file__).parent
 NO_EFFECT = (
     "config/keys/",
     "config/docs/",
+    "config/development.py",
     "config/dynamic.py",
     "config/relations.py",
     "config/interpret.py",

@@ -160,7 +160,7 @@ async def test_a_deadline_that_is_over_ends_the_block_at_once() -> None:
         with clock.move_on_at(clock.monotonic() - 1):
             await trio.sleep_forever()
 
-    with trio.fail_after(5):
+    with trio.fail_after(60):
         await at_once()
         await clock.advance(1000, at_once)
 
@@ -174,4 +174,4 @@ async def test_advances_are_made_one_after_the_other_and_one_that_is_cancelled_l
     async with trio.open_nursery() as nursery:
         for _ in range(3):
             nursery.start_soon(clock.advance, HOUR_MS, rest)
-    assert 0 <= clock.time_ms() - began - 3 * HOUR_MS < 5000
+    assert 0 <= clock.time_ms() - began - 3 * HOUR_MS < HOUR_MS // 10

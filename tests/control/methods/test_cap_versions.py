@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 
 from kpybroker.broker.requests.served.apis import SERVED
 from kpybroker.wire.api import ApiKey
@@ -13,11 +14,20 @@ from kpybroker.wire.codec import decode, encode
 from kpybroker.wire.errors import ErrorCode, ProtocolError
 from kpybroker.wire.headers import RequestHeader, encode_request_header
 from kpybroker.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from kpybroker.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from kpybroker.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from kpybroker.wire.messages.find_coordinator import FindCoordinatorRequest
 from kpybroker.wire.messages.list_groups import ListGroupsRequest
 from tests.control.methods.test_topology import refused
 from tests.support.brokers.hosted_cluster import HostedCluster, eventually, hosted_cluster
 from tests.support.brokers.running_broker import CLIENT, ask
 
+DEADLINE_S = 60
+NOT_YET = (
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.NOT_COORDINATOR,
+)
 ASKED = ApiVersionsRequest(client_software_name="librdkafka", client_software_version="1")
 
 
@@ -44,8 +54,7 @@ async def test_clients_are_offered_what_the_release_serves_and_nothing_else(tmp_
         assert offered[ApiKey.FETCH] == (0, 11)
         assert offered[ApiKey.PRODUCE] == (0, 8)
         assert ApiKey.DESCRIBE_CLUSTER not in offered
-        uncapped = {key: SERVED[key] for key in SERVED if key is not ApiKey.CONSUMER_GROUP_DESCRIBE}
-        assert await api_versions(cluster, 0, 4) == uncapped
+        assert await api_versions(cluster, 0, 4) == SERVED
         with pytest.raises(ProtocolError, match="LIST_GROUPS version 4 is not served: versions are capped"):
             await ask(cluster[1], ListGroupsRequest(), 4)
         await ask(cluster[1], ListGroupsRequest(), 3)
@@ -56,6 +65,28 @@ async def test_clients_are_offered_what_the_release_serves_and_nothing_else(tmp_
             await ask(cluster[1], ListGroupsRequest(), 3)
         assert len(await cluster.call("cap_versions", broker=1)) == len(SERVED)
         await ask(cluster[1], ListGroupsRequest(), 3)
+
+
+async def test_a_release_has_its_features_and_refuses_the_groups_of_newer_ones(tmp_path: Path) -> None:
+    async with hosted_cluster(tmp_path, 1) as cluster:
+        for release, level in {None: 1, "4.0": 1, "3.9": 0, "4.3": 1}.items():
+            await cluster.call("cap_versions", as_version=release)
+            offered = await ask(cluster[0], ASKED, 4)
+            has = [("group.version", 1)] if level else []
+            assert [(one.name, one.max_version) for one in offered.supported_features] == has
+            assert [(one.name, one.max_version_level) for one in offered.finalized_features] == has
+            assert offered.finalized_features_epoch == 0
+            refused = ErrorCode.NONE if level else ErrorCode.UNSUPPORTED_VERSION
+            joining = ConsumerGroupHeartbeatRequest(
+                group_id="g", rebalance_timeout_ms=1, subscribed_topic_names=["t"], topic_partitions=[]
+            )
+            with trio.fail_after(DEADLINE_S):
+                while (joined := await ask(cluster[0], joining, 0)).error_code in NOT_YET:
+                    await ask(cluster[0], FindCoordinatorRequest(key_type=0, key="g"), 3)
+            assert joined.error_code == refused
+            asked = ConsumerGroupDescribeRequest(group_ids=["g"])
+            if release != "3.9":  # which has no ConsumerGroupDescribe
+                assert (await ask(cluster[0], asked, 0)).groups[0].error_code == ErrorCode.NONE
 
 
 @pytest.mark.parametrize(("release", "named"), [("2.4", [(18, 0, 3)]), ("2.3", [])])

@@ -9,6 +9,7 @@ from kpybroker.control.inside import any_broker, ask, coordinating
 from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.codec import encode
+from kpybroker.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kpybroker.wire.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
 from kpybroker.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from kpybroker.wire.messages.find_coordinator import FindCoordinatorRequest
@@ -116,11 +117,43 @@ async def test_a_group_its_members_and_its_offsets(tmp_path: Path) -> None:
         assert await call("groups") == [found]
         (member,) = found["members"]
         (offset,) = await call("committed", group="g")
-    assert (found["state"], found["protocol"]) == ("Stable", "range")
+    assert (found["type"], found["state"], found["protocol"]) == ("classic", "Stable", "range")
     assert (found["generation"], found["leader"], found["coordinator"]) == (1, member["member_id"], 0)
     assert (member["instance_id"], member["subscription"], member["assignment"]) == ("instance", ["t"], {"t": [0]})
     assert (offset["topic"], offset["partition"], offset["offset"]) == ("t", 0, 2)
     assert (offset["metadata"], offset["lag"]) == ("here", 3)
+
+
+async def test_a_consumer_group_and_what_its_pattern_matches(tmp_path: Path) -> None:
+    async with hosted_brokers(tmp_path) as (hosted, call):
+        await call("create_topic", name="t", partitions=2)
+        await loaded(hosted, "g")
+        joining = ConsumerGroupHeartbeatRequest(
+            group_id="g",
+            member_id="m",
+            instance_id="instance",
+            rebalance_timeout_ms=30_000,
+            subscribed_topic_regex="t.*",
+            topic_partitions=[],
+        )
+        coordinator = coordinating(hosted, GROUP_METADATA_TOPIC_NAME, "g")
+        assert coordinator is not None
+        import trio
+
+        with trio.fail_after(30):
+            while (joined := await ask(coordinator, ApiKey.CONSUMER_GROUP_HEARTBEAT, joining)).error_code:
+                await trio.lowlevel.checkpoint()
+            while not (joined.assignment and joined.assignment.topic_partitions):
+                beat = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=joined.member_epoch)
+                joined = await ask(coordinator, ApiKey.CONSUMER_GROUP_HEARTBEAT, beat)
+                await trio.lowlevel.checkpoint()
+        found = await call("group", group="g")
+        assert await call("groups") == [found]
+    (member,) = found["members"]
+    assert (found["type"], found["state"], found["protocol"]) == ("consumer", "Stable", "uniform")
+    assert (found["generation"], found["leader"], found["coordinator"]) == (joined.member_epoch, None, 0)
+    assert (member["member_id"], member["instance_id"], member["client_id"]) == ("m", "instance", "control")
+    assert (member["subscription"], member["assignment"]) == (["t"], {"t": [0, 1]})
 
 
 async def test_a_transactional_id(tmp_path: Path) -> None:

@@ -119,6 +119,13 @@ def owning(group: Members, assignment: Assignment) -> dict[MemberId, Member]:
     }
 
 
+def check_settled(assignor: Assignor, group: Members, counts: Topics) -> None:
+    """Once the group has its assignment, it gets the very same objects again."""
+    settled = owning(group, run_to_end(assignor(group, counts)))
+    again = run_to_end(assignor(settled, counts))
+    assert all(again[member_id] is each.owned for member_id, each in settled.items())
+
+
 def unbalanced(group: Members, assignment: Assignment) -> list[TopicId]:
     """Topics of which a partition could move to a subscriber with fewer, and the balance would be better."""
     loads = {member_id: load(share) for member_id, share in assignment.items()}

@@ -12,6 +12,7 @@ from kpybroker.core.assignors.uniform_assignor import assign_uniformly
 from kpybroker.core.assignors.values import Member, Members, Topics, run_to_end
 from tests.core.assignors.groups import (
     assigned,
+    check_settled,
     check_valid,
     kept,
     load,
@@ -84,10 +85,7 @@ def test_whole_and_no_single_move_would_improve_the_balance(case: tuple[Members,
 
 @given(random_groups())
 def test_a_settled_group_gets_the_very_same_objects(case: tuple[Members, Topics]) -> None:
-    group, counts = case
-    settled = owning(group, run_to_end(assign_uniformly(group, counts)))
-    again = run_to_end(assign_uniformly(settled, counts))
-    assert all(again[member_id] is each.owned for member_id, each in settled.items())
+    check_settled(assign_uniformly, *case)
 
 
 @given(random_groups())

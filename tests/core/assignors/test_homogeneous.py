@@ -9,11 +9,11 @@ from kpybroker.core.assignors.uniform_assignor import assign_uniformly
 from kpybroker.core.assignors.values import Member, Members, Topics, run_to_end
 from tests.core.assignors.groups import (
     assigned,
+    check_settled,
     check_valid,
     kept,
     load,
     members,
-    owning,
     random_groups,
     topic,
     topics,
@@ -99,10 +99,7 @@ def most_kept(group: Members, counts: Topics) -> int:
 
 @given(random_groups(same_subscription=True))
 def test_a_settled_group_gets_the_very_same_objects(case: tuple[Members, Topics]) -> None:
-    group, counts = case
-    settled = owning(group, run_to_end(assign_uniformly(group, counts)))
-    again = run_to_end(assign_uniformly(settled, counts))
-    assert all(again[member_id] is each.owned for member_id, each in settled.items())
+    check_settled(assign_uniformly, *case)
 
 
 def test_the_order_of_members_does_not_count() -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kpybroker.core.consumer_group.timers import TIDY_MIN, ConsumerTimers, LiveMember, TimerKind
+from kpybroker.core.consumer_group.timers import ConsumerTimers, LiveMember, TimerKind
+from kpybroker.core.timer_heap import TIDY_MIN
 
 SESSION, REBALANCE = TimerKind.SESSION, TimerKind.REBALANCE
 

@@ -24,7 +24,6 @@ from kpybroker.wire.codec import decode, encode
 from kpybroker.wire.errors import KafkaError
 from tests.core.controller.simulated_broker import SimulatedBroker, alter_partition, is_uneventful, respond
 from tests.core.controller.text import (
-    answer_text,
     event_text,
     failure_text,
     list_text,
@@ -32,6 +31,7 @@ from tests.core.controller.text import (
     parse_ids,
     parse_partition,
     request_text,
+    response_text,
     state_text,
     write_text,
 )
@@ -152,7 +152,7 @@ class Harness:
     def do_crash_after(self, broker_id: str, writes: str) -> None:
         self._brokers[int(broker_id)].writes_until_crash = int(writes)
 
-    def do_lose_answer(self, broker_id: str, writes: str) -> None:
+    def do_lose_response(self, broker_id: str, writes: str) -> None:
         """After so many writes the connection breaks: one is applied, its response is lost, and it is repeated."""
         self._brokers[int(broker_id)].writes_until_loss = int(writes)
 
@@ -343,7 +343,7 @@ class Harness:
         return any(line.endswith("crashes") for line in self.output)
 
     @property
-    def has_lost_an_answer(self) -> bool:
+    def has_lost_a_response(self) -> bool:
         return any("is lost" in line for line in self.output)
 
     # --- running
@@ -389,15 +389,15 @@ class Harness:
 
     def ask(self, event: events.Event) -> None:
         self._run()
-        answer = self._procedure(self._chosen(), event)
-        self.output.append(f"answer {answer_text(answer)}")
+        response = self._procedure(self._chosen(), event)
+        self.output.append(f"response {response_text(response)}")
 
     def _procedure(self, broker: SimulatedBroker, event: events.Event) -> Any:
         procedure = broker.machine.procedure(event)
-        answer: Any = None
+        result: Any = None
         while True:
             try:
-                effect = procedure.send(answer)
+                effect = procedure.send(result)
             except StopIteration as stop:
                 return stop.value
             except KafkaError as error:
@@ -406,7 +406,7 @@ class Harness:
                 self.output.append(f"{broker.id}: procedure ended with {error!r}")
                 return error
             try:
-                answer = self._do(broker, effect)
+                result = self._do(broker, effect)
             except Crashed:
                 procedure.close()
                 self.output.append(f"{broker.id} crashes")
@@ -437,7 +437,7 @@ class Harness:
         return None
 
     def _submit(self, broker: SimulatedBroker, effect: effects.Submit) -> list[Any]:
-        answers = []
+        results = []
         for op in effect.ops:
             is_write = isinstance(op, t.Multi | t.Create | t.SetData | t.Delete)
             if is_write and broker.writes_until_crash is not None:
@@ -446,14 +446,14 @@ class Harness:
                 broker.writes_until_crash -= 1
             if is_write and broker.writes_until_loss is not None:
                 if broker.writes_until_loss == 0:
-                    self.output.append("    (the answer to the next is lost, and it is sent again)")
+                    self.output.append("    (the response to the next is lost, and it is sent again)")
                     instantly(broker.tree.submit_many([op]))
                 broker.writes_until_loss -= 1
-            (answer,) = instantly(broker.tree.submit_many([op]))
+            (result,) = instantly(broker.tree.submit_many([op]))
             if is_write:
-                self.output.append(f"    {write_text(op)}{failure_text(answer)}")
-            answers.append(answer)
-        return answers
+                self.output.append(f"    {write_text(op)}{failure_text(result)}")
+            results.append(result)
+        return results
 
     def _unclean(self, topic: str) -> bool:
         (found,) = instantly(self.admin.submit_many([t.Get(znodes.config_path(znodes.CONFIG_TOPICS, topic))]))

@@ -2,8 +2,8 @@
 
 It is also the same when the response to any one write is lost, and the write is repeated.
 
-Brokers 8 and 9 host nothing; 9 is the controller and dies, 8 follows. Requests that 9 did not answer are sent to 8, as
-clients of a controller do. At the end the tree has the state of an uninterrupted procedure, except for epochs, and
+Brokers 8 and 9 host nothing; 9 is the controller and dies, 8 follows. Requests that 9 did not respond to are sent to 8,
+as clients of a controller do. At the end the tree has the state of an uninterrupted procedure, except for epochs, and
 every broker has received it.
 """
 
@@ -72,7 +72,7 @@ def run_procedure(procedure: Procedure, fault: str | None = None) -> Harness:
         harness.perform(command)
     for command in procedure.asks:
         harness.perform(command)
-        if "answer None" in harness.output:
+        if "response None" in harness.output:
             harness.perform(command)
     for command in procedure.after:
         harness.perform(command)
@@ -80,7 +80,7 @@ def run_procedure(procedure: Procedure, fault: str | None = None) -> Harness:
 
 
 @pytest.mark.parametrize(
-    ("fault", "has_struck"), [("crash-after", "has_crashed"), ("lose-answer", "has_lost_an_answer")]
+    ("fault", "has_struck"), [("crash-after", "has_crashed"), ("lose-response", "has_lost_a_response")]
 )
 @pytest.mark.parametrize("name", PROCEDURES)
 def test_a_procedure_has_the_same_end_wherever_a_write_fails(name: str, fault: str, has_struck: str) -> None:

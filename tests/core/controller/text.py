@@ -55,10 +55,10 @@ def write_text(op: t.Operation) -> str:
     return text
 
 
-def failure_text(answer: Any) -> str:
-    if isinstance(answer, t.MultiFailed):
-        return f": {type(answer.error).__name__}{' of the epoch' if answer.index == 0 else ''}"
-    return f": {type(answer).__name__}" if isinstance(answer, t.TreeError) else ""
+def failure_text(result: Any) -> str:
+    if isinstance(result, t.MultiFailed):
+        return f": {type(result.error).__name__}{' of the epoch' if result.index == 0 else ''}"
+    return f": {type(result).__name__}" if isinstance(result, t.TreeError) else ""
 
 
 def event_text(event: events.Event) -> str:
@@ -67,9 +67,9 @@ def event_text(event: events.Event) -> str:
     name = type(event).__name__
     if isinstance(event, events.TopicDeletionStopReplicaResponseReceived):
         parts = (f"{p}:{ErrorCode(code).name}" for p, code in event.partition_errors.items())
-        return f"StopReplica answer of {event.broker_id}: {' '.join(parts)}"
+        return f"StopReplica response of {event.broker_id}: {' '.join(parts)}"
     if isinstance(event, events.LeaderAndIsrResponseReceived):
-        return f"LeaderAndIsr answer of {event.broker_id} with errors"
+        return f"LeaderAndIsr response of {event.broker_id} with errors"
     if isinstance(event, events.BrokerModifications):
         return f"{name} {event.broker_id}"
     if isinstance(event, events.PartitionModifications):
@@ -109,14 +109,16 @@ def request_text(message: Any, version: int) -> str:
     return f"{name} v{version} {' '.join(parts)}"
 
 
-def answer_text(answer: Any) -> str:
-    if isinstance(answer, KafkaError):
-        return f"{answer.code.name} {answer.message}"
-    if isinstance(answer, dict) and any(isinstance(value, ReplicaAssignment) for value in answer.values()):
-        return " ".join(f"{partition}:{assignment}" for partition, assignment in answer.items())
-    if isinstance(answer, dict):
-        return " ".join(f"{p}:{e.code.name}{f'({e.message})' if e.message else ''}" for p, e in sorted(answer.items()))
-    if isinstance(answer, AlterPartitionResponse):
+def response_text(response: Any) -> str:
+    if isinstance(response, KafkaError):
+        return f"{response.code.name} {response.message}"
+    if isinstance(response, dict) and any(isinstance(value, ReplicaAssignment) for value in response.values()):
+        return " ".join(f"{partition}:{assignment}" for partition, assignment in response.items())
+    if isinstance(response, dict):
+        return " ".join(
+            f"{p}:{e.code.name}{f'({e.message})' if e.message else ''}" for p, e in sorted(response.items())
+        )
+    if isinstance(response, AlterPartitionResponse):
         parts = [
             f"{topic.topic_name or int.from_bytes(topic.topic_id, 'big')}-{p.partition_index}:"
             + (
@@ -124,10 +126,10 @@ def answer_text(answer: Any) -> str:
                 if p.error_code
                 else f"isr {list_text(p.isr)} partition epoch {p.partition_epoch}"
             )
-            for topic in answer.topics
+            for topic in response.topics
             for p in topic.partitions
         ]
-        return f"{ErrorCode(answer.error_code).name} {' '.join(parts)}"
-    if isinstance(answer, list):
-        return f"still leads {' '.join(map(str, answer)) or 'nothing'}"
-    return str(answer)
+        return f"{ErrorCode(response.error_code).name} {' '.join(parts)}"
+    if isinstance(response, list):
+        return f"still leads {' '.join(map(str, response)) or 'nothing'}"
+    return str(response)

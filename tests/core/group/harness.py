@@ -49,6 +49,7 @@ from kpybroker.core.group.values import (
 from kpybroker.core.offsets.store import GroupOffsets, offset_bytes
 from kpybroker.core.offsets.values import OffsetAndMetadata
 from kpybroker.core.topic_partition import PartitionKey
+from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.errors import ErrorCode
 from tests.core.consumer_group.durable import consumer_state
 from tests.support.machine_harness import EPOCH_MS, MachineHarness
@@ -109,33 +110,20 @@ def charged_bytes(machine: GroupMachine, owner: Owner = OWNER) -> int:
 
 
 def join_of(
-    group_id: str,
-    member_id: str,
-    instance_id: str | None,
-    new_id: str,
-    protocols: Protocols,
-    *,
-    version: int,
-    session_ms: int,
-    rebalance_ms: int,
-    protocol_type: str = "consumer",
-    client_id: str = "c",
+    group_id: str, member_id: str, instance_id: str | None, protocols: Protocols, version: int, **fields: Any
 ) -> Join:
-    """The Join that the handler makes of a JoinGroup version."""
+    """The Join that the handler makes of a JoinGroup version; `fields` are the others of `Join`, timeouts at least."""
+    given = {"new_member_id": "", "client_id": "c", "protocol_type": "consumer", **fields}
     return Join(
         group_id=group_id,
         member_id=member_id,
         group_instance_id=instance_id,
-        new_member_id=new_id,
-        client_id=client_id,
         client_host="/127.0.0.1",
-        rebalance_timeout_ms=rebalance_ms,
-        session_timeout_ms=session_ms,
-        protocol_type=protocol_type,
         protocols=protocols,
         require_known_member_id=version >= 4 and instance_id is None,
         support_skipping_assignment=version >= 9,
         reason="test",
+        **given,
     )
 
 
@@ -179,7 +167,7 @@ class Harness(MachineHarness):
 
     def do_topic_deleted(self, topic: str) -> None:
         for group_id in list(self.machine.groups):
-            self.run(self.machine.forget_topic(group_id, topic, self.now))
+            self.run(self.machine.forget_topic(group_id, topic, ZERO_UUID, self.now))
 
     def do_marker(self, producer_id: str, fate: str) -> None:
         self.machine.replay_marker(int(producer_id), fate == "commit")
@@ -247,11 +235,11 @@ def _join(harness: Harness, group_id: str, arguments: list[str]) -> Join:
         group_id,
         member_id,
         instance_id,
-        "" if member_id else harness.next_member(instance_id or client_id),
         _protocols(options.get("protocols", "range/t")),
-        version=int(options.get("v", 9)),
-        session_ms=int(options.get("session", 10_000)),
-        rebalance_ms=int(options.get("rebalance", 60_000)),
+        int(options.get("v", 9)),
+        new_member_id="" if member_id else harness.next_member(instance_id or client_id),
+        session_timeout_ms=int(options.get("session", 10_000)),
+        rebalance_timeout_ms=int(options.get("rebalance", 60_000)),
         protocol_type=options.get("type", "consumer"),
         client_id=client_id,
     )

@@ -148,11 +148,11 @@ class AgainstTheModel(RuleBasedStateMachine):
                 GROUP,
                 member_id,
                 instance,
-                new_id,
                 PROTOCOLS[name],
-                version=version,
-                session_ms=session_ms,
-                rebalance_ms=rebalance_ms,
+                version,
+                new_member_id=new_id,
+                session_timeout_ms=session_ms,
+                rebalance_timeout_ms=rebalance_ms,
                 protocol_type=protocol_type,
             )
         )

@@ -19,6 +19,7 @@ from kpybroker.core.group.records import (
     encode_record,
 )
 from kpybroker.core.offsets.values import OffsetAndMetadata
+from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.errors import ProtocolError
 
 LATEST = RecordVersions()
@@ -26,7 +27,8 @@ NAMES = st.text(max_size=20)
 INT32 = st.integers(-(2**31), 2**31 - 1)
 INT64 = st.integers(-(2**63), 2**63 - 1)
 BYTES = st.binary(max_size=30)
-OFFSETS = st.builds(OffsetAndMetadata, INT64, INT32, NAMES, INT64)
+TOPIC_IDS = st.just(ZERO_UUID) | st.binary(min_size=16, max_size=16)
+OFFSETS = st.builds(OffsetAndMetadata, INT64, INT32, NAMES, INT64, topic_id=TOPIC_IDS)
 MEMBERS = st.builds(StoredMember, NAMES, st.none() | NAMES, NAMES, NAMES, INT32, INT32, BYTES, BYTES)
 GROUPS = st.builds(
     StoredGroup,
@@ -54,6 +56,15 @@ def test_an_offset_as_kafka_writes_it() -> None:
     key, value = encode_record(record, LATEST)
     assert key == struct.pack(">hh1sh1si", 1, 1, b"g", 1, b"t", 3)
     assert value == struct.pack(">hqih1sq", 3, 5, 2, 1, b"m", 7)
+
+
+def test_an_offset_with_a_topic_id_as_kafka_4_writes_it() -> None:
+    """Version 4 is flexible: a compact string, and the id with tag 0. It is written whatever versions are asked for."""
+    record = OffsetRecord("g", ("t", 3), OffsetAndMetadata(5, 2, "m", 7, topic_id=bytes(range(16))))
+    for versions in (LATEST, RecordVersions(1, 0)):
+        key, value = encode_record(record, versions)
+        assert value == struct.pack(">hqi", 4, 5, 2) + b"\x02m" + struct.pack(">q", 7) + b"\1\0\x10" + bytes(range(16))
+        assert decode_record(key, value) == record
 
 
 def test_an_expire_timestamp_takes_version_1_and_loses_the_leader_epoch() -> None:

@@ -55,11 +55,12 @@ class Bounded(Harness):
         return self.replies.get(ticket)
 
     def join(self, group_id: str, protocols: Protocols = RANGE, *, version: int = 3, member_id: str = "") -> Any:
-        new_id = self.next_member("m")
-        joining = join_of(
-            group_id, member_id, None, new_id, protocols, version=version, session_ms=1_800_000, rebalance_ms=60_000
-        )
-        return self.response(joining)
+        fields = {
+            "session_timeout_ms": 1_800_000,
+            "rebalance_timeout_ms": 60_000,
+            "new_member_id": self.next_member("m"),
+        }
+        return self.response(join_of(group_id, member_id, None, protocols, version, **fields))
 
 
 def full(bounded: Bounded) -> None:

@@ -88,9 +88,8 @@ class Groups(RuleBasedStateMachine):
 
     def _join(self, member_id: str, instance: str | None, protocols: str, version: int, new_id: str) -> str:
         wish = PROTOCOLS[protocols]
-        return self._ask(
-            join_of(GROUP, member_id, instance, new_id, wish, version=version, session_ms=6_000, rebalance_ms=7_000)
-        )
+        timeouts = {"session_timeout_ms": 6_000, "rebalance_timeout_ms": 7_000}
+        return self._ask(join_of(GROUP, member_id, instance, wish, version, new_member_id=new_id, **timeouts))
 
     @rule(
         instance=st.sampled_from([None, None, "i", "j"]),

@@ -27,7 +27,7 @@ def test_a_heartbeat_moves_the_end_of_the_session() -> None:
     group.add(someone)
     for beat in range(1, 1001):
         timers.heartbeat(group, someone, float(beat))
-    assert len(timers._heap) == 1
+    assert len(timers) == 1
     assert due(timers, 999.0) == []
     assert timers.deadline == 1000.0
     assert due(timers, 1000.0) == [(TimerKind.HEARTBEAT, 1000.0)]

@@ -23,19 +23,15 @@ CLIENT, COORDINATOR, REPLICATION = AppendOrigin.CLIENT, AppendOrigin.COORDINATOR
 
 
 def header(
-    offset: int,
-    *,
-    sequence: int,
-    epoch: int = 0,
-    producer_id: int = 1,
-    count: int = 1,
-    transactional: bool = False,
-    timestamp: int = 10,
+    offset: int, *, sequence: int, by: tuple[int, int] = (1, 0), count: int = 1, transactional: bool = False
 ) -> BatchHeader:
+    """`by` is the producer: id and epoch."""
     attributes = TRANSACTIONAL_MASK if transactional else 0
-    return BatchHeader(
-        offset, 49, 0, 2, 0, attributes, count - 1, timestamp, timestamp, producer_id, epoch, sequence, count
-    )
+    return BatchHeader(offset, 49, 0, 2, 0, attributes, count - 1, 10, 10, *by, sequence, count)
+
+
+def dated(timestamp: int, batch: BatchHeader) -> BatchHeader:
+    return batch._replace(base_timestamp=timestamp, max_timestamp=timestamp)
 
 
 def append(state: ProducerState, batch: BatchHeader, origin: AppendOrigin = CLIENT) -> None:
@@ -50,11 +46,12 @@ def end(
     offset: int,
     *,
     commit: bool,
-    producer_id: int = 1,
-    epoch: int = 0,
+    by: tuple[int, int] = (1, 0),
     coordinator_epoch: int = 0,
     origin: AppendOrigin = COORDINATOR,
 ) -> CompletedTxn | None:
+    """A marker for the producer `by`: id and epoch."""
+    producer_id, epoch = by
     kind = ControlRecordType.COMMIT if commit else ControlRecordType.ABORT
     info = state.prepare_update(producer_id, origin)
     completed = info.append_marker(EndTransactionMarker(kind, coordinator_epoch, 20), epoch, offset)
@@ -102,28 +99,28 @@ def test_an_unknown_producer_may_begin_anywhere(state: ProducerState) -> None:
 
 
 def test_a_lower_epoch_is_fenced_and_a_higher_one_starts_at_zero(state: ProducerState) -> None:
-    append(state, header(0, sequence=0, epoch=5))
-    assert refused(state, header(1, sequence=1, epoch=4)) is ErrorCode.INVALID_PRODUCER_EPOCH
-    assert refused(state, header(1, sequence=1, epoch=6)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-    append(state, header(1, sequence=0, epoch=6))
+    append(state, header(0, sequence=0, by=(1, 5)))
+    assert refused(state, header(1, sequence=1, by=(1, 4))) is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert refused(state, header(1, sequence=1, by=(1, 6))) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    append(state, header(1, sequence=0, by=(1, 6)))
     entry = state.producers[1]
     assert (entry.producer_epoch, len(entry.batches)) == (6, 1)
 
 
 def test_a_replica_takes_what_its_leader_wrote(state: ProducerState) -> None:
-    append(state, header(0, sequence=0, epoch=5))
-    append(state, header(1, sequence=44, epoch=4), REPLICATION)
+    append(state, header(0, sequence=0, by=(1, 5)))
+    append(state, header(1, sequence=44, by=(1, 4)), REPLICATION)
 
 
 def test_a_coordinator_needs_no_sequence(state: ProducerState) -> None:
     append(state, header(0, sequence=-1), COORDINATOR)
     append(state, header(1, sequence=-1), COORDINATOR)
-    assert refused(state, header(2, sequence=-1, epoch=-1), COORDINATOR) is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert refused(state, header(2, sequence=-1, by=(1, -1)), COORDINATOR) is ErrorCode.INVALID_PRODUCER_EPOCH
 
 
 def test_the_last_five_batches_are_known_as_duplicates(state: ProducerState) -> None:
     for number in range(7):
-        append(state, header(number * 2, sequence=number * 2, count=2, timestamp=100 + number))
+        append(state, dated(100 + number, header(number * 2, sequence=number * 2, count=2)))
     entry = state.producers[1]
     assert len(entry.batches) == 5
     assert entry.find_duplicate(0, 2, 3) is None
@@ -143,10 +140,10 @@ def test_a_prepared_update_that_is_not_applied_changes_nothing(state: ProducerSt
 
 def test_a_transaction_is_unstable_until_its_marker_is_replicated(state: ProducerState) -> None:
     append(state, header(0, sequence=0))
-    append(state, header(1, sequence=0, producer_id=2, transactional=True))
-    append(state, header(2, sequence=1, producer_id=2, transactional=True))
+    append(state, header(1, sequence=0, by=(2, 0), transactional=True))
+    append(state, header(2, sequence=1, by=(2, 0), transactional=True))
     assert (state.first_unstable_offset, state.first_undecided_offset) == (1, 1)
-    assert end(state, 3, commit=False, producer_id=2) == CompletedTxn(2, 1, 3, True)
+    assert end(state, 3, commit=False, by=(2, 0)) == CompletedTxn(2, 1, 3, True)
     assert (state.first_unstable_offset, state.first_undecided_offset) == (1, None)
     state.on_high_watermark_updated(3)
     assert state.first_unstable_offset == 1
@@ -155,11 +152,11 @@ def test_a_transaction_is_unstable_until_its_marker_is_replicated(state: Produce
 
 
 def test_the_earliest_of_several_transactions_counts(state: ProducerState) -> None:
-    append(state, header(0, sequence=0, producer_id=1, transactional=True))
-    append(state, header(1, sequence=0, producer_id=2, transactional=True))
+    append(state, header(0, sequence=0, transactional=True))
+    append(state, header(1, sequence=0, by=(2, 0), transactional=True))
     completed = CompletedTxn(1, 0, 2, True)
     assert state.last_stable_offset_after(completed) == 1
-    end(state, 2, commit=True, producer_id=1)
+    end(state, 2, commit=True)
     state.on_high_watermark_updated(3)
     assert state.first_unstable_offset == 1
     assert state.last_stable_offset_after(CompletedTxn(2, 1, 3, True)) == 4
@@ -168,8 +165,8 @@ def test_the_earliest_of_several_transactions_counts(state: ProducerState) -> No
 def test_transactions_applied_out_of_order_are_kept_in_order(state: ProducerState) -> None:
     """Two producers in one append: one is applied after the other, whichever began first."""
     late, early = state.prepare_update(1, REPLICATION), state.prepare_update(2, REPLICATION)
-    late.append_data(header(5, sequence=0, producer_id=1, transactional=True))
-    early.append_data(header(3, sequence=0, producer_id=2, transactional=True))
+    late.append_data(header(5, sequence=0, transactional=True))
+    early.append_data(header(3, sequence=0, by=(2, 0), transactional=True))
     state.update(late)
     state.update(early)
     assert state.first_undecided_offset == 3
@@ -182,9 +179,9 @@ def test_a_marker_without_a_transaction_completes_nothing(state: ProducerState) 
 
 def test_a_marker_with_a_higher_epoch_fences_the_producer(state: ProducerState) -> None:
     append(state, header(0, sequence=0, transactional=True))
-    end(state, 1, commit=False, epoch=1)
+    end(state, 1, commit=False, by=(1, 1))
     assert refused(state, header(2, sequence=1, transactional=True)) is ErrorCode.INVALID_PRODUCER_EPOCH
-    append(state, header(2, sequence=0, epoch=1, transactional=True))
+    append(state, header(2, sequence=0, by=(1, 1), transactional=True))
 
 
 def test_a_zombie_coordinator_is_fenced(state: ProducerState) -> None:
@@ -206,9 +203,9 @@ def test_completing_what_was_not_started_is_an_error() -> None:
 
 def test_idle_producers_expire_but_not_within_a_transaction() -> None:
     state = ProducerState("t-0", producer_id_expiration_ms=100)
-    append(state, header(0, sequence=0, producer_id=1, timestamp=1000))
-    append(state, header(1, sequence=0, producer_id=2, timestamp=1000, transactional=True))
-    append(state, header(2, sequence=0, producer_id=3, timestamp=1001))
+    append(state, dated(1000, header(0, sequence=0)))
+    append(state, dated(1000, header(1, sequence=0, by=(2, 0), transactional=True)))
+    append(state, dated(1001, header(2, sequence=0, by=(3, 0))))
     state.start_verification(7, 0, 0, 1000)
     state.remove_expired(1100)
     assert set(state.producers) == {2, 3}
@@ -217,7 +214,7 @@ def test_idle_producers_expire_but_not_within_a_transaction() -> None:
 
 def test_a_hanging_transaction_is_late(state: ProducerState) -> None:
     assert not state.has_late_transaction(10**9, 1000)
-    append(state, header(0, sequence=0, timestamp=1000, transactional=True))
+    append(state, dated(1000, header(0, sequence=0, transactional=True)))
     assert not state.has_late_transaction(1000 + 1000 + 300_000, 1000)
     assert state.has_late_transaction(1001 + 1000 + 300_000, 1000)
 
@@ -241,7 +238,7 @@ def test_no_higher_sequence_passes_one_that_is_being_verified(state: ProducerSta
     assert refused(state, header(0, sequence=5, transactional=True)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     state.start_verification(1, 9, 1, 0)
     assert state.verifications[1].lowest_sequence == 9
-    append(state, header(0, sequence=9, epoch=1, transactional=True))
+    append(state, header(0, sequence=9, by=(1, 1), transactional=True))
     assert state.start_verification(1, 10, 1, 0) is NO_VERIFICATION
 
 
@@ -274,7 +271,7 @@ def test_the_shortcut_agrees_with_the_complete_check(batches: list[tuple[int, in
     state = ProducerState("t-0")
     offset = 0
     for epoch, sequence, count in batches:
-        batch = header(offset, sequence=sequence, epoch=epoch, count=count)
+        batch = header(offset, sequence=sequence, by=(1, epoch), count=count)
         entry = state.producers.get(1)
         duplicate = entry and entry.find_duplicate(epoch, sequence, batch.last_sequence)
         plain = state.plain_next_entry(batch)

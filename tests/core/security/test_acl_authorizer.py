@@ -30,14 +30,21 @@ HOST = "10.0.0.1"
 def acl(
     permission: Permission = ALLOW,
     operation: Operation = READ,
-    name: str = "orders",
+    on: str | Pattern = "orders",
     *,
     principal: str = "User:alice",
     host: str = "*",
-    pattern: PatternType = PatternType.LITERAL,
-    kind: ResourceType = TOPIC,
 ) -> Binding:
-    return Binding(Pattern(kind, name, pattern), Entry(principal, host, operation, permission))
+    """A name is a topic's."""
+    pattern = Pattern(TOPIC, on, PatternType.LITERAL) if isinstance(on, str) else on
+    return Binding(pattern, Entry(principal, host, operation, permission))
+
+
+def prefixed(name: str) -> Pattern:
+    return Pattern(TOPIC, name, PatternType.PREFIXED)
+
+
+OF_A_GROUP = Pattern(GROUP, "orders", PatternType.LITERAL)
 
 
 def index_of(bindings: Iterable[Binding], rules: AuthorizerRules | None = None) -> AclIndex:
@@ -60,22 +67,22 @@ def may(index: AclIndex, operation: Operation = READ, name: str = "orders") -> b
         ([], READ, False),
         ([acl()], READ, True),
         ([acl()], WRITE, False),
-        ([acl(name="*")], READ, True),
-        ([acl(name="ord", pattern=PatternType.PREFIXED)], READ, True),
-        ([acl(name="orders", pattern=PatternType.PREFIXED)], READ, True),
-        ([acl(name="orders-1", pattern=PatternType.PREFIXED)], READ, False),
-        ([acl(name="*", pattern=PatternType.PREFIXED)], READ, False),
+        ([acl(on="*")], READ, True),
+        ([acl(on=prefixed("ord"))], READ, True),
+        ([acl(on=prefixed("orders"))], READ, True),
+        ([acl(on=prefixed("orders-1"))], READ, False),
+        ([acl(on=prefixed("*"))], READ, False),
         ([acl(operation=Operation.ALL)], WRITE, True),
         ([acl(principal="User:*")], READ, True),
         ([acl(principal="Group:*")], READ, False),
         ([acl(principal="User:bob")], READ, False),
         ([acl(host=HOST)], READ, True),
         ([acl(host="10.0.0.2")], READ, False),
-        ([acl(kind=GROUP)], READ, False),
+        ([acl(on=OF_A_GROUP)], READ, False),
         ([acl(), acl(DENY)], READ, False),
         ([acl(), acl(DENY, WRITE)], READ, True),
-        ([acl(), acl(DENY, name="*")], READ, False),
-        ([acl(), acl(DENY, name="o", pattern=PatternType.PREFIXED)], READ, False),
+        ([acl(), acl(DENY, on="*")], READ, False),
+        ([acl(), acl(DENY, on=prefixed("o"))], READ, False),
         ([acl(), acl(DENY, Operation.ALL)], READ, False),
         ([acl(DENY, host="10.0.0.2"), acl()], READ, True),
         ([acl(operation=Operation.ALTER_CONFIGS)], Operation.DESCRIBE_CONFIGS, True),
@@ -104,7 +111,7 @@ def test_super_users_may_do_everything() -> None:
 
 def test_without_an_acl_everyone_may_if_it_is_configured() -> None:
     rules = AuthorizerRules(allow_without_acl=True)
-    assert may(index_of([acl(name="other")], rules))
+    assert may(index_of([acl(on="other")], rules))
     assert not may(index_of([acl(principal="User:bob")], rules))
 
 
@@ -129,7 +136,7 @@ def test_a_bad_principal_changes_nothing() -> None:
 
 
 def test_decisions_are_bounded() -> None:
-    index = index_of([acl(name="t", pattern=PatternType.PREFIXED)])
+    index = index_of([acl(on=prefixed("t"))])
     for number in range(DECISIONS_MAX + 10):
         assert may(index, READ, f"t{number}")
     assert len(index._decisions) <= DECISIONS_MAX
@@ -162,25 +169,25 @@ def test_the_reason_has_the_words_of_kafkas_debug_log() -> None:
     [
         ([], False),
         ([acl(operation=WRITE)], True),
-        ([acl(operation=WRITE, pattern=PatternType.PREFIXED)], True),
+        ([acl(operation=WRITE, on=prefixed("orders"))], True),
         ([acl(operation=Operation.ALL, principal="User:*", host=HOST)], True),
         ([acl(operation=READ)], False),
-        ([acl(operation=WRITE, kind=GROUP)], False),
+        ([acl(operation=WRITE, on=OF_A_GROUP)], False),
         ([acl(operation=WRITE), acl(DENY, WRITE)], False),
-        ([acl(operation=WRITE), acl(DENY, WRITE, name="*")], False),
-        ([acl(operation=WRITE), acl(DENY, WRITE, name="ord", pattern=PatternType.PREFIXED)], False),
-        ([acl(operation=WRITE), acl(DENY, WRITE, name="orders-", pattern=PatternType.PREFIXED)], True),
-        ([acl(operation=WRITE, name="*"), acl(DENY, WRITE, name="o", pattern=PatternType.PREFIXED)], True),
+        ([acl(operation=WRITE), acl(DENY, WRITE, on="*")], False),
+        ([acl(operation=WRITE), acl(DENY, WRITE, on=prefixed("ord"))], False),
+        ([acl(operation=WRITE), acl(DENY, WRITE, on=prefixed("orders-"))], True),
+        ([acl(operation=WRITE, on="*"), acl(DENY, WRITE, on=prefixed("o"))], True),
         (
             [
-                acl(operation=WRITE, name="or", pattern=PatternType.PREFIXED),
-                acl(DENY, WRITE, name="o", pattern=PatternType.PREFIXED),
+                acl(operation=WRITE, on=prefixed("or")),
+                acl(DENY, WRITE, on=prefixed("o")),
             ],
             False,
         ),
-        ([acl(operation=WRITE, pattern=PatternType.PREFIXED), acl(DENY, WRITE)], True),
-        ([acl(operation=WRITE), acl(DENY, WRITE, name="other")], True),
-        ([acl(operation=WRITE), acl(DENY, WRITE, name="*", host="10.0.0.2")], True),
+        ([acl(operation=WRITE, on=prefixed("orders")), acl(DENY, WRITE)], True),
+        ([acl(operation=WRITE), acl(DENY, WRITE, on="other")], True),
+        ([acl(operation=WRITE), acl(DENY, WRITE, on="*", host="10.0.0.2")], True),
     ],
 )
 def test_some_resource_of_a_type(bindings: list[Binding], allowed: bool) -> None:
@@ -190,7 +197,7 @@ def test_some_resource_of_a_type(bindings: list[Binding], allowed: bool) -> None
 def test_without_an_acl_everyone_may_write_some_topic_if_not_all_are_denied() -> None:
     rules = AuthorizerRules(allow_without_acl=True)
     assert index_of([acl(DENY, WRITE)], rules).authorize_by_resource_type(ALICE, HOST, WRITE, TOPIC)
-    denied = index_of([acl(DENY, WRITE, name="*")], rules)
+    denied = index_of([acl(DENY, WRITE, on="*")], rules)
     assert not denied.authorize_by_resource_type(ALICE, HOST, WRITE, TOPIC)
 
 
@@ -198,7 +205,7 @@ def test_without_an_acl_everyone_may_write_some_topic_if_not_all_are_denied() ->
 
 
 def test_matching_finds_by_name_or_by_search() -> None:
-    bindings = [acl(), acl(DENY, WRITE), acl(name="ord", pattern=PatternType.PREFIXED), acl(kind=GROUP)]
+    bindings = [acl(), acl(DENY, WRITE), acl(on=prefixed("ord")), acl(on=OF_A_GROUP)]
     index = index_of(bindings)
     everything = Filter(PatternFilter(), EntryFilter())
     assert set(index.matching(everything)) == set(bindings)
@@ -241,10 +248,9 @@ def test_random_acls_decide_as_the_plain_rules(seed: int) -> None:
         return acl(
             rng.choice([ALLOW, ALLOW, DENY]),
             rng.choice(operations),
-            rng.choice(names),
+            Pattern(TOPIC, rng.choice(names), rng.choice([PatternType.LITERAL, PatternType.PREFIXED])),
             principal=rng.choice(["User:alice", "User:bob", "User:*"]),
             host=rng.choice(["*", HOST, "10.0.0.2"]),
-            pattern=rng.choice([PatternType.LITERAL, PatternType.PREFIXED]),
         )
 
     bindings = list(dict.fromkeys(some_acl() for _ in range(rng.randrange(12))))

@@ -32,7 +32,7 @@ BROKEN = (
     b"[2024-03-05 08:00:00,000] INFO of no logger",
     b'{"time": "2999-01-01T00:00:00Z", "message": "of the future"}',
 )
-TRACE = 'Traceback (most recent call last):\n  File "/srv/pay.py", line 7, in charge\nTimeoutError: (no) answer'
+TRACE = 'Traceback (most recent call last):\n  File "/srv/pay.py", line 7, in charge\nTimeoutError: (no) response'
 
 
 class Record(NamedTuple):

@@ -58,6 +58,14 @@ def test_names_are_kafkas() -> None:
     )
 
 
+def test_a_tagged_field_is_shown_where_it_is_in_the_bytes() -> None:
+    key = versioned(OffsetCommitKey(group="g", topic="t"), 1)
+    for topic_id, shown in ((bytes(16), None), (bytes(range(16)), "AAECAwQFBgcICQoLDA0ODw")):
+        _, value = decode_internal(GROUP_METADATA_TOPIC_NAME, key, versioned(OffsetCommitValue(topic_id=topic_id), 4))
+        assert value is not None
+        assert value["data"].get("topicId") == shown
+
+
 def test_a_tombstone_has_a_key_only() -> None:
     key, value = decode_internal(GROUP_METADATA_TOPIC_NAME, versioned(GroupMetadataKey(group="g"), 2), None)
     assert key is not None

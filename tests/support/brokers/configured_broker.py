@@ -8,33 +8,22 @@ from pathlib import Path
 from typing import Any
 
 from kpybroker.broker.app import Broker
-from kpybroker.broker.cluster.topic_admin import NewTopic
 from kpybroker.broker.requests.context import PlainConnectionInfo, RequestContext
-from kpybroker.config.broker import BrokerConfig
 from kpybroker.core.authorizer import Authorizer
-from kpybroker.wire.codec import decode, encode
-from kpybroker.wire.errors import KafkaError
+from tests.support.brokers.running_broker import running_broker
+from tests.support.requests.handling import response_of
 
 
 @asynccontextmanager
-async def configured_broker(directory: Path, *topics: str, **props: str) -> AsyncIterator[Broker]:
-    """A started broker; `props` are keys with `_` for `.`."""
-    keys = {name.replace("_", "."): value for name, value in props.items()}
-    fixed = {"broker.id": "0", "listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(directory / "logs")}
-    async with Broker.open(BrokerConfig(fixed | keys)) as broker:
-        if topics:
-            await broker.topics.create_topics([NewTopic(name, 1, 1) for name in topics], 10_000)
+async def configured_broker(directory: Path, *topics: str, **keys: Any) -> AsyncIterator[Broker]:
+    """`running_broker` with all that it keeps below `directory`."""
+    async with running_broker(directory / "logs", topics=topics, keeps=True, **keys) as broker:
         yield broker
 
 
 async def call(
     broker: Broker, handler: Any, request: Any, version: int, *, authorizer: Authorizer | None = None
 ) -> Any:
-    """Through the codec both ways, with errors turned into responses as dispatch does."""
-    request = decode(type(request), encode(request, version), version)
+    """What dispatch gets from the API's module."""
     context = RequestContext(PlainConnectionInfo(), authorizer or broker.authorizer, handler.LEDGER.api_key, version)
-    try:
-        response = await handler.handle(broker, request, context)
-    except KafkaError as error:
-        response = handler.error_response(request, context, error)
-    return decode(type(response), encode(response, version), version)
+    return await response_of(handler, broker, request, context)

@@ -30,11 +30,11 @@ from kpybroker.coordination.embedded import EmbeddedStore, EmbeddedTree
 from kpybroker.core.authorizer import Action, AllowAll, Authorizer, Operation, Principal, Requester, ResourceType
 from kpybroker.core.features import SUPPORTED, Ranges
 from kpybroker.core.tree import TreeEvent
-from kpybroker.wire.codec import decode, encode
-from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from kpybroker.wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
 from tests.support.network.memory_transport import MemoryTransport
+from tests.support.requests.handling import response_of
 
 PartitionError = LeaderAndIsrResponse.LeaderAndIsrPartitionError
 
@@ -255,14 +255,5 @@ class Denying:
 async def call(
     broker: ControlBroker, handler: Any, request: Any, version: int, *, authorizer: Authorizer | None = None
 ) -> Any:
-    """Send a request to a handler module through the codec, both ways, errors turned into responses as dispatch
-    does.
-    """
-    api_key = handler.LEDGER.api_key
-    request = decode(type(request), encode(request, version), version)
-    context = broker.context(api_key, version, authorizer)
-    try:
-        response = await handler.handle(broker, request, context)
-    except KafkaError as error:
-        response = handler.error_response(request, context, error)
-    return decode(type(response), encode(response, version), version)
+    """What dispatch gets from the API's module."""
+    return await response_of(handler, broker, request, broker.context(handler.LEDGER.api_key, version, authorizer))

@@ -10,15 +10,15 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from types import GeneratorType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import trio
 
 from kpybroker.broker.cluster.metadata_cache import MetadataSnapshot, Node
+from kpybroker.broker.coordinators.group_configs import GroupConfigs
 from kpybroker.broker.coordinators.groups import GroupCoordinators
 from kpybroker.broker.loop.clock import Clock
-from kpybroker.broker.loop.steps import run_to_end
 from kpybroker.broker.requests.context import PlainConnectionInfo, RequestContext
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.coordination.embedded import EmbeddedStore
@@ -28,9 +28,9 @@ from kpybroker.core.budget import StateBudget
 from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME
 from kpybroker.storage.log.append import ProducedBatches
 from kpybroker.wire.api import ApiKey
-from kpybroker.wire.codec import decode, encode
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.batch import iter_batches, parse_header, stamp
+from tests.support.requests.handling import response_of
 
 EPOCH_MS = 1_700_000_000_000
 
@@ -240,7 +240,8 @@ class FakeBroker:
         self.budget = StateBudget()
         self.failed_dirs: list[Exception] = []
         self.tree: Any = None
-        self.groups = GroupCoordinators(self, self.metadata, self.replicas)  # type: ignore[arg-type]
+        configs = GroupConfigs(self.config)
+        self.groups = GroupCoordinators(self, self.metadata, self.replicas, configs)  # type: ignore[arg-type]
 
     def spawn(self, name: str, function: Callable[..., Awaitable[None]], *args: Any) -> None:
         self._nursery.start_soon(function, *args, name=name)
@@ -285,16 +286,10 @@ async def memory_tree() -> AsyncIterator[Tree]:
 
 
 async def call(broker: FakeBroker, module: Any, request: Any, version: int, client_id: str | None = "c") -> Any:
-    """Do what dispatch does: handle the request, turn a KafkaError into the API's response, encode and decode it."""
+    """What dispatch gets from the API's module."""
     context = broker.context(module.LEDGER.api_key, version, client_id)
     assert module.LEDGER.min_version <= version <= module.LEDGER.max_version
-    sent = decode(type(request), encode(request, version), version)
-    try:
-        handling = module.handle(broker, sent, context)
-        response = await (run_to_end(handling) if isinstance(handling, GeneratorType) else handling)
-    except KafkaError as error:
-        response = module.error_response(sent, context, error)
-    return decode(type(response), encode(response, version), version)
+    return await response_of(module, broker, request, context)
 
 
 def versions(module: Any, first: int = 0) -> range:

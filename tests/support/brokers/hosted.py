@@ -103,7 +103,7 @@ async def refusal(call: Awaitable[Any]) -> str:
     raise AssertionError(f"it was not refused: {result!r}")
 
 
-async def until(condition: Callable[[], bool], seconds_max: float = 30) -> None:
+async def until(condition: Callable[[], bool], seconds_max: float = 60) -> None:
     """Return once it holds."""
     with trio.fail_after(seconds_max):
         while not condition():  # noqa: ASYNC110 -- it has no event

@@ -21,11 +21,12 @@ from kpybroker.control.start import equip
 from kpybroker.wire.messages.create_topics import CreateTopicsRequest
 from kpybroker.wire.messages.fetch import FetchRequest
 from kpybroker.wire.messages.produce import ProduceRequest
+from tests.support.brokers.hosted import running
 from tests.support.brokers.running_broker import ask, settings
 from tests.support.network.memory_transport import MemoryTransport
 from tests.support.storage.batches import batch
 
-WAIT_S_MAX, POLL_S = 30, 0.002
+WAIT_S_MAX, POLL_S = 60, 0.002
 
 
 class HostedCluster:
@@ -144,22 +145,9 @@ async def hosted_cluster(
     hosted = Hosted(plans, directory)
     hosted._parts[Topology] = Topology(socket_transport if on_sockets else lambda _: memory)
     equip(hosted)
-    ready, ended = trio.Event(), trio.Event()
-
-    async def on_ready() -> None:
-        ready.set()
-
-    async def run() -> None:
-        await hosted.run(on_ready)
-        ended.set()
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(run)
-        await ready.wait()
+    async with running(hosted):
         try:
             yield HostedCluster(hosted)
         finally:
             with trio.CancelScope(shield=True):
                 await hosted.reset()
-                hosted.stop()
-                await ended.wait()

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from kpybroker.broker.app import Broker
+from kpybroker.broker.app import Broker, Seams
 from kpybroker.broker.cluster.metadata_cache import MetadataCache, MetadataSnapshot
 from kpybroker.broker.loop.clock import Clock, SystemClock
-from kpybroker.broker.network.transport import Transport
 from kpybroker.broker.requests.context import ConnectionInfo, PlainConnectionInfo
-from kpybroker.broker.requests.dispatch import RespondNow
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.coordination.embedded import EmbeddedStore
-from kpybroker.core.features import SUPPORTED, Ranges
-from kpybroker.storage.disk.files import Files
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.codec import decode, encode
 from kpybroker.wire.headers import RequestHeader, encode_request_header, parse_response_header
@@ -24,6 +21,7 @@ from kpybroker.wire.messages.create_topics import CreateTopicsRequest
 from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest
 from tests.support.network.memory_transport import MemoryTransport
 
+SEAMS = [field.name for field in fields(Seams)]
 CLIENT = PlainConnectionInfo(connection_id="test")
 
 
@@ -44,25 +42,18 @@ def settings(directory: Path, **keys: str) -> dict[str, str]:
 async def running_broker(
     directory: Path,
     *,
-    files: Files | None = None,
-    clock: Clock | None = None,
-    transport: Transport | None = None,
-    intercept: Callable[[Broker], RespondNow] | None = None,
     topics: Sequence[str] = (),
     keeps: bool = False,
     tree_clock: Clock | None = None,
-    features: Ranges = SUPPORTED,
-    **keys: str,
+    **options: Any,
 ) -> AsyncIterator[Broker]:
-    """A broker with these `settings` and `topics`. `files` and clocks are the machine's unless given. Nothing listens
-    on a port, unless `transport` does. With `keeps` the directory has all that the broker needs to start again.
+    """A broker with these `topics`. `options` are `Seams` of the broker, and keys as of `settings`. Nothing listens on
+    a port, unless a `transport` does. With `keeps` the directory has all that the broker needs to start again.
     """
-    config = BrokerConfig(settings(directory, **keys))
+    seams = {name: options.pop(name) for name in SEAMS if name in options}
     tree = None if keeps else EmbeddedStore.in_memory((tree_clock or SystemClock()).time_ms).session()
-    transport = transport or MemoryTransport()
-    async with Broker.open(
-        config, transport=transport, files=files, clock=clock, tree=tree, seed=1, intercept=intercept, features=features
-    ) as broker:
+    seams = {"transport": MemoryTransport(), "tree": tree, "seed": 1} | seams
+    async with Broker.open(BrokerConfig(settings(directory, **options)), **seams) as broker:
         for topic in topics:
             await create_topic(broker, topic)
         yield broker

@@ -182,7 +182,7 @@ class House:
         self.listener = self.listeners[0]
 
     async def connect(self, listener: int = 0) -> Client:
-        return Client(await self.transport.connect(*self.listeners[listener].address, timeout_s=5))
+        return Client(await self.transport.connect(*self.listeners[listener].address, timeout_s=60))
 
     async def run(self, scenario: Callable[[House], Any]) -> None:
         async with trio.open_nursery() as nursery:

@@ -27,7 +27,7 @@ class RawClient:
     @classmethod
     async def to(cls, broker: Broker, transport: Transport, client_id: str = "raw") -> RawClient:
         """On a new connection to the broker's first listener."""
-        stream = await transport.connect(*broker.bound[0].listener.address, timeout_s=5)
+        stream = await transport.connect(*broker.bound[0].listener.address, timeout_s=60)
         return cls(Client(stream), client_id)
 
     async def send(self, request: Message, version: int) -> None:

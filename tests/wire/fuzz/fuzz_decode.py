@@ -18,7 +18,7 @@ import re
 import sys
 import time
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -313,11 +313,27 @@ def large_frames(info: ApiInfo, version: int, elements: int) -> Iterator[bytes]:
     request_class = info.request_class()
     header = encode_request_header(RequestHeader(info.key, version, 7, CLIENT_ID))
     for path in _array_paths(request_class, request_class, version):
-        for count in (elements, elements // 4, elements // 16):
-            frame = header + encode(_with_many(request_class, version, path, count), version)
+
+        def frame_of(count: int, path: tuple[Field, ...] = path) -> bytes:
+            return header + encode(_with_many(request_class, version, path, count), version)
+
+        frame = _most(frame_of, (elements, elements // 4, elements // 16))
+        if frame is not None:
+            yield frame
+
+
+def _most(frame_of: Callable[[int], bytes], counts: Sequence[int]) -> bytes | None:
+    """The frame of the first of the counts, from the largest on, that is not too large.
+
+    Later elements are no smaller than the first, so most of those that are too large need not be made.
+    """
+    empty, least = frame_of(0), frame_of(counts[-1])
+    for count in counts[:-1]:
+        if len(empty) + (len(least) - len(empty)) * count // max(1, counts[-1]) <= LARGE_FRAME_BYTES:
+            frame = frame_of(count)
             if len(frame) <= LARGE_FRAME_BYTES:
-                yield frame
-                break
+                return frame
+    return least if len(least) <= LARGE_FRAME_BYTES else None
 
 
 def _array_paths(request_class: type[Message], struct: type[Message], version: int) -> Iterator[tuple[Field, ...]]:
@@ -360,12 +376,13 @@ def distinct_frames(info: ApiInfo, version: int, elements: int, known: dict[str,
     request_class = info.request_class()
     header = encode_request_header(RequestHeader(info.key, version, 7, CLIENT_ID))
     for path in _array_paths(request_class, request_class, version):
-        for count in (elements, elements // 2, elements // 4, elements // 16):
-            message = _with_distinct(request_class, version, path, count, known)
-            frame = header + encode(message, version)
-            if len(frame) <= LARGE_FRAME_BYTES:
-                yield frame
-                break
+
+        def frame_of(count: int, path: tuple[Field, ...] = path) -> bytes:
+            return header + encode(_with_distinct(request_class, version, path, count, known), version)
+
+        frame = _most(frame_of, (elements, elements // 2, elements // 4, elements // 16))
+        if frame is not None:
+            yield frame
 
 
 def _with_distinct(
@@ -387,12 +404,12 @@ def _with_distinct(
 
 def _distinct_elements(request_class: type[Message], version: int, array: Field, count: int) -> list[Any]:
     if array.struct is None:
-        return [_distinct(array, number) for number in range(count)]
+        return _distinct(array, count)
     elements = [array.struct() for _ in range(count)]
     for inner in struct_fields(request_class, array.struct):
         if inner.present(version) and not inner.array and inner.struct is None and not inner.is_tagged(version):
-            for number, element in enumerate(elements):
-                setattr(element, inner.name, _distinct(inner, number))
+            for element, value in zip(elements, _distinct(inner, count), strict=True):
+                setattr(element, inner.name, value)
     return elements
 
 
@@ -412,20 +429,24 @@ def _name(request_class: type[Message], struct: Message, version: int, known: di
             setattr(struct, one.name, 2)
 
 
-def _distinct(field: Field, number: int) -> Any:
-    """The value of one element's field; numbers of partitions to create are none that would be carried out."""
+def _distinct(field: Field, count: int) -> list[Any]:
+    """The values of so many elements' field; numbers of partitions to create are none that would be carried out."""
+    numbers = range(count)
     if field.name in ("num_partitions", "replication_factor", "count"):
-        return 0
-    if field.type_name == "string":
-        return f"{number:x}"
-    if field.type_name in ("bytes", "records"):
-        return b"%x" % number
-    if field.type_name == "uuid":
-        return number.to_bytes(16, "big")
+        return [0] * count
+    match field.type_name:
+        case "string":
+            return [f"{number:x}" for number in numbers]
+        case "bytes" | "records":
+            return [b"%x" % number for number in numbers]
+        case "uuid":
+            return [number.to_bytes(16, "big") for number in numbers]
+        case "bool":
+            return [False] * count
+        case "float64":
+            return list(map(float, numbers))
     bits = {"int8": 7, "int16": 15, "uint16": 15}.get(field.type_name, 31)
-    if field.type_name in ("bool", "float64"):
-        return {"bool": False, "float64": float(number)}[field.type_name]
-    return number % (1 << bits)
+    return [number % (1 << bits) for number in numbers]
 
 
 _SMALLEST: dict[str, Any] = {"string": "", "bytes": b"", "uuid": bytes(16), "bool": False}

@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from compat_tests.differential.grouped import RANGE, ROBIN, G, beat, describe, find, join, joined, leave, state, sync
+from compat_tests.differential.grouped import (
+    RANGE,
+    ROBIN,
+    SLOW_MS,
+    G,
+    beat,
+    describe,
+    find,
+    join,
+    joined,
+    leave,
+    state,
+    sync,
+)
 from compat_tests.differential.script import Close, Response, ResponseTo, ask, script
 from kpybroker.wire.api import ApiKey
 
@@ -102,10 +115,10 @@ SCRIPTS = [
         ApiKey.JOIN_GROUP,
         "who does not join again within the rebalance timeout is out, and the rest go on",
         join("", v=5, bind={"a": "member_id"}),
-        join("{a}", v=5, rebalance_timeout_ms=300, bind={"g": "generation_id"}),
+        join("{a}", v=5, rebalance_timeout_ms=SLOW_MS, bind={"g": "generation_id"}),
         sync("{a}", "{g}", ("{a}", b"all")),
         join("", v=5, on="b", bind={"b": "member_id"}),
-        join("{b}", on="b", rebalance_timeout_ms=300, session_timeout_ms=6000),
+        join("{b}", on="b", rebalance_timeout_ms=SLOW_MS, session_timeout_ms=30_000),
         describe(v=5),
         beat("{a}", "{g}"),
         sync("{b}", 2, ("{b}", b"all")),
@@ -117,7 +130,7 @@ SCRIPTS = [
         ApiKey.JOIN_GROUP,
         "a member that says nothing for its session timeout is out",
         join("", v=5, bind={"a": "member_id"}),
-        join("{a}", session_timeout_ms=1000, rebalance_timeout_ms=1000, bind={"g": "generation_id"}),
+        join("{a}", session_timeout_ms=SLOW_MS, rebalance_timeout_ms=SLOW_MS, bind={"g": "generation_id"}),
         sync("{a}", "{g}", ("{a}", b"all")),
         state("Empty"),
         beat("{a}", "{g}"),

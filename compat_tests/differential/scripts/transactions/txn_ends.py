@@ -87,7 +87,7 @@ SCRIPTS = [
         END,
         "a transaction left open is aborted when its time is over, and its producer fenced",
         create("{t}"),
-        begin(timeout=1000),
+        begin(timeout=4000),
         added({"{t}": [0]}),
         write(batch(b"a"), v=9),
         read(),

@@ -2,7 +2,7 @@
 //
 //	go_registry CLIENT URL
 //
-// CLIENT is franz-go or confluent. What the registry answered is one JSON object on standard output; an error that was
+// CLIENT is franz-go or confluent. The response of the registry is one JSON object on standard output; an error that was
 // not expected ends the program with it on standard error.
 package main
 

@@ -34,7 +34,7 @@ function connection() {
   })
 }
 
-// send() answers with each partition's first offset, so where each record went is noted as it is chosen.
+// send() returns each partition's first offset, so where each record went is noted as it is chosen.
 async function write(kafka) {
   const placed = new Map()
   const createPartitioner = () => {

@@ -44,7 +44,7 @@ def some_visits(seed: int, count: int) -> list[dict[str, Any]]:
     dice = random.Random(seed)
     out = []
     for number in range(count):
-        when = MORNING + timedelta(seconds=dice.randrange(6 * 3600))
+        when = MORNING + timedelta(seconds=dice.randrange(2 * 3600))
         visitor = f"{dice.choice('aaabcde')}{dice.randrange(3)}"
         out.append({"ms": round(when.timestamp() * 1000), "page": dice.choice(PAGES), "visitor": visitor, "n": number})
     return out
@@ -98,7 +98,7 @@ def test_bots_are_counted_apart_and_sessions_at_each_step(
     spark: SparkSession, broker: Broker, topic: MakeTopic, tmp_path: Path, form: str
 ) -> None:
     options: Lines = with_own(options_for(broker, topic(partitions=2), tmp_path), format=form, funnel=FUNNEL)
-    visits = some_visits(31, 3000)
+    visits = some_visits(31, 1000)
     write(
         broker, options.input[0], [{"activity": as_json, "access": as_access}[form](one) for one in visits], END_OF_TIME
     )

@@ -57,14 +57,17 @@ async def handle(broker: Broker, request: ApiVersionsRequest, context: RequestCo
         context.connection.client_software_name = name
         context.connection.client_software_version = version
         software = f"{name} {version}"
-    finalized = broker.metadata.snapshot.features
+    supported, finalized = broker.features.supported, broker.metadata.snapshot.features
+    levels = finalized.levels
+    if cap is not None:
+        supported, levels = cap.supported(supported), cap.finalized(levels)
     return ApiVersionsResponse(
-        api_keys=_listed(listed_for(served, software, broker.features.supported)),
-        supported_features=_supported(broker.features.supported, context.api_version),
+        api_keys=_listed(listed_for(served, software, supported)),
+        supported_features=_supported(supported, context.api_version),
         finalized_features_epoch=finalized.epoch,
         finalized_features=[
             Finalized(name=name, max_version_level=level, min_version_level=level)
-            for name, level in sorted(finalized.levels.items())
+            for name, level in sorted(levels.items())
         ],
     )
 

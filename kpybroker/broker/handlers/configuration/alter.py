@@ -16,6 +16,7 @@ from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kpybroker.broker.handlers.configuration.describe import ConfigResourceType
+from kpybroker.broker.requests.clients import shown
 from kpybroker.config.dynamic import (
     AlterConfigOp,
     NotAList,
@@ -29,6 +30,7 @@ from kpybroker.config.dynamic import (
     validate_dynamic,
     without_encoding,
 )
+from kpybroker.config.groups.rules import check_group_props
 from kpybroker.config.keys.registry import BROKER_KEYS
 from kpybroker.config.sources.passwords import decoder
 from kpybroker.config.topic import TOPIC_KEYS, UnknownTopicConfig, validate_topic_props
@@ -91,9 +93,11 @@ def refuse_type(resource_type: ConfigResourceType, type_id: int) -> KafkaError:
 async def alter(
     broker: Broker, resource_type: ConfigResourceType, name: str, props: dict[str, str], *, validate_only: bool
 ) -> None:
-    """Make `props` the whole of what a topic or a broker layer sets."""
+    """Make `props` the whole of what a topic, a broker layer or a group sets."""
     if resource_type is ConfigResourceType.BROKER:
         await _store_broker(broker, name, props, validate_only)
+    elif resource_type is ConfigResourceType.GROUP:
+        await _store_group(broker, name, props, validate_only)
     else:
         await _store_topic(broker, name, props, validate_only)
 
@@ -117,13 +121,16 @@ async def incremental_alter(
     *,
     validate_only: bool,
 ) -> None:
-    """Apply `ops` to what a topic or a broker layer sets. Raises KafkaError, TreeError."""
+    """Apply `ops` to what a topic, a broker layer or a group sets. Raises KafkaError, TreeError."""
     try:
         if resource_type is ConfigResourceType.BROKER:
             entity = name or znodes.CONFIG_DEFAULT_ENTITY
             stored = await broker.configs.read(znodes.CONFIG_BROKERS, entity)
             stored, _ = without_encoding(stored, decoder(broker.config))
             props = apply_ops(stored, ops, broker_list_default)
+        elif resource_type is ConfigResourceType.GROUP:
+            _refuse_lists(ops)
+            props = apply_ops(await _stored_of_group(broker, name), ops, lambda name: None)
         else:
             _check_topic_name(name)
             stored = await broker.configs.read(znodes.CONFIG_TOPICS, name)
@@ -131,6 +138,17 @@ async def incremental_alter(
     except (NotAList, UnknownConfigName) as error:
         raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
     await alter(broker, resource_type, name, props, validate_only=validate_only)
+
+
+def _refuse_lists(ops: Sequence[AlterConfigOp]) -> None:
+    """No key of a group is a list; the text is that of Kafka 4.3's ``ConfigurationControlManager``."""
+    for name, op, _ in ops:
+        if op in (OpType.APPEND, OpType.SUBTRACT):
+            raise KafkaError(ErrorCode.INVALID_CONFIG, f"Can't {op.name} to key {name} because its type is not LIST.")
+
+
+async def _stored_of_group(broker: Broker, name: str) -> dict[str, str]:
+    return await broker.configs.read(znodes.CONFIG_GROUPS, znodes.group_entity(name)) if name else {}
 
 
 # --- checking and storing
@@ -154,6 +172,18 @@ async def _store_topic(broker: Broker, topic: str, props: dict[str, str], valida
     if not validate_only:
         logger.info("Updating topic %s with new configuration : %s", topic, _shown(props, TOPIC_KEYS))
         await broker.configs.write(znodes.CONFIG_TOPICS, topic, props)
+
+
+async def _store_group(broker: Broker, group_id: str, props: dict[str, str], validate_only: bool) -> None:
+    if not group_id:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
+    try:
+        check_group_props(broker.config, props)
+    except ConfigError as error:
+        raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
+    if not validate_only and props != await _stored_of_group(broker, group_id):
+        logger.info("Updating group %s with new configuration : %s", shown(group_id), props)
+        await broker.configs.write(znodes.CONFIG_GROUPS, znodes.group_entity(group_id), props)
 
 
 async def _store_broker(broker: Broker, name: str, props: dict[str, str], validate_only: bool) -> None:

@@ -1,4 +1,4 @@
-"""AlterConfigs 0-2: replace everything that a topic, this broker or the broker defaults set.
+"""AlterConfigs 0-2: replace everything that a topic, this broker, the broker defaults or a group set.
 
 Deprecated by KIP-339.
 Each resource succeeds or fails by itself; one named twice fails twice, and nothing of it is applied.
@@ -26,7 +26,7 @@ LEDGER = Ledger(
     0,
     2,
     {0: "replace a resource's overrides", 1: "throttling after the response", 2: "flexible"},
-    absent="client metrics: refused, as Kafka does in ZooKeeper mode",
+    absent="client metrics: refused, as Kafka does in ZooKeeper mode; the keys `share.*` and `streams.*` of groups",
 )
 
 ResourceResponse = AlterConfigsResponse.AlterConfigsResourceResponse
@@ -43,7 +43,7 @@ async def _alter(broker: Broker, context: RequestContext, alteration: Alteration
     await budget.spend(ELEMENT * len(entries))
     config_alter.check_entries([e.name for e in entries], [e.name for e in entries if e.value is None])
     await budget.spend(ELEMENT * len(entries))
-    if kind not in (ConfigResourceType.TOPIC, ConfigResourceType.BROKER):
+    if kind not in (ConfigResourceType.TOPIC, ConfigResourceType.BROKER, ConfigResourceType.GROUP):
         raise config_alter.refuse_type(kind, alteration.resource.resource_type)
     if kind is ConfigResourceType.BROKER:
         config_alter.check_broker_name(broker, name)

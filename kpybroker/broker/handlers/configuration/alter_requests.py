@@ -13,6 +13,7 @@ from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.broker.requests.clients import client_name
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.core.authorizer import Operation, ResourceType
+from kpybroker.core.features import GROUP_VERSION
 from kpybroker.core.tree import TreeError
 from kpybroker.wire.errors import ErrorCode, KafkaError
 
@@ -35,15 +36,25 @@ class Alteration(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The resource's name: a topic, or a broker id."""
+        """The resource's name: a topic, a group, or a broker id."""
         name: str = self.resource.resource_name
         return name
+
+
+def served_type(broker: Broker, type_id: int) -> ConfigResourceType:
+    """The type of an id on the wire. Kafka 3.9 does not know groups, nor does a cluster without `group.version`."""
+    kind = ConfigResourceType.of(type_id)
+    if kind is ConfigResourceType.GROUP and not broker.metadata.snapshot.features.level(GROUP_VERSION):
+        return ConfigResourceType.UNKNOWN
+    return kind
 
 
 def authorize_alter(context: RequestContext, kind: ConfigResourceType, name: str) -> None:
     """Raises the KafkaError of a client that may not alter this resource."""
     if kind is ConfigResourceType.TOPIC:
         context.require(Operation.ALTER_CONFIGS, ResourceType.TOPIC, name)
+    elif kind is ConfigResourceType.GROUP:
+        context.require(Operation.ALTER_CONFIGS, ResourceType.GROUP, name)
     else:
         context.require(Operation.ALTER_CONFIGS, ResourceType.CLUSTER)
 
@@ -56,7 +67,7 @@ async def alter_each(
     responses, budget = [], YieldBudget()
     for resource in request.resources:
         await budget.spend()
-        kind = ConfigResourceType.of(resource.resource_type)
+        kind = served_type(broker, resource.resource_type)
         is_twice = named[resource.resource_type, resource.resource_name] > 1
         change = (
             _refuse_twice() if is_twice else alter(broker, context, Alteration(kind, resource, request.validate_only))

@@ -1,4 +1,4 @@
-"""What DescribeConfigs returns for a topic, a broker, the broker defaults and the loggers (``ConfigHelper``).
+"""What DescribeConfigs returns for a topic, a broker, the broker defaults, the loggers and a group (``ConfigHelper``).
 
 Every key has its value, its source and, when asked for, every synonym that could have given it
 another value, in order of precedence. Passwords, and values of keys that are not known, are never shown.
@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kpybroker.broker.cluster import loggers
+from kpybroker.config.groups.keys import GROUP_KEYS
+from kpybroker.config.groups.rules import group_value
 from kpybroker.config.hash_order import hash_order
 from kpybroker.config.keys.definition import INTERNAL, READ_ONLY
 from kpybroker.config.keys.registry import BROKER_KEYS
@@ -47,6 +49,7 @@ class ConfigResourceType(enum.IntEnum):
     BROKER = 4
     BROKER_LOGGER = 8
     CLIENT_METRICS = 16
+    GROUP = 32
 
     @classmethod
     def of(cls, type_id: int) -> ConfigResourceType:
@@ -63,6 +66,7 @@ class Source(enum.IntEnum):
     STATIC_BROKER_CONFIG = 4
     DEFAULT_CONFIG = 5
     DYNAMIC_BROKER_LOGGER_CONFIG = 6
+    DYNAMIC_GROUP_CONFIG = 8
 
 
 UNKNOWN_TYPE: Final = 0
@@ -147,6 +151,41 @@ def _topic_value(config: BrokerConfig, overrides: Mapping[str, str], name: str, 
     if name in TOPIC_SYNONYMS:
         return config.get(TOPIC_SYNONYMS[name])
     return parse_value(name, type_name, TOPIC_KEYS[name][2])
+
+
+# --- groups
+
+
+def group_entries(config: BrokerConfig, overrides: Mapping[str, str], asked: Asked) -> Iterator[Entry]:
+    """A group's requested keys in Kafka's order, and what else is stored for it."""
+    for name in hash_order(asked.of({*GROUP_KEYS, *overrides})):
+        yield _group_entry(config, overrides, name, asked)
+
+
+def _group_entry(config: BrokerConfig, overrides: Mapping[str, str], name: str, asked: Asked) -> Entry:
+    key = GROUP_KEYS.get(name)
+    value = None if key is None else value_text(group_value(config, overrides, name), INT)
+    synonyms = []
+    if name in overrides:
+        synonyms.append(Synonym(name=name, value=value, source=Source.DYNAMIC_GROUP_CONFIG))
+    if key is not None:
+        synonyms += _broker_synonyms(config, key.default, broker_synonyms(key.default), sensitive=False)
+    return Entry(
+        name=name,
+        value=value,
+        config_source=synonyms[0].source,
+        is_sensitive=key is None,  # an unknown key may be a password
+        read_only=False,
+        synonyms=synonyms if asked.synonyms else [],
+        config_type=UNKNOWN_TYPE if key is None else TYPE_IDS[INT],
+        documentation=_group_documentation(name) if asked.documentation else None,
+    )
+
+
+def _group_documentation(name: str) -> str | None:
+    from kpybroker.config.docs.group_resource import DOCS
+
+    return DOCS.get(name)
 
 
 # --- brokers

@@ -1,7 +1,9 @@
-"""DescribeConfigs 0-4: keys of topics, this broker, the broker defaults and loggers, with the source of each value.
+"""DescribeConfigs 0-4: keys of topics, this broker, the broker defaults, loggers and groups, with the source of each
+value.
 
-A topic's overrides are read from the tree for every request, as in Kafka, so a change by another broker shows at once.
-Client metrics are refused as Kafka refuses them in ZooKeeper mode.
+The overrides of topics and groups are read from the tree for every request, as in Kafka 3.9, so a change by another
+broker shows at once. Client metrics are refused as Kafka refuses them in ZooKeeper mode, and so are groups while
+`group.version` is not finalized.
 """
 
 from __future__ import annotations
@@ -9,17 +11,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from kpybroker.broker.handlers.configuration.alter_requests import served_type
 from kpybroker.broker.handlers.configuration.describe import (
     Asked,
     ConfigResourceType,
     broker_entries,
     default_entries,
+    group_entries,
     logger_entries,
     topic_entries,
 )
 from kpybroker.broker.loop.yielding import YieldBudget, next_slice
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
+from kpybroker.config.values import ConfigError
 from kpybroker.core import topic_names
 from kpybroker.core.authorizer import CLUSTER_NAME, Operation, ResourceType
 from kpybroker.wire import znodes
@@ -41,7 +46,7 @@ LEDGER = Ledger(
         3: "types and documentation (KIP-569)",
         4: "flexible",
     },
-    absent="client metrics: refused, as Kafka does in ZooKeeper mode",
+    absent="client metrics: refused, as Kafka does in ZooKeeper mode; the keys `share.*` and `streams.*` of groups",
 )
 
 Resource = DescribeConfigsRequest.DescribeConfigsResource
@@ -54,35 +59,50 @@ _CLUSTER_TYPES = frozenset(
 
 async def handle(broker: Broker, request: DescribeConfigsRequest, context: RequestContext) -> DescribeConfigsResponse:
     """The requested keys of each resource, with value, source and synonyms."""
-    allowed, refused = await _authorize(request.resources, context)
+    allowed, refused = await _authorize(broker, request.resources, context)
     topics = [r.resource_name for r in allowed if r.resource_type == ConfigResourceType.TOPIC]
     hosted = [name for name in dict.fromkeys(topics) if broker.metadata.contains(name)]
     found = await broker.configs.read_many(znodes.CONFIG_TOPICS, hosted)
     overrides = dict(zip(hosted, found, strict=True))
+    groups = await _group_overrides(broker, allowed)
     results = []
     for resource in allowed:
         asked = Asked(
             frozenset(resource.configuration_keys or ()), request.include_synonyms, request.include_documentation
         )
-        results.append(_describe(broker, resource, asked, overrides))
+        if resource.resource_type == ConfigResourceType.GROUP:
+            results.append(_describe_group(broker, resource, asked, groups))
+        else:
+            results.append(_describe(broker, resource, asked, overrides))
         # A resource takes well below a millisecond: others may run between any two.
         await next_slice()
     return DescribeConfigsResponse(results=results + refused)
 
 
+async def _group_overrides(broker: Broker, resources: Sequence[Resource]) -> dict[str, dict[str, str]]:
+    """What each of the groups that are asked for sets."""
+    names = [r.resource_name for r in resources if r.resource_type == ConfigResourceType.GROUP and r.resource_name]
+    wanted = list(dict.fromkeys(names))
+    found = await broker.configs.read_many(znodes.CONFIG_GROUPS, list(map(znodes.group_entity, wanted)))
+    return dict(zip(wanted, found, strict=True))
+
+
 async def _authorize(
-    resources: Sequence[Resource], context: RequestContext
+    broker: Broker, resources: Sequence[Resource], context: RequestContext
 ) -> tuple[list[Resource], list[DescribeConfigsResponse.DescribeConfigsResult]]:
     allowed, refused, budget = [], [], YieldBudget()
     for resource in resources:
         await budget.spend()
-        kind = ConfigResourceType.of(resource.resource_type)
+        kind = served_type(broker, resource.resource_type)
         if kind in _CLUSTER_TYPES:
             may = context.authorized(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, CLUSTER_NAME)
             code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         elif kind is ConfigResourceType.TOPIC:
             may = context.authorized(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, resource.resource_name)
             code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        elif kind is ConfigResourceType.GROUP:
+            may = context.authorized(Operation.DESCRIBE_CONFIGS, ResourceType.GROUP, resource.resource_name)
+            code = ErrorCode.GROUP_AUTHORIZATION_FAILED
         else:
             raise KafkaError(
                 ErrorCode.INVALID_REQUEST,
@@ -103,6 +123,20 @@ def _describe(
     except KafkaError as error:
         return _failed(resource, error)
     return Result(resource_type=resource.resource_type, resource_name=resource.resource_name, configs=entries)
+
+
+def _describe_group(
+    broker: Broker, resource: Resource, asked: Asked, overrides: dict[str, dict[str, str]]
+) -> DescribeConfigsResponse.DescribeConfigsResult:
+    name = resource.resource_name
+    if not name:
+        return _failed(resource, KafkaError(ErrorCode.INVALID_REQUEST, "Group name must not be empty"))
+    try:
+        entries = list(group_entries(broker.config, overrides[name], asked))
+    except ConfigError as error:
+        # Another program has written a value that is none.
+        return _failed(resource, KafkaError(ErrorCode.INVALID_CONFIG, str(error)))
+    return Result(resource_type=resource.resource_type, resource_name=name, configs=entries)
 
 
 def _entries(

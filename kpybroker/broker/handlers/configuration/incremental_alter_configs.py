@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs 0-1: set, delete, append to or subtract from keys of topics, brokers and loggers.
+"""IncrementalAlterConfigs 0-1: set, delete, append to or subtract from keys of topics, brokers, loggers and groups.
 
 Each resource succeeds or fails by itself; one named twice fails twice, and nothing of it is applied (KIP-339).
 """
@@ -29,7 +29,7 @@ LEDGER = Ledger(
     0,
     1,
     {0: "change single keys; log levels (KIP-412)", 1: "flexible"},
-    absent="client metrics and groups: refused, as Kafka does in ZooKeeper mode",
+    absent="client metrics: refused, as Kafka does in ZooKeeper mode; the keys `share.*` and `streams.*` of groups",
 )
 
 ResourceResponse = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse

@@ -13,6 +13,7 @@ from kpybroker.config.metadata_versions import at_least
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.features import GROUP_VERSION
 from kpybroker.core.topic_partition import PartitionKey
+from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 CONSUMER_GROUPS_FROM = 1
 """The level of `group.version` that has consumer groups."""
+CONFIG_OPERATIONS = (Operation.DESCRIBE_CONFIGS, Operation.ALTER_CONFIGS)
 
 logger = logging.getLogger("kafka.server.KafkaApis")
 
@@ -62,12 +64,31 @@ def unserved_protocol(broker: Broker, context: RequestContext, group_id: str, ca
     return KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"{cause}; {fix}")
 
 
-def serves_consumer_groups(broker: Broker) -> bool:
-    """Whether consumer groups (KIP-848) are served: the finalized level of `group.version` decides, and
+def serves_consumer_groups(broker: Broker, context: RequestContext) -> bool:
+    """Whether consumer groups (KIP-848) are served to a client: the finalized level of `group.version` decides, and
     `group.coordinator.rebalance.protocols` where it is set.
     """
-    is_finalized = broker.metadata.snapshot.features.level(GROUP_VERSION) >= CONSUMER_GROUPS_FROM
-    return is_finalized and broker.groups.allows_consumer_groups
+    levels = broker.metadata.snapshot.features.levels
+    if levels.get(GROUP_VERSION, 0) < CONSUMER_GROUPS_FROM or not broker.groups.allows_consumer_groups:
+        return False
+    cap = broker.dispatcher.cap_of(context.connection)
+    return cap is None or cap.finalized(levels).get(GROUP_VERSION, 0) >= CONSUMER_GROUPS_FROM
+
+
+def group_operations(broker: Broker, context: RequestContext, group_id: str) -> int:
+    """The bit field of what the client may do with a group. Where consumer groups are served, as in Kafka 4, a group
+    has a configuration.
+    """
+    of_configs = CONFIG_OPERATIONS if serves_consumer_groups(broker, context) else ()
+    return context.authorized_operations(ResourceType.GROUP, group_id, of_configs)
+
+
+def kept_topic_id(broker: Broker, topic: str) -> bytes:
+    """What an offset record says of its topic: the id, as in Kafka 4, where `group.version` 1 is finalized; else zeros,
+    as in Kafka 3.9.
+    """
+    snapshot = broker.metadata.snapshot
+    return snapshot.topic_id(topic) if snapshot.features.level(GROUP_VERSION) >= CONSUMER_GROUPS_FROM else ZERO_UUID
 
 
 async def known_partitions(

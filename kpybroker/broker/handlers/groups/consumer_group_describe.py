@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from kpybroker.broker.handlers.groups.checks import serves_consumer_groups
+from kpybroker.broker.handlers.groups.checks import group_operations, serves_consumer_groups
 from kpybroker.broker.loop.yielding import YieldBudget, listed
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
@@ -33,10 +33,10 @@ LEDGER = Ledger(
     0,
     1,
     {
-        0: "UNSUPPORTED_VERSION, as in Kafka where `group.version` 1 is not finalized",
+        0: "state, epochs, members and assignments (KIP-848); UNSUPPORTED_VERSION where `group.version` 1 is not "
+        "finalized",
         1: "the protocol of each member (KIP-1099)",
     },
-    absent="this level of `group.version`, and with it the consumer group protocol (KIP-848)",
 )
 
 CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1
@@ -51,7 +51,7 @@ async def handle(
 ) -> ConsumerGroupDescribeResponse:
     """Each group that this broker coordinates; the refused ones are first, as in Kafka."""
     budget = YieldBudget()
-    if not serves_consumer_groups(broker):
+    if not serves_consumer_groups(broker, context):
         unserved = (_failed(group_id, ErrorCode.UNSUPPORTED_VERSION) for group_id in request.group_ids)
         return ConsumerGroupDescribeResponse(groups=await listed(unserved, budget))
     refused: list[Group] = []
@@ -63,7 +63,7 @@ async def handle(
             continue
         group = await _describe(broker, context, group_id)
         if request.include_authorized_operations and group.error_code == ErrorCode.NONE:
-            group.authorized_operations = context.authorized_operations(ResourceType.GROUP, group_id)
+            group.authorized_operations = group_operations(broker, context, group_id)
         described.append(group)
     return ConsumerGroupDescribeResponse(groups=refused + described)
 

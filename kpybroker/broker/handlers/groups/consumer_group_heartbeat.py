@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kpybroker.broker.handlers.groups.checks import serves_consumer_groups, unserved_protocol
+from kpybroker.broker.handlers.groups.checks import CONSUMER_GROUPS_FROM, serves_consumer_groups, unserved_protocol
 from kpybroker.broker.loop.steps import Steps
 from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.broker.requests.context import RequestContext
@@ -20,6 +20,7 @@ from kpybroker.core.assignors.values import Partitions
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.consumer_group.validation import validate
 from kpybroker.core.consumer_group.values import ConsumerHeartbeat, ConsumerHeartbeatResult
+from kpybroker.core.features import GROUP_VERSION
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.consumer_group_heartbeat import (
@@ -35,10 +36,9 @@ LEDGER = Ledger(
     0,
     1,
     {
-        0: "UNSUPPORTED_VERSION, as in Kafka where `group.version` 1 is not finalized",
+        0: "a member of a consumer group (KIP-848); UNSUPPORTED_VERSION where `group.version` 1 is not finalized",
         1: "regular expressions; member ids made by clients (KIP-1082)",
     },
-    absent="this level of `group.version`, and with it the consumer group protocol (KIP-848)",
 )
 
 CAUSE = "the consumer group protocol (KIP-848) is not served"
@@ -50,8 +50,8 @@ def handle(
     broker: Broker, request: ConsumerGroupHeartbeatRequest, context: RequestContext
 ) -> Steps[ConsumerGroupHeartbeatResponse]:
     """The member's epoch and, where that changed, its assignment."""
-    if not serves_consumer_groups(broker):
-        raise unserved_protocol(broker, context, request.group_id, CAUSE, FIX)
+    if not serves_consumer_groups(broker, context):
+        raise unserved_protocol(broker, context, request.group_id, CAUSE, f"{FIX}{_other_fix(broker)}")
     context.require(Operation.READ, ResourceType.GROUP, request.group_id)
     if request.subscribed_topic_names:
         yield from _require_visible(context, frozenset(request.subscribed_topic_names))
@@ -62,6 +62,16 @@ def handle(
         yield partial(broker.metadata.wait_first_update, broker.tree)
     result: ConsumerHeartbeatResult = yield from broker.groups.reply(heartbeat, context)
     return _response(result)
+
+
+def _other_fix(broker: Broker) -> str:
+    """What an operator can do where this broker could serve the protocol."""
+    if not broker.groups.allows_consumer_groups:
+        return ", or add consumer to group.coordinator.rebalance.protocols of the brokers"
+    finalized = broker.metadata.snapshot.features.level(GROUP_VERSION)
+    if GROUP_VERSION in broker.features.supported and finalized < CONSUMER_GROUPS_FROM:
+        return f", or raise the level: kpybroker feature upgrade {GROUP_VERSION}={CONSUMER_GROUPS_FROM}"
+    return ""
 
 
 def _require_visible(context: RequestContext, names: Collection[str]) -> Steps[None]:

@@ -12,17 +12,19 @@ from typing import TYPE_CHECKING
 from kpybroker.broker.coordinators.tree_offsets import write_offset
 from kpybroker.broker.handlers.groups.checks import (
     check_static_membership,
+    kept_topic_id,
     known_partitions,
+    serves_consumer_groups,
 )
 from kpybroker.broker.loop.yielding import ELEMENT, YieldBudget, listed
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
-from kpybroker.core.budget import Owner
 from kpybroker.core.group.values import CommitOffsets, CommitResult
 from kpybroker.core.offsets.values import OffsetAndMetadata, java_length
 from kpybroker.core.topic_partition import PartitionKey, by_topic
 from kpybroker.wire.api import ApiKey
+from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 
@@ -42,7 +44,8 @@ LEDGER = Ledger(
         6: "leader epoch (KIP-320)",
         7: "static members (KIP-345)",
         8: "flexible",
-        9: "GROUP_ID_NOT_FOUND and STALE_MEMBER_EPOCH for KIP-848 groups, which are not here",
+        9: "members of consumer groups, with their epochs: STALE_MEMBER_EPOCH; with `group.version` 1 finalized, "
+        "GROUP_ID_NOT_FOUND",
     },
 )
 
@@ -62,8 +65,7 @@ async def handle(broker: Broker, request: OffsetCommitRequest, context: RequestC
     if known and context.api_version == 0:
         errors |= await _commit_to_tree(broker, request.group_id, known)
     elif known:
-        has_member_epoch = context.api_version >= MEMBER_EPOCH_FROM
-        errors |= await _commit(broker, request, known, context.owner, has_member_epoch=has_member_epoch)
+        errors |= await _commit(broker, request, known, context)
     budget = YieldBudget()
     await budget.spend(ELEMENT * len(errors))
     topics = by_topic(errors.items())
@@ -77,12 +79,7 @@ async def handle(broker: Broker, request: OffsetCommitRequest, context: RequestC
 
 
 async def _commit(
-    broker: Broker,
-    request: OffsetCommitRequest,
-    known: dict[PartitionKey, Partition],
-    owner: Owner,
-    *,
-    has_member_epoch: bool,
+    broker: Broker, request: OffsetCommitRequest, known: dict[PartitionKey, Partition], context: RequestContext
 ) -> dict[PartitionKey, ErrorCode]:
     now_ms, retention_ms = broker.clock.time_ms(), request.retention_time_ms
     expire_ms = None if retention_ms == DEFAULT_RETENTION_TIME else now_ms + retention_ms
@@ -91,9 +88,13 @@ async def _commit(
         member_id=request.member_id,
         group_instance_id=request.group_instance_id,
         generation_id=request.generation_id_or_member_epoch,
-        offsets={key: _offset(partition, now_ms, expire_ms) for key, partition in known.items()},
-        owner=owner,
-        has_member_epoch=has_member_epoch,
+        offsets={
+            key: _offset(partition, now_ms, expire_ms, kept_topic_id(broker, key[0]))
+            for key, partition in known.items()
+        },
+        owner=context.owner,
+        has_member_epoch=context.api_version >= MEMBER_EPOCH_FROM,
+        as_kafka_4=serves_consumer_groups(broker, context),
     )
     try:
         result: CommitResult = await broker.groups.ask(commit)
@@ -102,7 +103,7 @@ async def _commit(
     return dict(result.errors)
 
 
-def _offset(partition: Partition, now_ms: int, expire_ms: int | None) -> OffsetAndMetadata:
+def _offset(partition: Partition, now_ms: int, expire_ms: int | None, topic_id: bytes) -> OffsetAndMetadata:
     given_ms = partition.commit_timestamp
     return OffsetAndMetadata(
         offset=partition.committed_offset,
@@ -110,6 +111,7 @@ def _offset(partition: Partition, now_ms: int, expire_ms: int | None) -> OffsetA
         metadata=partition.committed_metadata or "",
         commit_timestamp_ms=now_ms if given_ms == DEFAULT_TIMESTAMP else given_ms,
         expire_timestamp_ms=expire_ms,
+        topic_id=topic_id if expire_ms is None else ZERO_UUID,  # only the record's version 1 has an expire timestamp
     )
 
 

@@ -38,7 +38,7 @@ LEDGER = Ledger(
         6: "flexible",
         7: "require stable (KIP-447)",
         8: "several groups (KIP-709)",
-        9: "member id and epoch, which matter to KIP-848 groups only",
+        9: "members of consumer groups, with their epochs: UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH",
     },
 )
 

@@ -9,7 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kpybroker.broker.coordinators.transaction_verification import TransactionProducer
-from kpybroker.broker.handlers.groups.checks import known_partitions, require_group_id
+from kpybroker.broker.handlers.groups.checks import (
+    kept_topic_id,
+    known_partitions,
+    require_group_id,
+    serves_consumer_groups,
+)
 from kpybroker.broker.loop.yielding import ELEMENT, YieldBudget, listed
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
@@ -35,7 +40,7 @@ LEDGER = Ledger(
         0: "the offsets of a group",
         1: "throttle time",
         2: "leader epoch (KIP-320); COORDINATOR_LOAD_IN_PROGRESS instead of COORDINATOR_NOT_AVAILABLE",
-        3: "flexible; member, generation and instance id fence (KIP-447)",
+        3: "flexible; member, generation or member epoch, and instance id fence (KIP-447)",
         4: "TRANSACTION_ABORTABLE",
     },
 )
@@ -78,22 +83,26 @@ async def _commit(
             member_id=request.member_id,
             group_instance_id=request.group_instance_id,
             generation_id=request.generation_id,
-            offsets={key: _offset(partition, now_ms) for key, partition in known.items()},
+            offsets={
+                key: _offset(partition, now_ms, kept_topic_id(broker, key[0])) for key, partition in known.items()
+            },
             producer_id=request.producer_id,
             producer_epoch=request.producer_epoch,
             verification_guard=verified.guard(offsets_partition),
             owner=context.owner,
+            as_kafka_4=serves_consumer_groups(broker, context),
         )
     )
     return dict(result.errors)
 
 
-def _offset(partition: Partition, now_ms: int) -> OffsetAndMetadata:
+def _offset(partition: Partition, now_ms: int, topic_id: bytes) -> OffsetAndMetadata:
     return OffsetAndMetadata(
         offset=partition.committed_offset,
         leader_epoch=partition.committed_leader_epoch,
         metadata=partition.committed_metadata or "",
         commit_timestamp_ms=now_ms,
+        topic_id=topic_id,
     )
 
 

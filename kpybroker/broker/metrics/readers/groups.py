@@ -6,14 +6,16 @@ A lag needs the high watermark of a partition. Of those that another broker lead
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import trio
 
 from kpybroker.broker.loop.yielding import YieldBudget
+from kpybroker.core.features import GROUP_VERSION
 from kpybroker.core.group.values import GroupState
+from kpybroker.metrics.rates import TICK_S
 from kpybroker.metrics.reading import Reading, single
 from kpybroker.metrics.tables import coordinators as c
 from kpybroker.metrics.tables import exporter as e
@@ -38,28 +40,52 @@ STATES: Final = {
     GroupState.EMPTY: c.NUM_EMPTY,
     GroupState.DEAD: c.NUM_DEAD,
 }
+PROTOCOLS: Final = (("classic",), ("consumer",))
+CONSUMER_STATES: Final = (("Empty",), ("Assigning",), ("Reconciling",), ("Stable",), ("Dead",))
+"""Of consumer groups; a dead one is in no table, here and in Kafka."""
+WINDOW_TICKS: Final = int(30 / TICK_S)
 
 
 class GroupsReader:
-    """`kafka.coordinator.group:type=GroupMetadataManager`, and the members of each group."""
+    """`kafka.coordinator.group:type=GroupMetadataManager`, `kafka.server:type=group-coordinator-metrics`, and the
+    members of each group.
+    """
 
     families: Final = (*c.FAMILIES, e.MEMBERS)
 
     def __init__(self, broker: Measured) -> None:
         self._broker = broker
+        self._history: deque[tuple[float, int]] = deque(maxlen=WINDOW_TICKS)
+
+    def tick(self) -> None:
+        """A few seconds have passed."""
+        self._history.append((self._broker.clock.monotonic(), self._broker.coordinators.consumer_group_rebalances))
 
     async def read(self, budget: YieldBudget) -> Sequence[Reading]:
         """The groups that are loaded."""
         groups = list(self._broker.coordinators.loaded_groups)
-        states = Counter(group.state for group in groups if group.consumer is None)
+        classic = Counter(group.state for group in groups if group.consumer is None)
+        consumer = Counter(group.consumer.state.value for group in groups if group.consumer is not None)
+        rebalances = self._broker.coordinators.consumer_group_rebalances
         offsets = sum(len(group.offsets.committed) for group in groups)
-        counts = [(family, states[state]) for state, family in STATES.items()]
+        counts = [(family, classic[state]) for state, family in STATES.items()]
         counted = [len(group.members if group.consumer is None else group.consumer.members) for group in groups]
         members = Reading([(group.group_id,) for group in groups], [(e.MEMBERS, counted)])
+        as_kafka_3 = [single((c.NUM_GROUPS, classic.total()), (c.NUM_OFFSETS, offsets), *counts), members]
+        if GROUP_VERSION not in self._broker.features.supported:
+            return as_kafka_3
         return [
-            single((c.NUM_GROUPS, len(groups)), (c.NUM_OFFSETS, offsets), *counts),
-            members,
+            *as_kafka_3,
+            Reading(PROTOCOLS, [(c.GROUP_COUNT, [classic.total(), consumer.total()])]),
+            Reading(CONSUMER_STATES, [(c.CONSUMER_GROUP_COUNT, [consumer[state] for (state,) in CONSUMER_STATES])]),
+            single((c.CONSUMER_REBALANCES, rebalances), (c.CONSUMER_REBALANCE_RATE, self._rate(rebalances))),
         ]
+
+    def _rate(self, count: int) -> float:
+        if not self._history:
+            return 0.0
+        began_s, before = self._history[0]
+        return (count - before) / max(self._broker.clock.monotonic() - began_s, TICK_S)
 
 
 class LagsReader:

@@ -23,7 +23,7 @@ SERVED: dict[ApiKey, tuple[int, int]] = {
     ApiKey.HEARTBEAT: (0, 4),
     ApiKey.LEAVE_GROUP: (0, 5),
     ApiKey.SYNC_GROUP: (0, 5),
-    ApiKey.DESCRIBE_GROUPS: (0, 5),
+    ApiKey.DESCRIBE_GROUPS: (0, 6),
     ApiKey.LIST_GROUPS: (0, 5),
     ApiKey.SASL_HANDSHAKE: (0, 1),
     ApiKey.API_VERSIONS: (0, 4),
@@ -66,6 +66,7 @@ SERVED: dict[ApiKey, tuple[int, int]] = {
     ApiKey.DESCRIBE_PRODUCERS: (0, 0),
     ApiKey.DESCRIBE_TRANSACTIONS: (0, 0),
     ApiKey.LIST_TRANSACTIONS: (0, 1),
+    ApiKey.LIST_CONFIG_RESOURCES: (0, 1),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: (0, 0),
     ApiKey.CONSUMER_GROUP_HEARTBEAT: (0, 1),
     ApiKey.CONSUMER_GROUP_DESCRIBE: (0, 1),
@@ -74,11 +75,11 @@ SERVED: dict[ApiKey, tuple[int, int]] = {
 }
 """What ApiVersions advertises: (oldest, newest) version of each API."""
 
-REFUSED = frozenset({ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.CONSUMER_GROUP_DESCRIBE, ApiKey.SHARE_GROUP_HEARTBEAT})
+REFUSED = frozenset({ApiKey.SHARE_GROUP_HEARTBEAT})
 """Of these, the APIs that are there to be refused: clients that did not find them would not say what they wait for."""
 
 NEEDS_GROUP_VERSION = frozenset({ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.CONSUMER_GROUP_DESCRIBE})
-"""Those of them that are served where the broker supports `group.version`, and are listed to all then."""
+"""Those that are refused as well by a broker that does not support `group.version`: in the place of Kafka 3.9."""
 
 ADVISED_SOFTWARE = ("apache-kafka-java", "rdkafka")
 """Parts of the names of client software that is listed them. Others get the list of Kafka 3.9: some, as franz-go, take
@@ -90,11 +91,15 @@ def listed_for(
 ) -> dict[ApiKey, tuple[int, int]]:
     """What ApiVersions lists of `served` for client software of this name and version, at a broker with these features.
 
-    Nothing waits for ConsumerGroupDescribe, so it is not listed where it is refused.
+    Nothing waits for ConsumerGroupDescribe, so it is not listed where it is refused. ListConfigResources is of Kafka 4:
+    a broker in the place of Kafka 3.9 does not list it.
     """
-    refused = REFUSED - NEEDS_GROUP_VERSION if supported.get(GROUP_VERSION, NOT_SUPPORTED).max else REFUSED
+    has_groups = supported.get(GROUP_VERSION, NOT_SUPPORTED).max > 0
+    refused = REFUSED if has_groups else REFUSED | NEEDS_GROUP_VERSION
     is_advised = any(name in software for name in ADVISED_SOFTWARE)
     hidden = refused & {ApiKey.CONSUMER_GROUP_DESCRIBE} if is_advised else refused
+    if not has_groups:
+        hidden |= {ApiKey.LIST_CONFIG_RESOURCES}
     listed = {key: versions for key, versions in served.items() if key not in hidden}
     if ApiKey.CONSUMER_GROUP_HEARTBEAT in hidden and ApiKey.CONSUMER_GROUP_HEARTBEAT in served:
         listed[ApiKey.CONSUMER_GROUP_HEARTBEAT] = (0, 0)
@@ -109,6 +114,7 @@ LARGE_RESPONSES = frozenset(
         ApiKey.CONSUMER_GROUP_DESCRIBE,
         ApiKey.DESCRIBE_ACLS,
         ApiKey.DESCRIBE_CONFIGS,
+        ApiKey.LIST_CONFIG_RESOURCES,
         ApiKey.DESCRIBE_LOG_DIRS,
         ApiKey.DESCRIBE_TOPIC_PARTITIONS,
         ApiKey.DESCRIBE_PRODUCERS,

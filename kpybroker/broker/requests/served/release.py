@@ -33,12 +33,13 @@ def cap_of_release(release: str) -> VersionCap:
     From 4.0 on a release has no APIs between brokers that need ZooKeeper: they are not advertised, and served all the
     same. The oldest versions of Produce are advertised, and refused (KAFKA-18659).
     """
-    from kpybroker.broker.requests.served.kafka_releases import BETWEEN_BROKERS, capped, lists_own_range, versions_of
+    from kpybroker.broker.requests.served import kafka_releases
 
-    has = versions_of(release)
-    listed = capped(SERVED, has)
+    has, levels = kafka_releases.versions_of(release), kafka_releases.levels_of(release)
+    listed = kafka_releases.capped(SERVED, has)
+    lists_own_range = kafka_releases.lists_own_range(release)
     if ApiKey.LEADER_AND_ISR in has:
-        return VersionCap(listed, lists_own_range(release))
-    own = {key: SERVED[key] for key in BETWEEN_BROKERS}
+        return VersionCap(listed, lists_own_range, levels=levels)
+    own = {key: SERVED[key] for key in kafka_releases.BETWEEN_BROKERS}
     own[ApiKey.PRODUCE] = (OLDEST_PRODUCE_SINCE_4, listed[ApiKey.PRODUCE][1])
-    return VersionCap(listed | own, lists_own_range(release), {key: listed.get(key) for key in own})
+    return VersionCap(listed | own, lists_own_range, {key: listed.get(key) for key in own}, levels)

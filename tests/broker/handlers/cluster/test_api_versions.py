@@ -41,7 +41,7 @@ def listed(response: ApiVersionsResponse) -> dict[ApiKey, tuple[int, int]]:
 
 
 async def test_without_features_there_is_the_epoch_alone(tmp_path: Path) -> None:
-    async with running_broker(tmp_path) as broker:
+    async with running_broker(tmp_path, features={}) as broker:
         assert features(await api_versions(broker, 4)) == ({}, {}, 0)
         assert features(await api_versions(broker, 3)) == ({}, {}, 0)
         assert features(await api_versions(broker, 2)) == ({}, {}, -1)  # it has no place for features

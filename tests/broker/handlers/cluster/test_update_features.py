@@ -132,7 +132,7 @@ async def test_a_broker_that_does_not_learn_of_it_in_time_says_so(
 async def test_three_brokers_of_which_one_lacks_the_feature(tmp_path: Path) -> None:
     """It is named, and only the controller updates; once it is gone, every broker has the new level."""
     async with running_cluster(tmp_path, kpybroker_new_cluster_features="none") as cluster:
-        cluster.features |= {0: SUPPORTED, 1: SUPPORTED}
+        cluster.features |= {0: SUPPORTED, 1: SUPPORTED, 2: {}}
         await cluster.start(0, 1, 2)
         controller = cluster.controller
         assert controller.node_id == 0

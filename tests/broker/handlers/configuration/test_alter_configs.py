@@ -35,8 +35,8 @@ OURS: dict[str, tuple[int, str]] = {
 
 
 async def test_every_recorded_request_gets_kafkas_response(tmp_path: Path) -> None:
-    # Kafka was asked on a topic with retention.ms=1000; listeners are Kafka's to change and not ours.
-    async with configured_broker(tmp_path, "t") as broker:
+    # Kafka 3.9 was asked on a topic with retention.ms=1000; listeners are Kafka's to change and not ours.
+    async with configured_broker(tmp_path, "t", features={}) as broker:
         await broker.configs.write("topics", "t", {"retention.ms": "1000"})
         for kind, resources, expected in RECORDED:
             send = alter if kind == "legacy" else change

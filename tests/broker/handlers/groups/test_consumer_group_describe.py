@@ -15,6 +15,7 @@ from tests.support.requests.consumer_group_requests import Member, described, gr
 
 CONSUMER_MEMBER, UNKNOWN_TYPE = 1, -1
 NOT_ASKED = -(2**31)
+KAFKA_4S_OPERATIONS = 3400  # READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS
 
 
 def topics(assignment: ConsumerGroupDescribeResponse.Assignment) -> list[tuple[bytes, str, list[int]]]:
@@ -43,7 +44,9 @@ async def test_a_group_shows_its_epochs_and_what_each_member_has_and_is_to_have(
         assert topics(two.target_assignment) == [(topic_id, "t", [1])]
         group = await described(broker, version=0, include_authorized_operations=True)
         assert {member.member_type for member in group.members} == {UNKNOWN_TYPE}
-        assert group.authorized_operations & 1 << Operation.DESCRIBE
+        assert group.authorized_operations == KAFKA_4S_OPERATIONS
+        response = await ask(broker, DescribeGroupsRequest(groups=["g"], include_authorized_operations=True), 5)
+        assert response.groups[0].authorized_operations == KAFKA_4S_OPERATIONS
 
 
 async def test_what_is_no_consumer_group_is_not_found(tmp_path: Path) -> None:
@@ -78,3 +81,6 @@ async def test_the_older_views_know_the_group_as_kafka_does(tmp_path: Path) -> N
         assert (listed.group_id, listed.group_state, listed.group_type) == ("g", "Stable", "consumer")
         (group,) = (await ask(broker, DescribeGroupsRequest(groups=["g"]), 5)).groups
         assert (group.error_code, group.group_state, group.members) == (ErrorCode.NONE, "Dead", [])
+        (group,) = (await ask(broker, DescribeGroupsRequest(groups=["g"]), 6)).groups
+        assert (group.error_code, group.group_state, group.members) == (ErrorCode.GROUP_ID_NOT_FOUND, "Dead", [])
+        assert group.error_message == "Group g is not a classic group."

@@ -28,7 +28,7 @@ JOINING = ConsumerGroupHeartbeatRequest(group_id="orders", member_id="m", rebala
 async def test_a_client_is_refused_and_logged_once(
     tmp_path: Path, version: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with running_broker(tmp_path) as broker:
+    async with running_broker(tmp_path, kpybroker_new_cluster_features="none") as broker:
         client = PlainConnectionInfo(connection_id="here-there-1")
         hello = ApiVersionsRequest(client_software_name="librdkafka", client_software_version="2.16.0")
         await ask(broker, hello, 3, "payments", client)
@@ -39,7 +39,8 @@ async def test_a_client_is_refused_and_logged_once(
             assert "set group.protocol=classic" in response.error_message
         assert [record.getMessage() for record in caplog.records] == [
             "Refused here-there-1 client_id=payments software=librdkafka-2.16.0 group=orders: the consumer group "
-            "protocol (KIP-848) is not served; set group.protocol=classic in the client"
+            "protocol (KIP-848) is not served; set group.protocol=classic in the client, or raise the level: kpybroker "
+            "feature upgrade group.version=1"
         ]
         await ask(broker, JOINING, version, "another", client)
         assert len(caplog.records) == 2
@@ -232,13 +233,26 @@ async def test_groups_and_topics_need_their_rights(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "keys", [{"kpybroker_new_cluster_features": "none"}, {"group_coordinator_rebalance_protocols": "classic"}]
+    ("keys", "fix"),
+    [
+        ({"kpybroker_new_cluster_features": "none"}, ", or raise the level: kpybroker feature upgrade group.version=1"),
+        (
+            {"group_coordinator_rebalance_protocols": "classic"},
+            ", or add consumer to group.coordinator.rebalance.protocols of the brokers",
+        ),
+        ({"kpybroker_kafka_version": "3.9"}, ""),
+    ],
 )
 async def test_without_the_level_or_where_the_broker_is_not_to_serve_it_it_is_refused(
-    tmp_path: Path, keys: dict[str, str]
+    tmp_path: Path, keys: dict[str, str], fix: str
 ) -> None:
     async with group_broker(tmp_path, **keys) as broker:
-        assert (await Member(broker, "m1").send()).error_code == ErrorCode.UNSUPPORTED_VERSION
+        response = await Member(broker, "m1", version=0).send()
+        assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
+        assert response.error_message is not None
+        assert response.error_message.endswith(f"set group.protocol=classic in the client{fix}")
+        if "kpybroker_kafka_version" in keys:
+            return  # it has no ConsumerGroupDescribe
         assert (await described(broker)).error_code == ErrorCode.UNSUPPORTED_VERSION
 
 

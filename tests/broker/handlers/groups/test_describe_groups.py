@@ -20,7 +20,12 @@ async def test_a_stable_group_and_one_that_does_not_exist(version: int) -> None:
         member_id = await stable_member(broker)
         response = await call(broker, describe_groups, DescribeGroupsRequest(groups=["none", "g"]), version)
         nothing, group = response.groups
-        assert (nothing.error_code, nothing.group_id, nothing.group_state) == (ErrorCode.NONE, "none", "Dead")
+        error, text = (
+            (ErrorCode.GROUP_ID_NOT_FOUND, "Group none not found.") if version >= 6 else (ErrorCode.NONE, None)
+        )
+        assert (nothing.error_code, nothing.error_message) == (error, text)
+        assert (nothing.group_id, nothing.group_state) == ("none", "Dead")
+        assert (group.error_code, group.error_message) == (ErrorCode.NONE, None)
         assert (group.group_state, group.protocol_type, group.protocol_data) == ("Stable", "consumer", "range")
         (member,) = group.members
         assert (member.member_id, member.client_id, member.client_host) == (member_id, "c", "/127.0.0.1")
@@ -31,10 +36,13 @@ async def test_a_stable_group_and_one_that_does_not_exist(version: int) -> None:
 @pytest.mark.parametrize("version", versions(describe_groups, 3))
 async def test_operations_that_are_allowed_if_asked_for(version: int) -> None:
     async with fake_broker() as broker:
-        broker.authorizer.denied.add((Operation.DELETE, ResourceType.GROUP, "g"))
-        request = DescribeGroupsRequest(groups=["g"], include_authorized_operations=True)
-        (group,) = (await call(broker, describe_groups, request, version)).groups
-        assert group.authorized_operations == 1 << Operation.READ | 1 << Operation.DESCRIBE
+        await stable_member(broker)
+        broker.authorizer.denied.update((Operation.DELETE, ResourceType.GROUP, name) for name in ("g", "none"))
+        request = DescribeGroupsRequest(groups=["g", "none"], include_authorized_operations=True)
+        group, nothing = (await call(broker, describe_groups, request, version)).groups
+        allowed = 1 << Operation.READ | 1 << Operation.DESCRIBE
+        assert group.authorized_operations == allowed
+        assert nothing.authorized_operations == (NO_OPERATIONS if version >= 6 else allowed)
 
 
 async def test_refused_groups_come_first_and_show_nothing() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from kpybroker.broker.coordinators.tree_offsets import read_offset
@@ -9,9 +11,12 @@ from kpybroker.broker.handlers.groups import offset_commit
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.group.values import FetchedOffset
 from kpybroker.core.offsets.values import OffsetAndMetadata
+from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.errors import ErrorCode
 from tests.broker.handlers.groups.group_scenarios import codes, commit_request, committed, stable_member
 from tests.support.brokers.fake_broker import EPOCH_MS, FakeBroker, call, fake_broker, memory_tree, versions
+from tests.support.brokers.running_broker import ask, create_topic
+from tests.support.requests.consumer_group_requests import group_broker
 
 
 def stored(broker: FakeBroker) -> OffsetAndMetadata | None:
@@ -110,3 +115,38 @@ async def test_version_0_minds_the_length_of_metadata() -> None:
     async with fake_broker(offset_metadata_max_bytes="4") as broker, memory_tree() as broker.tree:
         response = await call(broker, offset_commit, commit_request({"t": {0: 5}}, metadata="12345"), 0)
         assert codes(response) == {("t", 0): ErrorCode.OFFSET_METADATA_TOO_LARGE}
+
+
+@pytest.mark.parametrize("features", ["newest", "none"])
+async def test_an_offset_has_the_id_of_its_topic_where_group_version_is_finalized(
+    tmp_path: Path, features: str
+) -> None:
+    """As in Kafka 4; and not with a retention time, whose record has no room for it."""
+    async with group_broker(tmp_path, kpybroker_new_cluster_features=features) as broker:
+        topic_id = await create_topic(broker, "t", 2)
+        await ask(broker, commit_request({"t": {0: 5}}), 9)
+        await ask(broker, commit_request({"t": {1: 6}}, retention_time_ms=60_000), 4)
+        offsets = broker.groups.shard_for("g").machine.groups["g"].offsets
+        with_id, with_retention = offsets.get(("t", 0)), offsets.get(("t", 1))
+        assert with_id is not None
+        assert with_retention is not None
+        assert with_id.topic_id == (topic_id if features == "newest" else ZERO_UUID)
+        assert with_retention.topic_id == ZERO_UUID
+
+
+async def test_a_deleted_topic_takes_no_offsets_of_the_one_that_has_its_name_by_now(tmp_path: Path) -> None:
+    """Offsets of a deleted topic are forgotten in the background, when clients may know the next one already."""
+    async with group_broker(tmp_path) as broker:
+        topic_id = await create_topic(broker, "t")
+        await ask(broker, commit_request({"t": {0: 5}}), 9)
+        machine = broker.groups.shard_for("g").machine
+
+        async def forget(present_id: bytes) -> None:
+            await broker.groups.partitions.for_each(
+                lambda shard, keys: shard.machine.forget_topic(keys[0], "t", present_id, shard.now())
+            )
+
+        await forget(topic_id)
+        assert "g" in machine.groups
+        await forget(bytes(15) + b"x")
+        assert "g" not in machine.groups

@@ -345,8 +345,8 @@ async def test_a_fetch_does_not_wait_for_what_lies_in_a_later_segment(tmp_path: 
         await create_topic(broker, "t")
         for value in (b"a" * 50, b"b" * 50):
             await write(broker, "t", value)
-        with trio.fail_after(10):
-            response = await ask(broker, fetch("t", {0: 0}, max_wait_ms=60_000, min_bytes=150), 12)
+        with trio.fail_after(60):
+            response = await ask(broker, fetch("t", {0: 0}, max_wait_ms=600_000, min_bytes=150), 12)
         assert values(response) == {0: [b"a" * 50]}
         with trio.move_on_after(0.05) as scope:
             await ask(broker, fetch("t", {0: 1}, max_wait_ms=60_000, min_bytes=150), 12)

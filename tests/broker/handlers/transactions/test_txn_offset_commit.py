@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from kpybroker.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
 from tests.support.brokers.fake_broker import Denying, versions
 from tests.support.brokers.running_broker import ask
 from tests.support.brokers.transactional import Producer, completed, fenced_producer, one_producer
+from tests.support.requests.consumer_group_requests import GROUPS, Member, loaded
 
 
 @pytest.mark.parametrize("version", versions(txn_offset_commit))
@@ -44,11 +46,41 @@ async def test_the_fenced_commit_nothing(tmp_path: Path) -> None:
 
 
 async def test_a_member_of_another_generation_commits_nothing(tmp_path: Path) -> None:
-    async with one_producer(tmp_path) as (_, producer):
+    async with one_producer(tmp_path, features={}) as (_, producer):
         await producer.add_offsets()
         assert await producer.commit_offset(5, generation_id=3, member_id="who") is ErrorCode.UNKNOWN_MEMBER_ID
         assert await producer.commit_offset(5, generation_id=3) is ErrorCode.UNKNOWN_MEMBER_ID
         assert await producer.commit_offset(5) is ErrorCode.NONE
+
+
+async def test_with_consumer_groups_a_member_of_no_group_has_no_generation(tmp_path: Path) -> None:
+    """As in Kafka 4; a group that exists refuses it as before."""
+    async with one_producer(tmp_path, features=GROUPS) as (broker, producer):
+        await producer.add_offsets()
+        assert await producer.commit_offset(5, generation_id=3, member_id="who") is ErrorCode.ILLEGAL_GENERATION
+        assert "g" not in broker.groups.shard_for("g").machine.groups
+        assert await producer.commit_offset(5) is ErrorCode.NONE
+        assert await producer.commit_offset(5, generation_id=3, member_id="who") is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+async def test_a_member_of_a_consumer_group_commits_with_its_epoch(tmp_path: Path) -> None:
+    """A stale epoch is a generation that has passed: producers know no other error."""
+    async with one_producer(tmp_path, features=GROUPS, group_consumer_assignment_interval_ms="0") as (broker, producer):
+        await loaded(broker)
+        await producer.add_offsets()
+        member = Member(broker, "m1")
+        await member.join("t")
+        member_of: dict[str, Any] = {"member_id": "m1", "generation_id": member.epoch}
+        assert await producer.commit_offset(5, **member_of) is ErrorCode.NONE
+        stale = member_of | {"generation_id": member.epoch + 1}
+        assert await producer.commit_offset(6, **stale) is ErrorCode.ILLEGAL_GENERATION
+        assert await producer.commit_offset(6, **member_of | {"member_id": "who"}) is ErrorCode.UNKNOWN_MEMBER_ID
+        assert await producer.commit_offset(7) is ErrorCode.NONE
+        await producer.end(True)
+        await completed(broker)
+        found = broker.groups.shard_for("g").machine.groups["g"].offsets.get(("t", 0))
+        assert found is not None
+        assert found.offset == 7
 
 
 @pytest.mark.parametrize("version", versions(txn_offset_commit))

@@ -29,9 +29,11 @@ def test_versions_only_grow_from_release_to_release() -> None:
 
 def test_a_cap_at_the_reference_changes_only_what_we_serve_beyond_it() -> None:
     cap = capped(SERVED, versions_of("3.9"))
-    assert SERVED.keys() - cap.keys() == {ApiKey.DESCRIBE_TOPIC_PARTITIONS, ApiKey.SHARE_GROUP_HEARTBEAT}
+    beyond = {ApiKey.DESCRIBE_TOPIC_PARTITIONS, ApiKey.SHARE_GROUP_HEARTBEAT, ApiKey.LIST_CONFIG_RESOURCES}
+    assert SERVED.keys() - cap.keys() == beyond
     changed = {key for key in cap if SERVED[key] != cap[key]}
-    assert changed == {ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.CONSUMER_GROUP_DESCRIBE, ApiKey.UPDATE_FEATURES}
+    of_consumer_groups = {ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.CONSUMER_GROUP_DESCRIBE, ApiKey.DESCRIBE_GROUPS}
+    assert changed == {*of_consumer_groups, ApiKey.UPDATE_FEATURES}
     assert cap[ApiKey.UPDATE_FEATURES] == (0, 1)
     assert cap[ApiKey.CONSUMER_GROUP_HEARTBEAT] == (0, 0)
 

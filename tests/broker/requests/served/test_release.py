@@ -39,6 +39,15 @@ def test_since_4_0_brokers_go_on_among_themselves_and_old_versions_of_produce_ar
     assert cap_of_release("3.9").served == cap_of_release("3.9").listed
 
 
+def test_a_release_shows_the_features_that_it_had() -> None:
+    finalized = {"group.version": 7}
+    assert cap_of_release("3.9").supported(WIDE) == {}
+    assert cap_of_release("3.9").finalized(finalized) == {}
+    assert cap_of_release("4.0").supported(WIDE) == {"group.version": VersionRange(0, 1)}
+    assert cap_of_release("4.0").finalized(finalized) == {"group.version": 1}
+    assert (VersionCap(SERVED).supported(WIDE), VersionCap(SERVED).finalized(finalized)) == (WIDE, finalized)
+
+
 def test_a_cap_advertises_what_it_serves_but_for_what_it_names() -> None:
     served = {ApiKey.FETCH: (4, 11), ApiKey.PRODUCE: (3, 9)}
     assert VersionCap(served).listed == served

@@ -14,7 +14,7 @@ from kpybroker.core.features import Update, UpgradeType, VersionRange
 from kpybroker.wire import znodes
 from kpybroker.wire.errors import KafkaError
 from tests.core.controller.harness import Harness, instantly
-from tests.core.controller.text import answer_text
+from tests.core.controller.text import response_text
 from tests.support.scenarios import check_scenarios, scenarios_of
 
 TYPES = {"": UpgradeType.UPGRADE, "safe": UpgradeType.SAFE_DOWNGRADE, "unsafe": UpgradeType.UNSAFE_DOWNGRADE}
@@ -73,12 +73,12 @@ class FeaturesHarness(Harness):
         result = self._procedure(self._chosen(), event)
         if isinstance(result, Updated):
             self.output += [
-                f"{name}: {'ok' if error is None else answer_text(error)}" for name, error in result.results.items()
+                f"{name}: {'ok' if error is None else response_text(error)}" for name, error in result.results.items()
             ]
             self.output.append("nothing changed" if result.epoch is None else f"epoch {result.epoch}")
         else:
             assert isinstance(result, KafkaError)
-            self.output.append(answer_text(result))
+            self.output.append(response_text(result))
 
 
 def _update(wish: str) -> Update:

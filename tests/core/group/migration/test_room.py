@@ -15,6 +15,7 @@ from tests.core.consumer_group.harness import ConsumerHarness, classic_subscript
 from tests.core.group.harness import OWNER, charged_bytes, join_of, subscription
 
 LIMIT = 1_000_000
+TIMEOUTS = {"session_timeout_ms": 10_000, "rebalance_timeout_ms": 60_000}
 RANGE: Protocols = (("range", subscription("t")),)
 LARGER: Protocols = (("range", subscription("t", "u")), ("roundrobin", subscription("t", "u")))
 
@@ -40,9 +41,7 @@ class Bounded(ConsumerHarness):
 
     def join(self, member_id: str, protocols: Protocols, instance_id: str | None = None) -> Any:
         new_id = "" if member_id else "new"
-        return self.response(
-            join_of("g", member_id, instance_id, new_id, protocols, version=3, session_ms=10_000, rebalance_ms=60_000)
-        )
+        return self.response(join_of("g", member_id, instance_id, protocols, 3, new_member_id=new_id, **TIMEOUTS))
 
 
 @pytest.fixture
@@ -70,7 +69,7 @@ def test_what_grows_is_refused(bounded: Bounded) -> None:
 )
 def test_no_more_is_charged_for_a_member_than_was_asked_for(bounded: Bounded, protocols: Protocols) -> None:
     """But what it is assigned, which is never refused."""
-    request = join_of("g", "x", None, "", protocols, version=3, session_ms=10_000, rebalance_ms=60_000)
+    request = join_of("g", "x", None, protocols, 3, **TIMEOUTS)
     needed = needed_bytes(bounded.machine.groups["g"], request)
     before = bounded.budget.total
     bounded.group_config = bounded.group_config.__class__(assignment_interval_ms=1_000_000)

@@ -10,7 +10,7 @@ import java.net.Socket;
 
 /**
  * In place of Kafka's own class in its tests: a fresh tree of kpybroker for each test. What listens at
- * kpybroker.trees answers a connection with the port of a tree, which lives as long as the connection.
+ * kpybroker.trees responds to a connection with the port of a tree, which lives as long as the connection.
  */
 public class EmbeddedZookeeper implements Closeable {
     private final Socket life;

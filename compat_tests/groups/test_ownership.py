@@ -1,0 +1,75 @@
+"""The checker of members' own words: what is in order passes, and each kind of fault is found."""
+
+from __future__ import annotations
+
+import pytest
+
+from compat_tests.support.groups.ownership import (
+    Event,
+    Kind,
+    Partition,
+    disorder,
+    double_owners,
+    problems_of,
+    read_without_owning,
+)
+
+P, Q = ("t", 0), ("t", 1)
+
+
+def took(member: str, time_ns: int, *partitions: Partition) -> Event:
+    return Event(member, time_ns, Kind.ASSIGNED, partitions)
+
+
+def gave(member: str, time_ns: int, *partitions: Partition, kind: Kind = Kind.REVOKED) -> Event:
+    return Event(member, time_ns, kind, partitions)
+
+
+def read(member: str, time_ns: int, offset: int, partition: Partition = P) -> Event:
+    return Event(member, time_ns, Kind.RECORD, (partition,), offset, f"v{offset}")
+
+
+HANDED_OVER = [took("a", 1, P, Q), read("a", 2, 0), gave("a", 3, P), took("b", 4, P), read("b", 5, 1), read("b", 6, 2)]
+
+
+def test_a_partition_that_is_handed_over_has_one_owner_at_a_time() -> None:
+    assert problems_of(HANDED_OVER, ["v0", "v1", "v2"]) == []
+    assert problems_of(HANDED_OVER[::-1], ["v0", "v1", "v2"]) == [], "in whatever order the words arrive"
+
+
+@pytest.mark.parametrize("until", [[], [gave("a", 5, P)], [Event("a", 5, Kind.CLOSING)], [Event("a", 5, Kind.KILLED)]])
+def test_a_partition_handed_out_before_it_was_released_is_found(until: list[Event]) -> None:
+    (problem,) = double_owners([took("a", 1, P, Q), took("b", 4, P), *until])
+    assert problem.startswith("t-0: a had it from 1 until ")
+
+
+def test_an_overlap_with_the_one_before_the_last_is_found() -> None:
+    assert len(double_owners([took("a", 1, P), took("b", 2, P), gave("b", 3, P), took("c", 4, P)])) == 2
+
+
+@pytest.mark.parametrize("end", [gave("a", 9, P, kind=Kind.LOST), Event("a", 9, Kind.FAILED)])
+def test_a_member_that_was_fenced_learns_of_it_late(end: Event) -> None:
+    assert double_owners([took("a", 1, P), took("b", 4, P), end]) == []
+
+
+@pytest.mark.parametrize("end", [Kind.CLOSING, Kind.KILLED])
+def test_a_member_that_ends_owns_nothing(end: Kind) -> None:
+    ended = [took("a", 1, P), Event("a", 2, end)]
+    assert double_owners([*ended, took("b", 3, P)]) == []
+    assert read_without_owning([*ended, read("a", 4, 0)]) == ["a read t-0 at 0 without owning it"]
+
+
+def test_records_of_partitions_that_are_not_owned_are_found() -> None:
+    assert read_without_owning([took("a", 1, Q), read("a", 2, 0)]) == ["a read t-0 at 0 without owning it"]
+    assert len(read_without_owning([*HANDED_OVER, read("a", 7, 3)])) == 1
+
+
+def test_records_out_of_order_are_found_and_those_after_a_new_assignment_may_repeat() -> None:
+    assert len(disorder([took("a", 1, P), read("a", 2, 1), read("a", 3, 1)])) == 1
+    assert len(disorder([took("a", 1, P), read("a", 2, 1), read("a", 3, 0)])) == 1
+    assert disorder([took("a", 1, P), read("a", 2, 1), gave("a", 3, P), took("a", 4, P), read("a", 5, 1)]) == []
+
+
+def test_records_lost_and_records_of_no_one_are_found() -> None:
+    assert problems_of(HANDED_OVER, ["v0", "v1", "v2", "v3"]) == ["v3 was read by no one"]
+    assert problems_of(HANDED_OVER, ["v0", "v1"]) == ["v2 was read and never written"]

@@ -1,0 +1,95 @@
+package org.apache.kafka.common.test.junit;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.io.UncheckedIOException;
+import java.net.InetAddress;
+import java.net.Socket;
+import java.nio.charset.StandardCharsets;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.TreeSet;
+
+/**
+ * Brokers of one test, made by who listens at kpybroker.brokers: a line of JSON asks, a line of JSON responds. They live
+ * as long as the connection.
+ */
+class WireBrokers implements AutoCloseable {
+    private static final ObjectMapper JSON = new ObjectMapper();
+    private Socket life;
+    private BufferedReader lines;
+    private final Set<Integer> down = new TreeSet<>();
+    private Map<Integer, Integer> ports = Map.of();
+
+    /** Properties by the id of the broker. */
+    void start(Map<Integer, Map<String, String>> properties) {
+        connect();
+        Map<Integer, Integer> found = new TreeMap<>();
+        JsonNode response = ask(Map.of("start", properties));
+        response.get("ports").properties().forEach(e -> found.put(Integer.valueOf(e.getKey()), e.getValue().asInt()));
+        ports = found;
+    }
+
+    private void connect() {
+        try {
+            life = new Socket(InetAddress.getLoopbackAddress(), Integer.getInteger("kpybroker.brokers"));
+            lines = new BufferedReader(new InputStreamReader(life.getInputStream(), StandardCharsets.UTF_8));
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
+        }
+    }
+
+    Map<Integer, Integer> ports() {
+        return ports;
+    }
+
+    boolean isDown(int id) {
+        return down.contains(id);
+    }
+
+    void stopOne(int id) {
+        ask(Map.of("stop", id));
+        down.add(id);
+    }
+
+    void startOne(int id) {
+        ask(Map.of("restart", id));
+        down.remove(id);
+    }
+
+    private JsonNode ask(Map<String, ?> request) {
+        try {
+            life.getOutputStream().write((JSON.writeValueAsString(request) + "\n").getBytes(StandardCharsets.UTF_8));
+            String line = lines.readLine();
+            if (line == null) {
+                throw new IllegalStateException("who makes the brokers is gone");
+            }
+            JsonNode response = JSON.readTree(line);
+            if (response.has("error")) {
+                throw new IllegalStateException("kpybroker: " + response.get("error").asText());
+            }
+            return response;
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
+        }
+    }
+
+    @Override
+    public void close() {
+        if (life == null) {
+            return;
+        }
+        try {
+            life.shutdownOutput();
+            lines.readLine(); // the end, once the brokers are gone
+            life.close();
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
+        }
+    }
+}

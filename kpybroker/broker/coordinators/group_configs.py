@@ -1,0 +1,58 @@
+"""What groups set for themselves, as `/config/groups` has it, in the form in which their machines ask for it.
+
+A machine asks at every heartbeat, so a change holds from the next one on. Bounded by the tree: a group that sets
+nothing has no entry. `core.consumer_group` is imported when a group first sets or needs something.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from kpybroker.wire import znodes
+
+if TYPE_CHECKING:
+    from kpybroker.config.broker import BrokerConfig
+    from kpybroker.core.consumer_group.values import ConsumerGroupConfig
+
+logger = logging.getLogger("org.apache.kafka.coordinator.group.GroupConfig")
+
+
+class GroupConfigs:
+    """`update` follows the tree; `of` is what holds for a group now."""
+
+    def __init__(self, config: BrokerConfig) -> None:
+        self._config = config
+        self._configured: dict[str, ConsumerGroupConfig] = {}
+
+    def update(self, entity: str, props: Mapping[str, str]) -> None:
+        """A group has these properties now; `entity` is its name in the tree."""
+        group_id = znodes.group_of_entity(entity)
+        if props:
+            self._configured[group_id] = self._effective(group_id, props)
+        else:
+            self._configured.pop(group_id, None)
+
+    def of(self, group_id: str) -> ConsumerGroupConfig:
+        """The group's own values within the broker's bounds, and the broker's where it sets none."""
+        return self._configured.get(group_id) or self._broker_wide
+
+    @cached_property
+    def _broker_wide(self) -> ConsumerGroupConfig:
+        return self._effective("", {})
+
+    def _effective(self, group_id: str, props: Mapping[str, str]) -> ConsumerGroupConfig:
+        from kpybroker.config.groups.keys import ASSIGNMENT_INTERVAL_MS, HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS
+        from kpybroker.config.groups.rules import effective
+        from kpybroker.core.consumer_group.values import ConsumerGroupConfig
+
+        values, warnings = effective(self._config, group_id, props)
+        for sentence in warnings:
+            logger.warning("%s", sentence)
+        return ConsumerGroupConfig(
+            session_timeout_ms=values[SESSION_TIMEOUT_MS],
+            heartbeat_interval_ms=values[HEARTBEAT_INTERVAL_MS],
+            assignment_interval_ms=values[ASSIGNMENT_INTERVAL_MS],
+        )

@@ -1,0 +1,31 @@
+"""What groups set for themselves reaches their machines: own values, the broker's, and the broker's bounds."""
+
+from __future__ import annotations
+
+import pytest
+
+from kpybroker.broker.coordinators.group_configs import GroupConfigs
+from kpybroker.config.broker import BrokerConfig
+from kpybroker.core.consumer_group.values import ConsumerGroupConfig
+from kpybroker.wire import znodes
+
+
+@pytest.mark.parametrize("group_id", ["g", "a/b c%é", ".", "..", "<default>", "\x00"])
+def test_a_group_is_found_by_its_name_in_the_tree_until_it_sets_nothing(group_id: str) -> None:
+    configs = GroupConfigs(BrokerConfig())
+    entity = znodes.group_entity(group_id)
+    assert "/" not in entity
+    assert entity.strip(".")
+    configs.update(entity, {"consumer.session.timeout.ms": "50000"})
+    assert configs.of(group_id) == ConsumerGroupConfig(50_000, 5_000, 1_000)
+    assert configs.of("other") == ConsumerGroupConfig()
+    configs.update(entity, {})
+    assert configs.of(group_id) == ConsumerGroupConfig()
+
+
+def test_values_out_of_bounds_are_capped_and_a_line_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    configs = GroupConfigs(BrokerConfig({"group.consumer.max.heartbeat.interval.ms": "9000"}))
+    configs.update("g", {"consumer.heartbeat.interval.ms": "10000"})
+    assert configs.of("g").heartbeat_interval_ms == 9_000
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "exceeds the broker's allowed maximum 9000" in caplog.text

@@ -1,0 +1,58 @@
+"""A broker with `group.version` 1 on a thread of this process and a port of its own, for clients that block."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import trio
+
+from kpybroker.broker.app import Broker
+from kpybroker.config.broker import BrokerConfig
+from tests.support.brokers.running_broker import settings
+from tests.support.requests.consumer_group_requests import GROUPS
+
+START_S = 120
+
+Begun = tuple[int, trio.lowlevel.TrioToken, trio.CancelScope]
+
+
+@contextmanager
+def threaded_broker(directory: Path, **keys: str) -> Iterator[str]:
+    """Its address. Heartbeats of consumer groups are short enough for a test."""
+    short = {
+        "listeners": "PLAINTEXT://127.0.0.1:0",
+        "group_consumer_min_heartbeat_interval_ms": "100",
+        "group_consumer_heartbeat_interval_ms": "100",
+        "group_consumer_assignment_interval_ms": "0",
+    }
+    config = BrokerConfig(settings(directory, **(short | keys)))
+    started: queue.Queue[Begun | BaseException] = queue.Queue()
+
+    async def serve() -> None:
+        with trio.CancelScope() as scope:
+            async with Broker.open(config, features=GROUPS) as broker:
+                started.put((broker.bound[0].listener.address[1], trio.lowlevel.current_trio_token(), scope))
+                await trio.sleep_forever()
+
+    def run() -> None:
+        try:
+            trio.run(serve)
+        except BaseException as error:
+            started.put(error)
+            raise
+
+    thread = threading.Thread(target=run, name="broker")
+    thread.start()
+    begun = started.get(timeout=START_S)
+    assert not isinstance(begun, BaseException), begun
+    port, token, scope = begun
+    try:
+        yield f"127.0.0.1:{port}"
+    finally:
+        token.run_sync_soon(scope.cancel)
+        thread.join(START_S)
+        assert not thread.is_alive()

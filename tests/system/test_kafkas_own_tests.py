@@ -1,0 +1,94 @@
+"""What `make kafka-tests` makes of JUnit's reports: names that do not depend on chance, verdicts, and what was lost."""
+
+from __future__ import annotations
+
+import pytest
+
+from compat_tests.suites.kafka43.run import chosen, expected
+from compat_tests.suites.kafka43.verdicts import Result, Verdict, judge, lost, read, split, table
+
+REPORT = """<?xml version="1.0" encoding="UTF-8"?>
+<testsuite name="JUnit Jupiter" tests="6">
+<testcase name="testJoin()[3]" classname="kafka.server.JoinTest" time="1,001.5"></testcase>
+<testcase name="testJoin()[2]" classname="kafka.server.JoinTest" time="0">
+<skipped>the same as isolated</skipped>
+</testcase>
+<testcase name="testJoin()[1]" classname="kafka.server.JoinTest" time="2.5">
+<failure message="expected: &lt;1&gt; but was: &lt;2&gt;" type="org.opentest4j.AssertionFailedError">at X</failure>
+</testcase>
+<testcase name="testJoin()[4]" classname="kafka.server.JoinTest" time="0">
+<skipped>the same as isolated</skipped>
+</testcase>
+<testcase name="testObjects(ClusterInstance)[10]" classname="kafka.server.JoinTest" time="2.5">
+<error message="BrokerServer.logManager" type="org.apache.kafka.common.test.junit.NeedsBrokerObjects">at X</error>
+</testcase>
+<testcase name="testPlain()" classname="kafka.server.OtherTest" time="0.1"></testcase>
+</testsuite>
+"""
+
+
+def test_a_report_names_invocations_without_those_that_were_left_out() -> None:
+    found = {one.name: (one.verdict, one.seconds) for one in read(REPORT)}
+    assert found == {
+        "JoinTest.testJoin[1]": (Verdict.FAILED, 2.5),
+        "JoinTest.testJoin[2]": (Verdict.PASSED, 1001.5),
+        "JoinTest.testObjects[1]": (Verdict.NEEDS_OBJECTS, 2.5),
+        "OtherTest.testPlain[1]": (Verdict.PASSED, 0.1),
+    }
+    causes = {one.name: one.cause for one in read(REPORT)}
+    assert causes["JoinTest.testJoin[1]"].startswith("org.opentest4j.AssertionFailedError: expected: <1> but was: <2>")
+    assert causes["JoinTest.testJoin[2]"] == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "method", "invocation"),
+    [
+        ("testJoin()[3]", "testJoin", 3),
+        ("testJoin(ClusterInstance, String)[12]", "testJoin", 12),
+        ("testJoin{ClusterInstance}[2]", "testJoin", 2),
+        ("testJoin(ClusterInstance)", "testJoin", 1),
+        ("testJoin", "testJoin", 1),
+        ("initializationError of all", "initializationError of all", 1),
+    ],
+)
+def test_the_name_of_an_invocation(name: str, method: str, invocation: int) -> None:
+    assert split(name) == (method, invocation)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "verdict"),
+    [
+        ("T.testJoin[1]", "java.lang.AssertionError: no", Verdict.FAILED),
+        ("T.testJoin[1]", "ExecutionException\nCaused by: x.NeedsBrokerObjects: metrics", Verdict.NEEDS_OBJECTS),
+        ("T.testShareGroups[1]", "x.NeedsBrokerObjects: metrics", Verdict.LATER_GROUPS),
+        ("StreamsTest.testJoin[1]", "java.lang.AssertionError: no", Verdict.LATER_GROUPS),
+        ("T.testJoin[1]", "UnsupportedVersionException: The node does not support LIST", Verdict.UNSERVED_VERSIONS),
+        ("T.testJoin[1]", "EOFException: \nat X.connectAndReceive(X:1)", Verdict.UNSERVED_VERSIONS),
+        ("T.testJoin[1]", "EOFException: \nat X.readLine(X:1)", Verdict.FAILED),
+    ],
+)
+def test_why_a_test_failed(name: str, text: str, verdict: Verdict) -> None:
+    assert judge(name, text) is verdict
+
+
+def test_an_expected_test_that_failed_or_is_gone_was_lost_unless_its_class_did_not_run() -> None:
+    results = {one.name: one for one in read(REPORT)}
+    names = ["JoinTest.testJoin[1]", "JoinTest.testJoin[2]", "JoinTest.testJoin[3]", "AwayTest.testX[1]"]
+    assert lost(names, results, ["JoinTest", "OtherTest"]) == ["JoinTest.testJoin[1]", "JoinTest.testJoin[3]"]
+
+
+def test_the_table_counts_by_class() -> None:
+    rows = table([*read(REPORT), Result("JoinTest.testZ[1]", Verdict.PASSED, 0.0, "")])
+    assert rows[2:] == [
+        "| `JoinTest` | 2 | 1 |  |  | 1 |",
+        "| `OtherTest` | 1 |  |  |  |  |",
+        "| all | 3 | 1 |  |  | 1 |",
+    ]
+
+
+def test_patterns_choose_classes_and_what_is_expected_is_of_one_of_them() -> None:
+    assert chosen(["JoinGroup"]) == ["kafka.server.JoinGroupRequestTest"]
+    assert set(chosen(["*GroupRequestTest"])) >= set(chosen(["JoinGroup", "SyncGroup", "LeaveGroup"]))
+    assert len(chosen([])) > 50
+    classes = {name.rpartition(".")[2] for name in chosen([])}
+    assert {name.partition(".")[0] for name in expected()} <= classes
