@@ -109,8 +109,13 @@ class Cluster:
         return Tools("3.9.1", self.bootstrap)
 
     def create(self, topic: str, assignment: str, *arguments: str) -> None:
-        """`assignment` as kafka-topics has it: `1:2,2:3` is partition 0 on brokers 1 and 2, partition 1 on 2 and 3."""
+        """`assignment` as kafka-topics has it: `1:2,2:3` is partition 0 on brokers 1 and 2, partition 1 on 2 and 3.
+
+        The topic is known to every broker that runs then: the next tool may ask any of them."""
         self.tools.run("topics", "--create", "--topic", topic, "--replica-assignment", assignment, *arguments)
+        for broker_id, broker in self.brokers.items():
+            if broker.service.running:
+                self.wait(lambda: topic in self.metadata(broker_id).topics, f"{topic} is known to {broker_id}")
 
     def metadata(self, broker_id: int) -> ClusterMetadata:
         """What this one broker says to its clients."""
