@@ -38,13 +38,15 @@ class Pattern:
         return self._program.matches(name, budget)
 
 
-def compile_pattern(text: str) -> Pattern:
-    """The pattern, or KafkaError INVALID_REGULAR_EXPRESSION with Kafka's text."""
+def compile_pattern(text: str, named: str = "SubscribedTopicRegex") -> Pattern:
+    """The pattern, or KafkaError INVALID_REGULAR_EXPRESSION with Kafka's text, in which the pattern is `named`."""
     try:
         return Pattern(text, _program(text))
     except (PatternSyntaxError, ProgramTooLarge) as error:
         shown = text if len(text) <= PATTERN_LENGTH_MAX else f"{text[:_SHOWN_MAX]}..."
-        raise _invalid(shown, str(error)) from None
+        raise KafkaError(
+            ErrorCode.INVALID_REGULAR_EXPRESSION, f"{named} `{shown}` is not a valid regular expression: {error}."
+        ) from None
 
 
 def pattern_problem(text: str) -> str | None:
@@ -75,10 +77,3 @@ def _program(text: str) -> Program:
     if len(text) > PATTERN_LENGTH_MAX:
         raise ProgramTooLarge(f"it has more than {PATTERN_LENGTH_MAX} characters")
     return Program(parse(text))
-
-
-def _invalid(shown: str, description: str) -> KafkaError:
-    return KafkaError(
-        ErrorCode.INVALID_REGULAR_EXPRESSION,
-        f"SubscribedTopicRegex `{shown}` is not a valid regular expression: {description}.",
-    )

@@ -1,8 +1,9 @@
-"""ListOffsets 0-9: the offset for a timestamp, and the special timestamps.
+"""ListOffsets 0-11: the offset for a timestamp, and the special timestamps.
 
 -1 the end a reader may see (high watermark, or last stable offset with READ_COMMITTED), -2 the log start, -3 the
 record with the largest timestamp (version 7), -4 the earliest local offset (version 8: here the log start, nothing is
-tiered), -5 the last tiered offset (version 9: none, so -1). Version 0 returns a list of segment starts, as
+tiered), -5 the last tiered offset (version 9: none, so -1), -6 the earliest that waits to be tiered (version 11: none).
+Version 0 returns a list of segment starts, as
 before Kafka 0.10.1.
 
 A search by time may read a whole segment whose timestamps are wrong: large batches in a thread, others in time slices.
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 LEDGER = Ledger(
     ApiKey.LIST_OFFSETS,
     0,
-    9,
+    11,
     {
         0: "segment starts before a time",
         1: "one offset and its timestamp",
@@ -42,6 +43,8 @@ LEDGER = Ledger(
         7: "max timestamp (-3)",
         8: "earliest local (-4)",
         9: "latest tiered (-5)",
+        10: "how long to wait for tiered storage (KIP-1075)",
+        11: "earliest pending upload (-6, KIP-1023)",
     },
 )
 
@@ -50,6 +53,7 @@ EARLIEST = -2
 MAX_TIMESTAMP = -3
 EARLIEST_LOCAL = -4
 LATEST_TIERED = -5
+EARLIEST_PENDING_UPLOAD = -6
 READ_COMMITTED = 1
 CONSUMER_REPLICA = -1
 DEBUGGING_REPLICA = -2
@@ -60,7 +64,14 @@ TopicResponse = ListOffsetsResponse.ListOffsetsTopicResponse
 WantedPartition = ListOffsetsRequest.ListOffsetsPartition
 
 # The version from which a special timestamp is understood.
-_SPECIAL_SINCE = {LATEST: 0, EARLIEST: 0, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
+_SPECIAL_SINCE = {
+    LATEST: 0,
+    EARLIEST: 0,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
 
 
 async def handle(broker: Broker, request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse:
@@ -145,7 +156,7 @@ async def _find(work: ClientsWork, partition: Partition, log: Log, timestamp: in
         return UNKNOWN, end, partition.leader_epoch
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         return UNKNOWN, log.log_start_offset, log.earliest_epoch
-    if timestamp == LATEST_TIERED:
+    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return UNKNOWN, UNKNOWN, UNKNOWN
     search = log.search_max_timestamp() if timestamp == MAX_TIMESTAMP else log.search_timestamp(timestamp)
     with failing_takes_offline(log.log_dir):
