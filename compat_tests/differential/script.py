@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
@@ -98,9 +98,22 @@ class Script:
     versions: tuple[int, int]
     reference: Reference = Reference.KAFKA_3_9
 
+    def in_later_versions(self) -> Script | None:
+        """The same next to Kafka 4.3.1, in the versions that Kafka 3.9 does not have; None if there are none.
+
+        A script of certain old versions has no such twin.
+        """
+        newest_before = Reference.KAFKA_3_9.versions(self.api)[1]
+        oldest, newest = Reference.KAFKA_4_3.versions(self.api)
+        oldest = max(oldest, newest_before + 1)
+        if self.reference is not Reference.KAFKA_3_9 or self.versions[1] < newest_before or oldest > newest:
+            return None
+        return replace(self, name=f"{self.name}-4", versions=(oldest, newest), reference=Reference.KAFKA_4_3)
+
     def version_of(self, step: Ask, played: int) -> int:
         if step.version is not None:
-            return step.version
+            oldest, newest = self.reference.versions(step.api)
+            return min(max(step.version, oldest), newest) if self.reference is Reference.KAFKA_4_3 else step.version
         return played if step.api is self.api else self.reference.versions(step.api)[1]
 
 

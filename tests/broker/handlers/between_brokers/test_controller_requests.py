@@ -111,6 +111,23 @@ async def test_who_is_not_the_controller_says_so() -> None:
             assert (await call(broker, handler, request, version)).error_code == code
 
 
+async def test_the_number_of_replicas_stays_where_the_client_wants_it() -> None:
+    async with running_broker() as broker:
+        await broker.topics.create_topics([NewTopic("t", 1, 1)], 60_000)
+        context = broker.controller.machine.parts.context
+        context.live_brokers[1], context.live_broker_epochs[1] = context.live_brokers[0], 1
+        partitions = [ReassignPartition(replicas=[0, 1]), ReassignPartition(partition_index=1, replicas=[0])]
+        request = AlterPartitionReassignmentsRequest(
+            allow_replication_factor_change=False, topics=[ReassignTopic(name="t", partitions=partitions)]
+        )
+        response = await call(broker, alter_partition_reassignments, request, 1)
+        assert not response.allow_replication_factor_change
+        assert [(one.error_code, one.error_message) for one in response.responses[0].partitions] == [
+            (ErrorCode.INVALID_REPLICATION_FACTOR, "The replication factor is changed from 1 to 2"),
+            (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist."),
+        ]
+
+
 async def test_a_move_begins_is_listed_and_cancelled() -> None:
     async with running_broker() as broker:
         await broker.topics.create_topics([NewTopic("t", 1, 1), NewTopic("u", 1, 1)], 60_000)

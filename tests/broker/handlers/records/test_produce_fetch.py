@@ -380,7 +380,7 @@ async def test_slices_are_given_back_however_a_fetch_ends(tmp_path: Path) -> Non
 # --- list offsets
 
 
-@pytest.mark.parametrize("version", range(10))
+@pytest.mark.parametrize("version", range(12))
 async def test_offsets_by_time(tmp_path: Path, version: int) -> None:
     async with running_broker(tmp_path, topics=["t"]) as broker:
         for timestamp in (1000, 3000, 2000):
@@ -407,6 +407,9 @@ async def test_offsets_by_time(tmp_path: Path, version: int) -> None:
             assert newest.error_code == ErrorCode.UNSUPPORTED_VERSION
         else:
             assert (newest.offset, newest.timestamp) == (1, 3000)
+        pending_upload = await at(-6)
+        assert pending_upload.error_code == (ErrorCode.UNSUPPORTED_VERSION if version < 11 else ErrorCode.NONE)
+        assert pending_upload.offset == -1
 
 
 async def test_of_two_batches_for_one_partition_the_last_is_appended(tmp_path: Path) -> None:
