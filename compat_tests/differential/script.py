@@ -24,6 +24,10 @@ Names = Mapping[str, Any]
 _NAME = re.compile(r"\{(\w+)\}")
 
 
+CREATE_TOPICS_NEXT_TO_4 = 4
+"""The newest version whose response does not list the topic's settings: Kafka 4 has other ones."""
+
+
 class Reference(Enum):
     """The release of Kafka that the responses to a script are compared with."""
 
@@ -111,10 +115,14 @@ class Script:
         return replace(self, name=f"{self.name}-4", versions=(oldest, newest), reference=Reference.KAFKA_4_3)
 
     def version_of(self, step: Ask, played: int) -> int:
-        if step.version is not None:
-            oldest, newest = self.reference.versions(step.api)
-            return min(max(step.version, oldest), newest) if self.reference is Reference.KAFKA_4_3 else step.version
-        return played if step.api is self.api else self.reference.versions(step.api)[1]
+        if step.version is None and step.api is self.api:
+            return played
+        oldest, newest = self.reference.versions(step.api)
+        if self.reference is Reference.KAFKA_3_9:
+            return newest if step.version is None else step.version
+        if step.api is ApiKey.CREATE_TOPICS and not step.bind:
+            newest = CREATE_TOPICS_NEXT_TO_4
+        return newest if step.version is None else min(max(step.version, oldest), newest)
 
 
 def script(
