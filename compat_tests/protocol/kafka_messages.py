@@ -31,6 +31,8 @@ LATER_APIS = {
     1: "Fetch",
     2: "ListOffsets",
     3: "Metadata",
+    8: "OffsetCommit",
+    9: "OffsetFetch",
     15: "DescribeGroups",
     35: "DescribeLogDirs",
     45: "AlterPartitionReassignments",

@@ -194,7 +194,8 @@ class CommitResult:
 class FetchOffsets:
     """OffsetFetch; `partitions` None asks for every offset of the group.
 
-    A member of a consumer group names itself and its epoch (version 9); anyone else neither.
+    A member of a consumer group names itself and its epoch (version 9); anyone else neither. `topic_ids` are those that
+    the client has for its topics (version 10): what was committed for a topic of another id does not count.
     """
 
     group_id: str
@@ -202,6 +203,7 @@ class FetchOffsets:
     require_stable: bool
     member_id: str | None = None
     member_epoch: int = -1
+    topic_ids: Mapping[str, bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

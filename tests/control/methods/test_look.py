@@ -22,6 +22,9 @@ from tests.support.brokers.hosted import hosted_brokers, refusal
 VERSION_0 = b"\0\0"
 
 
+Topic = OffsetCommitRequest.OffsetCommitRequestTopic
+
+
 async def loaded(hosted: Any, key: str, key_type: int = 0) -> None:
     """Return when the coordinator of a group (type 0) or transactional id (1) serves."""
     import trio
@@ -71,7 +74,7 @@ async def join(hosted: Any, group: str, topic: str) -> None:
         generation_id_or_member_epoch=joined.generation_id,
         member_id=joined.member_id,
         group_instance_id="instance",
-        topics=[OffsetCommitRequest.OffsetCommitRequestTopic(name=topic, partitions=[at])],
+        topics=[Topic(topic_id=coordinator.metadata.topic_id(topic), partitions=[at])],
     )
     response = await ask(coordinator, ApiKey.OFFSET_COMMIT, committing)
     assert response.topics[0].partitions[0].error_code == 0

@@ -34,6 +34,7 @@ def test_a_cap_at_the_reference_changes_only_what_we_serve_beyond_it() -> None:
     changed = {key for key in cap if SERVED[key] != cap[key]}
     of_records = {ApiKey.FETCH, ApiKey.LIST_OFFSETS, ApiKey.METADATA}
     of_groups = {ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.CONSUMER_GROUP_DESCRIBE, ApiKey.DESCRIBE_GROUPS}
+    of_groups |= {ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH}
     of_clusters = {ApiKey.DESCRIBE_CLUSTER, ApiKey.DESCRIBE_LOG_DIRS, ApiKey.ALTER_PARTITION_REASSIGNMENTS}
     assert changed == of_records | of_groups | of_clusters | {ApiKey.LIST_TRANSACTIONS, ApiKey.UPDATE_FEATURES}
     assert cap[ApiKey.UPDATE_FEATURES] == (0, 1)
