@@ -40,6 +40,7 @@ STARTS_PROCESSES = (
     "registry/test_topic.py",
     "test_costs.py",
     "test_flaky.py",
+    "test_ports.py",
     "test_rerun.py",
     "testing",
 )

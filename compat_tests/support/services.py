@@ -302,9 +302,18 @@ class Broker:
     def node_id(self) -> int:
         return int(self.properties["broker.id"])
 
-    def start(self) -> None:
+    def launch(self) -> None:
+        """Start it, without a request: clients may have to log in, or may not do anything yet.
+
+        The whole line is looked for. A Kafka whose port is taken ends with "waiting for the SocketServer Acceptors to be
+        started".
+        """
         line = f"[KafkaServer id={self.node_id}] started"
         self.service.start(lambda output: line in output)
+
+    def start(self) -> None:
+        """Start it, and wait until it knows a controller."""
+        self.launch()
         admin = admin_client(self.bootstrap)
         eventually(lambda: _knows_controller(admin), "a controller")
         keep_classes(self.service.command, self.service.pid, "3.9.1", KAFKA)

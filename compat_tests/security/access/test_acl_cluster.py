@@ -59,7 +59,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         for node_id, kind in enumerate(("kafka", "kpybroker")):
             broker = Broker(kind, directory / kind, connect, AUTHORIZED | {"broker.id": str(node_id)})
             brokers.append(broker)
-            broker.service.start(lambda output: "started" in output)
+            broker.launch()
         tree = KazooClient(connect)
         tree.start()
         kafka, ours = brokers
@@ -263,7 +263,7 @@ def test_a_broker_starts_with_what_another_has_written(cluster: Cluster, tmp_pat
     create(cluster.kafka, acl("before"))
     broker = Broker("kpybroker", tmp_path / "third", cluster.connect, AUTHORIZED | {"broker.id": "2"})
     try:
-        broker.service.start(lambda output: "started" in output)
+        broker.launch()
         assert described(broker, **acl_filter(None)) == described(cluster.kafka, **acl_filter(None))
     finally:
         broker.kill()
