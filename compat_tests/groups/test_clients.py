@@ -211,5 +211,5 @@ def test_members_go_on_after_a_restart_of_the_broker(served: Broker, start: Star
     assert {client: logs.owned(client) for client in CLIENTS} == owned, "a restart moves nothing"
     assert problems_of(logs.events, flow.values) == []
     admin = admin_client(served.bootstrap)
-    assert admin.describe_consumer_groups(["g"])["g"].result(timeout=30).state.name == "STABLE"
+    assert admin.describe_consumer_groups(["g"])["g"].result(timeout=120).state.name == "STABLE"
     assert disorder(logs.events) == []

@@ -91,7 +91,7 @@ class Application:
     @property
     def kind(self) -> str:
         """CLASSIC or CONSUMER, as the broker lists the group."""
-        (group,) = self._admin.list_consumer_groups().result(timeout=30).valid
+        (group,) = self._admin.list_consumer_groups().result(timeout=120).valid
         return str(group.type.name)
 
     def is_all_read(self) -> bool:

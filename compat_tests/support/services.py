@@ -305,8 +305,8 @@ class Broker:
     def launch(self) -> None:
         """Start it, without a request: clients may have to log in, or may not do anything yet.
 
-        The whole line is looked for. A Kafka whose port is taken ends with "waiting for the SocketServer Acceptors to be
-        started".
+        The whole line is looked for: a Kafka whose port is taken ends "while waiting for the SocketServer Acceptors to
+        be started".
         """
         line = f"[KafkaServer id={self.node_id}] started"
         self.service.start(lambda output: line in output)

@@ -72,7 +72,7 @@ def test_a_transaction_that_is_not_ended_is_aborted_and_its_producer_fenced(own_
     producer: Producer = own_broker.producer(
         library="confluent-kafka", transactional_id="x", transaction_timeout_ms=60_000
     )
-    producer.init_transactions(20)
+    producer.init_transactions(120)
     producer.begin_transaction()
     producer.produce("t", b"a", partition=0)
     producer.flush(60)
@@ -83,7 +83,7 @@ def test_a_transaction_that_is_not_ended_is_aborted_and_its_producer_fenced(own_
     assert own_broker.transactions()["x"].state == "CompleteAbort"
     own_broker.assert_records("t", [])
     with pytest.raises(KafkaException):
-        producer.commit_transaction(20)
+        producer.commit_transaction(120)
 
 
 def test_retention_makes_a_consumer_start_over(own_broker: Broker) -> None:

@@ -210,7 +210,7 @@ def test_a_session_is_taken_over_and_closed_without_a_response_in_between() -> N
         connection.settimeout(30)
         with connection, connection.makefile("rb") as requests:
             take_over, close = (requests.read(int.from_bytes(requests.read(4), "big")) for _ in range(2))
-        ending.result(30)
+        ending.result(120)
     assert take_over[16:24] == (7).to_bytes(8, "big")
     assert close == struct.pack(">ii", 1, -11)
 

@@ -79,7 +79,7 @@ class Member:
     def close(self) -> None:
         """Leave the group as a client does that is shut down properly."""
         self.order("close")
-        self._process.wait(30)
+        self._process.wait(120)
         self._reader.join(60)
         assert self.closed, f"the member did not close properly:\n{self.said()}"
 
@@ -122,7 +122,7 @@ class JavaMember(Member):
 
     def close(self) -> None:
         self._process.terminate()
-        self._process.wait(30)
+        self._process.wait(120)
         self._reader.join(60)
         assert self.closed, f"the member did not close properly:\n{self.said()}"
 

@@ -34,7 +34,7 @@ class Handler(BaseHTTPRequestHandler):
         method = self.path.removeprefix("/v1/")
         if method == "wait":
             self.entered.set()
-            assert self.go_on.wait(30)
+            assert self.go_on.wait(120)
         status, result = 200, arguments
         if method == "fail":
             status, result = arguments["status"], {"error": {"cause": "it is so", "fix": "change it"}}
@@ -83,7 +83,7 @@ def test_a_call_that_waits_is_in_no_other_ones_way() -> None:
     with served() as (channel, handler):
         waiting = threading.Thread(target=channel.call, args=("wait",))
         waiting.start()
-        assert handler.entered.wait(30)
+        assert handler.entered.wait(120)
         assert channel.call("echo") == {}
         handler.go_on.set()
         waiting.join()
@@ -175,7 +175,7 @@ def test_nothing_is_kept_after_close() -> None:
     with served() as (channel, handler):
         waiting = threading.Thread(target=channel.call, args=("wait",))
         waiting.start()
-        assert handler.entered.wait(30)
+        assert handler.entered.wait(120)
         channel.call("echo")
         channel.close()
         handler.go_on.set()
