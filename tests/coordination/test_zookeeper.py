@@ -85,7 +85,7 @@ async def test_missed_changes_are_announced_after_the_reconnection(
         session_id = tree.session_id
         proxy.cut()
         await log.until(lambda: not tree.connected)
-        await other.submit_many(
+        changes = await other.submit_many(
             [
                 t.SetData("/changed", b"1"),
                 t.Delete("/deleted"),
@@ -95,6 +95,7 @@ async def test_missed_changes_are_announced_after_the_reconnection(
                 t.Create("/created"),
             ]
         )
+        assert not [result for result in changes if isinstance(result, t.TreeError)]
         proxy.fix()
         await tree.wait_until_connected()
         await tree.exists("/")  # the events precede any result
