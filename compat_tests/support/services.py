@@ -60,10 +60,14 @@ def started(what: S) -> Iterator[S]:
         what.close()
 
 
+_prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
+"""Looked up here: in a child of a process with threads the loader's lock may be one that no thread will release."""
+
+
 def _die_with_parent() -> None:
     """Runs in the child: a pytest that is killed outright must not leave brokers behind."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if _prctl is not None:
+        _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 class Service:

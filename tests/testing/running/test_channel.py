@@ -15,6 +15,7 @@ import pytest
 
 from kpybroker.testing.errors import BrokerGone, TestingError, UsageError, WaitTimeout
 from kpybroker.testing.running.channel import IDLE_CONNECTIONS_MAX, Channel
+from tests.support.programs.leftovers import in_own_process
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -158,6 +159,11 @@ def test_a_broker_that_hangs_up_is_asked_once_more_and_no_more() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_fork_does_not_use_the_connections_of_its_parent() -> None:
+    """Of a process without threads of clients: the fork would have the locks that they hold."""
+    in_own_process(fork_and_call)
+
+
+def fork_and_call() -> None:
     with served() as (channel, handler):
         channel.call("echo")
         pid = os.fork()
