@@ -57,7 +57,7 @@ class KraftBroker:
         arguments = ("format", "--cluster-id", CLUSTER_ID, "--config", str(self._config))
         command = self._command(quick_options("4.x"), "kafka.tools.StorageTool", *arguments)
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        self.service.start(lambda output: "Kafka Server started" in output or "started (kafka.server" in output)
+        self.service.start(lambda output: "Kafka Server started" in output)
         keep_classes(self.service.command, self.service.pid, "4.x", KRAFT)
 
     def close(self) -> None:
