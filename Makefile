@@ -188,7 +188,8 @@ kafka-tests: test-deps  ## Kafka 4.3.1's own tests of clusters over the wire, a 
 	$(BIN)/python -m compat_tests.suites.kafka43.run $(TESTS)
 
 soak: test-deps  ## crash matrix, failing calls and damage whole; two hundred kills under load; power cuts where one is root
-	$(BIN)/python -m pytest --quiet --whole --seed $$(date +%s) tests/storage tests/broker/lifecycle/test_damage.py
+	$(BIN)/python -m pytest --quiet --whole -o faulthandler_timeout=0 --seed $$(date +%s) \
+		tests/storage tests/broker/lifecycle/test_damage.py
 	$(BIN)/python -m compat_tests.crash.soak --kills 200
 	if [ "$$(id -u)" = 0 ]; then $(MAKE) power-cuts; else echo "soak: power cuts are left out, they need root: sudo make power-cuts"; fi
 

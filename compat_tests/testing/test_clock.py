@@ -102,9 +102,15 @@ def test_retention_makes_a_consumer_start_over(own_broker: Broker) -> None:
 
 
 def test_clients_outlive_many_advances(own_broker: Broker) -> None:
-    """A day closes their idle connections, which they open again; no record is lost."""
-    producer = own_broker.producer(library="confluent-kafka", log_level=0)
-    consumer = own_broker.consumer(None, library="confluent-kafka", log_level=0)
+    """A day closes their idle connections, which they open again; no record is lost.
+
+    They keep the brokers that they know. By default librdkafka forgets them when all connections are closed, and 2.16
+    deadlocks if a request for the offset of an epoch is under way then (its main thread has the partition and wants the
+    client, the broker's thread has the client and wants the partition): no poll returns anything more, and no `close`.
+    """
+    keeps = {"log_level": 0, "metadata_recovery_strategy": "none"}
+    producer = own_broker.producer(library="confluent-kafka", **keeps)
+    consumer = own_broker.consumer(None, library="confluent-kafka", **keeps)
     consumer.assign([TopicPartition("t", 0, 0)])
     try:
         for number in range(5):
