@@ -12,7 +12,7 @@ from compat_tests.support.waiting import eventually
 from kpybroker.testing import Broker
 
 KEEPS_BROKERS = {"metadata_recovery_strategy": "none"}
-"""For clients whose idle connections are closed. librdkafka forgets its brokers when it has no connection left, and 2.16
+"""For clients whose idle connections are closed. librdkafka forgets its brokers when no connection is left, and 2.16
 deadlocks if it waits for an OffsetForLeaderEpoch then: its main thread has the partition and wants the client, the
 broker's thread has the client and wants the partition. No poll returns anything after that, and no close ends."""
 
