@@ -1,7 +1,7 @@
 """Ports for servers that read theirs from a file, such as ZooKeeper: still free when the server starts.
 
 A server binds its port seconds after it was given, on a loaded machine later, and a server that a test has killed gives
-its port back until it is started again. Meanwhile no other process of tests may take the port, whichever run it belongs
+its port back until it is started again. No other process of tests may take the port in between, whichever run it belongs
 to: for each port that is given, a byte of one file is locked. The locks are this process's, and end with it.
 """
 
@@ -15,7 +15,7 @@ import socket
 # below the ephemeral range, so that an outgoing connection never sits on a port that a start, or a restart, needs
 PORTS = range(20_000, 32_000)
 GIVEN_MAX = 1_000
-"""More are not kept: whoever had the first of them has ended."""
+"""More are not kept: the server that had the first of them has ended."""
 LOCKS = f"/tmp/kpybroker-test-ports-{os.getuid()}"
 """Not in TMPDIR, which is another one in each run."""
 
