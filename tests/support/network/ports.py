@@ -1,8 +1,8 @@
 """Ports for servers that read theirs from a file, such as ZooKeeper: still free when the server starts.
 
 A server binds its port seconds after it was given, on a loaded machine later, and a server that a test has killed gives
-its port back until it is started again. No other process of tests may take the port in between, whichever run it belongs
-to: for each port that is given, a byte of one file is locked. The locks are this process's, and end with it.
+its port back until it is started again. No other process of tests may take the port in between, of whichever run: for
+each port that is given, a byte of one file is locked. The locks are this process's, and end with it.
 """
 
 from __future__ import annotations
