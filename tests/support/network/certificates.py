@@ -33,13 +33,15 @@ class Authority:
             *("-out", self.trust_p12),
         )
 
-    def issue(self, name: str, address: str = "127.0.0.1", subject: str | None = None) -> tuple[Path, Path]:
+    def issue(
+        self, name: str, address: str = "127.0.0.1", subject: str | None = None, *, own_key: bool = False
+    ) -> tuple[Path, Path]:
         """(PEM file with key and certificate, PKCS12 store with both) for the name and address.
 
-        `subject`: as in `openssl req -subj`, in place of the name.
+        `subject`: as in `openssl req -subj`, in place of the name. Those without an `own_key` have one for all.
         """
         key, request, certificate = (self.directory / f"{name}.{suffix}" for suffix in ("key", "csr", "crt"))
-        key.write_text(_key_of(name))
+        key.write_text(_key_of(name if own_key else ""))
         openssl("req", "-new", "-key", key, "-subj", subject or f"/CN={name}", "-out", request)
         extensions = self.directory / f"{name}.ext"
         extensions.write_text(
