@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.quick import CLEANER, LEFT_OUT, STARTS_PROCESSES, TAKES_LONG, Quick
+from tests.quick import LEFT_OUT, STARTS_PROCESSES, TAKES_LONG, Quick
 
 TESTS = Path(__file__).parent
 
@@ -27,14 +27,17 @@ def test_folders_and_files() -> None:
     assert not plugin.pytest_ignore_collect(TESTS.parent / "console")
 
 
-def test_a_process_that_a_quick_test_starts_is_refused() -> None:
+def test_a_test_that_starts_a_process_fails_once() -> None:
     plugin = Quick(TESTS)
-    started = ("subprocess.Popen", (sys.executable, [sys.executable, "-c", ""], None, None))
-    plugin.on_event(*started)
-    plugin.pytest_runtest_logstart("tests/test_a.py::test_b")
-    with pytest.raises(RuntimeError, match=r"^tests/test_a.py::test_b starts python"):
-        plugin.on_event(*started)
+
+    def torn_down() -> None:
+        steps = plugin.pytest_runtest_teardown()
+        next(steps)
+        next(steps, None)
+
     plugin.on_event("subprocess.Popen", ("openssl", ["openssl"], None, None))
-    plugin.on_event("subprocess.Popen", (sys.executable, [sys.executable, "-m", CLEANER], None, None))
-    plugin.pytest_runtest_logfinish()
-    plugin.on_event(*started)
+    torn_down()
+    plugin.on_event("subprocess.Popen", (sys.executable, [sys.executable, "-c", ""], None, None))
+    with pytest.raises(pytest.fail.Exception, match=r"starts python[0-9.]*, and is not marked"):
+        torn_down()
+    torn_down()
