@@ -22,6 +22,7 @@ import pytest
 import trio
 import trio.lowlevel
 
+from compat_tests.overload.frames import large_frames
 from compat_tests.overload.test_hostile import FALSE_TIMESTAMP, TOPICS, batch_around, tiny_records
 from kpybroker.broker.app import Broker
 from kpybroker.broker.handlers.records.list_offsets import MAX_TIMESTAMP
@@ -40,7 +41,7 @@ from kpybroker.wire.messages.list_offsets import ListOffsetsRequest
 from kpybroker.wire.messages.produce import ProduceRequest
 from kpybroker.wire.records.legacy import encode_message
 from tests.support.brokers.running_broker import CLIENT, ask, create_topic, running_broker
-from tests.wire.fuzz.fuzz_decode import distinct_frames, large_frames
+from tests.wire.fuzz.fuzz_decode import distinct_frames
 
 HELD_S_MAX = 0.050
 SHARED_MACHINE = 3
