@@ -19,7 +19,13 @@ KRAFT = "kraft"
 class KraftBroker:
     """Broker and controller in one process, on a directory of its own."""
 
-    def __init__(self, directory: Path, overrides: Mapping[str, str] | None = None, node_id: int = 1) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        overrides: Mapping[str, str] | None = None,
+        node_id: int = 1,
+        jvm_options: Sequence[str] = (),
+    ) -> None:
         """`overrides` are keys of its configuration."""
         directory.mkdir(parents=True)
         port, quorum = free_port(), free_port()
@@ -45,7 +51,7 @@ class KraftBroker:
                 **(overrides or {}),
             },
         )
-        options = server_options("4.x", KRAFT) if QUICK_JVMS in os.environ else []
+        options = [*(server_options("4.x", KRAFT) if QUICK_JVMS in os.environ else []), *jvm_options]
         self.service = Service("kafka-4.3.1", self._command(options, "kafka.Kafka", str(self._config)), directory)
 
     def _command(self, options: Sequence[str], main: str, *arguments: str) -> list[str]:
