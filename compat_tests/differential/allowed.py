@@ -75,7 +75,6 @@ ALLOWED: tuple[Allowed, ...] = (
         )
         for api in (ApiKey.CREATE_TOPICS, ApiKey.DESCRIBE_CONFIGS)
     ),
-    Allowed("says what to set", "error_message", ApiKey.CONSUMER_GROUP_HEARTBEAT, kafka=None),
     Allowed("refused, so that its clients do not wait", r"api_keys\.76", ApiKey.API_VERSIONS, kafka=MISSING),
     Allowed(
         "refused, so that its clients do not wait", r"api_keys\.68\.max_version", ApiKey.API_VERSIONS, kafka=0, ours=1

@@ -11,7 +11,12 @@ from collections.abc import Collection, Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kpybroker.broker.handlers.groups.checks import CONSUMER_GROUPS_FROM, serves_consumer_groups, unserved_protocol
+from kpybroker.broker.handlers.groups.checks import (
+    CONSUMER_GROUPS_FROM,
+    own_text,
+    serves_consumer_groups,
+    unserved_protocol,
+)
 from kpybroker.broker.loop.steps import Steps
 from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.broker.requests.context import RequestContext
@@ -142,4 +147,4 @@ def error_response(
     request: ConsumerGroupHeartbeatRequest, context: RequestContext, error: KafkaError
 ) -> ConsumerGroupHeartbeatResponse:
     """The error at the top of the response."""
-    return ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=error.message)
+    return ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=own_text(error))
