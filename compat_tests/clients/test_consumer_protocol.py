@@ -1,4 +1,4 @@
-"""confluent-kafka with `group.protocol=consumer` (KIP-848), on a broker on a thread of this process."""
+"""confluent-kafka with `group.protocol=consumer` (KIP-848), and groups that change to it; the broker is in this process."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, ConsumerGroupState, ConsumerGroupType, KafkaException, Producer
+from confluent_kafka import Consumer, ConsumerGroupState, ConsumerGroupType, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from compat_tests.support.waiting import eventually
@@ -61,6 +61,7 @@ class Group:
                 "group.protocol": "consumer",
                 "auto.offset.reset": "earliest",
                 "enable.auto.commit": False,
+                "log_level": 0,
                 **{name.replace("_", "."): value for name, value in settings.items()},
             }
         )
@@ -153,3 +154,51 @@ def test_a_static_member_that_restarts_moves_nothing(bootstrap: str, admin: Admi
     group.poll_until(lambda: group.counts() == [2, 2], "halves again")
     assert {one.partition for one in again.assignment()} == had
     assert {one.partition for one in second.assignment()} == kept
+
+
+@pytest.mark.parametrize("assignor", ["range", "roundrobin"])
+def test_a_group_of_stateless_assignors_changes_while_it_has_members(
+    admin: AdminClient, group: Group, assignor: str
+) -> None:
+    classic_members(admin, group, assignor)
+    group.join("t")
+    group.poll_until(lambda: sorted(group.counts()) == [1, 1, 2], "a share of the new member")
+    assert type_of(admin) is ConsumerGroupType.CONSUMER
+
+
+def test_cooperative_sticky_keeps_data_in_assignments_and_the_group_stays_classic(
+    admin: AdminClient, group: Group
+) -> None:
+    """That of librdkafka, from the second rebalance on: see the guide New groups. Without members the group changes."""
+    classic_members(admin, group, "cooperative-sticky")
+    group.join("t")
+    with pytest.raises(KafkaException) as refused:
+        group.poll_until(lambda: False, "the refusal")
+    assert refused.value.args[0].code() == KafkaError._FATAL
+    assert "The group id does not exist" in refused.value.args[0].str()
+    assert type_of(admin) is ConsumerGroupType.CLASSIC
+    for consumer in list(group.members):
+        group.leave(consumer)
+    group.join("t")
+    group.poll_until(lambda: group.counts() == [4], "the whole topic")
+    assert type_of(admin) is ConsumerGroupType.CONSUMER
+
+
+def classic_members(admin: AdminClient, group: Group, assignor: str) -> None:
+    """Two, in the second generation or a later one."""
+    create(admin, "t")
+    settings = {
+        "group_protocol": "classic",
+        "partition_assignment_strategy": assignor,
+        "heartbeat_interval_ms": "300",
+    }
+    group.join("t", **settings)
+    group.poll_until(lambda: group.counts() == [4], "the whole topic")
+    group.join("t", **settings)
+    group.poll_until(lambda: group.counts() == [2, 2], "halves")
+
+
+def type_of(admin: AdminClient) -> ConsumerGroupType:
+    (listed,) = admin.list_consumer_groups().result(START_S).valid
+    kind: ConsumerGroupType = listed.type
+    return kind
