@@ -1,4 +1,4 @@
-"""confluent-kafka with `group.protocol=consumer` (KIP-848), and groups that change to it; the broker is in this process."""
+"""confluent-kafka with `group.protocol=consumer` (KIP-848), groups that change to it; the broker is in this process."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from confluent_kafka import Consumer
 
 from compat_tests.conftest import StartBroker
 from compat_tests.deps import jars_dir
+from compat_tests.metrics.compare import properties_of
 from compat_tests.support.groups.serving import group_broker
 from compat_tests.support.kraft import KraftBroker
 from compat_tests.support.quick import create_topic
@@ -33,7 +34,7 @@ COUNTED = (
 TAGGED = ("group-count", "consumer-group-count", "num-partitions")
 
 MBeans = dict[str, dict[str, Any]]
-"""The attributes by the name of the MBean, which has the tags."""
+"""The attributes of each MBean by its tags, such as `state=Stable`."""
 
 
 def mbeans(port: int) -> MBeans:
@@ -41,7 +42,12 @@ def mbeans(port: int) -> MBeans:
         tagged = json.loads(response.read()).get("value", {})
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/jolokia/read/{MBEAN}") as response:
         plain = json.loads(response.read())["value"]
-    return {MBEAN: plain} | {name: value for name, value in tagged.items() if name != MBEAN}
+    return {_tags(name): value for name, value in tagged.items()} | {"": plain}
+
+
+def _tags(name: str) -> str:
+    _, properties = properties_of(name)
+    return ",".join(f"{key}={value}" for key, value in properties.items() if key != "type")
 
 
 def play(bootstrap: str, port: int) -> MBeans:
@@ -75,7 +81,7 @@ def play(bootstrap: str, port: int) -> MBeans:
         consumer.commit(offsets=positions, asynchronous=False)
 
     def is_stable() -> bool:
-        return mbeans(port)[f"{MBEAN},state=Stable"]["consumer-group-count"] == 1
+        return mbeans(port)["state=Stable"]["consumer-group-count"] == 1
 
     eventually(is_stable, "the consumer group is stable", SETTLE_S)
     found = mbeans(port)
@@ -103,12 +109,12 @@ def test_attributes_and_counts_are_kafkas(kafka: MBeans, own_broker: StartBroker
     assert {name for attributes in kafka.values() for name in attributes} == KAFKA_4_3_1
     here = {family.attribute for family in coordinators.OF_PROTOCOLS}
     assert {name for attributes in ours.values() for name in attributes} == here
-    assert {name: ours[MBEAN][name] for name in COUNTED} == {name: kafka[MBEAN][name] for name in COUNTED}
+    assert {name: ours[""][name] for name in COUNTED} == {name: kafka[""][name] for name in COUNTED}
     theirs = {
         name: {key: value for key, value in attributes.items() if key in TAGGED}
         for name, attributes in kafka.items()
-        if name != MBEAN and not any(kind in name for kind in NOT_SERVED)
+        if name and not any(kind in name for kind in NOT_SERVED)
     }
-    assert {name: attributes for name, attributes in ours.items() if name != MBEAN} == {
+    assert {name: attributes for name, attributes in ours.items() if name} == {
         name: attributes for name, attributes in theirs.items() if attributes
     }

@@ -1,6 +1,6 @@
 """The brokers' `group.*` keys: what each is, which may change while brokers run, and what a change does to a group.
 
-Left out are the keys of share and streams groups that Kafka 3.9 does not have. What is changed is set back at the end
+Left out are the keys of share and streams groups. What is changed is set back at the end
 of each script: the brokers are shared.
 """
 
@@ -33,9 +33,6 @@ VALUES = {
     "group.consumer.min.assignment.interval.ms": "0",
     "group.consumer.max.assignment.interval.ms": "15000",
     "group.consumer.migration.policy": "upgrade",
-    "group.share.session.timeout.ms": "45000",
-    "group.share.heartbeat.interval.ms": "5000",
-    "group.share.max.size": "200",
 }
 """The keys with a value that each may have."""
 
