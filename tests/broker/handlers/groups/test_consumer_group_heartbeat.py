@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 import trio
@@ -13,6 +14,7 @@ import trio.testing
 from kpybroker.broker.requests.context import PlainConnectionInfo
 from kpybroker.core.assignors.values import Assignment, Assignor, Members, Slices, Topics
 from kpybroker.core.authorizer import Operation, ResourceType
+from kpybroker.wire import znodes
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.api_versions import ApiVersionsRequest
 from kpybroker.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -63,7 +65,8 @@ async def test_in_version_0_the_broker_makes_the_id_of_a_member(tmp_path: Path) 
     async with group_broker(tmp_path) as broker:
         members = [Member(broker, "", version=0) for _ in range(2)]
         for member in members:
-            assert (await member.join("t")).member_id
+            made = (await member.join("t")).member_id
+            assert UUID(bytes=znodes.decode_uuid(made)).version == 4, "as Kafka's `Uuid.randomUuid`"
         assert members[0].member_id != members[1].member_id
         await members[0].beat()
         response = await Member(broker, "").send(rebalance_timeout_ms=1, topic_partitions=[], subscribed_topic_names=[])
