@@ -81,7 +81,7 @@ def play(bootstrap: str, port: int) -> MBeans:
         consumer.commit(offsets=positions, asynchronous=False)
 
     def is_stable() -> bool:
-        return mbeans(port)["state=Stable"]["consumer-group-count"] == 1
+        return bool(mbeans(port)["state=Stable"]["consumer-group-count"] == 1)
 
     eventually(is_stable, "the consumer group is stable", SETTLE_S)
     found = mbeans(port)

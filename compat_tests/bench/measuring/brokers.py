@@ -55,8 +55,11 @@ Kinds = Mapping[str, Broker]
 class Measured(Protocol):
     """A broker of any kind."""
 
-    port: int
-    bootstrap: str
+    @property
+    def port(self) -> int: ...
+
+    @property
+    def bootstrap(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
