@@ -6,7 +6,7 @@ A broker runs in this process on a temporary directory. Each figure is of whole 
 sent to the frame that it gets, one of each member in turn: of 10 000 members of one group, which share 1 000
 partitions, and of 10 000 groups of one member each. The least of the rounds counts, so that a busy machine matters
 little. Exits with 1 where one is above 60 µs, or where heartbeats have written a record.
-`tests/core/consumer_group/test_many.py` shows that none does, without a clock.
+`tests/core/group/test_many.py` shows that none does, without a clock.
 """
 
 from __future__ import annotations

@@ -66,6 +66,7 @@ async def test_in_version_0_the_broker_makes_the_id_of_a_member(tmp_path: Path) 
         members = [Member(broker, "", version=0) for _ in range(2)]
         for member in members:
             made = (await member.join("t")).member_id
+            assert made is not None
             assert UUID(bytes=znodes.decode_uuid(made)).version == 4, "as Kafka's `Uuid.randomUuid`"
         assert members[0].member_id != members[1].member_id
         await members[0].beat()
