@@ -18,12 +18,13 @@ import pytest
 from compat_tests.conftest import StartBroker
 from compat_tests.overload.raw import Raw
 from compat_tests.support.command_line import CommandLine
-from compat_tests.support.groups.serving import QUICK, group_broker
+from compat_tests.support.groups.serving import group_broker
 from compat_tests.support.kraft import KraftBroker
 from compat_tests.support.quick import create_topic
 from compat_tests.support.services import started
 from compat_tests.support.tools import Tools
 from compat_tests.support.waiting import eventually
+from kpybroker.config.development import QUICK_GROUPS
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kpybroker.wire.messages.delete_groups import DeleteGroupsRequest
@@ -193,8 +194,7 @@ def test_the_records_are_those_of_kafka_4_3(own_broker: StartBroker, tmp_path: P
     broker.stop()
     kafka = KraftBroker(tmp_path / "kafka")
     with (tmp_path / "kafka" / "server.properties").open("a") as properties:
-        keys = {name.replace("_", "."): value for name, value in QUICK.items()}
-        keys["offsets.topic.num.partitions"] = "1"
+        keys = {**QUICK_GROUPS, "offsets.topic.num.partitions": "1"}
         properties.writelines(f"{name}={value}\n" for name, value in keys.items())
     with started(kafka):
         play(kafka.bootstrap)

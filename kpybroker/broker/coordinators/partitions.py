@@ -11,6 +11,7 @@ Not here: which requests there are (`groups`, `transactions`), the rules (`core`
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from kpybroker.broker.replication.partition import Partition
     from kpybroker.broker.replication.replicas import Replicas
 
+LOADS_KEPT = 1_000
 KEY_COST = 20
 """Units of a `YieldBudget` that a periodic job costs for each group or transactional id."""
 
@@ -56,6 +58,10 @@ class CoordinatorPartitions(Generic[M]):
         self._armed_at = math.inf
         self._wake = trio.Event()
         self.shards: dict[int, Shard[M]] = {}
+        self.failed: set[int] = set()
+        """Partitions that are led here and could not be loaded."""
+        self.loads: deque[tuple[float, float]] = deque(maxlen=LOADS_KEPT)
+        """When the last loads ended, by the monotonic clock, and the seconds that each took."""
         self.is_active = True
 
     # --- the shard of a key
@@ -84,6 +90,11 @@ class CoordinatorPartitions(Generic[M]):
     def is_loading(self) -> bool:
         """Whether any partition is being loaded."""
         return bool(self._loading)
+
+    @property
+    def loading(self) -> int:
+        """How many partitions are being loaded."""
+        return len(self._loading)
 
     @property
     def machines(self) -> Iterator[M]:
@@ -118,11 +129,13 @@ class CoordinatorPartitions(Generic[M]):
         if loading is not None and loading.leader_epoch >= leader_epoch:
             return
         self._start_tasks()
+        self.failed.discard(index)
         loading = self._loading[index] = Loading(leader_epoch)
         self._host.spawn(f"load {kind.topic}-{index}", self._load, index, loading)
 
     def on_resigned(self, index: int, leader_epoch: int | None = None) -> None:
         """This broker does not lead the partition any more. An epoch older than its election's is ignored."""
+        self.failed.discard(index)
         shard, loading = self.shards.get(index), self._loading.get(index)
         current = shard.leader_epoch if shard else loading.leader_epoch if loading else None
         if current is None or (leader_epoch is not None and leader_epoch < current):
@@ -173,7 +186,9 @@ class CoordinatorPartitions(Generic[M]):
                 partition.online_log().directory,
                 error,
             )
-            self._loading.pop(index, None)
+            if is_current():
+                del self._loading[index]
+                self.failed.add(index)
             return
         outcomes = await self._activate(shard, is_current)
         if outcomes is None:
@@ -184,13 +199,15 @@ class CoordinatorPartitions(Generic[M]):
             change(shard.machine)
         for outcome in outcomes:
             shard.run(outcome)
+        ended = self._host.clock.monotonic()
+        self.loads.append((ended, ended - started))
         kind.manager_logger.info(
             "[%s] Finished loading %s from %s-%d in %d milliseconds for epoch %d, %d of them",
             kind.manager_name,
             kind.contents,
             kind.topic,
             index,
-            (self._host.clock.monotonic() - started) * 1000,
+            (ended - started) * 1000,
             loading.leader_epoch,
             len(shard.machine.ids()),
         )

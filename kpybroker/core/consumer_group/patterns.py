@@ -117,5 +117,5 @@ def _resolved_records(group: ConsumerGroup, resolved: Mapping[str, ResolvedPatte
     metadata_hash = group.shared.metadata_hash(names)
     if is_changed or metadata_hash != group.metadata_hash:
         records.append(GroupEpochRecord(group.group_id, GroupEpoch(group.epoch + 1, metadata_hash)))
-        group.shared.surroundings.rebalances.count += 1
+        group.shared.surroundings.counts.consumer_rebalances += 1
     return records

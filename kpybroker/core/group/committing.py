@@ -91,6 +91,7 @@ def commit_offsets(step: GroupStep, group: Group, request: CommitOffsets, ticket
     if not accepted:
         step.reply(ticket, CommitResult(dict.fromkeys(request.offsets, ErrorCode.OFFSET_METADATA_TOO_LARGE)))
         return
+    step.counts.offset_commits += len(accepted)
     step.write(
         [OffsetRecord(group.group_id, partition, value) for partition, value in accepted.items()],
         partial(_on_committed, tuple(request.offsets), accepted, ticket),
@@ -221,7 +222,7 @@ def delete_offsets(step: GroupStep, group: Group, request: DeleteOffsets, ticket
         step.reply(ticket, DeleteOffsetsResult(ErrorCode.NONE, errors))
         return
     step.info(f"Offsets of the group {group.group_id} are deleted: {deleted}")
-    remove_offsets(step, group, deleted, partial(_on_offsets_deleted, errors, ticket))
+    step.counts.offset_deletions += remove_offsets(step, group, deleted, partial(_on_offsets_deleted, errors, ticket))
 
 
 def _on_offsets_deleted(
@@ -235,8 +236,8 @@ def _on_offsets_deleted(
 
 def remove_offsets(
     step: GroupStep, group: Group, partitions: Iterable[PartitionKey], done: Done, *, in_cleanup: bool = False
-) -> None:
-    """Write tombstones for existing offsets, and for the group if nothing is left of it.
+) -> int:
+    """Write tombstones for existing offsets, and for the group if nothing is left of it. Returns how many offsets.
 
     A consumer group that has nothing left stays until the next cleanup, as in Kafka 4.
     """
@@ -247,6 +248,7 @@ def remove_offsets(
         _remove(step, group, removed, group_too, done)
     else:
         done(step, ErrorCode.NONE)
+    return len(removed)
 
 
 def _remove(step: GroupStep, group: Group, partitions: list[PartitionKey], group_too: bool, done: Done) -> None:
@@ -302,7 +304,8 @@ class _WhenAllAreSettled:
 def expire_offsets(step: GroupStep, group: Group) -> None:
     """Remove the expired offsets of one group (the periodic cleanup)."""
     expired = list(_expired(step, group))
-    remove_offsets(step, group, expired, partial(_on_expired, group.group_id, len(expired)), in_cleanup=True)
+    done = partial(_on_expired, group.group_id, len(expired))
+    step.counts.offset_expirations += remove_offsets(step, group, expired, done, in_cleanup=True)
 
 
 def _expired(step: GroupStep, group: Group) -> Iterable[PartitionKey]:

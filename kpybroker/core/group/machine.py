@@ -99,14 +99,16 @@ class GroupMachine:
     Those that clients build are charged to `budget`; a request for which it has no room is refused.
     """
 
-    __slots__ = ("_budget", "_config", "_consumers", "_timers", "groups", "open_producers")
+    __slots__ = ("_budget", "_config", "_consumers", "_counts", "_timers", "groups", "open_producers")
 
     def __init__(
         self, config: GroupConfig, budget: StateBudget | None = None, surroundings: Surroundings | None = None
     ) -> None:
         self._config = config
         self._budget = StateBudget() if budget is None else budget
-        self._consumers = Consumers(Surroundings() if surroundings is None else surroundings, self._budget)
+        surroundings = Surroundings() if surroundings is None else surroundings
+        self._consumers = Consumers(surroundings, self._budget)
+        self._counts = surroundings.counts
         self._timers = Timers()
         self.groups: dict[str, Group] = {}
         # producer id -> groups that have offsets in its open transaction: a marker names only the producer
@@ -315,7 +317,7 @@ class GroupMachine:
         return config.group_min_session_timeout_ms <= session_timeout_ms <= config.group_max_session_timeout_ms
 
     def _step(self, now: Now) -> GroupStep:
-        return GroupStep(now, self._config, self._timers)
+        return GroupStep(now, self._config, self._timers, self._counts)
 
     def _finish(self, step: GroupStep) -> GroupOutcome:
         for group in step.forgotten:

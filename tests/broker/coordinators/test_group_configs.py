@@ -23,6 +23,21 @@ def test_a_group_is_found_by_its_name_in_the_tree_until_it_sets_nothing(group_id
     assert configs.of(group_id) == ConsumerGroupConfig()
 
 
+def test_a_new_default_of_the_brokers_holds_at_once_for_groups_without_a_value_of_their_own() -> None:
+    config = BrokerConfig()
+    configs = GroupConfigs(config)
+    configs.update("own", {"consumer.assignment.interval.ms": "7"})
+    configs.update("other", {"consumer.heartbeat.interval.ms": "6000"})
+    for interval_ms in (0, 2_000):
+        config.set_dynamic({}, {"group.consumer.assignment.interval.ms": str(interval_ms)})
+        assert configs.of("g").assignment_interval_ms == interval_ms
+        assert configs.of("own").assignment_interval_ms == 7
+        assert configs.of("other") == ConsumerGroupConfig(45_000, 6_000, interval_ms)
+    configs.update("other", {})
+    config.set_dynamic({}, {})
+    assert configs.of("other") == configs.of("g") == ConsumerGroupConfig()
+
+
 def test_values_out_of_bounds_are_capped_and_a_line_says_so(caplog: pytest.LogCaptureFixture) -> None:
     configs = GroupConfigs(BrokerConfig({"group.consumer.max.heartbeat.interval.ms": "9000"}))
     configs.update("g", {"consumer.heartbeat.interval.ms": "10000"})

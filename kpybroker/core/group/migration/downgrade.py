@@ -122,7 +122,7 @@ def _convert(
 ) -> list[Record]:
     """With a reason, the group rebalances at once."""
     stored = planned.to_stored({member_id: member.assignment for member_id, member in planned.members.items()})
-    later = GroupStep(step.now, step.config, step.timers)
+    later = GroupStep(step.now, step.config, step.timers, step.counts)
     group.successor = Successor(group.group_id, stored, partial(_begin, later, planned, reason))
     step.info(f"[GroupId {group.group_id}] Converted the consumer group to a classic group. {reason or ''}".rstrip())
     return [*group_tombstones(group, renamed or {}), GroupRecord(group.group_id, stored)]
