@@ -1,7 +1,8 @@
 """Fresh brokers for each of Kafka's tests: a connection asks for them in lines of JSON, and they live as long as it.
 
 `{"start": {"0": {KEY: VALUE, ...}, ...}}` is responded to with `{"ports": {"0": 12345, ...}}`, `{"stop": 0}` and
-`{"restart": 0}` with `{}`, and what fails with `{"error": TEXT}`. One broker keeps its tree inside; several share a
+`{"restart": 0}` with `{}`, `{"cleaned": [0, TOPIC, PARTITION]}` with `{"offset": OFFSET}`, and what fails with
+`{"error": TEXT}`. One broker keeps its tree inside; several share a
 tree of kpybroker. Nothing is set but where a broker listens and keeps its data, so that Kafka's defaults hold as in the
 tests' own clusters.
 """
@@ -21,6 +22,7 @@ from typing import Any
 
 from compat_tests.support.services import Service, kpybroker_executable, write_properties
 from compat_tests.support.zookeeper.fresh_trees import Trees, fresh_trees
+from kpybroker.storage.disk.names import CLEANER_OFFSET_CHECKPOINT
 from tests.support.network.ports import free_port
 
 TAIL_LINES = 8
@@ -32,18 +34,26 @@ class FreshBroker:
     def __init__(self, directory: Path, broker_id: str, asked: Mapping[str, str], tree: str | None) -> None:
         directory.mkdir(parents=True)
         self.port = free_port()
+        self._data = directory / "data"
         self._line = f"[KafkaServer id={broker_id}] started"
         listener = asked["inter.broker.listener.name"]
         properties = {
             **asked,
             "broker.id": broker_id,
             "listeners": f"{listener}://localhost:{self.port}",
-            "log.dirs": str(directory / "data"),
+            "log.dirs": str(self._data),
             **({} if tree is None else {"zookeeper.connect": tree}),
         }
         write_properties(directory / "server.properties", properties)
         command = [str(kpybroker_executable()), "server", str(directory / "server.properties")]
         self.service = Service("kpybroker", command, directory)
+
+    def cleaned_up_to(self, topic: str, partition: int) -> int:
+        """The offset of the cleaner's checkpoint, or -1."""
+        file = self._data / CLEANER_OFFSET_CHECKPOINT
+        lines = file.read_text().splitlines()[2:] if file.exists() else []
+        offsets = {(name, int(index)): int(offset) for name, index, offset in (line.split() for line in lines)}
+        return offsets.get((topic, partition), -1)
 
     def start(self) -> None:
         self.service.start(lambda output: self._line in output)
@@ -77,6 +87,9 @@ class OneTest(socketserver.StreamRequestHandler):
                     brokers[broker_id] = FreshBroker(directory / broker_id, broker_id, asked, tree)
                     brokers[broker_id].start()
                 return {"ports": {broker_id: broker.port for broker_id, broker in brokers.items()}}
+            if what == "cleaned":
+                broker_id, topic, partition = value
+                return {"offset": brokers[str(broker_id)].cleaned_up_to(topic, partition)}
             if what == "stop":
                 brokers[str(value)].service.stop()
             else:

@@ -3,6 +3,8 @@ package org.apache.kafka.common.test.junit;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 
+import org.apache.kafka.common.TopicPartition;
+
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
@@ -10,6 +12,7 @@ import java.io.UncheckedIOException;
 import java.net.InetAddress;
 import java.net.Socket;
 import java.nio.charset.StandardCharsets;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
@@ -60,6 +63,11 @@ class WireBrokers implements AutoCloseable {
     void startOne(int id) {
         ask(Map.of("restart", id));
         down.remove(id);
+    }
+
+    /** The offset in the cleaner's checkpoint, or -1. */
+    long cleanedUpTo(int id, TopicPartition partition) {
+        return ask(Map.of("cleaned", List.of(id, partition.topic(), partition.partition()))).get("offset").asLong();
     }
 
     private JsonNode ask(Map<String, ?> request) {

@@ -41,7 +41,8 @@ final class WireObjects {
     private WireObjects() {
     }
 
-    private static Answer<Object> only(Map<String, Answer<?>> known) {
+    /** What is known by the name of its method; a NeedsBrokerObjects for all else. */
+    static Answer<Object> only(Map<String, Answer<?>> known) {
         return call -> {
             Answer<?> stub = known.get(call.getMethod().getName());
             if (stub != null) {
@@ -72,6 +73,7 @@ final class WireObjects {
         known.put("boundPort", call -> port);
         known.put("metadataCache", call -> cache);
         known.put("groupCoordinator", call -> groups);
+        known.put("logManager", call -> WireLogs.manager(cluster, brokers, id));
         known.put("isShutdown", call -> brokers.isDown(id));
         known.put("clusterId", call -> cluster.clusterId());
         known.put("shutdown", call -> {
