@@ -1,14 +1,14 @@
 """What groups set for themselves, as `/config/groups` has it, in the form in which their machines ask for it.
 
-A machine asks at every heartbeat, so a change holds from the next one on. Bounded by the tree: a group that sets
-nothing has no entry. `core.consumer_group` is imported when a group first sets or needs something.
+A machine asks at every heartbeat, so a change holds from the next one on, also that of a key of the broker which is
+dynamic. Bounded by the tree: a group that sets nothing has no entry. `core.consumer_group` is imported when a group
+first sets or needs something.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kpybroker.wire import znodes
@@ -16,6 +16,9 @@ from kpybroker.wire import znodes
 if TYPE_CHECKING:
     from kpybroker.config.broker import BrokerConfig
     from kpybroker.core.consumer_group.values import ConsumerGroupConfig
+
+DYNAMIC_DEFAULT = "group.consumer.assignment.interval.ms"
+"""The only default of groups that a broker can change while it runs (KIP-1263)."""
 
 logger = logging.getLogger("org.apache.kafka.coordinator.group.GroupConfig")
 
@@ -25,23 +28,32 @@ class GroupConfigs:
 
     def __init__(self, config: BrokerConfig) -> None:
         self._config = config
+        self._set: dict[str, Mapping[str, str]] = {}
         self._configured: dict[str, ConsumerGroupConfig] = {}
+        self._broker_wide: ConsumerGroupConfig | None = None
+        config.on_change(self._broker_changed)
 
     def update(self, entity: str, props: Mapping[str, str]) -> None:
         """A group has these properties now; `entity` is its name in the tree."""
         group_id = znodes.group_of_entity(entity)
         if props:
+            self._set[group_id] = props
             self._configured[group_id] = self._effective(group_id, props)
         else:
+            self._set.pop(group_id, None)
             self._configured.pop(group_id, None)
 
     def of(self, group_id: str) -> ConsumerGroupConfig:
         """The group's own values within the broker's bounds, and the broker's where it sets none."""
-        return self._configured.get(group_id) or self._broker_wide
+        found = self._configured.get(group_id) or self._broker_wide
+        if found is None:
+            found = self._broker_wide = self._effective("", {})
+        return found
 
-    @cached_property
-    def _broker_wide(self) -> ConsumerGroupConfig:
-        return self._effective("", {})
+    def _broker_changed(self, names: frozenset[str]) -> None:
+        if DYNAMIC_DEFAULT in names:
+            self._broker_wide = None
+            self._configured = {group_id: self._effective(group_id, props) for group_id, props in self._set.items()}
 
     def _effective(self, group_id: str, props: Mapping[str, str]) -> ConsumerGroupConfig:
         from kpybroker.config.groups.keys import ASSIGNMENT_INTERVAL_MS, HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS
