@@ -36,6 +36,11 @@ import java.util.stream.Collectors;
 class WireInstance implements ClusterInstance {
     private static final long DEADLINE_MS = 60000;
     private static final String GROUP_VERSION = "group.version";
+    private static final String AUTHORIZER = "authorizer.class.name";
+    private static final String ACL_AUTHORIZER = "kafka.security.authorizer.AclAuthorizer";
+    private static final Set<String> JAVA_PLUGINS = Set.of("principal.builder.class", "create.topic.policy.class.name",
+        "alter.config.policy.class.name", "metric.reporters", "client.quota.callback.class");
+    private static final Set<String> ASSIGNORS = Set.of("uniform", "range");
     private final ClusterConfig config;
     private final boolean isCombined;
     private final WireBrokers brokers = new WireBrokers();
@@ -73,12 +78,14 @@ class WireInstance implements ClusterInstance {
         SecurityProtocol protocol = config.brokerSecurityProtocol();
         Map<String, String> all = new HashMap<>(config.serverProperties());
         all.putAll(config.perServerOverrideProperties().getOrDefault(id, Map.of()));
+        refuseJavaPlugins(all);
+        all.computeIfPresent(AUTHORIZER, (key, asked) -> ACL_AUTHORIZER); // the other one is KRaft's
         all.put("listener.security.protocol.map", name + ":" + protocol.name);
         all.put("inter.broker.listener.name", name);
         if (protocol == SecurityProtocol.SASL_PLAINTEXT) {
             all.putIfAbsent("sasl.enabled.mechanisms", "PLAIN");
             all.putIfAbsent("sasl.mechanism.inter.broker.protocol", "PLAIN");
-            all.putIfAbsent("authorizer.class.name", "kafka.security.authorizer.AclAuthorizer");
+            all.putIfAbsent(AUTHORIZER, ACL_AUTHORIZER);
             all.putIfAbsent("super.users", "User:" + JaasUtils.KAFKA_PLAIN_ADMIN);
             all.putIfAbsent(clientListener().configPrefix() + "plain.sasl.jaas.config", String.format(
                 "org.apache.kafka.common.security.plain.PlainLoginModule required username=\"%1$s\" password=\"%2$s\" "
@@ -87,6 +94,16 @@ class WireInstance implements ClusterInstance {
                 JaasUtils.KAFKA_PLAIN_USER1, JaasUtils.KAFKA_PLAIN_USER1_PASSWORD));
         }
         return all;
+    }
+
+    private static void refuseJavaPlugins(Map<String, String> properties) {
+        JAVA_PLUGINS.stream().filter(properties::containsKey).findFirst().ifPresent(key -> {
+            throw new NeedsBrokerObjects(key + ", a Java class in the broker");
+        });
+        String assignors = properties.get("group.consumer.assignors");
+        if (assignors != null && !ASSIGNORS.containsAll(List.of(assignors.split(",")))) {
+            throw new NeedsBrokerObjects("group.consumer.assignors, a Java class in the broker");
+        }
     }
 
     /** What the annotation says, or else what Kafka finalizes with the release. */
