@@ -38,6 +38,7 @@ HEAP = {"kpybroker": "-Xmx768m", "kafka": "-Xmx2g"}
 JUNIT = "org.junit.platform.console.ConsoleLauncher"
 JUNIT_KEYS = {
     "junit.jupiter.extensions.autodetection.enabled": "true",
+    "junit.jupiter.execution.timeout.test.method.default": "240 s",
     "junit.jupiter.execution.timeout.testtemplate.method.default": "240 s",
 }
 

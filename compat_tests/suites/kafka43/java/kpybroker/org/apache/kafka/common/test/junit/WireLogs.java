@@ -33,7 +33,7 @@ final class WireLogs {
     private WireLogs() {
     }
 
-    static LogManager manager(WireInstance cluster, WireBrokers brokers, int id) {
+    static LogManager manager(WireCluster cluster, WireBrokers brokers, int id) {
         LogCleaner cleaner = Mockito.mock(LogCleaner.class, WireObjects.only(Map.of(
             "awaitCleaned", call -> awaitCleaned(cluster, brokers, id, call.getArgument(0), call.getArgument(1), call.getArgument(2)))));
         return Mockito.mock(LogManager.class, WireObjects.only(Map.of(
@@ -43,22 +43,22 @@ final class WireLogs {
     }
 
     /** It rolls when it is compacted. */
-    private static UnifiedLog log(WireInstance cluster, TopicPartition partition) {
+    private static UnifiedLog log(WireCluster cluster, TopicPartition partition) {
         return Mockito.mock(UnifiedLog.class, WireObjects.only(Map.of(
             "logEndOffset", call -> logEndOffset(cluster, partition),
             "roll", call -> null)));
     }
 
-    private static long logEndOffset(WireInstance cluster, TopicPartition partition) throws Exception {
-        try (Admin admin = cluster.admin()) {
+    private static long logEndOffset(WireCluster cluster, TopicPartition partition) throws Exception {
+        try (Admin admin = cluster.admin(Map.of())) {
             return admin.listOffsets(Map.of(partition, OffsetSpec.latest())).partitionResult(partition).get().offset();
         }
     }
 
     private static boolean awaitCleaned(
-        WireInstance cluster, WireBrokers brokers, int id, TopicPartition partition, long offset, long withinMs
+        WireCluster cluster, WireBrokers brokers, int id, TopicPartition partition, long offset, long withinMs
     ) throws Exception {
-        try (Admin admin = cluster.admin()) {
+        try (Admin admin = cluster.admin(Map.of())) {
             configure(admin, partition.topic(), AlterConfigOp.OpType.SET);
             admin.alterConsumerGroupOffsets(GROUP, Map.of(partition, new OffsetAndMetadata(0))).all().get();
             TestUtils.waitForCondition(() -> brokers.cleanedUpTo(id, partition) >= offset, withinMs,
