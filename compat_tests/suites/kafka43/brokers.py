@@ -2,9 +2,9 @@
 
 `{"start": {"0": {KEY: VALUE, ...}, ...}}` is responded to with `{"ports": {"0": 12345, ...}}`, and so is
 `{"join": ...}`, with all ports by then. `{"stop": 0}` and `{"restart": 0}` are responded to with `{}`,
-`{"cleaned": [0, TOPIC, INDEX]}` with `{"offset": OFFSET}`, and what fails with `{"error": TEXT}`. One broker that starts
-alone keeps its tree inside; several, and those that join, share a tree of kpybroker. Nothing is set but where a broker
-listens and keeps its data, so that Kafka's defaults hold as in the tests' own clusters.
+`{"cleaned": [0, TOPIC, INDEX]}` with `{"offset": OFFSET}`, and what fails with `{"error": TEXT}`. One broker that
+starts alone keeps its tree inside; several, and those that join, share a tree of kpybroker. Nothing is set but where a
+broker listens and keeps its data, so that Kafka's defaults hold as in the tests' own clusters.
 """
 
 from __future__ import annotations
