@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from compat_tests.suites.kafka43 import results
 from compat_tests.suites.kafka43.results import class_of, explain, passes, reasons, unexplained
 from compat_tests.suites.kafka43.run import chosen
 from compat_tests.suites.kafka43.verdicts import Result, Verdict, judge, lost, read, split, table
@@ -143,3 +146,33 @@ def test_what_passes_on_kafka_only_needs_a_reason_once_its_class_ran() -> None:
 def test_what_passes_on_kafka_passes_here_or_has_a_reason_and_not_both() -> None:
     assert unexplained(passes("kafka"), passes("kpybroker"), reasons()) == []
     assert not set(passes("kpybroker")) & set(reasons())
+
+
+def test_results_of_a_class_replace_those_before_and_the_page_follows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{results.MARKS[0]}\nold\n{results.MARKS[1]}\nafter\n")
+    for name, path in (("RESULTS", tmp_path), ("REASONS", tmp_path / "reasons.txt"), ("PAGE", page)):
+        monkeypatch.setattr(results, name, path)
+    passed, unserved = Verdict.PASSED, Verdict.UNSERVED_VERSIONS
+
+    def found(**verdicts: Verdict) -> list[Result]:
+        return [Result(f"{name.replace('_', '.')}[1]", verdict, 0.0, "x") for name, verdict in verdicts.items()]
+
+    results.write("kpybroker", "A", found(A_a=unserved, A_b=passed, A_c=unserved))
+    results.write("kpybroker", "B", found(B_a=passed))
+    results.write("kafka", "A", found(A_a=passed, A_b=passed, A_c=Verdict.FAILED))
+    results.write("served", "A", found(A_a=passed, A_b=passed, A_c=Verdict.FAILED))
+    assert [passes(name) for name in ("kpybroker", "kafka", "served")] == [
+        ["A.b[1]", "B.a[1]"],
+        ["A.a[1]", "A.b[1]"],
+        ["A.a[1]"],
+    ]
+    assert reasons() == {"A.a[1]": unserved.value, "A.c[1]": unserved.value}
+    lines = page.read_text().splitlines()
+    assert lines[:2] + lines[-2:] == ["before", results.MARKS[0], results.MARKS[1], "after"]
+    assert {"| `A` | 2 | 1 | 1 | 1 |", "| `B` | not run |  | 1 |  |", "| all | 2 | 1 | 2 | 1 |"} <= set(lines)
+    assert f"| {unserved.value} | `A` | ``a`` |" in lines  # the other one fails on Kafka too
+    results.write("kpybroker", "A", found(A_a=passed))
+    assert (passes("kpybroker"), reasons()) == (["A.a[1]", "B.a[1]"], {})

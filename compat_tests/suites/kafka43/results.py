@@ -2,7 +2,8 @@
 
     python -m compat_tests.suites.kafka43.results   # the page's tables anew, and what has no reason
 
-`kafka.txt` and `kpybroker.txt` have the ids of tests that pass, one on a line. `reasons.txt` has the ids that pass on
+`kafka.txt` and `kpybroker.txt` have the ids of tests that pass, one on a line, and so has `served.txt`, of those that
+pass on kpybroker only if tests see no version that it does not serve. `reasons.txt` has the ids that pass on
 Kafka only, or that Kafka was not asked about, with a reason each: `CLASS.METHOD[N]: REASON`. A run writes reasons that
 it can tell from the failure itself; all others are written by hand, and stay.
 """
@@ -43,7 +44,8 @@ def write(broker: str, class_name: str, found: Iterable[Result]) -> None:
     """What one class did, in place of what it did before."""
     found = list(found)
     kept = [name for name in passes(broker) if class_of(name) != class_name]
-    passed = [one.name for one in found if one.verdict is Verdict.PASSED]
+    whole = set(passes("kpybroker")) if broker == "served" else set()
+    passed = [one.name for one in found if one.verdict is Verdict.PASSED and one.name not in whole]
     (RESULTS / f"{broker}.txt").write_text("".join(f"{name}\n" for name in sorted({*kept, *passed})))
     if broker == "kpybroker":
         explained = {name: why for name, why in reasons().items() if class_of(name) != class_name}
@@ -82,14 +84,19 @@ def tables() -> list[str]:
 
 
 def _by_class(kafka: Set[str], here: Set[str], why: Mapping[str, str]) -> list[str]:
-    rows = ["| class | pass on Kafka 4.3.1 | of these on kpybroker | pass on kpybroker |", "|---|---|---|---|"]
+    served = set(passes("served")) - here
+    rows = [
+        "| class | pass on Kafka 4.3.1 | of these on kpybroker | pass on kpybroker | more in served versions |",
+        "|---|---|---|---|---|",
+    ]
     asked = {class_of(name) for name in kafka}
     for name in sorted({class_of(one) for one in [*here, *why, *kafka]}):
         there = {one for one in kafka if class_of(one) == name}
         ours = {one for one in here if class_of(one) == name}
         counts = f"{len(there)} | {len(there & ours)}" if name in asked else "not run | "
-        rows.append(f"| `{name}` | {counts} | {len(ours)} |")
-    return [*rows, f"| all | {len(kafka)} | {len(kafka & here)} | {len(here)} |"]
+        more = sum(class_of(one) == name for one in served)
+        rows.append(f"| `{name}` | {counts} | {len(ours)} | {more or ''} |")
+    return [*rows, f"| all | {len(kafka)} | {len(kafka & here)} | {len(here)} | {len(served)} |"]
 
 
 def _by_reason(passing: Set[str], why: Mapping[str, str]) -> list[str]:

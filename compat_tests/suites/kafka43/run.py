@@ -1,12 +1,12 @@
 """`make kafka-tests`: Kafka 4.3.1's own tests of clusters, over the wire, with a fresh kpybroker for each.
 
-    python -m compat_tests.suites.kafka43.run [--broker kafka] [--write] [PATTERN ...]
+    python -m compat_tests.suites.kafka43.run [--broker kafka] [--served-versions] [--write] [PATTERN ...]
 
 A class of ours in place of Kafka's `RaftClusterInvocationContext` makes the cluster of each `@ClusterTest`; with
 `--broker kafka` they run on Kafka's own. A pattern chooses classes by a part of their name, or by `*` and `?`; without
 one all of `CLASSES` run, each in a JVM of its own, one after the other. A test that is known to pass (`results.py`) and
-does not, fails the run. `--write` writes what the classes that ran did to the results and to the page. Reports stay in
-`build/kafka-tests/`.
+does not, fails the run. With `--served-versions` tests see no version of an API that kpybroker does not serve.
+`--write` writes what the classes that ran did to the results and to the page. Reports stay in `build/kafka-tests/`.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ REPORTS = ROOT / "build" / "kafka-tests"
 CLASS_DEADLINE_S = 3600
 JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", f"-Dlog4j.configuration=file:{LOG4J}")
 HEAP = {"kpybroker": "-Xmx768m", "kafka": "-Xmx2g"}
+SERVED = "served"
+"""The name of results in the versions that kpybroker serves."""
 """Kafka's clusters are in the JVM of the tests."""
 JUNIT = "org.junit.platform.console.ConsoleLauncher"
 JUNIT_KEYS = {
@@ -52,7 +54,7 @@ class Under(NamedTuple):
 
 def class_path(ours: Path) -> str:
     """Our classes come before Kafka's of the same name."""
-    return f"{ours}:{jars_dir('kafka-tests-4.3.1')}/*:{jars_dir('kafka-4.3.1')}/*"
+    return ":".join([str(ours), *(f"{jars_dir(f'{name}-4.3.1')}/*" for name in ("kafka-tests", "kafka", "streams"))])
 
 
 def compile_ours(broker: str, out: Path) -> None:
@@ -65,16 +67,18 @@ def compile_ours(broker: str, out: Path) -> None:
 
 
 @contextmanager
-def under(broker: str) -> Iterator[Under]:
+def under(broker: str, name: str) -> Iterator[Under]:
     """With brokers of ours for as long as the block lasts; Kafka's tests start their own."""
     with tempfile.TemporaryDirectory() as ours:
         compile_ours(broker, Path(ours))
         options = [*JVM, HEAP[broker], "-cp", class_path(Path(ours))]
         if broker == "kafka":
-            yield Under(options, REPORTS / broker)
+            yield Under(options, REPORTS / name)
         else:
             with broker_maker() as maker:
-                yield Under([*options, f"-Dkpybroker.brokers={maker.port}"], REPORTS / broker)
+                served = str(name == SERVED).lower()
+                ours_only = [f"-Dkpybroker.brokers={maker.port}", f"-Dkpybroker.served.versions={served}"]
+                yield Under([*options, *ours_only], REPORTS / name)
 
 
 def run_class(name: str, where: Under) -> list[Result]:
@@ -112,23 +116,25 @@ def report(name: str, found: Sequence[Result]) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--broker", choices=sorted(HEAP), default="kpybroker")
+    parser.add_argument("--served-versions", action="store_true")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("patterns", nargs="*")
     options = parser.parse_args()
+    asked = SERVED if options.served_versions else options.broker
     classes = chosen(options.patterns)
     found: list[Result] = []
-    with under(options.broker) as where:
+    with under(options.broker, asked) as where:
         for name in classes:
             of_class = run_class(name, where)
             found += of_class
             report(name, of_class)
             if options.write:
-                results.write(options.broker, name.rpartition(".")[2], of_class)
+                results.write(asked, name.rpartition(".")[2], of_class)
     print("\n".join(table(found)))
     if options.write:
         return 0
     names = [name.rpartition(".")[2] for name in classes]
-    missing = lost(results.passes(options.broker), {one.name: one for one in found}, names)
+    missing = lost(results.passes(asked), {one.name: one for one in found}, names)
     for test in missing:
         print(f"passed before, and does not now: {test}")
     return 1 if missing or not found else 0

@@ -62,6 +62,7 @@ class WireInstance implements ClusterInstance, WireCluster {
         try {
             waitForReadyBrokers();
             finalizeFeatures();
+            ServedVersions.limitTests(brokerBoundPorts().get(0));
         } catch (Exception error) {
             throw new IllegalStateException("the cluster did not become ready", error);
         }
