@@ -170,6 +170,7 @@ def test_results_of_a_class_replace_those_before_and_the_page_follows(
         ["A.a[1]"],
     ]
     assert reasons() == {"A.a[1]": unserved.value, "A.c[1]": unserved.value}
+    assert (results.unserved("A"), results.unserved("B")) == (["a", "c"], [])
     lines = page.read_text().splitlines()
     assert lines[:2] + lines[-2:] == ["before", results.MARKS[0], results.MARKS[1], "after"]
     assert {"| `A` | 2 | 1 | 1 | 1 |", "| `B` | not run |  | 1 |  |", "| all | 2 | 1 | 2 | 1 |"} <= set(lines)

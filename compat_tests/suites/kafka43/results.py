@@ -40,6 +40,12 @@ def reasons() -> dict[str, str]:
     return dict(line.split(": ", 1) for line in lines)
 
 
+def unserved(class_name: str) -> list[str]:
+    """Methods of a class that ended at a version which is not served."""
+    wanted = [name for name, why in reasons().items() if why == Verdict.UNSERVED_VERSIONS.value]
+    return sorted({INVOCATION.sub("", name).partition(".")[2] for name in wanted if class_of(name) == class_name})
+
+
 def write(broker: str, class_name: str, found: Iterable[Result]) -> None:
     """What one class did, in place of what it did before."""
     found = list(found)

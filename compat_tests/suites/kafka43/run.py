@@ -5,7 +5,8 @@
 A class of ours in place of Kafka's `RaftClusterInvocationContext` makes the cluster of each `@ClusterTest`; with
 `--broker kafka` they run on Kafka's own. A pattern chooses classes by a part of their name, or by `*` and `?`; without
 one all of `CLASSES` run, each in a JVM of its own, one after the other. A test that is known to pass (`results.py`) and
-does not, fails the run. With `--served-versions` tests see no version of an API that kpybroker does not serve.
+does not, fails the run. With `--served-versions` the tests run that ended at a version of an API which kpybroker does
+not serve, and see no such version.
 `--write` writes what the classes that ran did to the results and to the page. Reports stay in `build/kafka-tests/`.
 """
 
@@ -81,15 +82,16 @@ def under(broker: str, name: str) -> Iterator[Under]:
                 yield Under([*options, *ours_only], REPORTS / name)
 
 
-def run_class(name: str, where: Under) -> list[Result]:
-    """One class in a JVM; what it printed stands next to its reports."""
+def run_class(name: str, where: Under, methods: Iterable[str] = ()) -> list[Result]:
+    """One class in a JVM, or methods of it that have no parameters; what it printed stands next to its reports."""
     reports = where.reports / name
     reports.mkdir(parents=True, exist_ok=True)
     for old in reports.glob("*.xml"):
         old.unlink()
     output = ["--disable-banner", "--disable-ansi-colors", "--details=tree", "--reports-dir", str(reports)]
     configuration = [word for key, value in JUNIT_KEYS.items() for word in ("--config", f"{key}={value}")]
-    command = ["java", *where.options, JUNIT, "execute", "-c", name, *output, *configuration]
+    tests = [word for method in methods for word in ("-m", f"{name}#{method}")] or ["-c", name]
+    command = ["java", *where.options, JUNIT, "execute", *tests, *output, *configuration]
     with (reports / "output.log").open("wb") as log:
         try:
             subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, timeout=CLASS_DEADLINE_S, cwd=reports)
@@ -122,10 +124,13 @@ def main() -> int:
     options = parser.parse_args()
     asked = SERVED if options.served_versions else options.broker
     classes = chosen(options.patterns)
+    methods = {name: results.unserved(name.rpartition(".")[2]) for name in classes}
+    if options.served_versions:
+        classes = [name for name in classes if methods[name]]
     found: list[Result] = []
     with under(options.broker, asked) as where:
         for name in classes:
-            of_class = run_class(name, where)
+            of_class = run_class(name, where, methods[name] if options.served_versions else ())
             found += of_class
             report(name, of_class)
             if options.write:
