@@ -1,6 +1,6 @@
 """What passes on each broker, and why a test that passes on Kafka 4.3.1 does not on kpybroker: files in `results/`.
 
-    python -m compat_tests.suites.kafka43.results   # the page's tables anew, and what has no reason
+    python -m compat_tests.suites.kafka43.results   # writes the tables of the page again, and names what has no reason
 
 `kafka.txt` and `kpybroker.txt` have the ids of tests that pass, one on a line, and so has `served.txt`, of those that
 pass on kpybroker only if tests see no version that it does not serve. `reasons.txt` has the ids that pass on
