@@ -44,3 +44,28 @@ def test_values_out_of_bounds_are_capped_and_a_line_says_so(caplog: pytest.LogCa
     assert configs.of("g").heartbeat_interval_ms == 9_000
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert "exceeds the broker's allowed maximum 9000" in caplog.text
+
+
+def test_a_broker_changes_the_interval_of_its_groups_while_it_runs(caplog: pytest.LogCaptureFixture) -> None:
+    config = BrokerConfig({"group.consumer.max.assignment.interval.ms": "9000"})
+    configs = GroupConfigs(config)
+    configs.update("own", {"consumer.assignment.interval.ms": "3000"})
+    configs.update("part", {"consumer.session.timeout.ms": "50000"})
+    interval = "group.consumer.assignment.interval.ms"
+
+    def intervals() -> list[int]:
+        return [configs.of(group_id).assignment_interval_ms for group_id in ("own", "part", "none")]
+
+    assert intervals() == [3_000, 1_000, 1_000]
+    config.set_dynamic({}, {interval: "2000"})
+    assert intervals() == [3_000, 2_000, 2_000]
+    config.set_dynamic({interval: "2500"}, {interval: "2000"})
+    assert intervals() == [3_000, 2_500, 2_500]
+    assert configs.of("part").session_timeout_ms == 50_000
+    assert not caplog.records
+    config.set_dynamic({interval: "20000"}, {})
+    assert intervals() == [3_000, 9_000, 9_000]
+    assert "exceeds the broker's allowed maximum 9000" in caplog.text
+    configs.update("own", {})
+    config.set_dynamic({}, {})
+    assert intervals() == [1_000, 1_000, 1_000]

@@ -33,7 +33,7 @@ from tests.support.requests.consumer_group_requests import DEADLINE_S, Member, g
 RECORDED = json.loads((Path(__file__).parent / "kafka_4_3_1_group_configs.json").read_text())
 """Requests in the order in which Kafka was asked, each with its response."""
 
-GROUP = 32
+BROKER, GROUP = 4, 32
 SESSION, HEARTBEAT = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
 OK = [(ErrorCode.NONE, None)]
 
@@ -250,3 +250,41 @@ async def test_a_group_keeps_its_configuration_when_the_broker_starts_again(tmp_
         assert await change(broker, (GROUP, "g", [(HEARTBEAT, SET, "7000")])) == OK
     async with group_broker(tmp_path, keeps=True) as broker:
         assert (await Member(broker, "m").join("t")).heartbeat_interval_ms == 7_000
+
+
+async def test_a_default_of_groups_that_a_broker_can_change_while_it_runs_shows_each_layer(tmp_path: Path) -> None:
+    # As DynamicGroupConfigIntegrationTest of Kafka 4.3.1.
+    interval, key = "consumer.assignment.interval.ms", "group.consumer.assignment.interval.ms"
+    dynamic, dynamic_default, static, default, of_group = 2, 3, 4, 5, 8
+    async with broker_of_groups(tmp_path, group_consumer_assignment_interval_ms="2000") as broker:
+
+        async def shown() -> list[Any]:
+            describe = {
+                "api": "DescribeConfigs",
+                "version": 4,
+                "synonyms": True,
+                "resources": [[GROUP, "g", [interval]]],
+            }
+            ((_, _, _, _, ((_, value, *_, synonyms),)),) = await played(broker, describe)
+            return [value, *((name, source) for name, _, source in synonyms)]
+
+        async def until_shown(wanted: list[Any]) -> None:
+            with trio.fail_after(DEADLINE_S):
+                while await shown() != wanted:
+                    await trio.lowlevel.checkpoint()
+
+        layers = [(key, static), (key, default)]
+        assert await shown() == ["2000", *layers]
+        for resource, name, value, layer in (
+            ((BROKER, ""), key, "4000", (key, dynamic_default)),
+            ((BROKER, "1"), key, "5000", (key, dynamic)),
+            ((GROUP, "g"), interval, "3000", (interval, of_group)),
+        ):
+            assert await change(broker, (*resource, [(name, SET, value)])) == OK
+            layers.insert(0, layer)
+            await until_shown([value, *layers])
+        assert await change(broker, (GROUP, "g", [(interval, DELETE, None)])) == OK
+        await until_shown(["5000", *layers[1:]])
+        assert broker.coordinators.group_configs.of("g").assignment_interval_ms == 5_000
+        ((code, _),) = await change(broker, (BROKER, "1", [(key, SET, "20000")]))
+        assert code == ErrorCode.INVALID_REQUEST
