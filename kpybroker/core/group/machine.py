@@ -252,7 +252,7 @@ class GroupMachine:
         group.written_up_to = offset + 1
         if isinstance(record, OffsetRecord):
             group.offsets.replay_commit(record.partition, record.value, offset, producer_id)
-            if producer_id >= 0:
+            if producer_id >= 0 and record.value is not None:
                 self.open_producers.setdefault(producer_id, set()).add(record.group_id)
         elif isinstance(record, GroupRecord):
             group.end_consumer()

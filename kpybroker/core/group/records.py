@@ -186,15 +186,14 @@ def _encode_group(group: StoredGroup, versions: RecordVersions) -> bytes:
 
 
 def _decode_group(data: bytes | memoryview) -> StoredGroup:
-    version = _value_version(data, "group metadata")
-    message = decode(GroupMetadataValue, data[2:], version)
+    message = decode(GroupMetadataValue, data[2:], _value_version(data, "group metadata"))
     members = tuple(
         StoredMember(
             member_id=member.member_id,
             group_instance_id=member.group_instance_id,
             client_id=member.client_id,
             client_host=member.client_host,
-            rebalance_timeout_ms=member.session_timeout if version == 0 else member.rebalance_timeout,
+            rebalance_timeout_ms=member.session_timeout if member.rebalance_timeout == -1 else member.rebalance_timeout,
             session_timeout_ms=member.session_timeout,
             subscription=bytes(member.subscription),
             assignment=bytes(member.assignment),

@@ -54,9 +54,20 @@ class GroupOffsets:
     def replay_commit(
         self, partition: PartitionKey, value: OffsetAndMetadata | None, record_offset: int, producer_id: int
     ) -> None:
-        """Apply an OffsetCommit record (None: a tombstone); `producer_id` is -1 outside a transaction."""
-        offsets = self.committed if producer_id < 0 else self.pending.setdefault(producer_id, {})
-        self._put(offsets, partition, None if value is None else CommittedOffset(record_offset, value))
+        """Apply an OffsetCommit record; `producer_id` is -1 outside a transaction.
+
+        None is a tombstone. It ends what open transactions have for the partition, too: that is earlier in the log, and
+        compaction may have removed it.
+        """
+        if value is None:
+            self._remove(self.committed, partition)
+            for open_id in [open_id for open_id, offsets in self.pending.items() if partition in offsets]:
+                self._remove(self.pending[open_id], partition)
+                if not self.pending[open_id]:
+                    del self.pending[open_id]
+        else:
+            offsets = self.committed if producer_id < 0 else self.pending.setdefault(producer_id, {})
+            self._put(offsets, partition, CommittedOffset(record_offset, value))
 
     def replay_marker(self, producer_id: int, committed: bool) -> None:
         """Apply a commit or abort marker to the producer's pending offsets."""
@@ -67,14 +78,18 @@ class GroupOffsets:
                 self._put(self.committed, partition, offset)
 
     def _put(
-        self, offsets: dict[PartitionKey, CommittedOffset], partition: PartitionKey, offset: CommittedOffset | None
+        self, offsets: dict[PartitionKey, CommittedOffset], partition: PartitionKey, offset: CommittedOffset
     ) -> None:
-        current = offsets.pop(partition, None) if offset is None else offsets.get(partition)
+        current = offsets.get(partition)
         if current is not None:
             self.size -= offset_bytes(current.value)
-        if offset is not None:
-            offsets[partition] = offset
-            self.size += offset_bytes(offset.value)
+        offsets[partition] = offset
+        self.size += offset_bytes(offset.value)
+
+    def _remove(self, offsets: dict[PartitionKey, CommittedOffset], partition: PartitionKey) -> None:
+        removed = offsets.pop(partition, None)
+        if removed is not None:
+            self.size -= offset_bytes(removed.value)
 
     def get(self, partition: PartitionKey) -> OffsetAndMetadata | None:
         """The committed offset of a partition; None where there is none."""
