@@ -100,7 +100,7 @@ def fence(step: Step[Any], group: ConsumerGroup, members: Sequence[Member]) -> l
         if group.pattern_counts[pattern] == count
     ]
     left = group.subscribed_topics([member.metadata for member in members])
-    epoch = GroupEpoch(group.epoch + 1, group.shared.metadata_hash(left))
+    epoch = GroupEpoch(group.next_epoch, group.shared.metadata_hash(left))
     return [*records, GroupEpochRecord(group_id, epoch)]
 
 

@@ -54,6 +54,17 @@ class StoredGroup:
     state_timestamp_ms: int
     members: tuple[StoredMember, ...]
 
+    @property
+    def distinct_members(self) -> list[StoredMember]:
+        """Of several members with one id, or one instance id, the last: only an odd log has such."""
+        by_id = {member.member_id: member for member in self.members}
+        by_instance = {member.group_instance_id: member for member in by_id.values()}
+        return [
+            member
+            for member in by_id.values()
+            if member.group_instance_id is None or by_instance[member.group_instance_id] is member
+        ]
+
 
 @dataclass(frozen=True, slots=True)
 class OffsetRecord:

@@ -481,7 +481,7 @@ class Group:
         self.protocol_type = stored.protocol_type or None
         self.protocol_name = stored.protocol_name
         self.leader_id = stored.leader
-        for member in stored.members:
+        for member in stored.distinct_members:
             self.add(
                 Member(
                     member_id=member.member_id,
