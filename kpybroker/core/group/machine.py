@@ -207,7 +207,7 @@ class GroupMachine:
         if (group := self.groups.get(group_id)) is not None:
             partitions = [
                 partition
-                for partition, (_, value) in group.offsets.committed.items()
+                for partition, value in group.offsets.values()
                 if partition[0] == topic and (value.topic_id == ZERO_UUID or value.topic_id != topic_id)
             ]
             remove_offsets(step, group, partitions, _ignore)
@@ -333,7 +333,7 @@ class GroupMachine:
             owner = group.owner
             self._drop(group)
             if group.offsets.pending:
-                # Deleted with a transaction open: the marker may commit offsets, which start the group again.
+                # A Kafka 3.9 deleted it with a transaction open: the marker may commit offsets, which start it again.
                 successor = self.groups[group.group_id] = Group(group.group_id, self._budget)
                 successor.offsets = group.offsets
                 successor.written_up_to = group.written_up_to

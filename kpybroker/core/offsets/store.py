@@ -96,6 +96,12 @@ class GroupOffsets:
         found = self.committed.get(partition)
         return None if found is None else found.value
 
+    def values(self) -> Iterator[tuple[PartitionKey, OffsetAndMetadata]]:
+        """Every offset that is committed or pending: a partition may have several."""
+        for offsets in (self.committed, *self.pending.values()):
+            for partition, (_, value) in offsets.items():
+                yield partition, value
+
     def is_unstable(self, partition: PartitionKey) -> bool:
         """Whether an open transaction has an offset for this partition (KIP-447: `require_stable`)."""
         return any(partition in offsets for offsets in self.pending.values())
@@ -107,9 +113,12 @@ class GroupOffsets:
         base_timestamp_ms: Callable[[OffsetAndMetadata], int],
         kept_topics: Collection[str] = (),
     ) -> Iterator[PartitionKey]:
-        """Partitions whose offset has outlived its retention (KIP-211), or its own expire timestamp."""
+        """Partitions whose offset has outlived its retention (KIP-211), or its own expire timestamp.
+
+        Not one that an open transaction has a new offset for: the tombstone would end that too.
+        """
         for partition, (_, value) in self.committed.items():
-            if partition[0] in kept_topics:
+            if partition[0] in kept_topics or self.is_unstable(partition):
                 continue
             if value.expire_timestamp_ms is not None:
                 is_expired = now_ms >= value.expire_timestamp_ms
