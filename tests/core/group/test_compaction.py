@@ -118,8 +118,8 @@ def compaction(monkeypatch: pytest.MonkeyPatch) -> Iterator[Compaction]:
     monkeypatch.setattr(Harness, "check", also(Harness.check))
     monkeypatch.setattr(ConsumerHarness, "check", also(ConsumerHarness.check))
     yield checks
-    assert checks.count > 40
-    assert checks.removed > 100
+    assert checks.count > 10
+    assert checks.removed > 10
 
 
 PARTITIONS = st.tuples(st.sampled_from("tu"), st.integers(0, 1))
@@ -169,6 +169,6 @@ def test_compacted_after_every_operation(histories: type[RuleBasedStateMachine],
     run_state_machine_as_test(histories, settings=FEW)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(6))
 def test_compacted_while_groups_change_their_protocol(seed: int, compaction: Compaction) -> None:
     mixed_groups.walk(seed)
