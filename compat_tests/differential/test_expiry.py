@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -75,7 +76,7 @@ def test_time_removes_the_same_records(pair: Pair) -> None:
 SUBSCRIBED, EMPTY, WITHOUT, CLASSIC, OPEN = (
     f"{{t}}-{kind}" for kind in ("subscribed", "empty", "without", "old", "open")
 )
-MEMBER = {"member": "a", "generation": 2, "v": 9}
+MEMBER: dict[str, Any] = {"member": "a", "generation": 2, "v": 9}
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -116,7 +117,7 @@ def instructions(machine: GroupMachine, member_id: str) -> int:
     """How many one heartbeat takes."""
     count = 0
 
-    def trace(frame: FrameType, event: str, argument: object) -> object:
+    def trace(frame: FrameType, event: str, argument: object) -> Any:
         nonlocal count
         frame.f_trace_lines, frame.f_trace_opcodes = False, True
         count += event == "opcode"

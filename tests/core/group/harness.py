@@ -53,7 +53,7 @@ from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.yield_budget import WorkBudget
-from tests.core.consumer_group.durable import consumer_state
+from tests.core.group.durable import consumer_state
 from tests.support.machine_harness import EPOCH_MS, MachineHarness
 
 LogEntry = tuple[bytes, bytes | None, int] | tuple[int, bool]

@@ -1,6 +1,6 @@
 """What Kafka 4.3.1 makes of records in `__consumer_offsets`: its replay, written again from its sources.
 
-`GroupMetadataManager.replay` and `OffsetMetadataManager.replay`, on keys and values as their messages. Where Kafka
+That of GroupMetadataManager and OffsetMetadataManager, on keys and values as their messages. Where Kafka
 throws, and does not load the partition, `thrown` has the reason, and the rule of kpybroker is applied: the later record
 counts. Two things Kafka has that no record says are left out: a "simple" group that has no offsets, and the empty
 consumer group that a tombstone makes of a simple group.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -108,8 +109,8 @@ def compaction(monkeypatch: pytest.MonkeyPatch) -> Iterator[Compaction]:
     """Every check of a harness is one of this as well."""
     checks = Compaction()
 
-    def also(plain: Callable[[Harness], None]) -> Callable[[Harness], None]:
-        def check(harness: Harness) -> None:
+    def also(plain: Callable[[Any], None]) -> Callable[[Any], None]:
+        def check(harness: Any) -> None:
             plain(harness)
             checks.check(harness)
 

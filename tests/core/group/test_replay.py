@@ -138,11 +138,18 @@ def kafkas_generation(value: Any) -> object:
 
 def our_member(member: Member) -> object:
     said = member.metadata
-    metadata = None
+    metadata: object = None
     if said != NEW_METADATA:
         classic = None if said.classic is None else (said.classic.session_timeout_ms, said.classic.protocols)
-        metadata = (said.instance_id, said.rack_id, said.client_id, said.client_host, said.topic_names, said.pattern)
-        metadata += (said.rebalance_timeout_ms, said.server_assignor, classic)
+        of_client = (said.instance_id, said.rack_id, said.client_id, said.client_host)
+        metadata = (
+            *of_client,
+            said.topic_names,
+            said.pattern,
+            said.rebalance_timeout_ms,
+            said.server_assignor,
+            classic,
+        )
     current = member.current
     if current in (GONE, NEW_ASSIGNMENT):
         return metadata, None if current == NEW_ASSIGNMENT else KAFKA_GONE
@@ -151,15 +158,16 @@ def our_member(member: Member) -> object:
 
 
 def kafkas_member(member: KafkasMember) -> object:
-    said, metadata = member.metadata, None
+    said = member.metadata
+    metadata: object = None
     if said is not None:
         classic = said.classic_member_metadata
         if classic is not None:
             protocols = tuple((one.name, bytes(one.metadata)) for one in classic.supported_protocols)
             classic = (classic.session_timeout_ms, protocols) if protocols else None
-        metadata = (said.instance_id, said.rack_id, said.client_id, said.client_host)
-        metadata += (frozenset(said.subscribed_topic_names), said.subscribed_topic_regex)
-        metadata += (said.rebalance_timeout_ms, said.server_assignor, classic)
+        of_client = (said.instance_id, said.rack_id, said.client_id, said.client_host)
+        wanted = (frozenset(said.subscribed_topic_names), said.subscribed_topic_regex)
+        metadata = (*of_client, *wanted, said.rebalance_timeout_ms, said.server_assignor, classic)
     current = member.current
     if current is None or current is KAFKA_GONE:
         return metadata, current
