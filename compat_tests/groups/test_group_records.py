@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import zipfile
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
@@ -16,14 +17,16 @@ from typing import Any
 import pytest
 
 from compat_tests.conftest import StartBroker
+from compat_tests.deps import jars_dir
 from compat_tests.overload.raw import Raw
 from compat_tests.support.command_line import CommandLine
 from compat_tests.support.groups.serving import QUICK, group_broker
 from compat_tests.support.kraft import KraftBroker
 from compat_tests.support.quick import create_topic
 from compat_tests.support.services import started
-from compat_tests.support.tools import Tools
+from compat_tests.support.tools import JARS, Tools
 from compat_tests.support.waiting import eventually
+from kpybroker.storage.inspection.dump_internal import NAMED
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kpybroker.wire.messages.delete_groups import DeleteGroupsRequest
@@ -196,6 +199,19 @@ def test_kafkas_tool_and_ours_read_the_same_records(own_broker: StartBroker) -> 
     (offset,) = [value for key, value in ours if key["type"] == "1" and value is not None]
     assert offset["version"] == "4"
     CommandLine("-").run("log", "verify", str(broker.data_dir))
+
+
+def test_types_that_only_kafka_serves_have_its_names() -> None:
+    """And keys of the form that `log dump` reads them in."""
+    found = {}
+    with zipfile.ZipFile(next(jars_dir(JARS["4.x"]).glob("kafka-group-coordinator-4*.jar"))) as jar:
+        for entry in jar.namelist():
+            if re.fullmatch(r"common/message/S\w+Key\.json", entry):
+                definition = json.loads(re.sub(r"^\s*//.*$", "", jar.read(entry).decode(), flags=re.MULTILINE))
+                fields = [(field["name"], field["type"]) for field in definition["fields"]]
+                found[definition["apiKey"]] = (definition["name"].removesuffix("Key"), fields)
+    forms = {1: [("GroupId", "string")], 2: [("GroupId", "string"), ("MemberId", "string")]}
+    assert found == {number: (name, forms[len(form.FIELDS)]) for number, (name, (form, _)) in NAMED.items()}
 
 
 @pytest.mark.wide

@@ -74,7 +74,7 @@ _KINDS: Final[dict[str, Kinds]] = {
 """The messages of key and value, by topic and version of the key."""
 
 _GROUP, _MEMBER = (ConsumerGroupMetadataKey, 3), (ConsumerGroupMemberMetadataKey, 5)
-_NAMED: Final[dict[int, tuple[str, tuple[type[Message], int]]]] = {
+NAMED: Final[dict[int, tuple[str, tuple[type[Message], int]]]] = {
     10: ("ShareGroupMemberMetadata", _MEMBER),
     11: ("ShareGroupMetadata", _GROUP),
     12: ("ShareGroupTargetAssignmentMetadata", _GROUP),
@@ -113,7 +113,7 @@ def decode_internal(topic: str, key: bytes | None, value: bytes | None) -> tuple
     version = _version(key)
     if key is None or version is None:
         return _raw(key, "the key is too short for its version"), _raw(value, "its key cannot be read")
-    if topic == GROUP_METADATA_TOPIC_NAME and version in _NAMED:
+    if topic == GROUP_METADATA_TOPIC_NAME and version in NAMED:
         return _named(version, key, value)
     if version not in kinds:
         return _raw(key, f"no key of {topic} has version {version}"), _raw(value, "its key cannot be read")
@@ -122,7 +122,7 @@ def decode_internal(topic: str, key: bytes | None, value: bytes | None) -> tuple
 
 
 def _named(version: int, key: bytes, value: bytes | None) -> tuple[Json | None, Json | None]:
-    name, (form, form_version) = _NAMED[version]
+    name, (form, form_version) = NAMED[version]
     try:
         read = to_plain(decode(form, key[_VERSION.size :], form_version), form_version)
     except ProtocolError as error:

@@ -66,10 +66,10 @@ def test_a_tagged_field_is_shown_where_it_is_in_the_bytes() -> None:
         assert value["data"].get("topicId") == shown
 
 
-@pytest.mark.parametrize("version", dump_internal._NAMED)
+@pytest.mark.parametrize("version", dump_internal.NAMED)
 @pytest.mark.parametrize("value", [None, b"", b"\0", b"\0\0what only Kafka reads"])
 def test_records_of_share_and_streams_groups_are_named(version: int, value: bytes | None) -> None:
-    name, (form, form_version) = dump_internal._NAMED[version]
+    name, (form, form_version) = dump_internal.NAMED[version]
     ids = {"group_id": "g", "member_id": "m"} if "member_id" in form.__slots__ else {"group_id": "g"}
     data = struct.pack(">h", version) + encode(form(**ids), form_version)
     key, shown = decode_internal(GROUP_METADATA_TOPIC_NAME, data, value)
