@@ -60,12 +60,16 @@ class KraftBroker:
         return ["java", *options, f"-Dlog4j.configuration=file:{LOG4J}", f"@{argument_file('4.x')}", main, *arguments]
 
     def start(self) -> None:
-        """Format the directory, and run."""
+        """Format the directory, if it is new, and run."""
+        if not (self.data_dir / "meta.properties").exists():
+            self._format()
+        self.service.start(lambda output: "Kafka Server started" in output)
+        keep_classes(self.service.command, self.service.pid, "4.x", KRAFT)
+
+    def _format(self) -> None:
         arguments = ("format", "--cluster-id", CLUSTER_ID, "--config", str(self._config))
         command = self._command([*SMALL_JVM, *quick_options("4.x")], "kafka.tools.StorageTool", *arguments)
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        self.service.start(lambda output: "Kafka Server started" in output)
-        keep_classes(self.service.command, self.service.pid, "4.x", KRAFT)
 
     def close(self) -> None:
         self.service.kill()

@@ -20,7 +20,8 @@ import trio
 
 from kpybroker.broker.coordinators.kind import AnyOutcome, CoordinatorKind, M
 from kpybroker.broker.coordinators.shard import Shard
-from kpybroker.broker.loop.yielding import ELEMENT, YieldBudget, read_in_thread
+from kpybroker.broker.loop.steps import run_to_end
+from kpybroker.broker.loop.yielding import ELEMENT, YieldBudget, paced, read_in_thread
 from kpybroker.core.offsets.values import coordinator_partition
 from kpybroker.wire.errors import ErrorCode, KafkaError, ProtocolError
 from kpybroker.wire.records.batch import BatchHeader, iter_batches, verify_crc
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from kpybroker.broker.replication.replicas import Replicas
 
 LOADS_KEPT = 1_000
+BYTES_PER_UNIT = 100
+"""Of a value that is read: a classic group is one record, whatever the number of its members."""
 KEY_COST = 20
 """Units of a `YieldBudget` that a periodic job costs for each group or transactional id."""
 
@@ -233,16 +236,18 @@ class CoordinatorPartitions(Generic[M]):
             for position, header in iter_batches(data):
                 if header.next_offset > offset:
                     verify_crc(data, position, header)
-                    self._replay_batch(machine, data, position, header)
+                    await self._replay_batch(machine, data, position, header, budget)
                     offset = header.next_offset
-                await budget.spend(ELEMENT * max(header.records_count, 1))
+                await budget.spend()
                 if not is_current():
                     return False
             if offset == last_offset:
                 return True
         return False
 
-    def _replay_batch(self, machine: M, data: bytes, position: int, header: BatchHeader) -> None:
+    async def _replay_batch(
+        self, machine: M, data: bytes, position: int, header: BatchHeader, budget: YieldBudget
+    ) -> None:
         kind = self._kind
         if header.is_control:
             for control in iter_records(data, header, position, read_headers_max=0):
@@ -251,6 +256,8 @@ class CoordinatorPartitions(Generic[M]):
             return
         producer_id = header.producer_id if header.is_transactional else -1
         for stored in iter_records(data, header, position, read_headers_max=0):
+            if budget.is_spent(ELEMENT + len(stored.value or b"") // BYTES_PER_UNIT):
+                await budget.next_slice()
             try:
                 record = None if stored.key is None else kind.decode(stored.key, stored.value)
             except ProtocolError as error:
@@ -273,10 +280,9 @@ class CoordinatorPartitions(Generic[M]):
         budget = YieldBudget()
         outcomes = []
         for one in shard.machine.ids():
-            outcome = shard.machine.activate((one,), shard.now())
+            outcome = await run_to_end(paced(shard.machine.activate((one,), shard.now(), budget)))
             if not outcome.is_empty:
                 outcomes.append(outcome)
-            await budget.spend()
             if not is_current():
                 return None
         return outcomes

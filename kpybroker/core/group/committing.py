@@ -192,12 +192,13 @@ def _fetch_one(group: Group, partition: PartitionKey, require_stable: bool) -> F
 
 
 def delete_group(step: GroupStep, group: Group, ticket: Ticket) -> None:
-    """Delete an Empty group with all its offsets; NON_EMPTY_GROUP in any other state."""
+    """Delete an Empty group with all offsets, those of open transactions too; NON_EMPTY_GROUP in any other state."""
     if not group.is_empty:
         step.reply(ticket, ErrorCode.NON_EMPTY_GROUP)
         return
     step.info(f"The group {group.group_id} is deleted, with {len(group.offsets.committed)} offsets")
-    _remove(step, group, list(group.offsets.committed), True, partial(_on_group_deleted, ticket))
+    partitions = list(dict.fromkeys(partition for partition, _ in group.offsets.values()))
+    _remove(step, group, partitions, True, partial(_on_group_deleted, ticket))
 
 
 def _on_group_deleted(ticket: Ticket, step: GroupStep, error: ErrorCode) -> None:
@@ -241,9 +242,9 @@ def remove_offsets(
 
     A consumer group that has nothing left stays until the next cleanup, as in Kafka 4.
     """
-    removed = [partition for partition in partitions if partition in group.offsets.committed]
-    left = len(group.offsets.committed) - len(removed) + len(group.offsets.pending)
-    group_too = left == 0 and group.is_empty and (in_cleanup or group.consumer is None)
+    existing = {partition for partition, _ in group.offsets.values()}
+    removed = [partition for partition in dict.fromkeys(partitions) if partition in existing]
+    group_too = len(removed) == len(existing) and group.is_empty and (in_cleanup or group.consumer is None)
     if removed or group_too:
         _remove(step, group, removed, group_too, done)
     else:

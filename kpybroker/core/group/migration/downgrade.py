@@ -87,6 +87,7 @@ def _plan(step: GroupStep, group: ConsumerGroup, members: Sequence[Member]) -> G
     coordinator, or by an upgrade before all have rejoined. Where all have reached their targets, it is the same.
     """
     planned = Group(group.group_id)
+    members = _distinct(members)
     for member in members:
         metadata, live = member.metadata, group.live.get(member.member_id)
         assert metadata.classic is not None
@@ -111,6 +112,16 @@ def _plan(step: GroupStep, group: ConsumerGroup, members: Sequence[Member]) -> G
         one, has = planned.members[member.member_id], held(member.current)
         one.assignment = encode_assignment(has, group.shared.topics, one.metadata(planned.protocol_name))
     return planned
+
+
+def _distinct(members: Sequence[Member]) -> list[Member]:
+    """Of several members with one instance id the last: only an odd log has such."""
+    by_instance = {member.metadata.instance_id: member for member in members}
+    return [
+        member
+        for member in members
+        if member.metadata.instance_id is None or by_instance[member.metadata.instance_id] is member
+    ]
 
 
 def _convert(
