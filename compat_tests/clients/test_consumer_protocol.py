@@ -1,25 +1,17 @@
-"""confluent-kafka with `group.protocol=consumer` (KIP-848), on a broker in this process that has `group.version` 1.
-
-No build supports that level yet, so the broker is opened with it by hand, on a thread of its own.
-"""
+"""confluent-kafka with `group.protocol=consumer` (KIP-848), and what its admin client says of such a group."""
 
 from __future__ import annotations
 
-import queue
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
+from contextlib import ExitStack
 
 import pytest
-import trio
 from confluent_kafka import Consumer, ConsumerGroupState, ConsumerGroupType, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
+from compat_tests.conftest import StartBroker
+from compat_tests.support.groups.serving import group_broker
 from compat_tests.support.waiting import eventually
-from kpybroker.broker.app import Broker
-from kpybroker.config.broker import BrokerConfig
-from kpybroker.core.features import GROUP_VERSION, VersionRange
 
 START_S = 60
 SETTLE_S = 90.0
@@ -27,53 +19,9 @@ PARTITIONS = 4
 RECORDS = 200
 
 
-@contextmanager
-def serving(directory: Path) -> Iterator[str]:
-    """The address of a broker with heartbeats short enough for a test."""
-    config = BrokerConfig(
-        {
-            "broker.id": "0",
-            "log.dirs": str(directory),
-            "listeners": "PLAINTEXT://127.0.0.1:0",
-            "offsets.topic.replication.factor": "1",
-            "offsets.topic.num.partitions": "2",
-            "group.consumer.min.heartbeat.interval.ms": "100",
-            "group.consumer.heartbeat.interval.ms": "100",
-            "group.consumer.assignment.interval.ms": "0",
-        }
-    )
-    started: queue.Queue[tuple[int, trio.lowlevel.TrioToken, trio.CancelScope] | BaseException] = queue.Queue()
-
-    async def serve() -> None:
-        with trio.CancelScope() as scope:
-            async with Broker.open(config, features={GROUP_VERSION: VersionRange(0, 1)}) as broker:
-                started.put((broker.bound[0].listener.address[1], trio.lowlevel.current_trio_token(), scope))
-                await trio.sleep_forever()
-
-    def run() -> None:
-        try:
-            trio.run(serve)
-        except BaseException as error:
-            started.put(error)
-            raise
-
-    thread = threading.Thread(target=run, name="broker")
-    thread.start()
-    begun = started.get(timeout=START_S)
-    assert not isinstance(begun, BaseException), begun
-    port, token, scope = begun
-    try:
-        yield f"127.0.0.1:{port}"
-    finally:
-        token.run_sync_soon(scope.cancel)
-        thread.join(START_S)
-        assert not thread.is_alive()
-
-
 @pytest.fixture
-def bootstrap(tmp_path: Path) -> Iterator[str]:
-    with serving(tmp_path) as address:
-        yield address
+def bootstrap(own_broker: StartBroker) -> str:
+    return group_broker(own_broker).bootstrap
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Groups of the new protocol (KIP-848) with Java 4.3.1 and librdkafka, judged by the members' own logs."""
+"""Groups of the new protocol (KIP-848) with Java 4.3.1, librdkafka and franz-go, judged by the members' own logs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,14 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from compat_tests.conftest import StartBroker
-from compat_tests.support.groups.logged_members import ConfluentMember, JavaMembers, LoggedMember, Logs
+from compat_tests.support.groups.logged_members import (
+    ConfluentMember,
+    LoggedMember,
+    Logs,
+    MemberProcess,
+    franz_members,
+    java_members,
+)
 from compat_tests.support.groups.ownership import Kind, disorder, double_owners, problems_of, read_counts
 from compat_tests.support.groups.serving import group_broker
 from compat_tests.support.quick import admin_client, committed, create_topic
@@ -21,13 +28,25 @@ from compat_tests.support.waiting import eventually
 
 PARTITIONS = 6
 BATCH = 60
-CLIENTS = ("java", "confluent")
+FRANZ = pytest.param("franz", marks=pytest.mark.wide)
+"""Go's clients are built for the wide tests only."""
+CLIENTS = ("java", "confluent", FRANZ)
+MIXED = ("java", "confluent")
+QUICK_CLASSIC = {"heartbeat_interval_ms": "300"}
+"""A member of the classic protocol has a heartbeat of its own."""
 Start = Callable[..., LoggedMember]
 
 
 @pytest.fixture(scope="module")
-def jvm() -> Iterator[JavaMembers]:
-    members = JavaMembers(lambda event: None)
+def jvm() -> Iterator[MemberProcess]:
+    members = java_members()
+    yield members
+    members.end()
+
+
+@pytest.fixture(scope="module")
+def go() -> Iterator[MemberProcess]:
+    members = franz_members()
     yield members
     members.end()
 
@@ -44,10 +63,12 @@ def logs() -> Logs:
 
 
 @pytest.fixture
-def start(served: Broker, jvm: JavaMembers, logs: Logs) -> Iterator[Start]:
+def start(served: Broker, jvm: MemberProcess, go: MemberProcess, logs: Logs) -> Iterator[Start]:
     """Starts a member: `start("confluent", "name", topics="t")`. At the end of the test all are closed."""
     started: list[LoggedMember] = []
-    jvm.log = logs.add
+    processes = {"java": jvm, "franz": go}
+    for process in processes.values():
+        process.log = logs.add
 
     def member(client: str, name: str, protocol: str = "consumer", **settings: Any) -> LoggedMember:
         settings = {
@@ -58,12 +79,13 @@ def start(served: Broker, jvm: JavaMembers, logs: Logs) -> Iterator[Start]:
             "enable_auto_commit": "false",
             "metadata_max_age_ms": "500",
             "commit": "sync",
+            **(QUICK_CLASSIC if protocol == "classic" else {}),
             **settings,
         }
-        if client == "java":
-            started.append(jvm.start(name, **settings))
-        else:
+        if client == "confluent":
             started.append(ConfluentMember(name, logs.add, **settings))
+        else:
+            started.append(processes[client].start(name, **settings))
         return started[-1]
 
     yield member
@@ -106,23 +128,25 @@ def all_read(logs: Logs, flow: Flow) -> Callable[[], bool]:
 
 
 @pytest.mark.parametrize("commit", ["sync", pytest.param("async", marks=pytest.mark.wide)])
+@pytest.mark.parametrize("protocol", ["consumer", pytest.param("classic", marks=pytest.mark.wide)])
 @pytest.mark.parametrize("client", CLIENTS)
 def test_three_members_come_and_go_while_records_flow(
-    served: Broker, start: Start, logs: Logs, client: str, commit: str
+    served: Broker, start: Start, logs: Logs, client: str, protocol: str, commit: str
 ) -> None:
+    """In the new protocol a commit is not refused while members come and go, so that nothing is read twice."""
     create_topic(served.bootstrap, "t", PARTITIONS)
     flow = Flow(served.bootstrap, "t")
     names = [f"{client}-{number}" for number in range(3)]
     members = []
     for number, name in enumerate(names):
-        members.append(start(client, name, topics="t", commit=commit))
+        members.append(start(client, name, protocol, topics="t", commit=commit))
         eventually(settled(logs, flow, *names[: number + 1]), f"{number + 1} members", 60)
     for number, member in enumerate(members[:2]):
         member.close()
         eventually(settled(logs, flow, *names[number + 1 :]), f"{2 - number} members", 60)
     eventually(all_read(logs, flow), "all records", 60)
     assert problems_of(logs.events, flow.values) == []
-    if commit == "sync":
+    if (protocol, commit) == ("consumer", "sync"):
         assert set(read_counts(logs.events).values()) == {1}, "a record was read twice, though members left properly"
         assert not [event for event in logs.events if event.kind is Kind.REFUSED]
     members[2].close()
@@ -181,7 +205,7 @@ def test_a_static_member_keeps_its_own_and_has_its_name_alone(
 
 
 def test_a_member_that_does_not_poll_is_out_and_comes_back(
-    served: Broker, start: Start, logs: Logs, jvm: JavaMembers
+    served: Broker, start: Start, logs: Logs, jvm: MemberProcess
 ) -> None:
     """It leaves when max.poll.interval.ms is over, says so when it polls again, and joins again with its id."""
     create_topic(served.bootstrap, "t", PARTITIONS)
@@ -198,17 +222,20 @@ def test_a_member_that_does_not_poll_is_out_and_comes_back(
     assert problems_of(logs.events, flow.values) == []
 
 
-def test_members_go_on_after_a_restart_of_the_broker(served: Broker, start: Start, logs: Logs) -> None:
+@pytest.mark.parametrize("clients", [MIXED, pytest.param((*MIXED, "franz"), marks=pytest.mark.wide)], ids="+".join)
+def test_members_go_on_after_a_restart_of_the_broker(
+    served: Broker, start: Start, logs: Logs, clients: tuple[str, ...]
+) -> None:
     create_topic(served.bootstrap, "t", PARTITIONS)
     flow = Flow(served.bootstrap, "t")
-    for client in CLIENTS:
+    for client in clients:
         start(client, client, topics="t")
-    eventually(settled(logs, flow, *CLIENTS), "halves")
-    owned = {client: logs.owned(client) for client in CLIENTS}
+    eventually(settled(logs, flow, *clients), "equal shares")
+    owned = {client: logs.owned(client) for client in clients}
     served.restart()
     flow.write()
     eventually(all_read(logs, flow), "the records after", 120)
-    assert {client: logs.owned(client) for client in CLIENTS} == owned, "a restart moves nothing"
+    assert {client: logs.owned(client) for client in clients} == owned, "a restart moves nothing"
     assert problems_of(logs.events, flow.values) == []
     admin = admin_client(served.bootstrap)
     assert admin.describe_consumer_groups(["g"])["g"].result(timeout=30).state.name == "STABLE"

@@ -17,7 +17,13 @@ import pytest
 
 from compat_tests.conftest import StartBroker
 from compat_tests.groups.test_clients import PARTITIONS, Flow, all_read
-from compat_tests.support.groups.logged_members import ConfluentMember, JavaMembers, LoggedMember, Logs
+from compat_tests.support.groups.logged_members import (
+    ConfluentMember,
+    LoggedMember,
+    Logs,
+    MemberProcess,
+    java_members,
+)
 from compat_tests.support.groups.ownership import Kind, problems_of
 from compat_tests.support.groups.serving import group_broker
 from compat_tests.support.quick import admin_client, create_topic
@@ -32,7 +38,7 @@ RANGE = "org.apache.kafka.clients.consumer.RangeAssignor"
 class Application:
     """Instances that are replaced one by one, each with a member; `stop` before `start`, as in a rolling restart."""
 
-    def __init__(self, bootstrap: str, jvm: JavaMembers, *, cooperative: bool) -> None:
+    def __init__(self, bootstrap: str, jvm: MemberProcess, *, cooperative: bool) -> None:
         self.logs = Logs()
         self._admin = admin_client(bootstrap)
         self.flow = Flow(bootstrap, "t")
@@ -108,13 +114,13 @@ class Application:
 
 
 @pytest.fixture(scope="module")
-def jvm() -> Iterator[JavaMembers]:
-    members = JavaMembers(lambda event: None)
+def jvm() -> Iterator[MemberProcess]:
+    members = java_members()
     yield members
     members.end()
 
 
-def application(own_broker: StartBroker, jvm: JavaMembers, policy: str, *, cooperative: bool) -> Application:
+def application(own_broker: StartBroker, jvm: MemberProcess, policy: str, *, cooperative: bool) -> Application:
     """Its broker has this policy, and a topic."""
     broker = group_broker(own_broker, group_consumer_migration_policy=policy)
     create_topic(broker.bootstrap, "t", PARTITIONS)
@@ -122,7 +128,7 @@ def application(own_broker: StartBroker, jvm: JavaMembers, policy: str, *, coope
 
 
 @pytest.mark.parametrize("cooperative", [False, pytest.param(True, marks=pytest.mark.wide)])
-def test_there_and_back(own_broker: StartBroker, jvm: JavaMembers, cooperative: bool) -> None:
+def test_there_and_back(own_broker: StartBroker, jvm: MemberProcess, cooperative: bool) -> None:
     app = application(own_broker, jvm, "bidirectional", cooperative=cooperative)
     try:
         for protocol in ("classic", "consumer", "classic"):
@@ -135,7 +141,7 @@ def test_there_and_back(own_broker: StartBroker, jvm: JavaMembers, cooperative: 
 
 
 @pytest.mark.wide
-def test_upgrade_only(own_broker: StartBroker, jvm: JavaMembers) -> None:
+def test_upgrade_only(own_broker: StartBroker, jvm: MemberProcess) -> None:
     """From classic groups to the new protocol."""
     app = application(own_broker, jvm, "upgrade", cooperative=False)
     try:
@@ -148,7 +154,7 @@ def test_upgrade_only(own_broker: StartBroker, jvm: JavaMembers) -> None:
 
 
 @pytest.mark.wide
-def test_downgrade_only(own_broker: StartBroker, jvm: JavaMembers) -> None:
+def test_downgrade_only(own_broker: StartBroker, jvm: MemberProcess) -> None:
     """A group that began with the new protocol may go back, and there it stays."""
     app = application(own_broker, jvm, "downgrade", cooperative=False)
     try:
@@ -163,7 +169,7 @@ def test_downgrade_only(own_broker: StartBroker, jvm: JavaMembers) -> None:
 @pytest.mark.wide
 @pytest.mark.parametrize("policy", ["disabled", "downgrade"])
 def test_an_upgrade_that_is_not_allowed_is_refused_and_disturbs_no_one(
-    own_broker: StartBroker, jvm: JavaMembers, policy: str
+    own_broker: StartBroker, jvm: MemberProcess, policy: str
 ) -> None:
     app = application(own_broker, jvm, policy, cooperative=False)
     try:

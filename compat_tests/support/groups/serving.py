@@ -20,6 +20,8 @@ QUICK = {
 }
 """With the defaults every step of a rebalance takes up to five seconds."""
 
+NOT_SERVED = "group.version is not finalized here"
+
 
 def serves_groups(broker: Broker) -> bool:
     """Whether `group.version` is finalized."""
@@ -35,5 +37,5 @@ def group_broker(own_broker: Callable[..., Broker], **keys: str) -> Broker:
     """
     broker = own_broker(**QUICK | keys)
     if not serves_groups(broker):
-        pytest.skip("group.version is not finalized here")
+        pytest.skip(NOT_SERVED)
     return broker
