@@ -14,11 +14,11 @@ from confluent_kafka.admin import AdminClient
 from compat_tests.conftest import StartBroker
 from compat_tests.support.groups.logged_members import (
     ConfluentMember,
+    FranzMembers,
+    JavaMembers,
     LoggedMember,
     Logs,
     MemberProcess,
-    franz_members,
-    java_members,
 )
 from compat_tests.support.groups.ownership import Kind, disorder, double_owners, problems_of, read_counts
 from compat_tests.support.groups.serving import group_broker
@@ -38,15 +38,15 @@ Start = Callable[..., LoggedMember]
 
 
 @pytest.fixture(scope="module")
-def jvm() -> Iterator[MemberProcess]:
-    members = java_members()
+def jvm() -> Iterator[JavaMembers]:
+    members = JavaMembers(lambda event: None)
     yield members
     members.end()
 
 
 @pytest.fixture(scope="module")
-def go() -> Iterator[MemberProcess]:
-    members = franz_members()
+def go() -> Iterator[FranzMembers]:
+    members = FranzMembers(lambda event: None)
     yield members
     members.end()
 
@@ -63,10 +63,10 @@ def logs() -> Logs:
 
 
 @pytest.fixture
-def start(served: Broker, jvm: MemberProcess, go: MemberProcess, logs: Logs) -> Iterator[Start]:
+def start(served: Broker, jvm: JavaMembers, go: FranzMembers, logs: Logs) -> Iterator[Start]:
     """Starts a member: `start("confluent", "name", topics="t")`. At the end of the test all are closed."""
     started: list[LoggedMember] = []
-    processes = {"java": jvm, "franz": go}
+    processes: dict[str, MemberProcess] = {"java": jvm, "franz": go}
     for process in processes.values():
         process.log = logs.add
 
@@ -205,7 +205,7 @@ def test_a_static_member_keeps_its_own_and_has_its_name_alone(
 
 
 def test_a_member_that_does_not_poll_is_out_and_comes_back(
-    served: Broker, start: Start, logs: Logs, jvm: MemberProcess
+    served: Broker, start: Start, logs: Logs, jvm: JavaMembers
 ) -> None:
     """It leaves when max.poll.interval.ms is over, says so when it polls again, and joins again with its id."""
     create_topic(served.bootstrap, "t", PARTITIONS)

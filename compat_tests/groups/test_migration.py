@@ -17,13 +17,7 @@ import pytest
 
 from compat_tests.conftest import StartBroker
 from compat_tests.groups.test_clients import PARTITIONS, Flow, all_read
-from compat_tests.support.groups.logged_members import (
-    ConfluentMember,
-    LoggedMember,
-    Logs,
-    MemberProcess,
-    java_members,
-)
+from compat_tests.support.groups.logged_members import ConfluentMember, JavaMembers, LoggedMember, Logs
 from compat_tests.support.groups.ownership import Kind, problems_of
 from compat_tests.support.groups.serving import group_broker
 from compat_tests.support.quick import admin_client, create_topic
@@ -38,7 +32,7 @@ RANGE = "org.apache.kafka.clients.consumer.RangeAssignor"
 class Application:
     """Instances that are replaced one by one, each with a member; `stop` before `start`, as in a rolling restart."""
 
-    def __init__(self, bootstrap: str, jvm: MemberProcess, *, cooperative: bool) -> None:
+    def __init__(self, bootstrap: str, jvm: JavaMembers, *, cooperative: bool) -> None:
         self.logs = Logs()
         self._admin = admin_client(bootstrap)
         self.flow = Flow(bootstrap, "t")
@@ -114,13 +108,13 @@ class Application:
 
 
 @pytest.fixture(scope="module")
-def jvm() -> Iterator[MemberProcess]:
-    members = java_members()
+def jvm() -> Iterator[JavaMembers]:
+    members = JavaMembers(lambda event: None)
     yield members
     members.end()
 
 
-def application(own_broker: StartBroker, jvm: MemberProcess, policy: str, *, cooperative: bool) -> Application:
+def application(own_broker: StartBroker, jvm: JavaMembers, policy: str, *, cooperative: bool) -> Application:
     """Its broker has this policy, and a topic."""
     broker = group_broker(own_broker, group_consumer_migration_policy=policy)
     create_topic(broker.bootstrap, "t", PARTITIONS)
@@ -128,7 +122,7 @@ def application(own_broker: StartBroker, jvm: MemberProcess, policy: str, *, coo
 
 
 @pytest.mark.parametrize("cooperative", [False, pytest.param(True, marks=pytest.mark.wide)])
-def test_there_and_back(own_broker: StartBroker, jvm: MemberProcess, cooperative: bool) -> None:
+def test_there_and_back(own_broker: StartBroker, jvm: JavaMembers, cooperative: bool) -> None:
     app = application(own_broker, jvm, "bidirectional", cooperative=cooperative)
     try:
         for protocol in ("classic", "consumer", "classic"):
@@ -141,7 +135,7 @@ def test_there_and_back(own_broker: StartBroker, jvm: MemberProcess, cooperative
 
 
 @pytest.mark.wide
-def test_upgrade_only(own_broker: StartBroker, jvm: MemberProcess) -> None:
+def test_upgrade_only(own_broker: StartBroker, jvm: JavaMembers) -> None:
     """From classic groups to the new protocol."""
     app = application(own_broker, jvm, "upgrade", cooperative=False)
     try:
@@ -154,7 +148,7 @@ def test_upgrade_only(own_broker: StartBroker, jvm: MemberProcess) -> None:
 
 
 @pytest.mark.wide
-def test_downgrade_only(own_broker: StartBroker, jvm: MemberProcess) -> None:
+def test_downgrade_only(own_broker: StartBroker, jvm: JavaMembers) -> None:
     """A group that began with the new protocol may go back, and there it stays."""
     app = application(own_broker, jvm, "downgrade", cooperative=False)
     try:
@@ -169,7 +163,7 @@ def test_downgrade_only(own_broker: StartBroker, jvm: MemberProcess) -> None:
 @pytest.mark.wide
 @pytest.mark.parametrize("policy", ["disabled", "downgrade"])
 def test_an_upgrade_that_is_not_allowed_is_refused_and_disturbs_no_one(
-    own_broker: StartBroker, jvm: MemberProcess, policy: str
+    own_broker: StartBroker, jvm: JavaMembers, policy: str
 ) -> None:
     app = application(own_broker, jvm, policy, cooperative=False)
     try:

@@ -12,7 +12,7 @@ import json
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
@@ -85,22 +85,18 @@ class Logs:
         return any(event.kind is kind for event in self.of(member))
 
 
-def _unheard(_: Event) -> None:
-    """Of members whose words no one wants yet."""
-
-
 class MemberProcess:
-    """One process with any number of members; it starts with the first. `log` receives what they say."""
+    """A process with any number of members, which obeys orders on stdin; it starts with the first member."""
 
-    def __init__(self, command: Callable[[], list[str]]) -> None:
-        self.log: Log = _unheard
+    def __init__(self, log: Log, command: Callable[[], Sequence[str]]) -> None:
+        self.log = log
         self._command = command
         self._process: subprocess.Popen[str] | None = None
 
     def start(self, name: str, **settings: Any) -> LoggedMember:
         words = (f"{key.replace('_', '.')}={value}" for key, value in settings.items())
         self._order("start", name, *words)
-        return _MemberOfProcess(name, self)
+        return _RemoteMember(name, self)
 
     def stall(self, name: str, milliseconds: int) -> None:
         """The member does not poll for so long; Java's alone can."""
@@ -130,9 +126,18 @@ class MemberProcess:
                 self.log(_event(json.loads(line)))
 
 
-def java_members() -> MemberProcess:
-    """Of Kafka 4.3.1, in one JVM."""
-    return MemberProcess(lambda: program_command("4.x", PROGRAM))
+class JavaMembers(MemberProcess):
+    """One JVM of Kafka 4.3.1."""
+
+    def __init__(self, log: Log) -> None:
+        super().__init__(log, lambda: program_command("4.x", PROGRAM))
+
+
+class FranzMembers(MemberProcess):
+    """One process of franz-go."""
+
+    def __init__(self, log: Log) -> None:
+        super().__init__(log, franz_command)
 
 
 def franz_command() -> list[str]:
@@ -140,11 +145,6 @@ def franz_command() -> list[str]:
     program = go_members()
     assert program.exists(), f"{program} is not built: python -m compat_tests.deps clients"
     return [str(program)]
-
-
-def franz_members() -> MemberProcess:
-    """Of franz-go."""
-    return MemberProcess(franz_command)
 
 
 def _event(said: dict[str, Any]) -> Event:
@@ -162,7 +162,7 @@ def _event(said: dict[str, Any]) -> Event:
     )
 
 
-class _MemberOfProcess:
+class _RemoteMember:
     def __init__(self, name: str, members: MemberProcess) -> None:
         self.name = name
         self._members = members
