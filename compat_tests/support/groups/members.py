@@ -16,6 +16,8 @@ import subprocess
 import threading
 from typing import Any
 
+import pytest
+
 from compat_tests.support.clients import JAVA_CLIENTS, as_record, python_command
 from compat_tests.support.groups.logged_members import franz_command
 from compat_tests.support.records import Record
@@ -24,6 +26,8 @@ from compat_tests.support.waiting import eventually
 
 Partition = tuple[str, int]
 NEW_PROTOCOL = "-consumer"
+BOTH_PROTOCOLS = ("confluent", pytest.param("confluent" + NEW_PROTOCOL, marks=pytest.mark.wide))
+"""Parameters of tests whose subject is not the client."""
 
 
 def speaks_new_protocol(client: str) -> bool:
