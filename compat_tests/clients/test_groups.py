@@ -230,12 +230,15 @@ def test_keys_keep_their_partition_and_order(broker: Broker, topic: MakeTopic, c
     "client",
     each_of(
         *("confluent", "kafka-python-3.0.12", "aiokafka", "java-3.9.1", "franz-go"),
-        *("confluent-consumer", "java-4.x-consumer", "franz-go-consumer"),
+        *("confluent-consumer", "java-4.x-consumer"),
     ),
 )
 def test_static_member_returns(broker: Broker, topic: MakeTopic, name: str, join: Join, client: str) -> None:
     """KIP-345: a member with a name of its own that dies and returns in time gets its partitions back, and no one
-    else is disturbed. In the new protocol it is closed: the name of one that died is not free before its session ends.
+    else is disturbed.
+
+    In the new protocol it is closed: the name of one that died is not free before its session ends. That of franz-go
+    1.22.3 is not free then either: its last heartbeat does not say the name, and is refused, by Kafka 4.3.1 too.
     """
     made = topic(partitions=2)
 

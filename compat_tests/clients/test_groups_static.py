@@ -27,8 +27,9 @@ from kpybroker.wire.messages.heartbeat import HeartbeatRequest
 Join = Callable[..., Member]
 
 # Those that do not leave when they are closed with a name; the other Python clients do, and so end their membership.
+# franz-go in the new protocol does not release its name at all: see `test_groups`.
 CLASSIC = ("confluent", "java-3.9.1", "java-4.x", "franz-go")
-NEW = ("confluent-consumer", "java-4.x-consumer", "franz-go-consumer")
+NEW = ("confluent-consumer", "java-4.x-consumer")
 OF_MAKE_TEST = (
     ("confluent", "killed"),
     ("java-3.9.1", "killed"),

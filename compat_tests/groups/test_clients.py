@@ -180,7 +180,7 @@ def test_a_pattern_follows_the_topics_there_are(served: Broker, start: Start, lo
     assert double_owners(logs.events) == []
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("client", MIXED)
 def test_a_static_member_keeps_its_own_and_has_its_name_alone(
     served: Broker, start: Start, logs: Logs, client: str
 ) -> None:
