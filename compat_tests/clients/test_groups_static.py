@@ -75,11 +75,15 @@ def generation_of_classic(broker: Broker, group: str) -> int:
 
 @pytest.fixture
 def start(broker: Broker, topic: MakeTopic, name: str, join: Join) -> Callable[..., Member]:
-    """Starts members of the test's group, which reads the test's topic of six partitions."""
+    """Starts members of the test's group, which reads the test's topic of six partitions.
+
+    franz-go's default is cooperative, with two generations for a change; that of the others is `range`.
+    """
     made = topic(partitions=PARTITIONS)
 
     def member(client: str, instance: str | None) -> Member:
-        return join(client, group=name, topics=[made], session_timeout_ms=40_000, instance=instance)
+        eager = {"assignor": "range"} if client == "franz-go" else {}
+        return join(client, group=name, topics=[made], session_timeout_ms=40_000, instance=instance, **eager)
 
     return member
 
