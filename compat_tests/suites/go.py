@@ -25,7 +25,7 @@ from compat_tests.bench.measuring.brokers import scratch_directory
 from compat_tests.support.cluster import Cluster
 from compat_tests.support.services import ZooKeeper, kpybroker_executable
 
-MODULE = "github.com/twmb/franz-go@v1.22.2"
+MODULE = "github.com/twmb/franz-go@v1.22.3"
 PACKAGE = "pkg/kgo"
 TIMEOUT = "10m"
 
