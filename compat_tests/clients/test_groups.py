@@ -17,6 +17,7 @@ from compat_tests.conftest import MakeTopic
 from compat_tests.overload.raw import Raw
 from compat_tests.support.clients import CLIENTS, PYTHON_CLIENTS, Client
 from compat_tests.support.groups.members import Member, speaks_new_protocol
+from compat_tests.support.groups.serving import NOT_SERVED, serves_groups
 from compat_tests.support.quick import admin_client, create_topic, fill, read
 from compat_tests.support.records import Record
 from compat_tests.support.services import Broker
@@ -73,6 +74,8 @@ def limit_session(broker: Broker, group: str, client: str) -> None:
     """Give members of the new protocol the session timeout that those of the classic one bring with them."""
     if not speaks_new_protocol(client):
         return
+    if not serves_groups(broker):
+        pytest.skip(NOT_SERVED)
     timeout = IncrementalAlterConfigsRequest.AlterableConfig(
         name="consumer.session.timeout.ms", value=str(SESSION_MS_MIN)
     )
