@@ -30,10 +30,10 @@ Join = Callable[..., Member]
 MEMBERS = (*PYTHON_CLIENTS, "franz-go", "confluent-consumer", "franz-go-consumer")
 """Those that commit when they are asked to, and take patterns."""
 ALL_MEMBERS = (*MEMBERS, "java-3.9.1", "java-4.x", "java-3.9.1-consumer", "java-4.x-consumer")
-OF_MAKE_TEST = ("confluent", "aiokafka", "java-4.x", "confluent-consumer")
+OF_MAKE_TEST = ("confluent", "aiokafka", "java-4.x")
 """Where the broker cannot see which client it is: of the others each runs with --all-versions."""
-GO_MEMBERS = ("franz-go", "franz-go-consumer")
-"""Go's clients are built for the wide tests only."""
+WIDE = ("franz-go", "franz-go-consumer", "java-3.9.1-consumer", "java-4.x-consumer")
+"""Go's clients are built for the wide tests only, and `groups/test_clients.py` has Java's with the new protocol."""
 
 
 def some(clients: tuple[str, ...]) -> list[Any]:
@@ -42,8 +42,8 @@ def some(clients: tuple[str, ...]) -> list[Any]:
 
 
 def each_of(*clients: str) -> list[Any]:
-    """All of them, Go's marked."""
-    return [pytest.param(each, marks=pytest.mark.wide) if each in GO_MEMBERS else each for each in clients]
+    """All of them, those that run with the wide tests only marked."""
+    return [pytest.param(each, marks=pytest.mark.wide) if each in WIDE else each for each in clients]
 
 
 SESSION_MS_MIN, SESSION_MS = 6_000, 30_000

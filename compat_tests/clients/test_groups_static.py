@@ -34,7 +34,7 @@ OF_MAKE_TEST = (
     ("confluent", "killed"),
     ("java-3.9.1", "killed"),
     ("java-4.x", "killed"),
-    ("java-4.x-consumer", "closed"),
+    ("confluent-consumer", "closed"),
 )
 INSTANCES = ("one", "two", "three")
 PARTITIONS = 6
