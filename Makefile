@@ -224,7 +224,7 @@ replication-matrix: test-deps  ## Kafka's own matrix of clean and hard deaths of
 compat-secure: test-deps  ## the cluster tests with SASL_SSL, SCRAM and ACLs on two kpybroker and one Kafka, the whole matrix
 	$(PYTEST) compat_tests/cluster --security=sasl_ssl --replication-matrix --ignore=compat_tests/cluster/test_secured.py
 
-suites: test-deps  ## the whole test suite of franz-go, a Go client, against kpybroker; SUITES='--broker kafka' for Kafka; needs Go
+suites: test-deps  ## all tests of franz-go, a Go client, against kpybroker; SUITES='--new-groups' with KIP-848, '--broker kafka'; needs Go
 	$(BIN)/python -m compat_tests.suites.go $(SUITES)
 
 exchange: test-deps  ## kpybroker and real Kafka take turns on one data directory and one ZooKeeper, eight turns each way

@@ -1,17 +1,17 @@
-"""confluent-kafka with `group.protocol=consumer` (KIP-848), groups that change to it; the broker is in this process."""
+"""confluent-kafka with `group.protocol=consumer` (KIP-848), groups that change to it, and what its admin client says."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, ConsumerGroupState, ConsumerGroupType, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
+from compat_tests.conftest import StartBroker
+from compat_tests.support.groups.serving import group_broker
 from compat_tests.support.waiting import eventually
-from tests.support.programs.threaded_broker import threaded_broker
 
 START_S = 60
 SETTLE_S = 90.0
@@ -20,9 +20,8 @@ RECORDS = 200
 
 
 @pytest.fixture
-def bootstrap(tmp_path: Path) -> Iterator[str]:
-    with threaded_broker(tmp_path, offsets_topic_num_partitions="2") as address:
-        yield address
+def bootstrap(own_broker: StartBroker) -> str:
+    return group_broker(own_broker).bootstrap
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ DONE = (0, ["Completed updating config for group g."])
 
 @pytest.fixture(scope="module")
 def bootstrap() -> Iterator[str]:
-    """A kpybroker that has finalized group.version 1."""
+    """A kpybroker, which has finalized group.version 1 as any new one."""
     with OwnBroker(in_thread=True) as broker:
         yield broker.bootstrap_servers
 

@@ -1,4 +1,5 @@
-"""Members of groups that keep a log of what happens to them: Java's in one JVM, librdkafka's each on a thread.
+"""Members of groups that keep a log of what happens to them: Java's and franz-go's in a process for all of them,
+librdkafka's each on a thread.
 
 Their logs are one list of `Event`, for `ownership`. Settings are those of the client, with `_` for `.`, and ours:
 `topics`, or `pattern` (Java's is a SubscriptionPattern, librdkafka's has `^` in front), and `commit`: sync, async or
@@ -11,12 +12,12 @@ import json
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from compat_tests.deps import ROOT
+from compat_tests.deps import ROOT, go_members
 from compat_tests.support.groups.ownership import ENDS_ALL, Event, Kind, Partition
 from compat_tests.support.tools import program_command
 
@@ -84,35 +85,35 @@ class Logs:
         return any(event.kind is kind for event in self.of(member))
 
 
-class JavaMembers:
-    """One JVM of Kafka 4.3.1 with any number of members; it starts with the first."""
+class MemberProcess:
+    """A process with any number of members, which obeys orders on stdin; it starts with the first member."""
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: Log, command: Callable[[], Sequence[str]]) -> None:
         self.log = log
+        self._command = command
         self._process: subprocess.Popen[str] | None = None
 
     def start(self, name: str, **settings: Any) -> LoggedMember:
         words = (f"{key.replace('_', '.')}={value}" for key, value in settings.items())
         self._order("start", name, *words)
-        return _JavaMember(name, self)
+        return _RemoteMember(name, self)
 
     def stall(self, name: str, milliseconds: int) -> None:
-        """The member does not poll for so long."""
+        """The member does not poll for so long; Java's alone can."""
         self._order("stall", name, str(milliseconds))
 
     def close(self, name: str) -> None:
         self._order("close", name)
 
     def end(self) -> None:
-        """End the JVM, as a crash does."""
+        """End all of them, as a crash does."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
 
     def _order(self, *words: str) -> None:
         if self._process is None:
-            command = program_command("4.x", PROGRAM)
-            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            self._process = subprocess.Popen(self._command(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
             threading.Thread(target=self._read, args=(self._process,), daemon=True).start()
         assert self._process.stdin is not None
         self._process.stdin.write(" ".join(words) + "\n")
@@ -123,6 +124,27 @@ class JavaMembers:
         for line in process.stdout:
             if line.startswith("{"):
                 self.log(_event(json.loads(line)))
+
+
+class JavaMembers(MemberProcess):
+    """One JVM of Kafka 4.3.1."""
+
+    def __init__(self, log: Log) -> None:
+        super().__init__(log, lambda: program_command("4.x", PROGRAM))
+
+
+class FranzMembers(MemberProcess):
+    """One process of franz-go."""
+
+    def __init__(self, log: Log) -> None:
+        super().__init__(log, franz_command)
+
+
+def franz_command() -> list[str]:
+    """The command line of members of franz-go."""
+    program = go_members()
+    assert program.exists(), f"{program} is not built: python -m compat_tests.deps clients"
+    return [str(program)]
 
 
 def _event(said: dict[str, Any]) -> Event:
@@ -140,8 +162,8 @@ def _event(said: dict[str, Any]) -> Event:
     )
 
 
-class _JavaMember:
-    def __init__(self, name: str, members: JavaMembers) -> None:
+class _RemoteMember:
+    def __init__(self, name: str, members: MemberProcess) -> None:
         self.name = name
         self._members = members
 

@@ -12,6 +12,11 @@ from kpybroker.config.development import QUICK_GROUPS
 from kpybroker.core.features import GROUP_VERSION
 from kpybroker.wire.messages.api_versions import ApiVersionsRequest
 
+QUICK = {name.replace(".", "_"): value for name, value in QUICK_GROUPS.items()}
+"""Keys of a broker in which groups settle fast. With the defaults every step of a rebalance takes up to five seconds."""
+
+NOT_SERVED = "group.version is not finalized here"
+
 
 def serves_groups(broker: Broker) -> bool:
     """Whether `group.version` is finalized."""
@@ -25,8 +30,7 @@ def group_broker(own_broker: Callable[..., Broker], **keys: str) -> Broker:
     """A broker whose groups settle fast. The test is skipped where nothing serves groups of the new protocol: on Kafka
     3.9.1, and on ours in its place.
     """
-    quick = {name.replace(".", "_"): value for name, value in QUICK_GROUPS.items()}
-    broker = own_broker(**{**quick, "kpybroker_new_cluster_features": "newest", **keys})
+    broker = own_broker(**{**QUICK, "kpybroker_new_cluster_features": "newest", **keys})
     if not serves_groups(broker):
-        pytest.skip("there is no group.version here")
+        pytest.skip(NOT_SERVED)
     return broker

@@ -33,7 +33,7 @@ from tests.support.requests.consumer_group_requests import DEADLINE_S, Member, g
 RECORDED = json.loads((Path(__file__).parent / "kafka_4_3_1_group_configs.json").read_text())
 """Requests in the order in which Kafka was asked, each with its response."""
 
-BROKER, GROUP = 4, 32
+GROUP = 32
 SESSION, HEARTBEAT = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
 OK = [(ErrorCode.NONE, None)]
 
