@@ -6,12 +6,14 @@ everybody's role is known. Names of faults are what `--only` takes.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from random import Random
 from typing import NamedTuple
 
 from compat_tests.faults.cluster import BROKERS, FaultyCluster
+from compat_tests.faults.groups.history import SESSION_MS
 from compat_tests.faults.proxy import CLIENTS, ZOOKEEPER, Cut, Node
 from compat_tests.support.waiting import eventually
 from kpybroker.wire.api import ApiKey
@@ -30,6 +32,7 @@ CLIENT_APIS = (
     ApiKey.TXN_OFFSET_COMMIT,
     ApiKey.JOIN_GROUP,
     ApiKey.SYNC_GROUP,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT,
 )
 PEER_APIS = (
     ApiKey.FETCH,
@@ -200,6 +203,28 @@ def lose_zookeeper_responses(cluster: FaultyCluster, roles: Roles, random: Rando
     )
 
 
+def kill_members(cluster: FaultyCluster, roles: Roles, random: Random) -> Fault:
+    victims = random.sample(cluster.applications, random.choice((1, 1, 2)))
+    names = ", ".join(victim.name for victim in victims)
+    return Fault(
+        f"kill the members of {names}",
+        lambda: [victim.kill() for victim in victims],
+        lambda: [victim.start() for victim in victims],
+    )
+
+
+def pause_members(cluster: FaultyCluster, roles: Roles, random: Random) -> Fault:
+    """They stand still, often for longer than their session: then they go on with partitions that others have."""
+    victim = random.choice(cluster.applications)
+    longer_s = random.choice((0, SESSION_MS / 1000))
+
+    def end() -> None:
+        time.sleep(longer_s)
+        victim.resume()
+
+    return Fault(f"pause the members of {victim.name} (and {longer_s:.0f} s)", victim.pause, end)
+
+
 def _cut(
     cluster: FaultyCluster, ways: Sequence[tuple[Node, Node]], random: Random, kinds: Sequence[Cut] = tuple(Cut)
 ) -> Fault:
@@ -257,5 +282,9 @@ FAULTS: dict[str, tuple[Maker, int]] = {
     "lose-produce-responses": (lose_produce_responses, 2),
     "lose-peer-responses": (lose_peer_responses, 2),
     "lose-zookeeper-responses": (lose_zookeeper_responses, 2),
+    "kill-members": (kill_members, 3),
+    "pause-members": (pause_members, 3),
 }
 """By name: who makes it, and how often it is drawn among the others."""
+OF_MEMBERS = frozenset(("kill-members", "pause-members"))
+"""They need applications."""
