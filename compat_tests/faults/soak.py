@@ -112,6 +112,8 @@ class Run:
                 self.history.failures += play(planned, self.say)
                 if not self.history.failures:
                     self._quiet("after the storm")
+                if found := self._look_at_groups():
+                    return found
         except (AssertionError, KafkaException, BrokerEnded) as error:
             self.history.failures.append(str(error))
         failed_in_a_scenario = self.history.failures and SCENARIOS.keys() & set(only)
@@ -228,6 +230,13 @@ class Run:
     def _existing(self) -> dict[str, int]:
         names = set(self.cluster.cluster.tree.get_children("/brokers/topics"))
         return {topic: count for topic, count in TOPICS.items() if topic in names}
+
+    def _look_at_groups(self) -> list[Problem]:
+        """What is wrong with them so far: a run need not go on then."""
+        beats = beats_of(list(self.cluster.network.exchanges))
+        for name, group in self.applications.groups.items():
+            group.beats = beats[name]
+        return check_groups(self.applications.groups.values(), self.history.states, is_over=False)
 
     # --- the end
 

@@ -121,8 +121,8 @@ def look_at_commits(connection: Raw, group: GroupWatch) -> Iterator[tuple[AsCoor
                 yield look, (topic.name, found.partition_index), found.committed_offset
 
 
-def false_commit(group: GroupWatch, member_id: str, epoch: int) -> OffsetCommitRequest:
-    """Of offset 0 in every partition."""
+def false_commit(group: str, member_id: str, epoch: int, partitions: Sequence[Partition]) -> OffsetCommitRequest:
+    """Of offset 0 in these partitions."""
     topics = [
         OffsetCommitRequest.OffsetCommitRequestTopic(
             name=topic,
@@ -131,11 +131,9 @@ def false_commit(group: GroupWatch, member_id: str, epoch: int) -> OffsetCommitR
                 for _, index in places
             ],
         )
-        for topic, places in _by_topic(group.partitions).items()
+        for topic, places in _by_topic(partitions).items()
     ]
-    return OffsetCommitRequest(
-        group_id=group.group, generation_id_or_member_epoch=epoch, member_id=member_id, topics=topics
-    )
+    return OffsetCommitRequest(group_id=group, generation_id_or_member_epoch=epoch, member_id=member_id, topics=topics)
 
 
 def is_accepted(response: Any) -> bool:
@@ -185,7 +183,7 @@ class Watcher(AtBroker):
     def _commit_falsely(self, connection: Raw) -> None:
         """As one who is no member, and as a member of a generation that never was: neither may commit."""
         for member_id, generation in (("no-one", 1), (self._group.member_id() or "no-one", 0)):
-            request = false_commit(self._group, member_id, generation)
+            request = false_commit(self._group.group, member_id, generation, self._group.partitions)
             if is_accepted(connection.ask(request, OFFSET_COMMIT_VERSION)):
                 self.history.failures.append(f"{self.broker} took a commit of {member_id} in generation {generation}")
 

@@ -145,6 +145,8 @@ class Applications:
             name: GroupHistory(name, protocol, (GROUP_TOPIC, java_hash(name) % GROUP_PARTITIONS))
             for name, protocol in groups.items()
         }
+        for group in self.groups.values():
+            group.commit_looks = {partition: [] for partition in partitions}  # looked at while it is filled
         self.readers = {
             name: Reader(f"the group {name}", committed_only=True, reads={p: [] for p in partitions}, is_shared=True)
             for name in groups

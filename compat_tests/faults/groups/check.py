@@ -39,12 +39,15 @@ GROUP_KINDS = frozenset((Kind.TWO_OWNERS, Kind.STALE_COMMIT, Kind.UNOWNED))
 States = Mapping[Partition, Sequence[StateLook]]
 
 
-def check_groups(groups: Iterable[GroupHistory], states: States) -> list[Problem]:
-    """Everything that is wrong. `states` has those of the partitions that coordinators lead."""
-    return shortened(problem for group in groups for problem in _check(group, sorted(states[group.coordinated_at])))
+def check_groups(groups: Iterable[GroupHistory], states: States, *, is_over: bool = True) -> list[Problem]:
+    """Everything that is wrong, at the end or, without `is_over`, so far. `states` has those of the partitions that
+    coordinators lead.
+    """
+    found = (problem for group in groups for problem in _check(group, sorted(states[group.coordinated_at]), is_over))
+    return shortened(found)
 
 
-def _check(group: GroupHistory, states: Sequence[StateLook]) -> Found:
+def _check(group: GroupHistory, states: Sequence[StateLook], is_over: bool) -> Found:
     beats = [(epoch, beat) for beat in group.beats if (epoch := _coordinator_epoch(states, beat)) is not None]
     sessions = Sessions(_renewals(beat for _, beat in beats), SESSION_MS * 1_000_000)
     for kind, texts in (
@@ -56,7 +59,7 @@ def _check(group: GroupHistory, states: Sequence[StateLook]) -> Found:
     ):
         yield from (Problem(kind, f"{group.name}: {text}") for text in texts)
     acknowledged: dict[Partition, list[tuple[int, int]]] = defaultdict(list)
-    for commit in commits(group.events):
+    for commit in commits(group.events) if is_over else ():
         acknowledged[commit.partition].append((commit.accepted_ns, commit.offset))
     yield from commits_back(group.name, group.commit_looks, acknowledged, group.commits_found)
 

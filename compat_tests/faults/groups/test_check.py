@@ -167,6 +167,12 @@ def test_every_kind_of_groups_has_a_history() -> None:
     assert {kind for _, kind in mark.args[1]} >= GROUP_KINDS
 
 
+def test_before_the_end_nothing_is_missed_there(group: GroupHistory) -> None:
+    group.commits_found.clear()
+    assert check_groups([group], {OFFSETS: looks()}, is_over=False) == []
+    assert kinds(group) == {Kind.COMMIT_BACK}
+
+
 @pytest.mark.parametrize(
     "not_of_the_coordinator",
     [lambda one: one._replace(broker=3), lambda one: one._replace(reported_ns=(MOVED_S + 1) * S)],

@@ -16,7 +16,7 @@ from compat_tests.faults.groups.history import EpochLook, GroupHistory, GroupPro
 from compat_tests.faults.history import CommitLook, History, Partition
 from compat_tests.overload.raw import Raw
 from kpybroker.wire.errors import ErrorCode
-from kpybroker.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from kpybroker.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
 
 DESCRIBE_VERSION = 1
 COMMIT_BY_EPOCH_VERSION = 9
@@ -58,14 +58,19 @@ class GroupWatcher(AtBroker):
         )
         group.epoch_looks.append(seen)
         if self._steps % STEPS_PER_FALSE_COMMIT == 0:
-            members = [one.member_id for one in found.members if one.member_type == CONSUMER_MEMBER]
-            self._commit_falsely(connection, watch, members)
+            for member in found.members:
+                if member.member_type == CONSUMER_MEMBER:
+                    self._commit_falsely(connection, group.name, member)
 
-    def _commit_falsely(self, connection: Raw, watch: GroupWatch, members: Sequence[str]) -> None:
-        """In each member's name, with an epoch before it had its partitions."""
-        for member_id in members:
-            request = false_commit(watch, member_id, FORMER_EPOCH)
-            if is_accepted(connection.ask(request, COMMIT_BY_EPOCH_VERSION)):
-                self.history.failures.append(
-                    f"{self.broker} took a commit of {member_id} of {watch.group} in epoch {FORMER_EPOCH}"
-                )
+    def _commit_falsely(self, connection: Raw, group: str, member: ConsumerGroupDescribeResponse.Member) -> None:
+        """In the member's name, of what it has, with an epoch before it had that."""
+        owned = [
+            (topic.topic_name, index) for topic in member.assignment.topic_partitions for index in topic.partitions
+        ]
+        if not owned:
+            return
+        request = false_commit(group, member.member_id, FORMER_EPOCH, owned)
+        if is_accepted(connection.ask(request, COMMIT_BY_EPOCH_VERSION)):
+            self.history.failures.append(
+                f"{self.broker} took a commit of {member.member_id} of {group} in epoch {FORMER_EPOCH}"
+            )
