@@ -112,15 +112,15 @@ class Run:
                 self.history.failures += play(planned, self.say)
                 if not self.history.failures:
                     self._quiet("after the storm")
-                if found := self._look_at_groups():
-                    return found
         except (AssertionError, KafkaException, BrokerEnded) as error:
             self.history.failures.append(str(error))
         failed_in_a_scenario = self.history.failures and SCENARIOS.keys() & set(only)
         if failed_in_a_scenario or not self._becomes_whole():
             return check(History(failures=self.history.failures))
+        if found := self._problems_of_groups(is_over=False):
+            return [*check(History(failures=self.history.failures)), *found]  # some may never read to the end then
         self._finish()
-        return [*check(self.history), *check_groups(self.applications.groups.values(), self.history.states)]
+        return [*check(self.history), *self._problems_of_groups(is_over=True)]
 
     def close(self) -> None:
         if self._tasks:
@@ -231,14 +231,14 @@ class Run:
         names = set(self.cluster.cluster.tree.get_children("/brokers/topics"))
         return {topic: count for topic, count in TOPICS.items() if topic in names}
 
-    def _look_at_groups(self) -> list[Problem]:
-        """What is wrong with them so far: a run need not go on then."""
-        beats = beats_of(list(self.cluster.network.exchanges))
-        for name, group in self.applications.groups.items():
-            group.beats = beats[name]
-        return check_groups(self.applications.groups.values(), self.history.states, is_over=False)
-
     # --- the end
+
+    def _problems_of_groups(self, *, is_over: bool) -> list[Problem]:
+        beats = beats_of(list(self.cluster.network.exchanges))
+        groups = self.applications.groups
+        for name, group in groups.items():
+            group.beats = beats[name]
+        return check_groups(groups.values(), self.history.states, is_over=is_over)
 
     def _becomes_whole(self) -> bool:
         try:
@@ -274,10 +274,8 @@ class Run:
         for task in (*self.watchers, *self.group_watchers, self.states, *readers):
             task.stop()
         self._look_at_commits(GROUP, self.history.commits_found)
-        beats = beats_of(self.cluster.network.exchanges)
         for name, group in self.applications.groups.items():
             self._look_at_commits(name, group.commits_found)
-            group.beats = beats[name]
         self._look_at_logs()
         self.say(f"the end: {self._counts()}, {self._numbers()}")
 
@@ -333,7 +331,7 @@ class Run:
             "responses lost": self.cluster.network.lost_responses.total(),
             "copiers replaced": self.copying.replaced,
             "looks at groups": sum(len(group.epoch_looks) for group in self.applications.groups.values()),
-            "heartbeats": sum(len(group.beats) for group in self.applications.groups.values()),
+            "heartbeats": len(self.cluster.network.exchanges),
             "members rolled": self.applications.roller.restarts,
             "members gave up": self.applications.given_up,
         }
