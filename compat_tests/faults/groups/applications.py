@@ -22,8 +22,6 @@ from compat_tests.support.groups.logged_members import ConfluentMembers, JavaMem
 from compat_tests.support.groups.ownership import Event, Kind
 
 GROUPS = {"new": GroupProtocol.CONSUMER, "old": GroupProtocol.CLASSIC, "rolled": GroupProtocol.ROLLED}
-CLASSIC_GROUPS = {"old": GroupProtocol.CLASSIC}
-"""What brokers without `group.version` serve."""
 CLIENTS = ("confluent", "java", "confluent")
 """The client of each application."""
 ROLL_S = 2.5
