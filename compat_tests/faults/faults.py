@@ -10,13 +10,15 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from random import Random
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from compat_tests.faults.cluster import BROKERS, FaultyCluster
 from compat_tests.faults.groups.history import SESSION_MS
 from compat_tests.faults.proxy import CLIENTS, ZOOKEEPER, Cut, Node
 from compat_tests.support.waiting import eventually
 from kpybroker.wire.api import ApiKey
+
+T = TypeVar("T")
 
 LOSSES_MAX = 4
 ROLLING_WAIT_S = 20.0
@@ -208,8 +210,8 @@ def kill_members(cluster: FaultyCluster, roles: Roles, random: Random) -> Fault:
     names = ", ".join(victim.name for victim in victims)
     return Fault(
         f"kill the members of {names}",
-        lambda: [victim.kill() for victim in victims],
-        lambda: [victim.start() for victim in victims],
+        _each(lambda victim: victim.kill(), victims),
+        _each(lambda victim: victim.start(), victims),
     )
 
 
@@ -250,7 +252,7 @@ def _lose(cluster: FaultyCluster, source: Node, target: Node, api: ApiKey, rando
     )
 
 
-def _each(action: Callable[[int], object], victims: Sequence[int]) -> Callable[[], None]:
+def _each(action: Callable[[T], object], victims: Sequence[T]) -> Callable[[], None]:
     def act() -> None:
         for victim in victims:
             action(victim)

@@ -40,7 +40,7 @@ COMMON = {
     "commit": "sync",
 }
 # Requests may take longer than any cut: a commit that is late must not come after a later one.
-OF_CLIENT = {
+OF_CLIENT: dict[str, dict[str, Any]] = {
     "confluent": {
         "endures": "true",
         "commit_every_ms": 400,
