@@ -1,4 +1,6 @@
-"""confluent-kafka with `group.protocol=consumer` (KIP-848), groups that change to it, and what its admin client says."""
+"""confluent-kafka with `group.protocol=consumer` (KIP-848), groups that change to it, and what its admin client says
+of them.
+"""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from kpybroker.core.features import GROUP_VERSION
 from kpybroker.wire.messages.api_versions import ApiVersionsRequest
 
 QUICK = {name.replace(".", "_"): value for name, value in QUICK_GROUPS.items()}
-"""Keys of a broker in which groups settle fast. With the defaults every step of a rebalance takes up to five seconds."""
+"""Keys of a broker whose groups settle fast. With the defaults a step of a rebalance takes up to five seconds."""
 
 NOT_SERVED = "group.version is not finalized here"
 
