@@ -106,6 +106,9 @@ COUNTS: Final[dict[str, str]] = {
     "kafka.network:type=RequestMetrics,request=AddPartitionsToTxn|ApiVersions,*": (
         "A broker does not verify its own transactions by a request, and opens no connection to itself."
     ),
+    "kafka.server:type=group-coordinator-metrics": (
+        "`offset-commit-count` counts offsets, as in Kafka 4. Kafka 3.9 counts requests, of however many offsets."
+    ),
     "kafka.log:type=LogFlushStats,*": "Segments that roll shortly after each other are flushed together.",
     f"{_TOPICS},name=BytesOutPerSec,*": (
         "Of a fetch that is converted for an old client, the bytes that are stored; Kafka counts the converted ones if "
