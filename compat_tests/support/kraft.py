@@ -53,7 +53,7 @@ class KraftBroker:
                 **(overrides or {}),
             },
         )
-        options = [*jvm_options, *(server_options("4.x", KRAFT) if QUICK_JVMS in os.environ else [])]
+        options = server_options("4.x", KRAFT, jvm_options) if QUICK_JVMS in os.environ else jvm_options
         self.service = Service("kafka-4.3.1", self._command(options, "kafka.Kafka", str(self._config)), directory)
 
     def _command(self, options: Sequence[str], main: str, *arguments: str) -> list[str]:

@@ -163,8 +163,8 @@ def jvm_options() -> list[str]:
     return quick_options("3.9.1") if QUICK_JVMS in os.environ else []
 
 
-def _server_options(kind: str) -> list[str]:
-    return server_options("3.9.1", kind) if QUICK_JVMS in os.environ else []
+def _server_options(kind: str, others: Sequence[str]) -> list[str]:
+    return server_options("3.9.1", kind, others) if QUICK_JVMS in os.environ else list(others)
 
 
 def jvm(main_class: str, *arguments: str, options: list[str]) -> list[str]:
@@ -203,7 +203,7 @@ class ZooKeeper:
             },
         )
         main, sizes = "org.apache.zookeeper.server.quorum.QuorumPeerMain", ["-Xmx256m", "-XX:+UseSerialGC"]
-        command = jvm(main, str(config), options=[*sizes, *_server_options(ZOOKEEPER), *options])
+        command = jvm(main, str(config), options=[*sizes, *_server_options(ZOOKEEPER, options)])
         self.service = Service("zookeeper", command, directory)
 
     @property
@@ -278,7 +278,7 @@ class Broker:
         self.configure(overrides)
         if kind == "kafka":
             sizes = ["-Xmx1G", "-Xms256m", "-XX:+UseSerialGC"]
-            command = jvm("kafka.Kafka", str(self.config_file), options=[*sizes, *_server_options(KAFKA), *options])
+            command = jvm("kafka.Kafka", str(self.config_file), options=[*sizes, *_server_options(KAFKA, options)])
         else:
             command = [str(kpybroker_executable()), "server", str(self.config_file)]
         self.service = Service(kind, command, directory, {"KAFKA_OPTS": " ".join(options)} if options else None)
