@@ -38,7 +38,7 @@ from kpybroker.core.machine import Now
 from kpybroker.wire.yield_budget import WorkBudget
 from tests.core.consumer_group.assignors import contiguous
 from tests.core.group.durable import consumer_state
-from tests.core.group.random_records import ALL_RECORDS
+from tests.core.group.logs.random_records import ALL_RECORDS
 
 TOPIC = b"1" * 16
 NOW = Now(1_000, 1.0)

@@ -48,9 +48,9 @@ from kpybroker.wire.errors import ErrorCode, ProtocolError
 from tests.core.consumer_group.clients import GROUP, Client
 from tests.core.consumer_group.harness import ConsumerHarness, classic_subscription
 from tests.core.group.harness import LogEntry, charged_bytes, durable_state, join_of, replayed
-from tests.core.group.kafka_replay import GONE as KAFKA_GONE
-from tests.core.group.kafka_replay import KafkasGroup, KafkasGroups, KafkasMember
-from tests.core.group.mixed_logs import MIXED_LOGS
+from tests.core.group.logs.kafka_replay import GONE as KAFKA_GONE
+from tests.core.group.logs.kafka_replay import KafkasGroup, KafkasGroups, KafkasMember
+from tests.core.group.logs.mixed_logs import MIXED_LOGS
 
 LONGEST_SESSION_MS = 2**31 + 60_000
 ROUNDS_MAX = 12

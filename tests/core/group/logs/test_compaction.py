@@ -27,7 +27,7 @@ from tests.core.consumer_group.clients import GROUP
 from tests.core.consumer_group.harness import ConsumerHarness
 from tests.core.group import test_stateful as classic_groups
 from tests.core.group.harness import Harness, LogEntry, durable_state
-from tests.core.group.kafka_replay import KafkasGroups
+from tests.core.group.logs.kafka_replay import KafkasGroups
 from tests.core.group.migration import test_stateful as mixed_groups
 
 Placed = tuple[int, LogEntry]

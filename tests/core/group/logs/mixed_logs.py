@@ -24,7 +24,7 @@ from kpybroker.core.group.records import (
 from kpybroker.core.offsets.values import OffsetAndMetadata
 from tests.core.consumer_group.harness import classic_assignment, classic_subscription
 from tests.core.group.harness import LogEntry
-from tests.core.group.random_records import CONSUMER_RECORDS, GROUPS, MEMBERS
+from tests.core.group.logs.random_records import CONSUMER_RECORDS, GROUPS, MEMBERS
 
 FOREIGN_TYPES = (9, *range(10, 16), *range(17, 25), 99, -1)
 """Share groups, streams groups, and no groups at all."""
