@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from compat_tests.overload.frames import large_frames
+from compat_tests.overload.frames.large import large_frames
 from compat_tests.overload.raw import Raw, frame_of, framed
 from compat_tests.overload.victim import MIB, Victim
 from compat_tests.support.quick import create_topic

@@ -22,7 +22,7 @@ import pytest
 import trio
 import trio.lowlevel
 
-from compat_tests.overload.frames import large_frames
+from compat_tests.overload.frames.large import large_frames
 from compat_tests.overload.test_hostile import FALSE_TIMESTAMP, TOPICS, batch_around, tiny_records
 from kpybroker.broker.app import Broker
 from kpybroker.broker.handlers.records.list_offsets import MAX_TIMESTAMP

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from compat_tests.overload.frames import large_frames
+from compat_tests.overload.frames.large import large_frames
 from kpybroker.broker.requests.served.apis import SERVED
 from kpybroker.wire.api import API_INFO, ApiKey
 from tests.wire.fuzz import fuzz_decode
