@@ -22,6 +22,7 @@ import pytest
 import trio
 import trio.lowlevel
 
+from compat_tests.overload.frames.large import large_frames
 from compat_tests.overload.test_hostile import FALSE_TIMESTAMP, TOPICS, batch_around, tiny_records
 from kpybroker.broker.app import Broker
 from kpybroker.broker.coordinators.partitions import CoordinatorPartitions
@@ -49,7 +50,6 @@ from kpybroker.wire.records.legacy import encode_message
 from tests.support.brokers.running_broker import CLIENT, ask, create_topic, running_broker
 from tests.support.requests.large_groups import settled_classic_group, settled_consumer_group
 from tests.wire.fuzz.fuzz_decode import distinct_frames
-from tests.wire.fuzz.large_frames import large_frames
 
 HELD_S_MAX = 0.050
 SHARED_MACHINE = 3

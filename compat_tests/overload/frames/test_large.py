@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 import pytest
 
+from compat_tests.overload.frames.large import large_frames
 from kpybroker.broker.requests.served.apis import SERVED
 from kpybroker.wire.api import API_INFO, ApiKey
 from tests.wire.fuzz import fuzz_decode
-from tests.wire.fuzz.large_frames import large_frames
 
 
 @pytest.mark.parametrize(("keys", "elements"), [(SERVED, 1), (SERVED, 16), (SERVED, 300), ([ApiKey.METADATA], 99_900)])
