@@ -1,7 +1,8 @@
 """What `--quick` leaves out of `tests/`, for `make unit`: other processes, and what takes long. `make test` runs all.
 
 Folders and files are named here; single tests and parameters have the mark `not_quick`. No other test starts a Python,
-a Java or a command of ours: in a quick run what does, fails.
+a Java or a command of ours: in a quick run what does, fails. But a broker of a test's own process may start its
+cleaner.
 """
 
 from __future__ import annotations
@@ -86,6 +87,7 @@ LEFT_OUT = frozenset((*STARTS_PROCESSES, *TAKES_LONG))
 EXAMPLES = 25
 """Of a property, where it names no number of its own. `make test` tries 100."""
 PROGRAMS = ("java", "kpybroker", "python")
+CLEANER = "kpybroker.storage.cleaning.process"
 
 
 class Quick:
@@ -113,7 +115,7 @@ class Quick:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_teardown(self) -> Generator[None, None, None]:
-        """Not where it starts: a broker that fails to start a process tries it again and again."""
+        """Not where it starts: what has started it may try again and again."""
         yield
         started, self._started = self._started, []
         if started:
@@ -123,5 +125,5 @@ class Quick:
         """A hook of Python's, which cannot be taken away again: it costs a call for each file that is opened."""
         if event == "subprocess.Popen":
             program = Path(str(arguments[0])).name
-            if program.startswith(PROGRAMS):
+            if program.startswith(PROGRAMS) and CLEANER not in arguments[1]:
                 self._started.append(program)

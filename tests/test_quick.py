@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.quick import LEFT_OUT, STARTS_PROCESSES, TAKES_LONG, Quick
+from tests.quick import CLEANER, LEFT_OUT, STARTS_PROCESSES, TAKES_LONG, Quick
 
 TESTS = Path(__file__).parent
 
@@ -36,6 +36,7 @@ def test_a_test_that_starts_a_process_fails_once() -> None:
         next(steps, None)
 
     plugin.on_event("subprocess.Popen", ("openssl", ["openssl"], None, None))
+    plugin.on_event("subprocess.Popen", (sys.executable, [sys.executable, "-m", CLEANER], None, None))
     torn_down()
     plugin.on_event("subprocess.Popen", (sys.executable, [sys.executable, "-c", ""], None, None))
     with pytest.raises(pytest.fail.Exception, match=r"starts python[0-9.]*, and is not marked"):
