@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import NamedTuple
 
 import pytest
@@ -91,12 +91,18 @@ def test_long_is_what_has_many_records_to_look_at(
     assert is_slow_to_validate(make(), rules) is long
 
 
+@cache
+def small_records(count: int, codec: Codec) -> bytes:
+    """Made once for all rules."""
+    return bytes(batch(count, codec, b"v"))
+
+
 @pytest.mark.parametrize("rules", [COMPACTED, AppendRules(codec=Codec.GZIP), AppendRules(check_every_record=True)])
 @pytest.mark.parametrize("codec", [Codec.ZSTD, Codec.LZ4])
 def test_more_records_than_fit_uncompressed_are_refused_where_each_must_be_checked(
     rules: AppendRules, codec: Codec
 ) -> None:
-    records = batch(rules.max_checked_records + 1, codec, b"v")
+    records = bytearray(small_records(rules.max_checked_records + 1, codec))
     with pytest.raises(KafkaError, check=lambda error: error.code is ErrorCode.MESSAGE_TOO_LARGE):
         validate_and_assign(records, rules, AppendContext(0, NOW_MS, 0))
 
