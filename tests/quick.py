@@ -8,6 +8,7 @@ cleaner.
 from __future__ import annotations
 
 import sys
+import tempfile
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -124,6 +125,7 @@ class Quick:
     def on_event(self, event: str, arguments: tuple[Any, ...]) -> None:
         """A hook of Python's, which cannot be taken away again: it costs a call for each file that is opened."""
         if event == "subprocess.Popen":
-            program = Path(str(arguments[0])).name
-            if program.startswith(PROGRAMS) and CLEANER not in arguments[1]:
-                self._started.append(program)
+            program = Path(str(arguments[0]))
+            is_of_a_test = program.is_relative_to(tempfile.gettempdir())
+            if program.name.startswith(PROGRAMS) and CLEANER not in arguments[1] and not is_of_a_test:
+                self._started.append(program.name)

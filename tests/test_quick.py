@@ -27,7 +27,7 @@ def test_folders_and_files() -> None:
     assert not plugin.pytest_ignore_collect(TESTS.parent / "console")
 
 
-def test_a_test_that_starts_a_process_fails_once() -> None:
+def test_a_test_that_starts_a_process_fails_once(tmp_path: Path) -> None:
     plugin = Quick(TESTS)
 
     def torn_down() -> None:
@@ -37,6 +37,7 @@ def test_a_test_that_starts_a_process_fails_once() -> None:
 
     plugin.on_event("subprocess.Popen", ("openssl", ["openssl"], None, None))
     plugin.on_event("subprocess.Popen", (sys.executable, [sys.executable, "-m", CLEANER], None, None))
+    plugin.on_event("subprocess.Popen", (tmp_path / "java", ["java"], None, None))
     torn_down()
     plugin.on_event("subprocess.Popen", (sys.executable, [sys.executable, "-c", ""], None, None))
     with pytest.raises(pytest.fail.Exception, match=r"starts python[0-9.]*, and is not marked"):
