@@ -27,6 +27,7 @@ STARTS_PROCESSES = (
     "client/actions",
     "client/commands/test_complete.py",
     "client/doctor",
+    "client/records/test_exact.py",
     "client/transfer",
     "console",
     "control/levers/test_tree_zookeeper.py",

@@ -41,7 +41,6 @@ def test_what_librdkafka_can_send(record: Record, expected: bool) -> None:
     assert is_plain(record) is expected
 
 
-@pytest.mark.not_quick
 def test_a_record_arrives_as_it_is(run: Run, bootstrap: str, exact: Exact, name: str) -> None:
     run("topic", "create", name, "-p", "5")
     headers = [("\udcff", b"1"), ("a\0b", None), ("\udcff", b"1")]
