@@ -154,6 +154,9 @@ class Known:
 
     def _add_text(self, text: str) -> None:
         for chain in set(_CHAIN.findall(text)):
+            if "." not in chain:
+                self.names.add(chain)
+                continue
             parts = chain.split(".")
             self.names.update(parts)
             for begin in range(len(parts)):
