@@ -80,6 +80,7 @@ ALLOWED: tuple[Allowed, ...] = (
     Allowed(
         "refused, so that its clients do not wait", r"api_keys\.68\.max_version", ApiKey.API_VERSIONS, kafka=0, ours=1
     ),
+    Allowed("served beyond Kafka 3.9", r"api_keys\.15\.max_version", ApiKey.API_VERSIONS, kafka=5, ours=6),
     Allowed("served beyond Kafka 3.9", r"api_keys\.69\.max_version", ApiKey.API_VERSIONS, kafka=0, ours=1),
     Allowed("supported, and not finalized with ZooKeeper", r"supported_features.*", ApiKey.API_VERSIONS, kafka=MISSING),
     Allowed("all or nothing, as in Kafka 4", r"api_keys\.57\.max_version", ApiKey.API_VERSIONS, kafka=1, ours=2),
