@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 import sys
+import textwrap
 from collections import Counter
 from collections.abc import Iterable, Mapping, Set
 from pathlib import Path
@@ -19,12 +20,15 @@ from pathlib import Path
 from compat_tests.deps import ROOT
 from compat_tests.suites.kafka43.verdicts import Result, Verdict
 
-RESULTS = Path(__file__).resolve().parent / "results"
+HERE = Path(__file__).resolve().parent
+CLASSES = HERE / "classes.txt"
+RESULTS = HERE / "results"
 REASONS = RESULTS / "reasons.txt"
 PAGE = ROOT / "docs" / "testing" / "kafkas-tests.md"
 MARKS = ("<!-- written by make kafka-tests: begin -->", "<!-- written by make kafka-tests: end -->")
 SAID = {verdict.value for verdict in Verdict} - {Verdict.PASSED.value, Verdict.FAILED.value}
 """Reasons that a run writes."""
+LINE_LENGTH = 120
 INVOCATION = re.compile(r"\[(\d+)\]$")
 
 
@@ -84,9 +88,19 @@ def class_of(name: str) -> str:
 
 
 def tables() -> list[str]:
-    """Two in Markdown: how many ids by class, and why which ids do not pass."""
+    """In Markdown: which classes did not run, how many ids by class, and why which ids do not pass."""
     kafka, here, why = passes("kafka"), passes("kpybroker"), reasons()
-    return [*_by_class(set(kafka), set(here), why), "", *_by_reason(set(kafka), why)]
+    ran = {class_of(name) for name in [*here, *why]}
+    parts = [_not_run(ran), _by_class(set(kafka), set(here), why), _by_reason(set(kafka), why)]
+    return [line for part in parts for line in [*part, ""]][:-1]
+
+
+def _not_run(ran: Set[str]) -> list[str]:
+    """A paragraph about classes of the list."""
+    listed = sorted(name.rpartition(".")[2] for name in CLASSES.read_text().split())
+    missing = [f"`{name}`" for name in listed if name not in ran]
+    text = f"{len(listed) - len(missing)} of {len(listed)} classes of the list have run. Not yet: {', '.join(missing)}."
+    return textwrap.wrap(text, LINE_LENGTH, break_long_words=False, break_on_hyphens=False)
 
 
 def _by_class(kafka: Set[str], here: Set[str], why: Mapping[str, str]) -> list[str]:

@@ -4,10 +4,10 @@
 
 A class of ours in place of Kafka's `RaftClusterInvocationContext` makes the cluster of each `@ClusterTest`; with
 `--broker kafka` they run on Kafka's own. A pattern chooses classes by a part of their name, or by `*` and `?`; without
-one all of `CLASSES` run, each in a JVM of its own, one after the other. A test that is known to pass (`results.py`) and
-does not, fails the run. With `--served-versions` the tests run that ended at a version of an API which kpybroker does
-not serve, and see no such version.
-`--write` writes what the classes that ran did to the results and to the page. Reports stay in `build/kafka-tests/`.
+one all of `classes.txt` run, each in a JVM of its own, one after the other. A test that is known to pass and does not
+(`results.py`), fails the run. With `--served-versions` the tests run that ended at a version of an API which kpybroker
+does not serve, and see no such version. `--write` writes what the classes that ran did to the results and to the page.
+Reports stay in `build/kafka-tests/`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from compat_tests.suites.kafka43.verdicts import Result, Verdict, lost, read, ta
 from compat_tests.support.tools import LOG4J
 
 HERE = Path(__file__).resolve().parent
-CLASSES = HERE / "classes.txt"
 REPORTS = ROOT / "build" / "kafka-tests"
 CLASS_DEADLINE_S = 3600
 JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", f"-Dlog4j.configuration=file:{LOG4J}")
@@ -102,7 +101,7 @@ def run_class(name: str, where: Under, methods: Iterable[str] = ()) -> list[Resu
 
 def chosen(patterns: Iterable[str]) -> list[str]:
     """Full names of classes."""
-    names = CLASSES.read_text().split()
+    names = results.CLASSES.read_text().split()
     wanted = [pattern if set(pattern) & set("*?") else f"*{pattern}*" for pattern in patterns]
     return [name for name in names if not wanted or any(fnmatchcase(name.rpartition(".")[2], one) for one in wanted)]
 
