@@ -13,7 +13,7 @@ WORKERS ?= 3
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test lint all-tests test-times flaky unit compat-deps compat compat-of-3.9 compat-secure compat-kafka compat-portable compat-pipelines field wheel-test deploy-test ranges test-deps bench bench-start bench-testing bench-growth bench-cluster bench-failover bench-beside bench-ceiling bench-acls bench-assignors bench-groups bench-scale bench-loop bench-quotas bench-budget bench-shortcuts bench-tls bench-metrics soak soak-eos soak-eos-cluster soak-cluster soak-testing soak-metrics mutants replication-matrix power-cuts suites kafka-tests exchange fuzz search demo demo-activity demo-operations demo-ledger demo-logs demo-changes demo-suggestion demo-warehouse demos specs clean compatibility docs bench-hostile bench-pipelines
+.PHONY: help install run test lint all-tests test-times flaky unit compat-deps compat compat-of-3.9 compat-secure compat-kafka compat-portable compat-pipelines field wheel-test deploy-test ranges test-deps bench bench-start bench-testing bench-growth bench-cluster bench-failover bench-beside bench-ceiling bench-acls bench-assignors bench-groups bench-heartbeats bench-scale bench-loop bench-quotas bench-budget bench-shortcuts bench-tls bench-metrics soak soak-eos soak-eos-cluster soak-cluster soak-testing soak-metrics mutants replication-matrix power-cuts suites kafka-tests exchange fuzz search demo demo-activity demo-operations demo-ledger demo-logs demo-changes demo-suggestion demo-warehouse demos specs clean compatibility docs bench-hostile bench-pipelines
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
@@ -148,8 +148,11 @@ bench-ceiling: test-deps  ## what a Java producer with a core of its own makes o
 bench-beside: test-deps  ## a hot producer's p99 beside compaction, retention, a cold replay, slow consumers: 10 minutes
 	$(BIN)/python -m compat_tests.bench.beside $(BENCH)
 
-bench-groups: test-deps  ## how long a hundred members of one group take to settle, next to real Kafka: 3 minutes
-	$(BIN)/python -m compat_tests.bench.groups
+bench-groups: test-deps  ## how long a hundred members of one group take to settle in either protocol, next to real Kafka: 10 minutes
+	$(BIN)/python -m compat_tests.bench.groups $(BENCH)
+
+bench-heartbeats: $(VENV)/.test-stamp  ## µs of CPU of a heartbeat (KIP-848) that changes nothing, of 10 000 members and 10 000 groups: 2 minutes
+	$(BIN)/python -m compat_tests.bench.heartbeats
 
 bench-acls:          ## what an authorizer with 10 000 ACLs costs a Produce and a Fetch: 1 minute
 	$(BIN)/python -m compat_tests.bench.security.acls
@@ -188,7 +191,8 @@ kafka-tests: test-deps  ## Kafka 4.3.1's own tests of clusters over the wire, a 
 	$(BIN)/python -m compat_tests.suites.kafka43.run $(TESTS)
 
 soak: test-deps  ## crash matrix, failing calls and damage whole; two hundred kills under load; power cuts where one is root
-	$(BIN)/python -m pytest --quiet --whole --seed $$(date +%s) tests/storage tests/broker/lifecycle/test_damage.py
+	$(BIN)/python -m pytest --quiet --whole -o faulthandler_timeout=0 --seed $$(date +%s) \
+		tests/storage tests/broker/lifecycle/test_damage.py
 	$(BIN)/python -m compat_tests.crash.soak --kills 200
 	if [ "$$(id -u)" = 0 ]; then $(MAKE) power-cuts; else echo "soak: power cuts are left out, they need root: sudo make power-cuts"; fi
 
@@ -220,7 +224,7 @@ replication-matrix: test-deps  ## Kafka's own matrix of clean and hard deaths of
 compat-secure: test-deps  ## the cluster tests with SASL_SSL, SCRAM and ACLs on two kpybroker and one Kafka, the whole matrix
 	$(PYTEST) compat_tests/cluster --security=sasl_ssl --replication-matrix --ignore=compat_tests/cluster/test_secured.py
 
-suites: test-deps  ## the whole test suite of franz-go, a Go client, against kpybroker; SUITES='--broker kafka' for Kafka; needs Go
+suites: test-deps  ## all tests of franz-go, a Go client, against kpybroker; SUITES='--new-groups' with KIP-848, '--broker kafka'; needs Go
 	$(BIN)/python -m compat_tests.suites.go $(SUITES)
 
 exchange: test-deps  ## kpybroker and real Kafka take turns on one data directory and one ZooKeeper, eight turns each way

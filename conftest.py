@@ -19,67 +19,6 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A run in the background of a script ignores Ctrl-C, and so would the commands whose reaction to it is tested.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-STARTS_PROCESSES = (
-    "broker/lifecycle/test_zookeeper_client.py",
-    "client/actions",
-    "client/doctor",
-    "client/transfer",
-    "cli/test_main.py",
-    "cli/test_signals.py",
-    "control/levers/test_tree_zookeeper.py",
-    "console",
-    "coordination/test_parity.py",
-    "coordination/test_zookeeper.py",
-    "docs/test_mirroring_samples.py",
-    "docs/test_samples.py",
-    "docs/test_security_samples.py",
-    "docs/test_testing_samples.py",
-    "http/test_doors.py",
-    "pytest_plugin",
-    "registry/test_dev.py",
-    "registry/test_topic.py",
-    "test_costs.py",
-    "test_flaky.py",
-    "test_rerun.py",
-    "testing",
-)
-"""Below `tests/`, what takes half of the time: brokers, ZooKeeper, pytest and commands as processes of their own."""
-TAKES_LONG = (
-    "broker/lifecycle/test_damage.py",
-    "broker/requests/server/test_leaving.py",
-    "broker/security/test_bearer_logins.py",
-    "broker/security/test_jwks.py",
-    "broker/security/test_stores.py",
-    "cli/health/test_secured.py",
-    "control/methods/test_topology.py",
-    "control/requests/test_every_api.py",
-    "core/consumer_group/test_stateful.py",
-    "core/group/migration/test_stateful.py",
-    "core/group/test_model.py",
-    "core/group/test_room.py",
-    "core/group/test_stateful.py",
-    "core/transaction/test_stateful.py",
-    "docs/test_site.py",
-    "pipelines/demo/test_pictures.py",
-    "registry/api/test_hostile.py",
-    "registry/api/test_logins.py",
-    "registry/compatibility/test_table.py",
-    "storage/cleaning/test_crash.py",
-    "storage/cleaning/test_load.py",
-    "storage/disk/test_portable_files.py",
-    "storage/inspection/test_verify.py",
-    "storage/test_crash_matrix.py",
-    "storage/test_faults.py",
-    "system/test_system.py",
-    "wire/records/test_default_record.py",
-    "wire/records/test_record.py",
-    "wire/records/test_slow_validation.py",
-)
-"""Half of what remains: many cases or examples, or seconds of waiting, in few files."""
-
-LEFT_OUT = frozenset(Path(__file__).parent / "tests" / name for name in (*STARTS_PROCESSES, *TAKES_LONG))
-"""By --quick."""
-
 ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
 """How a run ends that came to its end."""
 
@@ -101,6 +40,10 @@ SCRATCH = pytest.StashKey[Path]()
 def pytest_configure(config: pytest.Config) -> None:
     if "TMPDIR" not in os.environ and scratch.has_room():
         config.stash[SCRATCH] = scratch.begin()
+    if config.getoption("--quick"):
+        from tests.quick import Quick
+
+        config.pluginmanager.register(Quick(Path(__file__).parent / "tests"))
     file = config.getoption("--costs-to")
     if file is not None:
         from tests.costs import Measuring
@@ -118,10 +61,6 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         return
     failed = [report.nodeid for outcome in ("failed", "error") for report in terminal.stats.get(outcome, ())]
     Path(file).write_text("".join(f"{test_id}\n" for test_id in dict.fromkeys(failed)))
-
-
-def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    return True if config.getoption("--quick") and collection_path in LEFT_OUT else None
 
 
 @pytest.hookimpl(wrapper=True)

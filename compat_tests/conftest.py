@@ -26,7 +26,8 @@ from typing import Any
 import pytest
 
 from compat_tests.support.clients import Client
-from compat_tests.support.groups.members import Member, start_member
+from compat_tests.support.groups.members import Member, speaks_new_protocol, start_member
+from compat_tests.support.groups.serving import NOT_SERVED, QUICK, serves_groups
 from compat_tests.support.quick import create_topic
 from compat_tests.support.services import KAFKA_VERSION, QUICK_JVMS, Broker, ZooKeeper
 from compat_tests.support.tools import VERSIONS, Tools
@@ -160,7 +161,7 @@ def launcher(request: pytest.FixtureRequest) -> Iterator[Launcher]:
 @pytest.fixture(scope="session")
 def broker(launcher: Launcher) -> Broker:
     """The broker that the whole session shares."""
-    return launcher.broker()
+    return launcher.broker(**QUICK)
 
 
 @pytest.fixture
@@ -222,10 +223,15 @@ def tools(request: pytest.FixtureRequest, broker: Broker) -> Tools:
 
 @pytest.fixture
 def join(broker: Broker) -> Iterator[Callable[..., Member]]:
-    """Starts group members: `join("confluent", group=..., topics=[...])`; what still runs at the end is killed."""
+    """Starts group members: `join("confluent", group=..., topics=[...])`; what still runs at the end is killed.
+
+    A test with members of the new protocol is skipped where it is not served.
+    """
     members: list[Member] = []
 
     def start(client_name: str, bootstrap: str | None = None, **spec: Any) -> Member:
+        if speaks_new_protocol(client_name) and not serves_groups(broker):
+            pytest.skip(NOT_SERVED)
         members.append(start_member(client_name, bootstrap or broker.bootstrap, **spec))
         return members[-1]
 

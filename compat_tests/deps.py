@@ -38,6 +38,7 @@ PYTHON_JAR = "org.bytedeco:cpython:3.14.3-1.5.13:jar:linux-x86_64"
 """A whole CPython, which JavaCPP embeds: newer than what distributions have, and it is where the jars are."""
 GO_CLIENTS = ROOT / "compat_tests" / "security" / "clients" / "go"
 NODE_CLIENTS = GO_CLIENTS.with_name("node")
+GO_MEMBERS = ROOT / "compat_tests" / "workers" / "go_members"
 REGISTRY_CLIENTS = ROOT / "compat_tests" / "registry" / "clients"
 """Clients of a schema registry: programs of Go and of Node, and Python's, which has a directory of its own."""
 REGISTRY_PYTHON = ("python-schema-registry-client==2.6.1",)
@@ -73,6 +74,11 @@ def old_kafka_python_dir() -> Path:
 def go_clients() -> Path:
     """The program that `clients` builds."""
     return CACHE / "go" / "clients" / "go_clients"
+
+
+def go_members() -> Path:
+    """The program of group members that `clients` builds."""
+    return CACHE / "go" / "members" / "go_members"
 
 
 def node_modules() -> Path:
@@ -240,11 +246,12 @@ def _unpack_axe(out: Path) -> None:
 
 
 def fetch_clients() -> None:
-    """The clients of Go, built, and the packages of Node's: what the two folders `clients` need to run."""
+    """The clients of Go, built, and the packages of Node's: what the folders `clients` and members of groups need."""
     for command, what in (("go", "Go 1.26 or newer"), ("npm", "Node 20 or newer, with npm")):
         if shutil.which(command) is None:
             raise DependencyError(f"{command} is missing: install {what}")
     _build_go(GO_CLIENTS, go_clients())
+    _build_go(GO_MEMBERS, go_members())
     _build_go(REGISTRY_CLIENTS / "go", go_registry())
     _install_node_packages(NODE_CLIENTS, node_modules().parent)
     _install_node_packages(REGISTRY_CLIENTS / "node", node_registry_modules().parent)

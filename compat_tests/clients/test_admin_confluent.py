@@ -29,7 +29,7 @@ from confluent_kafka.admin import (
 
 from compat_tests.conftest import MakeTopic
 from compat_tests.support import quick
-from compat_tests.support.groups.members import Member
+from compat_tests.support.groups.members import BOTH_PROTOCOLS, Member, speaks_new_protocol
 from compat_tests.support.services import Broker
 from compat_tests.support.waiting import eventually
 
@@ -242,17 +242,21 @@ def test_delete_records(made: str, admin: AdminClient, broker: Broker) -> None:
     assert refusal(delete(11)) == KafkaError.OFFSET_OUT_OF_RANGE
 
 
-def test_groups(admin: AdminClient, topic: MakeTopic, broker: Broker, name: str, join: Callable[..., Member]) -> None:
+@pytest.mark.parametrize("client", BOTH_PROTOCOLS)
+def test_groups(
+    admin: AdminClient, topic: MakeTopic, broker: Broker, name: str, join: Callable[..., Member], client: str
+) -> None:
     """List and describe a live group, refuse to delete it; alter, list and delete the offsets of an empty one."""
     made = topic(partitions=2)
     quick.fill(broker.bootstrap, made, ["a", "b", "c"])
-    member = join("confluent", group=name, topics=[made], settings={"client.id": "me"})
+    member = join(client, group=name, topics=[made], settings={"client.id": "me"})
     member.has(3)
     member.commit()
     listed = admin.list_consumer_groups(states={ConsumerGroupState.STABLE}).result(timeout=DEADLINE_S)
     assert name in {group.group_id for group in listed.valid}
     described = admin.describe_consumer_groups([name])[name].result(timeout=DEADLINE_S)
-    assert (described.state, described.partition_assignor) == (ConsumerGroupState.STABLE, "range")
+    assignor = "uniform" if speaks_new_protocol(client) else "range"
+    assert (described.state, described.partition_assignor) == (ConsumerGroupState.STABLE, assignor)
     (only,) = described.members
     assert (only.client_id, only.host) == ("me", "/127.0.0.1")
     assert {part.partition for part in only.assignment.topic_partitions} == {0, 1}

@@ -1,25 +1,19 @@
-"""confluent-kafka with `group.protocol=consumer` (KIP-848), on a broker in this process that has `group.version` 1.
-
-No build supports that level yet, so the broker is opened with it by hand, on a thread of its own.
+"""confluent-kafka with `group.protocol=consumer` (KIP-848), groups that change to it, and what its admin client says
+of them.
 """
 
 from __future__ import annotations
 
-import queue
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
+from contextlib import ExitStack
 
 import pytest
-import trio
-from confluent_kafka import Consumer, ConsumerGroupState, ConsumerGroupType, KafkaException, Producer
+from confluent_kafka import Consumer, ConsumerGroupState, ConsumerGroupType, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
+from compat_tests.conftest import StartBroker
+from compat_tests.support.groups.serving import group_broker
 from compat_tests.support.waiting import eventually
-from kpybroker.broker.app import Broker
-from kpybroker.config.broker import BrokerConfig
-from kpybroker.core.features import GROUP_VERSION, VersionRange
 
 START_S = 60
 SETTLE_S = 90.0
@@ -27,53 +21,9 @@ PARTITIONS = 4
 RECORDS = 200
 
 
-@contextmanager
-def serving(directory: Path) -> Iterator[str]:
-    """The address of a broker with heartbeats short enough for a test."""
-    config = BrokerConfig(
-        {
-            "broker.id": "0",
-            "log.dirs": str(directory),
-            "listeners": "PLAINTEXT://127.0.0.1:0",
-            "offsets.topic.replication.factor": "1",
-            "offsets.topic.num.partitions": "2",
-            "group.consumer.min.heartbeat.interval.ms": "100",
-            "group.consumer.heartbeat.interval.ms": "100",
-            "group.consumer.assignment.interval.ms": "0",
-        }
-    )
-    started: queue.Queue[tuple[int, trio.lowlevel.TrioToken, trio.CancelScope] | BaseException] = queue.Queue()
-
-    async def serve() -> None:
-        with trio.CancelScope() as scope:
-            async with Broker.open(config, features={GROUP_VERSION: VersionRange(0, 1)}) as broker:
-                started.put((broker.bound[0].listener.address[1], trio.lowlevel.current_trio_token(), scope))
-                await trio.sleep_forever()
-
-    def run() -> None:
-        try:
-            trio.run(serve)
-        except BaseException as error:
-            started.put(error)
-            raise
-
-    thread = threading.Thread(target=run, name="broker")
-    thread.start()
-    begun = started.get(timeout=START_S)
-    assert not isinstance(begun, BaseException), begun
-    port, token, scope = begun
-    try:
-        yield f"127.0.0.1:{port}"
-    finally:
-        token.run_sync_soon(scope.cancel)
-        thread.join(START_S)
-        assert not thread.is_alive()
-
-
 @pytest.fixture
-def bootstrap(tmp_path: Path) -> Iterator[str]:
-    with serving(tmp_path) as address:
-        yield address
+def bootstrap(own_broker: StartBroker) -> str:
+    return group_broker(own_broker).bootstrap
 
 
 @pytest.fixture
@@ -112,6 +62,7 @@ class Group:
                 "group.protocol": "consumer",
                 "auto.offset.reset": "earliest",
                 "enable.auto.commit": False,
+                "log_level": 0,
                 **{name.replace("_", "."): value for name, value in settings.items()},
             }
         )
@@ -204,3 +155,51 @@ def test_a_static_member_that_restarts_moves_nothing(bootstrap: str, admin: Admi
     group.poll_until(lambda: group.counts() == [2, 2], "halves again")
     assert {one.partition for one in again.assignment()} == had
     assert {one.partition for one in second.assignment()} == kept
+
+
+@pytest.mark.parametrize("assignor", ["range", "roundrobin"])
+def test_a_group_of_stateless_assignors_changes_while_it_has_members(
+    admin: AdminClient, group: Group, assignor: str
+) -> None:
+    classic_members(admin, group, assignor)
+    group.join("t")
+    group.poll_until(lambda: sorted(group.counts()) == [1, 1, 2], "a share of the new member")
+    assert type_of(admin) is ConsumerGroupType.CONSUMER
+
+
+def test_cooperative_sticky_keeps_data_in_assignments_and_the_group_stays_classic(
+    admin: AdminClient, group: Group
+) -> None:
+    """That of librdkafka, from the second rebalance on: see the guide New groups. Without members the group changes."""
+    classic_members(admin, group, "cooperative-sticky")
+    group.join("t")
+    with pytest.raises(KafkaException) as refused:
+        group.poll_until(lambda: False, "the refusal")
+    assert refused.value.args[0].code() == KafkaError._FATAL
+    assert "The group id does not exist" in refused.value.args[0].str()
+    assert type_of(admin) is ConsumerGroupType.CLASSIC
+    for consumer in list(group.members):
+        group.leave(consumer)
+    group.join("t")
+    group.poll_until(lambda: group.counts() == [4], "the whole topic")
+    assert type_of(admin) is ConsumerGroupType.CONSUMER
+
+
+def classic_members(admin: AdminClient, group: Group, assignor: str) -> None:
+    """Two, in the second generation or a later one."""
+    create(admin, "t")
+    settings = {
+        "group_protocol": "classic",
+        "partition_assignment_strategy": assignor,
+        "heartbeat_interval_ms": "300",
+    }
+    group.join("t", **settings)
+    group.poll_until(lambda: group.counts() == [4], "the whole topic")
+    group.join("t", **settings)
+    group.poll_until(lambda: group.counts() == [2, 2], "halves")
+
+
+def type_of(admin: AdminClient) -> ConsumerGroupType:
+    (listed,) = admin.list_consumer_groups().result(START_S).valid
+    kind: ConsumerGroupType = listed.type
+    return kind

@@ -1,4 +1,8 @@
-"""Consumer groups as their users know them: members come, go and die; a group shares, groups do not."""
+"""Consumer groups as their users know them: members come, go and die; a group shares, groups do not.
+
+Clients with `-consumer` behind their names speak the new protocol (KIP-848). Their members have the session timeout
+that the broker has for their group, and a member's name is free only when it has left.
+"""
 
 from __future__ import annotations
 
@@ -10,24 +14,36 @@ from typing import Any
 import pytest
 
 from compat_tests.conftest import MakeTopic
-from compat_tests.support.clients import PYTHON_CLIENTS, Client
-from compat_tests.support.groups.members import Member
+from compat_tests.overload.raw import Raw
+from compat_tests.support.clients import CLIENTS, PYTHON_CLIENTS, Client
+from compat_tests.support.groups.members import Member, speaks_new_protocol
+from compat_tests.support.groups.serving import NOT_SERVED, serves_groups
 from compat_tests.support.quick import admin_client, create_topic, fill, read
 from compat_tests.support.records import Record
 from compat_tests.support.services import Broker
 from compat_tests.support.waiting import eventually
+from kpybroker.broker.handlers.configuration.describe import ConfigResourceType
+from kpybroker.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 
 Join = Callable[..., Member]
 
-MEMBERS = tuple(PYTHON_CLIENTS)
-ALL_MEMBERS = (*MEMBERS, "java-3.9.1", "java-4.x")
+MEMBERS = (*PYTHON_CLIENTS, "franz-go", "confluent-consumer", "franz-go-consumer")
+"""Those that commit when they are asked to, and take patterns."""
+ALL_MEMBERS = (*MEMBERS, "java-3.9.1", "java-4.x", "java-3.9.1-consumer", "java-4.x-consumer")
 OF_MAKE_TEST = ("confluent", "aiokafka", "java-4.x")
 """Where the broker cannot see which client it is: of the others each runs with --all-versions."""
+WIDE = ("franz-go", "franz-go-consumer", "java-3.9.1-consumer", "java-4.x-consumer")
+"""Go's clients are built for the wide tests only, and `groups/test_clients.py` has Java's with the new protocol."""
 
 
 def some(clients: tuple[str, ...]) -> list[Any]:
     """All of them, those that `make test` leaves out marked."""
     return [each if each in OF_MAKE_TEST else pytest.param(each, marks=pytest.mark.wide) for each in clients]
+
+
+def each_of(*clients: str) -> list[Any]:
+    """All of them, those that run with the wide tests only marked."""
+    return [pytest.param(each, marks=pytest.mark.wide) if each in WIDE else each for each in clients]
 
 
 SESSION_MS_MIN, SESSION_MS = 6_000, 30_000
@@ -54,7 +70,24 @@ def shared(topic: str, partitions: int, *members: Member) -> bool:
     return max(sizes) - min(sizes) <= 1
 
 
-@pytest.mark.parametrize("client", ALL_MEMBERS)
+def limit_session(broker: Broker, group: str, client: str) -> None:
+    """Give members of the new protocol the session timeout that those of the classic one bring with them."""
+    if not speaks_new_protocol(client):
+        return
+    if not serves_groups(broker):
+        pytest.skip(NOT_SERVED)
+    timeout = IncrementalAlterConfigsRequest.AlterableConfig(
+        name="consumer.session.timeout.ms", value=str(SESSION_MS_MIN)
+    )
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource(
+        resource_type=ConfigResourceType.GROUP, resource_name=group, configs=[timeout]
+    )
+    with Raw(("127.0.0.1", broker.port)) as raw:
+        (response,) = raw.ask(IncrementalAlterConfigsRequest(resources=[resource]), 1).responses
+    assert response.error_code == 0, response
+
+
+@pytest.mark.parametrize("client", each_of(*ALL_MEMBERS))
 def test_join_and_leave(broker: Broker, topic: MakeTopic, name: str, join: Join, client: str) -> None:
     """Alone a member owns all; a second takes half; when it leaves properly, the first has all back at once."""
     made = topic(partitions=4)
@@ -71,10 +104,17 @@ def test_join_and_leave(broker: Broker, topic: MakeTopic, name: str, join: Join,
     assert time.monotonic() - left_at < SESSION_MS / 1000, "a leaver is not waited for"
 
 
-@pytest.mark.parametrize("client", ["confluent", "kafka-python-3.0.12"])
+@pytest.mark.parametrize(
+    "client",
+    each_of(
+        *("confluent", "kafka-python-3.0.12", "franz-go"),
+        *("confluent-consumer", "java-4.x-consumer", "franz-go-consumer"),
+    ),
+)
 def test_killed_member(broker: Broker, topic: MakeTopic, name: str, join: Join, client: str) -> None:
     """A member that dies without a word loses its partitions when its session ends, and nothing is lost with it."""
     made = topic(partitions=2)
+    limit_session(broker, name, client)
     members = [join(client, group=name, topics=[made], session_timeout_ms=SESSION_MS_MIN) for _ in range(2)]
     eventually(lambda: shared(made, 2, *members), "one partition each")
     killed, survivor = members
@@ -171,7 +211,7 @@ def test_regex(broker: Broker, topic: MakeTopic, name: str, join: Join, client: 
     assert Counter(record.topic for record in member.has(6)) == {early: 3, late: 3}
 
 
-@pytest.mark.parametrize("client", [*MEMBERS, "kcat", "java-3.9.1", "java-4.x"])
+@pytest.mark.parametrize("client", CLIENTS)
 def test_keys_keep_their_partition_and_order(broker: Broker, topic: MakeTopic, client: str) -> None:
     """Every record of a key is in one partition, in the order in which it was sent; the keys are spread."""
     made = topic(partitions=5)
@@ -189,10 +229,20 @@ def test_keys_keep_their_partition_and_order(broker: Broker, topic: MakeTopic, c
         assert mine == sorted(mine)
 
 
-@pytest.mark.parametrize("client", ["confluent", "kafka-python-3.0.12", "aiokafka", "java-3.9.1"])
+@pytest.mark.parametrize(
+    "client",
+    each_of(
+        *("confluent", "kafka-python-3.0.12", "aiokafka", "java-3.9.1", "franz-go"),
+        *("confluent-consumer", "java-4.x-consumer"),
+    ),
+)
 def test_static_member_returns(broker: Broker, topic: MakeTopic, name: str, join: Join, client: str) -> None:
     """KIP-345: a member with a name of its own that dies and returns in time gets its partitions back, and no one
-    else is disturbed."""
+    else is disturbed.
+
+    In the new protocol it is closed: the name of one that died is not free before its session ends. That of franz-go
+    1.22.3 is not free then either: its last heartbeat does not say the name, and is refused, by Kafka 4.3.1 too.
+    """
     made = topic(partitions=2)
 
     def start(instance: str) -> Member:
@@ -201,7 +251,7 @@ def test_static_member_returns(broker: Broker, topic: MakeTopic, name: str, join
     steady, restless = start("steady"), start("restless")
     eventually(lambda: shared(made, 2, steady, restless), "one partition each")
     had, quiet_since = restless.assignment, len(steady.assignments)
-    restless.kill()
+    restless.close() if speaks_new_protocol(client) else restless.kill()
     returned = start("restless")
     eventually(lambda: returned.assignment == had, "its own partition again")
     expected = load(broker, made, 2, 5)
@@ -209,12 +259,21 @@ def test_static_member_returns(broker: Broker, topic: MakeTopic, name: str, join
     assert len(steady.assignments) == quiet_since, "the other member was rebalanced"
 
 
-@pytest.mark.parametrize("client", ["confluent", "kafka-python-3.0.12", "java-3.9.1", "java-4.x"])
+@pytest.mark.parametrize(
+    "client",
+    each_of(
+        *("confluent", "kafka-python-3.0.12", "java-3.9.1", "java-4.x", "franz-go"),
+        *("confluent-consumer", "java-4.x-consumer", "franz-go-consumer"),
+    ),
+)
 def test_cooperative_sticky(broker: Broker, topic: MakeTopic, name: str, join: Join, client: str) -> None:
-    """KIP-429: a member keeps what it keeps while the rest moves to a newcomer."""
+    """KIP-429: a member keeps what it keeps while the rest moves to a newcomer. The new protocol knows no other way."""
     made = topic(partitions=4)
-    java = client.startswith("java")
-    assignor = "org.apache.kafka.clients.consumer.CooperativeStickyAssignor" if java else "cooperative-sticky"
+    assignor = "cooperative-sticky"
+    if speaks_new_protocol(client):
+        assignor = "uniform"
+    elif client.startswith("java"):
+        assignor = "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"
     first = join(client, group=name, topics=[made], assignor=assignor)
     eventually(lambda: shared(made, 4, first), "all four partitions")
     before = len(first.assignments)
@@ -226,7 +285,7 @@ def test_cooperative_sticky(broker: Broker, topic: MakeTopic, name: str, join: J
     eventually(lambda: seen(first, second) == expected, "every record once")
 
 
-@pytest.mark.parametrize("client", MEMBERS)
+@pytest.mark.parametrize("client", each_of(*MEMBERS))
 def test_members_live_through_a_restart(own_broker: Callable[..., Broker], name: str, join: Join, client: str) -> None:
     """Offsets survive a restart of the broker; members that were there go on, and nothing committed is read again."""
     broker = own_broker()

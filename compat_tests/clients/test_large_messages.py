@@ -93,7 +93,7 @@ def test_too_large_for_the_topic(broker: Broker, topic: MakeTopic) -> None:
     producer = Producer({"bootstrap.servers": broker.bootstrap, "log_level": 0})
     for size in (50_000, 100_001, 50_000):
         producer.produce(made, b"x" * size, on_delivery=report)
-        assert producer.flush(30) == 0
+        assert producer.flush(120) == 0
     codes = [None if error is None else error.code() for error in errors]
     assert codes == [None, KafkaError.MSG_SIZE_TOO_LARGE, None]
 
@@ -104,7 +104,7 @@ def test_stock_limit(made: str, broker: Broker) -> None:
     outcomes: list[KafkaError | None] = []
     for size in (1_048_588 - 200, 1_048_588):
         producer.produce(made, b"x" * size, on_delivery=lambda error, _: outcomes.append(error))
-        assert producer.flush(30) == 0
+        assert producer.flush(120) == 0
     assert outcomes[0] is None
     assert outcomes[1] is not None
     assert outcomes[1].code() == KafkaError.MSG_SIZE_TOO_LARGE

@@ -13,10 +13,10 @@ from confluent_kafka import OFFSET_INVALID
 
 from compat_tests.clients.test_transactions import Transactional, rows, visible
 from compat_tests.conftest import Launcher
-from compat_tests.deps import ROOT, jars_dir
+from compat_tests.deps import ROOT
 from compat_tests.support import quick
 from compat_tests.support.services import Broker
-from compat_tests.support.tools import JARS, LOG4J, VERSIONS, Tools, run_process
+from compat_tests.support.tools import LOG4J, VERSIONS, Tools, program_command, run_process
 from compat_tests.support.waiting import eventually
 
 SETTLE = ROOT / "compat_tests" / "workers" / "Settle.java"
@@ -64,8 +64,8 @@ def leave_open(broker: Broker, name: str, timeout_ms: int) -> None:
 
 
 def settle(version: str, broker: Broker, name: str, *order: str) -> None:
-    java = ["java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", f"-Dlog4j.configuration=file:{LOG4J}"]
-    run_process([*java, "-cp", f"{jars_dir(JARS[version])}/*", str(SETTLE), broker.bootstrap, name, *order])
+    program = program_command(version, SETTLE, [f"-Dlog4j.configuration=file:{LOG4J}"])
+    run_process([*program, broker.bootstrap, name, *order])
 
 
 def described(broker: Broker, name: str) -> dict[str, str]:

@@ -22,12 +22,12 @@ def test_clean_restart(own_broker: StartBroker) -> None:
     read = quick.read(broker.bootstrap, [("kept", 0)], 50, group="readers")
     assert len(read) == 50
     admin = quick.admin_client(broker.bootstrap)
-    before = admin.describe_cluster().result(timeout=30)
+    before = admin.describe_cluster().result(timeout=120)
     broker.restart()
-    assert admin.describe_cluster().result(timeout=30).cluster_id == before.cluster_id
-    eventually(lambda: len(admin.list_topics("kept", timeout=30).topics["kept"].partitions) == 3, "three partitions")
+    assert admin.describe_cluster().result(timeout=120).cluster_id == before.cluster_id
+    eventually(lambda: len(admin.list_topics("kept", timeout=120).topics["kept"].partitions) == 3, "three partitions")
     resource = ConfigResource(ResourceType.TOPIC, "kept")
-    assert admin.describe_configs([resource])[resource].result(timeout=30)["segment.ms"].value == "4242000"
+    assert admin.describe_configs([resource])[resource].result(timeout=120)["segment.ms"].value == "4242000"
     for partition in range(3):
         messages = quick.read(broker.bootstrap, [("kept", partition)], 50)
         assert [m.value().decode() for m in messages] == [f"{partition} {n}" for n in range(50)]
@@ -66,9 +66,9 @@ def test_producer_rides_over_a_restart(own_broker: StartBroker) -> None:
     producer = Producer({"bootstrap.servers": broker.bootstrap, "enable.idempotence": True, "log_level": 0})
     for n in range(100):
         producer.produce("ridden", str(n).encode())
-    assert producer.flush(30) == 0
+    assert producer.flush(120) == 0
     broker.restart()
     for n in range(100, 200):
         producer.produce("ridden", str(n).encode())
-    assert producer.flush(30) == 0
+    assert producer.flush(120) == 0
     assert [int(m.value()) for m in quick.read(broker.bootstrap, [("ridden", 0)], 200)] == list(range(200))

@@ -7,7 +7,7 @@ to this port. Real Kafka is left out: it leaves librdkafka's clients waiting, an
 from __future__ import annotations
 
 import http.client
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import pytest
@@ -44,11 +44,13 @@ def settings(broker: Broker, name: str, **more: str) -> dict[str, str | int]:
 
 
 @pytest.fixture(scope="module")
-def classic_broker(launcher: Launcher, request: pytest.FixtureRequest) -> Broker:
+def classic_broker(launcher: Launcher, request: pytest.FixtureRequest) -> Iterator[Broker]:
     """One whose cluster has not finalized `group.version`."""
     if request.config.getoption("--kafka-version"):
         pytest.skip("in the place of a release the broker offers what that offered, and librdkafka waits")
-    return launcher.broker(kpybroker_new_cluster_features="none")
+    broker = launcher.broker(kpybroker_new_cluster_features="none")
+    yield broker
+    broker.service.kill()
 
 
 def test_confluent_consumer_of_the_new_protocol(classic_broker: Broker, name: str) -> None:

@@ -10,7 +10,7 @@ from compat_tests.clients.test_transactions import write_hanging
 from compat_tests.conftest import MakeTopic, StartBroker
 from compat_tests.support import quick
 from compat_tests.support.command_line import CommandLine
-from compat_tests.support.groups.members import Member
+from compat_tests.support.groups.members import BOTH_PROTOCOLS, Member, speaks_new_protocol
 from compat_tests.support.services import Broker
 from compat_tests.support.tools import Tools
 from compat_tests.support.waiting import eventually
@@ -50,14 +50,16 @@ def test_the_lag_of_an_empty_group(cli: CommandLine, broker: Broker, read_topic:
     assert {(one["group"], one["state"]) for one in cli.json("group", "list", name)} == {(name, "Empty")}
 
 
+@pytest.mark.parametrize("client", BOTH_PROTOCOLS)
 def test_members_are_shown_and_protected(
-    cli: CommandLine, broker: Broker, read_topic: str, name: str, join: Callable[..., Member]
+    cli: CommandLine, read_topic: str, name: str, join: Callable[..., Member], client: str
 ) -> None:
     live = f"{name}-live"
-    members = [join("confluent", group=live, topics=[read_topic], settings={"client.id": f"m{n}"}) for n in range(2)]
+    members = [join(client, group=live, topics=[read_topic], settings={"client.id": f"m{n}"}) for n in range(2)]
     eventually(lambda: all(len(member.assignment) == 1 for member in members), "one partition each")
     (row,) = cli.json("group", "describe", live)
-    assert (row["state"], row["assignor"], len(row["members"])) == ("Stable", "range", 2)
+    assignor = "uniform" if speaks_new_protocol(client) else "range"
+    assert (row["state"], row["assignor"], len(row["members"])) == ("Stable", assignor, 2)
     assert {one["client_id"] for one in row["offsets"]} == {"m0", "m1"}
     assert {one["host"] for one in row["members"]} == {"127.0.0.1"}
     refused = cli.run("group", "seek", live, "--to", "start", "--execute", code=1)

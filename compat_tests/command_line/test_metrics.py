@@ -138,8 +138,9 @@ def metrics_port(launcher: Launcher, tmp_path_factory: pytest.TempPathFactory) -
     """Of the broker under test; of Kafka, its Jolokia's, which asks for a login."""
     port = free_port()
     if launcher.kind == "kpybroker":
-        launcher.broker(kpybroker_metrics_port=str(port))
+        broker = launcher.broker(kpybroker_metrics_port=str(port))
         yield port
+        broker.service.kill()
         return
     directory = tmp_path_factory.mktemp("watched") / "kafka"
     broker = Broker("kafka", directory, launcher.zookeeper("metrics-port"), {}, [jolokia_agent(port)])

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from compat_tests.connect.plugins import make_plugin_path
-from compat_tests.connect.workers import Worker
+from compat_tests.connect.workers import Place, Worker
 from compat_tests.support.machine.postgres import Postgres
 from compat_tests.support.services import started
 
@@ -45,7 +45,7 @@ def make_workers(plugins: dict[str, str], tmp_path: Path) -> Iterator[MakeWorker
 
     def make(bootstrap: str, count: int = 1) -> list[Worker]:
         for number in range(count):
-            made.append(Worker(f"worker-{number}", bootstrap, "connect", tmp_path, 1, plugins))
+            made.append(Worker(f"worker-{number}", Place(bootstrap, tmp_path), plugins))
             made[-1].start()
         return made
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from compat_tests.connect.workers import STRINGS, connect_service
+from compat_tests.connect.workers import JARS, STRINGS, connect_service
 from compat_tests.support.rest import call
 from compat_tests.support.services import write_properties
 from tests.support.network.ports import free_port
@@ -21,6 +21,7 @@ class Standalone:
         directory: Path,
         connectors: Mapping[str, Mapping[str, str]],
         settings: Mapping[str, str] | None = None,
+        jars: str = JARS[0],
     ) -> None:
         self.id = f"127.0.0.1:{free_port()}"
         properties = {
@@ -32,9 +33,8 @@ class Standalone:
             "offset.flush.interval.ms": "500",
             **(settings or {}),
         }
-        self.service = connect_service(
-            "standalone", "org.apache.kafka.connect.cli.ConnectStandalone", directory, properties
-        )
+        main = "org.apache.kafka.connect.cli.ConnectStandalone"
+        self.service = connect_service("standalone", main, directory, properties, jars)
         for name, config in connectors.items():
             file = directory / f"{name}.properties"
             write_properties(file, {"name": name, "tasks.max": "1", **config})

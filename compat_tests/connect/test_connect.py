@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from confluent_kafka.admin import ConfigResource
 
 from compat_tests.conftest import Launcher, StartBroker
-from compat_tests.connect.workers import DEADLINE_S, Worker
+from compat_tests.connect.workers import DEADLINE_S, JARS, Place, Worker
 from compat_tests.support import quick
 from compat_tests.support.cluster import Cluster
 from compat_tests.support.services import Broker, started
@@ -23,10 +24,10 @@ TOPIC = "lines"
 class Scenario:
     """Two workers, the file that is read and the file that is written."""
 
-    def __init__(self, bootstrap: str, directory: Path, replicas: int = 1) -> None:
-        self.bootstrap, self.replicas = bootstrap, replicas
-        self.source, self.sink = directory / "source.txt", directory / "sink.txt"
-        self.workers = [Worker(f"worker-{n}", bootstrap, "connect", directory, replicas) for n in range(2)]
+    def __init__(self, place: Place) -> None:
+        self.bootstrap, self.replicas = place.bootstrap, place.replicas
+        self.source, self.sink = place.directory / "source.txt", place.directory / "sink.txt"
+        self.workers = [Worker(f"worker-{n}", place) for n in range(2)]
         self.lines: list[str] = []
         self.source.touch()
         self.sink.touch()
@@ -78,22 +79,26 @@ class Scenario:
         return (first, second) if first.id == found else (second, first)
 
 
-def test_a_file_through_a_topic_while_workers_and_the_broker_die(own_broker: StartBroker, tmp_path: Path) -> None:
+@pytest.mark.parametrize("jars", JARS)
+def test_a_file_through_a_topic_while_workers_and_the_broker_die(
+    own_broker: StartBroker, tmp_path: Path, jars: str
+) -> None:
     """The topic has each line once and in order, and the sink has all; a worker that was away finds itself fenced."""
     broker = own_broker()
-    with started(Scenario(broker.bootstrap, tmp_path)) as scenario:
+    with started(Scenario(Place(broker.bootstrap, tmp_path, jars=jars))) as scenario:
         _tell(scenario, broker)
         assert scenario.topic(len(scenario.lines)) == scenario.lines
         _check_internal_topics(broker)
         _check_offsets(scenario, scenario.workers[0])
 
 
-def test_a_file_through_a_topic_while_each_of_three_brokers_dies(launcher: Launcher, tmp_path: Path) -> None:
+@pytest.mark.parametrize("jars", JARS)
+def test_a_file_through_a_topic_while_each_of_three_brokers_dies(launcher: Launcher, tmp_path: Path, jars: str) -> None:
     """Leaders and coordinators move; the topic has each line once and in order."""
-    cluster = Cluster(launcher.directory / "connect", launcher.zookeeper("connect"), [launcher.kind] * 3)
+    cluster = Cluster(launcher.directory / jars, launcher.zookeeper(jars), [launcher.kind] * 3)
     try:
         cluster.start()
-        with started(Scenario(cluster.bootstrap, tmp_path, replicas=3)) as scenario:
+        with started(Scenario(Place(cluster.bootstrap, tmp_path, replicas=3, jars=jars))) as scenario:
             for broker in cluster.brokers.values():
                 scenario.write()
                 broker.kill()

@@ -13,7 +13,7 @@ from confluent_kafka import Message, Producer
 from compat_tests.conftest import Launcher
 from compat_tests.connect.standalone import Standalone
 from compat_tests.connect.topics import becomes, read_to_end
-from compat_tests.connect.workers import DEADLINE_S
+from compat_tests.connect.workers import DEADLINE_S, JARS
 from compat_tests.support import quick
 from compat_tests.support.services import Broker
 from compat_tests.support.waiting import eventually
@@ -67,8 +67,8 @@ class Scene(NamedTuple):
     sunk: Path
 
 
-@pytest.fixture
-def scene(launcher: Launcher, tmp_path: Path) -> Iterator[Scene]:
+@pytest.fixture(params=[pytest.param(JARS[0], marks=pytest.mark.wide), JARS[1]])
+def scene(request: pytest.FixtureRequest, launcher: Launcher, tmp_path: Path) -> Iterator[Scene]:
     broker = launcher.broker()
     for topic in ("numbers", "orders"):
         quick.create_topic(broker.bootstrap, topic)
@@ -102,7 +102,7 @@ def scene(launcher: Launcher, tmp_path: Path) -> Iterator[Scene]:
         "predicates.trial.name": "trial",
         **chain(SINK_CHAIN),
     }
-    worker = Standalone(broker.bootstrap, tmp_path, {"source": source, "sink": sink})
+    worker = Standalone(broker.bootstrap, tmp_path, {"source": source, "sink": sink}, jars=request.param)
     try:
         worker.start()
         yield Scene(broker, worker, sunk)

@@ -1,8 +1,9 @@
-"""Kafka Connect's distributed workers and MirrorMaker 2 as processes, and what is asked of them by REST."""
+"""Kafka Connect's workers, of 3.9.1 or 4.3.1, and MirrorMaker 2 as processes, and what is asked of them by REST."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,28 @@ from tests.support.network.ports import free_port
 JVM = ("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", f"-Dlog4j.configuration=file:{LOG4J}")
 DEADLINE_S = 180.0
 STRINGS = "org.apache.kafka.connect.storage.StringConverter"
+JARS = ("connect-3.9.1", "connect-4.3.1")
 
 
-def connect_service(name: str, main: str, directory: Path, properties: dict[str, str]) -> Service:
+def connect_service(
+    name: str, main: str, directory: Path, properties: Mapping[str, str], jars: str = JARS[0]
+) -> Service:
     directory.mkdir(parents=True, exist_ok=True)
     config = directory / f"{name}.properties"
-    write_properties(config, properties)
-    command = ["java", *JVM, "-cp", f"{jars_dir('connect-3.9.1')}/*", main, str(config)]
+    write_properties(config, dict(properties))
+    command = ["java", *JVM, "-cp", f"{jars_dir(jars)}/*", main, str(config)]
     return Service(name, command, directory)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the workers of one group run."""
+
+    bootstrap: str
+    directory: Path
+    group: str = "connect"
+    replicas: int = 1
+    jars: str = JARS[0]
 
 
 class Worker:
@@ -32,20 +47,12 @@ class Worker:
     `settings` are more properties of the worker, or others.
     """
 
-    def __init__(
-        self,
-        name: str,
-        bootstrap: str,
-        group: str,
-        directory: Path,
-        replicas: int,
-        settings: Mapping[str, str] | None = None,
-    ) -> None:
+    def __init__(self, name: str, place: Place, settings: Mapping[str, str] | None = None) -> None:
         port = free_port()
         self.id = f"127.0.0.1:{port}"
         properties = {
-            "bootstrap.servers": bootstrap,
-            "group.id": group,
+            "bootstrap.servers": place.bootstrap,
+            "group.id": place.group,
             "listeners": f"http://{self.id}",
             "key.converter": STRINGS,
             "value.converter": STRINGS,
@@ -56,12 +63,12 @@ class Worker:
             "scheduled.rebalance.max.delay.ms": "0",
         }
         for topic, partitions in (("config", None), ("offset", "3"), ("status", "2")):
-            properties[f"{topic}.storage.topic"] = f"{group}-{topic}"
-            properties[f"{topic}.storage.replication.factor"] = str(replicas)
+            properties[f"{topic}.storage.topic"] = f"{place.group}-{topic}"
+            properties[f"{topic}.storage.replication.factor"] = str(place.replicas)
             if partitions is not None:
                 properties[f"{topic}.storage.partitions"] = partitions
         main = "org.apache.kafka.connect.cli.ConnectDistributed"
-        self.service = connect_service(name, main, directory, properties | dict(settings or {}))
+        self.service = connect_service(name, main, place.directory, properties | dict(settings or {}), place.jars)
 
     def start(self) -> None:
         self.service.start(lambda _: self.ask("GET", "connectors") is not None)

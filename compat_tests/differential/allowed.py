@@ -75,11 +75,11 @@ ALLOWED: tuple[Allowed, ...] = (
         )
         for api in (ApiKey.CREATE_TOPICS, ApiKey.DESCRIBE_CONFIGS)
     ),
-    Allowed("says what to set", "error_message", ApiKey.CONSUMER_GROUP_HEARTBEAT, kafka=None),
     Allowed("refused, so that its clients do not wait", r"api_keys\.76", ApiKey.API_VERSIONS, kafka=MISSING),
     Allowed(
         "refused, so that its clients do not wait", r"api_keys\.68\.max_version", ApiKey.API_VERSIONS, kafka=0, ours=1
     ),
+    Allowed("served beyond Kafka 3.9", r"api_keys\.15\.max_version", ApiKey.API_VERSIONS, kafka=5, ours=6),
     Allowed("served beyond Kafka 3.9", r"api_keys\.69\.max_version", ApiKey.API_VERSIONS, kafka=0, ours=1),
     Allowed("supported, and not finalized with ZooKeeper", r"supported_features.*", ApiKey.API_VERSIONS, kafka=MISSING),
     Allowed("all or nothing, as in Kafka 4", r"api_keys\.57\.max_version", ApiKey.API_VERSIONS, kafka=1, ours=2),

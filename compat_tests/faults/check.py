@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from itertools import accumulate
 from typing import NamedTuple
@@ -17,6 +17,7 @@ from typing import NamedTuple
 from compat_tests.faults.history import (
     Absence,
     Acknowledged,
+    CommitLook,
     History,
     Look,
     Outcome,
@@ -49,6 +50,9 @@ class Kind(StrEnum):
     BEHIND = "in the ISR, and behind"
     BELOW_MIN_ISR = "acknowledged below min ISR"
     COMMIT_BACK = "committed offset back"
+    TWO_OWNERS = "two owners"
+    STALE_COMMIT = "commit of a former owner"
+    UNOWNED = "read without owning"
     FAILURE = "failure"
 
 
@@ -65,7 +69,11 @@ Found = Iterator[Problem]
 
 def check(history: History) -> list[Problem]:
     """Everything that is wrong; empty when all was kept."""
-    found = [problem for rule in RULES for problem in rule(history)]
+    return shortened(problem for rule in RULES for problem in rule(history))
+
+
+def shortened(found: Iterable[Problem]) -> list[Problem]:
+    """The first ones of each kind."""
     by_kind: dict[Kind, list[Problem]] = defaultdict(list)
     for problem in found:
         by_kind[problem.kind].append(problem)
@@ -319,23 +327,34 @@ def _covers(absence: Absence, ack: Acknowledged) -> bool:
 
 
 def _commits(history: History) -> Found:
-    for partition, looks in history.commit_looks.items():
+    return commits_back("the group", history.commit_looks, history.commits_acknowledged, history.commits_found)
+
+
+def commits_back(
+    group: str,
+    commit_looks: Mapping[Partition, Sequence[CommitLook]],
+    commits_acknowledged: Mapping[Partition, Sequence[tuple[int, int]]],
+    commits_found: Mapping[Partition, int],
+) -> Found:
+    """Committed offsets of a group that fell, or are not there at the end; acknowledged ones have (time, offset)."""
+    for partition, looks in commit_looks.items():
         lowest = -1
         by_epoch = sorted(looks, key=lambda look: (look.leader_epoch, look.time_ns))
         for look in by_epoch:
             if look.offset < lowest:
                 yield Problem(
                     Kind.COMMIT_BACK,
-                    f"{partition[0]}-{partition[1]}: {look.offset} after {lowest}, by {look.broker} in epoch "
+                    f"{group}, {partition[0]}-{partition[1]}: {look.offset} after {lowest}, by {look.broker} in epoch "
                     f"{look.leader_epoch}",
                 )
             lowest = max(lowest, look.offset)
-    for partition, acknowledged in history.commits_acknowledged.items():
+    for partition, acknowledged in commits_acknowledged.items():
         highest = max((offset for _, offset in acknowledged), default=-1)
-        found = history.commits_found.get(partition, -1)
+        found = commits_found.get(partition, -1)
         if found < highest:
             yield Problem(
-                Kind.COMMIT_BACK, f"{partition[0]}-{partition[1]}: {found} at the end; {highest} was acknowledged"
+                Kind.COMMIT_BACK,
+                f"{group}, {partition[0]}-{partition[1]}: {found} at the end; {highest} was acknowledged",
             )
 
 

@@ -12,7 +12,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -22,13 +22,18 @@ from confluent_kafka import KafkaException
 from kazoo.exceptions import KazooException
 from kazoo.handlers.threading import KazooTimeoutError
 
+from compat_tests.faults.groups.applications import Application
+from compat_tests.faults.groups.history import SESSION_MS
 from compat_tests.faults.history import Absence, History
 from compat_tests.faults.proxy import CLIENTS, ZOOKEEPER, Network
 from compat_tests.support.cluster import PROPERTIES, Cluster
+from compat_tests.support.command_line import CommandLine
+from compat_tests.support.groups.serving import serves_groups
 from compat_tests.support.quick import admin_client
-from compat_tests.support.services import Broker, ZooKeeper, write_properties
+from compat_tests.support.services import KAFKA_VERSION, Broker, ZooKeeper, write_properties
 from compat_tests.support.waiting import eventually
 from compat_tests.support.zookeeper.sessions import end_session
+from kpybroker.core.features import GROUP_VERSION
 from kpybroker.wire.records.batch import iter_batches
 from kpybroker.wire.records.builder import build_batch
 from tests.support.network.ports import free_port
@@ -65,9 +70,18 @@ QUICK = {
     # For so long after a start Kafka's LogManager writes no checkpoint, whatever the interval: 30 s by default.
     "log.initial.task.delay.ms": "200",
     "controlled.shutdown.max.retries": "2",
+    "group.initial.rebalance.delay.ms": "0",
 }
 """Everything that waits for a peer waits shortly, so that a minute holds many elections."""
-SESSION_MS = {"kpybroker": "2500", "kafka": "6000"}
+CONSUMER_GROUPS = {
+    "group.consumer.session.timeout.ms": str(SESSION_MS),
+    "group.consumer.min.session.timeout.ms": str(SESSION_MS),
+    "group.consumer.heartbeat.interval.ms": "500",
+    "group.consumer.min.heartbeat.interval.ms": "500",
+    "group.consumer.assignment.interval.ms": "200",
+}
+"""Of brokers with groups of the new protocol."""
+ZOOKEEPER_SESSION_MS = {"kpybroker": "2500", "kafka": "6000"}
 """Next to nine other processes on two cores a JVM that starts may be late with its pings by more than two seconds."""
 
 
@@ -77,16 +91,21 @@ class BrokerEnded(Exception):
 
 
 class FaultyCluster:
+    """`applications` are the processes of groups' members, if there are any."""
+
     def __init__(self, kind: str, directory: Path, history: History) -> None:
         self.kind = kind
         self.history = history
+        self.applications: Sequence[Application] = ()
         self.network = Network()
         # A process dies with the thread that has started it (PR_SET_PDEATHSIG): this one lives as long as the cluster.
         self._starter = ThreadPoolExecutor(max_workers=1)
         self.zookeeper = ZooKeeper(directory / "zookeeper")
         self._starter.submit(self.zookeeper.start).result()
         self.tree_address = f"{self.zookeeper.connect}/{CHROOT}"
-        properties = {**QUICK, "zookeeper.session.timeout.ms": SESSION_MS[kind]}
+        properties = {**QUICK, "zookeeper.session.timeout.ms": ZOOKEEPER_SESSION_MS[kind]}
+        if self.serves_new_groups:
+            properties |= CONSUMER_GROUPS
         self.cluster = Cluster(directory / "brokers", self.tree_address, [], properties)
         self._away_since: dict[int, int] = {}
         self._ended_by_us: set[int] = set()
@@ -119,10 +138,22 @@ class FaultyCluster:
     def bootstrap(self) -> str:
         return ",".join(f"127.0.0.1:{port}" for port in self.client_ports.values())
 
+    @property
+    def serves_new_groups(self) -> bool:
+        return self.kind == "kpybroker" and os.environ.get(KAFKA_VERSION) != "3.9"
+
     def start(self) -> None:
         for broker_id in BROKERS:
             self.start_broker(broker_id)
         self.activate()
+        if self.serves_new_groups:
+            self._finalize_groups()
+
+    def _finalize_groups(self) -> None:
+        """On ZooKeeper no feature is finalized unasked."""
+        CommandLine(self.bootstrap).run("feature", "upgrade", f"{GROUP_VERSION}=1")
+        for broker in self.brokers.values():
+            eventually(lambda: serves_groups(broker), f"{broker.node_id} serves the new groups", RECOVERY_S)
 
     def close(self) -> None:
         self.cluster.tree.stop()

@@ -6,15 +6,19 @@ everybody's role is known. Names of faults are what `--only` takes.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from random import Random
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from compat_tests.faults.cluster import BROKERS, FaultyCluster
+from compat_tests.faults.groups.history import SESSION_MS
 from compat_tests.faults.proxy import CLIENTS, ZOOKEEPER, Cut, Node
 from compat_tests.support.waiting import eventually
 from kpybroker.wire.api import ApiKey
+
+T = TypeVar("T")
 
 LOSSES_MAX = 4
 ROLLING_WAIT_S = 20.0
@@ -30,6 +34,7 @@ CLIENT_APIS = (
     ApiKey.TXN_OFFSET_COMMIT,
     ApiKey.JOIN_GROUP,
     ApiKey.SYNC_GROUP,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT,
 )
 PEER_APIS = (
     ApiKey.FETCH,
@@ -200,6 +205,28 @@ def lose_zookeeper_responses(cluster: FaultyCluster, roles: Roles, random: Rando
     )
 
 
+def kill_members(cluster: FaultyCluster, roles: Roles, random: Random) -> Fault:
+    victims = random.sample(cluster.applications, random.choice((1, 1, 2)))
+    names = ", ".join(victim.name for victim in victims)
+    return Fault(
+        f"kill the members of {names}",
+        _each(lambda victim: victim.kill(), victims),
+        _each(lambda victim: victim.start(), victims),
+    )
+
+
+def pause_members(cluster: FaultyCluster, roles: Roles, random: Random) -> Fault:
+    """They stand still, often for longer than their session: then they go on with partitions that others have."""
+    victim = random.choice(cluster.applications)
+    longer_s = random.choice((0, SESSION_MS / 1000))
+
+    def end() -> None:
+        time.sleep(longer_s)
+        victim.resume()
+
+    return Fault(f"pause the members of {victim.name} (and {longer_s:.0f} s)", victim.pause, end)
+
+
 def _cut(
     cluster: FaultyCluster, ways: Sequence[tuple[Node, Node]], random: Random, kinds: Sequence[Cut] = tuple(Cut)
 ) -> Fault:
@@ -225,7 +252,7 @@ def _lose(cluster: FaultyCluster, source: Node, target: Node, api: ApiKey, rando
     )
 
 
-def _each(action: Callable[[int], object], victims: Sequence[int]) -> Callable[[], None]:
+def _each(action: Callable[[T], object], victims: Sequence[T]) -> Callable[[], None]:
     def act() -> None:
         for victim in victims:
             action(victim)
@@ -257,5 +284,9 @@ FAULTS: dict[str, tuple[Maker, int]] = {
     "lose-produce-responses": (lose_produce_responses, 2),
     "lose-peer-responses": (lose_peer_responses, 2),
     "lose-zookeeper-responses": (lose_zookeeper_responses, 2),
+    "kill-members": (kill_members, 3),
+    "pause-members": (pause_members, 3),
 }
 """By name: who makes it, and how often it is drawn among the others."""
+OF_MEMBERS = frozenset(("kill-members", "pause-members"))
+"""They need applications."""

@@ -3,7 +3,8 @@
     python -m compat_tests.faults.mutate [NAME...] --minutes 4
 
 A mutant is a patch in `mutants/`, applied to a copy of the package. Its first lines say what is wrong with it and which
-faults are drawn, or which scenario is played; it runs seed after seed until it finds a problem, or time is up.
+faults are drawn, or which scenario is played; it runs seed after seed until it finds a problem, or time is up. There
+are applications with groups where faults hurt those.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from typing import NamedTuple
 
 from compat_tests.deps import ROOT
 from compat_tests.faults.check import Problem
+from compat_tests.faults.faults import OF_MEMBERS
+from compat_tests.faults.groups.applications import GROUPS
 from compat_tests.faults.scenarios import SCENARIOS
 from compat_tests.faults.soak import Storm, run_seed
 
@@ -99,7 +102,8 @@ def hunt(mutant: Mutant, seconds: float, first_seed: int, *, aloud: bool) -> lis
         seed = first_seed
         while time.monotonic() < end:
             with contextlib.nullcontext() if aloud else contextlib.redirect_stdout(io.StringIO()):
-                storm = Storm("kpybroker", min(longest, end - time.monotonic()), mutant.faults)
+                groups = GROUPS if OF_MEMBERS & set(mutant.faults) else {}
+                storm = Storm("kpybroker", min(longest, end - time.monotonic()), mutant.faults, groups=groups)
                 problems = run_seed(storm, seed, keep="none")
             if problems:
                 return problems

@@ -13,11 +13,12 @@ from __future__ import annotations
 import asyncio
 import re
 import threading
+import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Coroutine
 from contextlib import suppress
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from kpybroker.wire.api import ApiKey
 from tests.support.network.ports import free_port
@@ -72,10 +73,27 @@ class Way:
             self.requests_flow.clear()
 
 
+class Exchange(NamedTuple):
+    """A client's request and the response to it, whole frames. The broker handled it between the two times; whether the
+    client received the response is another matter.
+    """
+
+    broker: Node
+    request: bytes
+    response: bytes
+    sent_ns: int
+    reported_ns: int
+
+
 class Network:
-    """All ways of one cluster. Its methods may be called from any thread, and have taken effect when they return."""
+    """All ways of one cluster. Its methods may be called from any thread, and have taken effect when they return.
+
+    What clients ask with a key of `listening` is kept in `exchanges`.
+    """
 
     def __init__(self) -> None:
+        self.listening: frozenset[int] = frozenset()
+        self.exchanges: list[Exchange] = []
         self._ways: dict[tuple[Node, Node], Way] = defaultdict(Way)
         self.lost_responses: Counter[int] = Counter()
         """By API key, or by ZooKeeper's operation."""
@@ -215,6 +233,8 @@ class _Connection:
         self._upstream: asyncio.StreamWriter | None = None
         self._asked: dict[int, int] = {}
         """Key by correlation id of the requests that are under way."""
+        self._heard: dict[int, tuple[bytes, int]] = {}
+        """Of those that are listened to, the frame and when it was sent."""
 
     async def run(self) -> None:
         with suppress(asyncio.IncompleteReadError, OSError):
@@ -259,6 +279,8 @@ class _Connection:
             if key in ORDERS and not self._is_zookeeper:
                 way.orders.append(frame)
             await way.requests_flow.wait()
+            if key in self._network.listening and self._door.source == CLIENTS:
+                self._heard[number] = (frame, time.monotonic_ns())
             self._upstream.write(frame)
             await self._upstream.drain()
             frame = await _frame(self._reader)
@@ -267,7 +289,12 @@ class _Connection:
         try:
             while True:
                 frame = await _frame(reader)
-                key = self._asked.pop(_place(frame, 4), None)
+                number = _place(frame, 4)
+                key = self._asked.pop(number, None)
+                if (heard := self._heard.pop(number, None)) is not None:
+                    request, sent_ns = heard
+                    exchange = Exchange(self._target, request, frame, sent_ns, time.monotonic_ns())
+                    self._network.exchanges.append(exchange)
                 if way.to_lose > 0 and key in way.losing:
                     way.to_lose -= 1
                     self._network.lost_responses[key] += 1

@@ -10,7 +10,7 @@ from random import Random
 from typing import NamedTuple
 
 from compat_tests.faults.cluster import FaultyCluster
-from compat_tests.faults.faults import FAULTS, Fault, Roles, nothing
+from compat_tests.faults.faults import FAULTS, OF_MEMBERS, Fault, Roles, nothing
 from compat_tests.faults.scenarios import SCENARIOS
 
 BEGIN_S = (0.0, 2.0)
@@ -35,7 +35,8 @@ def plan(
         return [
             Planned(Fault(scenario.__name__.replace("_", " "), partial(scenario, cluster, roles), nothing), 0.0, 0.0)
         ]
-    names = [name for name in FAULTS if not only or name in only]
+    possible = [name for name in FAULTS if cluster.applications or name not in OF_MEMBERS]
+    names = [name for name in possible if not only or name in only]
     weights = [FAULTS[name][1] for name in names]
     drawn = random.choices(names, weights, k=random.choice(COUNTS))
     return [

@@ -2,7 +2,8 @@
 
     python -m compat_tests.faults.soak --seeds 20 --minutes 10 --seed 1 --broker kpybroker --others franz aiokafka-txn
 
-Clients of every kind write, copy, read and commit all along. A round of faults is followed by a quiet time in which the
+Clients of every kind write, copy, read and commit all along; applications with members of groups of both protocols
+(`groups/`) are killed and stand still themselves. A round of faults is followed by a quiet time in which the
 cluster must become whole again and every writer must get on. In the end all is read and held against the history
 (`check.py`), and the replicas' files must be equal. A run that fails leaves its files and names its seed.
 """
@@ -16,8 +17,8 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Literal
@@ -31,10 +32,23 @@ from compat_tests.faults.clients.housekeeping import ADMIN_S, TRIMMED, Housekeep
 from compat_tests.faults.clients.others import ROLES as OTHERS
 from compat_tests.faults.clients.others import Others
 from compat_tests.faults.clients.readers import Follower, Member, read_log
-from compat_tests.faults.clients.watchers import GroupWatch, Prober, StateWatcher, Watcher, heard_states
+from compat_tests.faults.clients.watchers import (
+    GROUP_PARTITIONS,
+    GROUP_TOPIC,
+    GroupWatch,
+    Prober,
+    StateWatcher,
+    Watcher,
+    heard_states,
+)
 from compat_tests.faults.clients.writers import JavaWriter, Target, Task, TransactionalWriter, Writer
 from compat_tests.faults.cluster import BROKERS, MAIN, SPREAD, BrokerEnded, FaultyCluster
 from compat_tests.faults.faults import FAULTS, Roles
+from compat_tests.faults.groups.applications import GROUPS, Applications
+from compat_tests.faults.groups.beats import LISTENING, beats_of
+from compat_tests.faults.groups.check import check_groups
+from compat_tests.faults.groups.history import GroupProtocol
+from compat_tests.faults.groups.watcher import GroupWatcher
 from compat_tests.faults.history import History, Partition, Reader
 from compat_tests.faults.rounds import LENGTH_S, plan, play
 from compat_tests.faults.scenarios import GROUP, SCENARIOS
@@ -51,36 +65,50 @@ END_S = 180.0
 ELECTIONS = 0.6
 
 
+@dataclass(frozen=True, slots=True)
+class Storm:
+    """So many `seconds` on brokers of a kind, of all faults or `only` these, with `others` as clients.
+
+    `groups` are those of the applications, in addition to the one that is always there.
+    """
+
+    kind: str
+    seconds: float
+    only: Collection[str] = ()
+    length_max_s: float = LENGTH_S[1]
+    others: Collection[str] = ()
+    groups: Mapping[str, GroupProtocol] = field(default_factory=lambda: GROUPS)
+
+
 class Run:
     """One seed on one cluster."""
 
-    def __init__(
-        self, kind: str, directory: Path, seed: int, say: Callable[[str], None], others: Collection[str] = ()
-    ) -> None:
+    def __init__(self, storm: Storm, directory: Path, seed: int, say: Callable[[str], None]) -> None:
+        self.storm = storm
         self.random = Random(seed)
         self.history = History()
         self.began = time.monotonic()
         self._say = say
-        self.cluster = FaultyCluster(kind, directory, self.history)
+        self.cluster = FaultyCluster(storm.kind, directory, self.history)
         self.housekeeping = Housekeeping(self.cluster, self.history, self.random)
         self._directory = directory
         self._tasks: list[Task] = []
-        self._roles_of_others = others
 
     def say(self, text: str) -> None:
         self._say(f"{time.monotonic() - self.began:6.1f}  {text}")
 
-    def run(self, seconds: float, only: Collection[str], length_max_s: float) -> list[Problem]:
+    def run(self) -> list[Problem]:
         """Everything that is wrong. The cluster is left running."""
+        only = self.storm.only
         self.cluster.start()
         self.housekeeping.create({MAIN: SPREAD, TRIMMED: SPREAD[:1], "source": SPREAD[:2], "target": SPREAD[:2]})
         self._start_clients()
         try:
             self._quiet("to begin with")
             self.housekeeping.make_again()
-            end = time.monotonic() + seconds
+            end = time.monotonic() + self.storm.seconds
             while time.monotonic() < end and not self.history.failures:
-                planned = plan(self.cluster, self._roles(), self.random, only, length_max_s)
+                planned = plan(self.cluster, self._roles(), self.random, only, self.storm.length_max_s)
                 self.history.failures += play(planned, self.say)
                 if not self.history.failures:
                     self._quiet("after the storm")
@@ -89,14 +117,18 @@ class Run:
         failed_in_a_scenario = self.history.failures and SCENARIOS.keys() & set(only)
         if failed_in_a_scenario or not self._becomes_whole():
             return check(History(failures=self.history.failures))
+        if found := self._problems_of_groups(is_over=False):
+            return [*check(History(failures=self.history.failures)), *found]  # some may never read to the end then
         self._finish()
-        return check(self.history)
+        return [*check(self.history), *self._problems_of_groups(is_over=True)]
 
     def close(self) -> None:
         if self._tasks:
             self.copying.kill()
             self.java.kill()
             self.others.kill()
+            self.applications.roller.stopping.set()
+            self.applications.kill()
         for task in self._tasks:
             task.stopping.set()
         self.cluster.close()
@@ -110,7 +142,7 @@ class Run:
         self.transactional = TransactionalWriter("tx", history, main, 8, self._seed(), self.say)
         self.java = JavaWriter(7, history, main, 60, self._directory)
         self.feeder = Writer("feeder", history, Target(bootstrap, "source", 2), rate=20)
-        self.others = Others(self._roles_of_others, history, bootstrap, PARTITIONS, self._directory)
+        self.others = Others(self.storm.others, history, bootstrap, PARTITIONS, self._directory)
         self.copying = Copying(bootstrap, self._seed(), self.say)
         self.followers = [
             Follower(history, bootstrap, PARTITIONS, isolation) for isolation in ("read_uncommitted", "read_committed")
@@ -120,18 +152,33 @@ class Run:
         self.members = [Member(f"member-{n}", history, bootstrap, MAIN, GROUP, self.group) for n in range(2)]
         ports = {broker_id: broker.port for broker_id, broker in self.cluster.brokers.items()}
         self.probers = [Prober(history, broker_id, port, PARTITIONS) for broker_id, port in ports.items()]
-        self.states = StateWatcher(history, self.cluster.tree_address, PARTITIONS)
+        offsets = [(GROUP_TOPIC, index) for index in range(GROUP_PARTITIONS)]
+        self.states = StateWatcher(history, self.cluster.tree_address, [*PARTITIONS, *offsets])
         self.watchers = [
             Watcher(history, broker_id, port, WATCHED, GroupWatch(GROUP, PARTITIONS, lambda: self.members[0].member_id))
             for broker_id, port in ports.items()
         ]
+        self._make_applications()
+        self.group_watchers = [
+            GroupWatcher(history, broker_id, port, list(self.applications.groups.values()), PARTITIONS)
+            for broker_id, port in ports.items()
+        ]
         self._tasks = [
-            *(self.states, *self.watchers, *self.followers, *self.members),
+            *(self.states, *self.watchers, *self.group_watchers, *self.followers, *self.members),
             *(self.writer, self.transactional, self.java, self.feeder, *self.probers),
         ]
         for task in self._tasks:
             task.start()
         self.others.start()
+        self.applications.start()
+
+    def _make_applications(self) -> None:
+        groups = self.storm.groups
+        if not self.cluster.serves_new_groups:
+            groups = {name: protocol for name, protocol in groups.items() if protocol is GroupProtocol.CLASSIC}
+        self.applications = Applications(groups, self.history, self.cluster.bootstrap, PARTITIONS, self._directory)
+        self.cluster.applications = self.applications.all
+        self.cluster.network.listening = LISTENING
 
     def _seed(self) -> int:
         return self.random.randrange(2**30)
@@ -143,6 +190,7 @@ class Run:
             "transactions": self.transactional.ended * 4,
             "copied": self.copying.reader.count,
             **self.others.counts(),
+            **self.applications.counts(),
         }
 
     # --- the course of things
@@ -161,6 +209,7 @@ class Run:
         """The cluster becomes whole, everybody gets on, and some housekeeping is done."""
         before = self._counts()
         self.cluster.activate()
+        self.applications.activate()
         self.cluster.wait_for_full_isr(self._existing())
         self.copying.look_after()
 
@@ -184,9 +233,17 @@ class Run:
 
     # --- the end
 
+    def _problems_of_groups(self, *, is_over: bool) -> list[Problem]:
+        beats = beats_of(list(self.cluster.network.exchanges))
+        groups = self.applications.groups
+        for name, group in groups.items():
+            group.beats = beats[name]
+        return check_groups(groups.values(), self.history.states, is_over=is_over)
+
     def _becomes_whole(self) -> bool:
         try:
             self.cluster.activate()
+            self.applications.activate()
             self.cluster.wait_for_full_isr(self._existing())
         except (AssertionError, BrokerEnded) as error:
             self.history.failures.append(f"at the end: {error}")
@@ -211,9 +268,14 @@ class Run:
                 wait_for_equal_logs(list(self.cluster.brokers.values()), topic, index)
         except AssertionError as error:
             self.history.failures.append(f"at the end: {error}")
-        for task in (*self.watchers, self.states, *self.members, *self.followers, *self.others.members):
+        self.applications.roller.stop()
+        self.applications.kill()
+        readers = (*self.members, *self.followers, *self.others.members)
+        for task in (*self.watchers, *self.group_watchers, self.states, *readers):
             task.stop()
-        self._look_at_commits()
+        self._look_at_commits(GROUP, self.history.commits_found)
+        for name, group in self.applications.groups.items():
+            self._look_at_commits(name, group.commits_found)
         self._look_at_logs()
         self.say(f"the end: {self._counts()}, {self._numbers()}")
 
@@ -234,9 +296,10 @@ class Run:
         self.group.finished = True
         offsets = {partition: {stored.offset for stored in log} for partition, log in committed.items()}
         self.others.wait_for_groups(offsets, END_S)
+        self.applications.wait_for_groups(offsets, END_S)
 
-    def _look_at_commits(self) -> None:
-        wanted = ConsumerGroupTopicPartitions(GROUP, [TopicPartition(*partition) for partition in PARTITIONS])
+    def _look_at_commits(self, group: str, into: dict[Partition, int]) -> None:
+        wanted = ConsumerGroupTopicPartitions(group, [TopicPartition(*partition) for partition in PARTITIONS])
         admin = admin_client(self.cluster.bootstrap)
 
         def tell() -> bool:  # on a busy machine a session expires in quiet times as well, and a coordinator moves
@@ -245,10 +308,10 @@ class Run:
                 places = found.result(timeout=ADMIN_S).topic_partitions
             except KafkaException as error:
                 raise AssertionError(str(error)) from error
-            self.history.commits_found |= {(place.topic, place.partition): place.offset for place in places}
+            into.update({(place.topic, place.partition): place.offset for place in places})
             return True
 
-        eventually(tell, "the group's coordinator reports what it committed", END_S)
+        eventually(tell, f"the coordinator of {group} reports what it committed", END_S)
 
     def _look_at_logs(self) -> None:
         for broker in self.cluster.brokers.values():
@@ -267,19 +330,12 @@ class Run:
             "absences": len(history.absences),
             "responses lost": self.cluster.network.lost_responses.total(),
             "copiers replaced": self.copying.replaced,
+            "looks at groups": sum(len(group.epoch_looks) for group in self.applications.groups.values()),
+            "heartbeats": len(self.cluster.network.exchanges),
+            "members rolled": self.applications.roller.restarts,
+            "members gave up": self.applications.given_up,
         }
         return ", ".join(f"{count} {name}" for name, count in parts.items())
-
-
-@dataclass(frozen=True, slots=True)
-class Storm:
-    """So many `seconds` on brokers of a kind, of all faults or `only` these, with `others` as clients."""
-
-    kind: str
-    seconds: float
-    only: Collection[str] = ()
-    length_max_s: float = LENGTH_S[1]
-    others: Collection[str] = ()
 
 
 def run_seed(storm: Storm, seed: int, keep: Literal["all", "useful", "none"] = "useful") -> list[Problem]:
@@ -287,9 +343,9 @@ def run_seed(storm: Storm, seed: int, keep: Literal["all", "useful", "none"] = "
     directory = Path(tempfile.mkdtemp(prefix="faults-"))
     faults = ", ".join(storm.only) or "all faults"
     print(f"--- seed {seed}, {storm.seconds:.0f} s of {faults} on {storm.kind}", flush=True)
-    run = Run(storm.kind, directory, seed, lambda text: print(text, flush=True), storm.others)
+    run = Run(storm, directory, seed, lambda text: print(text, flush=True))
     try:
-        problems = run.run(storm.seconds, storm.only, storm.length_max_s)
+        problems = run.run()
     finally:
         run.close()
     for problem in problems:

@@ -115,6 +115,25 @@ def test_a_controllers_orders_are_kept_for_who_wants_to_repeat_them(network: Net
     assert network.orders(3, 1) == []
 
 
+def test_what_clients_ask_is_kept_for_who_listens(network: Network, echo: Echo) -> None:
+    network.listening = frozenset((int(ApiKey.HEARTBEAT),))
+    asking, peer = Asking(network.proxy(1, echo.port, CLIENTS)), Asking(network.proxy(2, echo.port))
+    network.lose_responses(CLIENTS, 1, {ApiKey.HEARTBEAT}, count=1)
+    peer.send(ApiKey.HEARTBEAT)
+    assert peer.response() == 1
+    asking.send(METADATA)
+    assert asking.response() == 1
+    asking.send(ApiKey.HEARTBEAT)
+    assert asking.response() is None, "it is lost, and was carried out"
+    (exchange,) = network.exchanges
+    assert (exchange.broker, exchange.request[4:6], exchange.response) == (
+        1,
+        ApiKey.HEARTBEAT.to_bytes(2, "big"),
+        framed((2).to_bytes(4, "big")),
+    )
+    assert exchange.sent_ns < exchange.reported_ns
+
+
 def test_requests_and_responses_pass(network: Network, echo: Echo) -> None:
     asking = Asking(network.proxy(1, echo.port, CLIENTS))
     for number in (1, 2, 3):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from compat_tests.deps import ROOT, jars_dir
-from compat_tests.support.tools import JARS, run_process
+from compat_tests.deps import ROOT
+from compat_tests.support.tools import program_command, run_process
 
 RULES = ROOT / "compat_tests" / "workers" / "GroupRules.java"
 
@@ -13,9 +13,7 @@ RULES = ROOT / "compat_tests" / "workers" / "GroupRules.java"
 def ask_kafka(commands: Iterable[str]) -> list[str]:
     """One line for each command."""
     asked = list(commands)
-    java = ["java", "-XX:TieredStopAtLevel=1", "-Dfile.encoding=UTF-8"]
-    lines = run_process(
-        [*java, "-cp", f"{jars_dir(JARS['4.x'])}/*", str(RULES)], "\n".join(asked) + "\n"
-    ).out.splitlines()
+    program = program_command("4.x", RULES, ["-Dfile.encoding=UTF-8"])
+    lines = run_process(program, "\n".join(asked) + "\n").out.splitlines()
     assert len(lines) == len(asked)
     return lines

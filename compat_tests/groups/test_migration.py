@@ -1,4 +1,5 @@
-"""Rolling restarts of an application from classic groups to the new protocol and back, Java 4.3.1 and librdkafka mixed.
+"""Rolling restarts of an application from classic groups to the new protocol and back, Java 4.3.1 and librdkafka mixed,
+or Java and franz-go.
 
 Records flow all the while, and members commit what they hand out: each record is read at least once, and no partition
 has two owners, by the members' own logs.
@@ -11,42 +12,61 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from compat_tests.conftest import StartBroker
 from compat_tests.groups.test_clients import PARTITIONS, Flow, all_read
-from compat_tests.support.groups.logged_members import ConfluentMember, JavaMembers, LoggedMember, Logs
+from compat_tests.support.groups.logged_members import (
+    ConfluentMember,
+    FranzMembers,
+    JavaMembers,
+    LoggedMember,
+    Logs,
+    MemberProcess,
+)
 from compat_tests.support.groups.ownership import Kind, problems_of
 from compat_tests.support.groups.serving import group_broker
 from compat_tests.support.quick import admin_client, create_topic
 from compat_tests.support.waiting import eventually
 
-MIXED = ("java", "confluent", "java")
-"""The client of each instance of an application."""
+Processes = dict[str, MemberProcess]
 COOPERATIVE = "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"
 RANGE = "org.apache.kafka.clients.consumer.RangeAssignor"
+INSTANCES = 3
+
+
+class Clients(NamedTuple):
+    """The client of each instance of an application, and the assignor of Java's; that of the others is `range`."""
+
+    names: tuple[str, ...]
+    assignor: str = RANGE
+
+
+MIXED = Clients(("java", "confluent", "java"))
+COOPERATIVE_JAVA = Clients(("java", "java", "java"), COOPERATIVE)
+WITH_FRANZ = Clients(("franz", "java", "franz"))
 
 
 class Application:
     """Instances that are replaced one by one, each with a member; `stop` before `start`, as in a rolling restart."""
 
-    def __init__(self, bootstrap: str, jvm: JavaMembers, *, cooperative: bool) -> None:
+    def __init__(self, bootstrap: str, processes: Processes, clients: Clients) -> None:
         self.logs = Logs()
         self._admin = admin_client(bootstrap)
         self.flow = Flow(bootstrap, "t")
         self.running: dict[int, LoggedMember] = {}
         self._bootstrap = bootstrap
-        self._jvm = jvm
-        jvm.log = self.logs.add
-        self._clients = ("java",) * len(MIXED) if cooperative else MIXED
-        self._assignors = (COOPERATIVE, "-") if cooperative else (RANGE, "range")
+        self._processes = processes
+        for process in processes.values():
+            process.log = self.logs.add
+        self._clients = clients
         self._starts = 0
 
     def start(self, instance: int, protocol: str) -> None:
         self._starts += 1
-        client = self._clients[instance]
+        client = self._clients.names[instance]
         name = f"{client}-{instance}-{protocol}-{self._starts}"
         settings: dict[str, Any] = {
             "bootstrap_servers": self._bootstrap,
@@ -59,12 +79,12 @@ class Application:
             "commit": "sync",
         }
         if protocol == "classic":
-            settings["partition_assignment_strategy"] = self._assignors[client != "java"]
+            settings["partition_assignment_strategy"] = self._clients.assignor if client == "java" else "range"
             settings["heartbeat_interval_ms"] = "300"
-        if client == "java":
-            self.running[instance] = self._jvm.start(name, **settings)
-        else:
+        if client == "confluent":
             self.running[instance] = ConfluentMember(name, self.logs.add, **settings)
+        else:
+            self.running[instance] = self._processes[client].start(name, **settings)
 
     def stop(self, instance: int) -> None:
         member = self.running.pop(instance)
@@ -82,7 +102,7 @@ class Application:
 
     def roll(self, protocol: str) -> None:
         """Restart each instance with this protocol."""
-        for instance in range(len(MIXED)):
+        for instance in range(INSTANCES):
             if instance in self.running:
                 self.stop(instance)
             self.start(instance, protocol)
@@ -91,7 +111,7 @@ class Application:
     @property
     def kind(self) -> str:
         """CLASSIC or CONSUMER, as the broker lists the group."""
-        (group,) = self._admin.list_consumer_groups().result(timeout=30).valid
+        (group,) = self._admin.list_consumer_groups().result(timeout=120).valid
         return str(group.type.name)
 
     def is_all_read(self) -> bool:
@@ -108,22 +128,30 @@ class Application:
 
 
 @pytest.fixture(scope="module")
-def jvm() -> Iterator[JavaMembers]:
-    members = JavaMembers(lambda event: None)
+def processes() -> Iterator[Processes]:
+    members: Processes = {"java": JavaMembers(lambda event: None), "franz": FranzMembers(lambda event: None)}
     yield members
-    members.end()
+    for one in members.values():
+        one.end()
 
 
-def application(own_broker: StartBroker, jvm: JavaMembers, policy: str, *, cooperative: bool) -> Application:
+def application(own_broker: StartBroker, processes: Processes, policy: str, clients: Clients = MIXED) -> Application:
     """Its broker has this policy, and a topic."""
     broker = group_broker(own_broker, group_consumer_migration_policy=policy)
     create_topic(broker.bootstrap, "t", PARTITIONS)
-    return Application(broker.bootstrap, jvm, cooperative=cooperative)
+    return Application(broker.bootstrap, processes, clients)
 
 
-@pytest.mark.parametrize("cooperative", [False, pytest.param(True, marks=pytest.mark.wide)])
-def test_there_and_back(own_broker: StartBroker, jvm: JavaMembers, cooperative: bool) -> None:
-    app = application(own_broker, jvm, "bidirectional", cooperative=cooperative)
+@pytest.mark.parametrize(
+    "clients",
+    [
+        pytest.param(MIXED, id="mixed"),
+        pytest.param(COOPERATIVE_JAVA, marks=pytest.mark.wide, id="cooperative"),
+        pytest.param(WITH_FRANZ, marks=pytest.mark.wide, id="with-franz"),
+    ],
+)
+def test_there_and_back(own_broker: StartBroker, processes: Processes, clients: Clients) -> None:
+    app = application(own_broker, processes, "bidirectional", clients)
     try:
         for protocol in ("classic", "consumer", "classic"):
             app.roll(protocol)
@@ -135,9 +163,9 @@ def test_there_and_back(own_broker: StartBroker, jvm: JavaMembers, cooperative: 
 
 
 @pytest.mark.wide
-def test_upgrade_only(own_broker: StartBroker, jvm: JavaMembers) -> None:
+def test_upgrade_only(own_broker: StartBroker, processes: Processes) -> None:
     """From classic groups to the new protocol."""
-    app = application(own_broker, jvm, "upgrade", cooperative=False)
+    app = application(own_broker, processes, "upgrade")
     try:
         app.roll("classic")
         app.roll("consumer")
@@ -148,9 +176,9 @@ def test_upgrade_only(own_broker: StartBroker, jvm: JavaMembers) -> None:
 
 
 @pytest.mark.wide
-def test_downgrade_only(own_broker: StartBroker, jvm: JavaMembers) -> None:
+def test_downgrade_only(own_broker: StartBroker, processes: Processes) -> None:
     """A group that began with the new protocol may go back, and there it stays."""
-    app = application(own_broker, jvm, "downgrade", cooperative=False)
+    app = application(own_broker, processes, "downgrade")
     try:
         app.roll("consumer")
         app.roll("classic")
@@ -163,9 +191,9 @@ def test_downgrade_only(own_broker: StartBroker, jvm: JavaMembers) -> None:
 @pytest.mark.wide
 @pytest.mark.parametrize("policy", ["disabled", "downgrade"])
 def test_an_upgrade_that_is_not_allowed_is_refused_and_disturbs_no_one(
-    own_broker: StartBroker, jvm: JavaMembers, policy: str
+    own_broker: StartBroker, processes: Processes, policy: str
 ) -> None:
-    app = application(own_broker, jvm, policy, cooperative=False)
+    app = application(own_broker, processes, policy)
     try:
         app.roll("classic")
         app.stop(1)

@@ -5,13 +5,18 @@ from __future__ import annotations
 import pytest
 
 from compat_tests.support.groups.ownership import (
+    Commit,
     Event,
     Kind,
     Partition,
+    Renewal,
+    Sessions,
+    commits,
     disorder,
     double_owners,
     problems_of,
     read_without_owning,
+    stale_commits,
 )
 
 P, Q = ("t", 0), ("t", 1)
@@ -73,3 +78,67 @@ def test_records_out_of_order_are_found_and_those_after_a_new_assignment_may_rep
 def test_records_lost_and_records_of_no_one_are_found() -> None:
     assert problems_of(HANDED_OVER, ["v0", "v1", "v2", "v3"]) == ["v3 was read by no one"]
     assert problems_of(HANDED_OVER, ["v0", "v1"]) == ["v2 was read and never written"]
+
+
+# --- with the members' sessions
+
+SESSION = 10
+
+
+def beats(**sent: list[int]) -> Sessions:
+    """Heartbeats of each member that were accepted; negative ones are those of a member that joins."""
+    return Sessions({name: [Renewal(abs(at), at < 0) for at in times] for name, times in sent.items()}, SESSION)
+
+
+def committed(member: str, time_ns: int) -> Event:
+    return Event(member, time_ns, Kind.COMMITTED)
+
+
+FENCED = [took("a", 1, P), took("b", 14, P), gave("a", 20, P, kind=Kind.LOST)]
+
+
+def test_a_member_that_was_fenced_owned_its_partitions_until_its_session_ended() -> None:
+    assert double_owners(FENCED, beats(a=[-1, 4], b=[-13])) == []
+    assert len(double_owners(FENCED, beats(a=[-1, 5], b=[-13]))) == 1, "which is 15, and b had it from 14 on"
+
+
+def test_what_a_fenced_member_says_afterwards_does_not_count() -> None:
+    after = [took("a", 1, P), took("b", 14, P), gave("a", 20, P)]
+    assert double_owners(after, beats(a=[-1, 3], b=[-13])) == []
+    assert len(double_owners(after, beats(a=[-1, 3, 16], b=[-13]))) == 1, "it was not fenced"
+
+
+def test_a_member_that_joins_again_owns_nothing_from_before() -> None:
+    assert double_owners(FENCED, beats(a=[-1, 5, -12, 18], b=[-13])) == []
+
+
+def test_an_assignment_that_arrives_after_the_session_gives_nothing() -> None:
+    late = [took("a", 1, P), gave("a", 30, P), took("b", 20, P), gave("b", 25, P, kind=Kind.LOST)]
+    assert double_owners(late, beats(a=[-1, 8, 18, 28], b=[-5])) == []
+    assert len(double_owners(late, beats(a=[-1, 8, 18, 28], b=[-15]))) == 1
+
+
+def test_a_member_whose_heartbeats_are_not_known_owns_nothing() -> None:
+    assert double_owners(FENCED, beats(b=[-13])) == []
+
+
+def test_a_commit_is_of_all_that_was_handed_out_of_what_is_owned() -> None:
+    events = [took("a", 1, P, Q), read("a", 2, 7), read("a", 3, 4, Q), gave("a", 4, Q), committed("a", 6)]
+    assert list(commits(events)) == [Commit("a", P, 8, 1, 4, 6)]
+    again = [*events, gave("a", 7, P), took("a", 8, P), committed("a", 9)]
+    assert len(list(commits(again))) == 1, "nothing was handed out since it had it again"
+
+
+def test_an_accepted_commit_of_a_member_that_was_fenced_is_found() -> None:
+    sessions = beats(a=[-1], b=[-13])
+    before = [*FENCED, read("a", 2, 0), committed("a", 13)]
+    assert stale_commits(before, sessions) == []
+    asked_before = [*FENCED, read("a", 13, 0), committed("a", 15)]
+    assert stale_commits(asked_before, sessions) == []
+    (problem,) = stale_commits([*FENCED, read("a", 15, 0), committed("a", 16)], sessions)
+    assert problem.startswith("t-0: a, which had it from 1, committed 1 after 15, when b had it from 14")
+
+
+def test_a_commit_after_an_owner_before_is_in_order() -> None:
+    events = [*HANDED_OVER, committed("b", 7)]
+    assert stale_commits(events, beats(a=[-1], b=[-4])) == []

@@ -122,6 +122,24 @@ def test_counts_and_values_are_kafkas(both: dict[str, Done]) -> None:
         assert growth(ours, name) == growth(kafka, name) > 0
 
 
+def test_the_group_coordinator_counts_what_kafkas_counts(both: dict[str, Done]) -> None:
+    """Values that end in `-count` are attributes, which the test above does not see."""
+    name = "kafka.server:type=group-coordinator-metrics"
+    counted = {
+        kind: {
+            attribute: value - done.seen.before[name][attribute]
+            for attribute, value in done.seen.after[name].items()
+            if attribute.endswith("-count")
+        }
+        for kind, done in both.items()
+    }
+    kafka, ours = counted["kafka"], counted["kpybroker"]
+    commits = kafka.pop("offset-commit-count"), ours.pop("offset-commit-count")
+    assert commits == (2, 3), "a member's request with two offsets, and a transaction's with one"
+    assert ours == kafka
+    assert kafka["group-completed-rebalance-count"] > 0
+
+
 def test_stages_count_all_requests_but_those_not_sampled_yet(both: dict[str, Done]) -> None:
     kafka, ours = (both[kind].seen for kind in ("kafka", "kpybroker"))
     for request in ("Produce", "Fetch", "FetchConsumer", "OffsetCommit", "JoinGroup", "EndTxn", "CreateTopics"):

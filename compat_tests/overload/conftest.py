@@ -25,3 +25,4 @@ def victim(launcher: Launcher) -> Iterator[Victim]:
     started.bystander.start()
     yield started
     started.close()
+    started.broker.service.kill()

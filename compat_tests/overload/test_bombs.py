@@ -119,6 +119,7 @@ def victim(launcher: Launcher) -> Iterator[Victim]:
     started.bystander.start()
     yield started
     started.close()
+    started.broker.service.kill()
 
 
 @contextlib.contextmanager

@@ -59,7 +59,7 @@ class Reports:
 
         for _ in range(count):
             self.producer.produce("filling", VALUE.encode(), partition=0, on_delivery=report)
-        assert self.producer.flush(30) == 0
+        assert self.producer.flush(120) == 0
 
 
 def test_a_full_disk_refuses_appends_and_nothing_else(small_broker: Broker, disk: SmallDisk) -> None:
@@ -116,7 +116,7 @@ def test_a_stop_while_the_disk_is_full_is_orderly_and_keeps_what_was_acknowledge
     # The coordination file too, though its own pages may still have room for some topics.
     admin = quick.admin_client(small_broker.bootstrap)
     made = (admin.create_topics([NewTopic(f"more-{n}", 1, 1)])[f"more-{n}"] for n in range(500))
-    assert any(topic.exception(timeout=30) for topic in made) or not disk.is_mounted
+    assert any(topic.exception(timeout=120) for topic in made) or not disk.is_mounted
     assert small_broker.service.stop() == 0, small_broker.service.tail()
     assert "Traceback" not in small_broker.service.output()
     assert "shut down completed" in small_broker.service.output()

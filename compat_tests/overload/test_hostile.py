@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from compat_tests.overload.frames.large import large_frames
 from compat_tests.overload.raw import Raw, frame_of, framed
 from compat_tests.overload.victim import MIB, Victim
 from compat_tests.support.quick import create_topic
@@ -28,7 +29,7 @@ from kpybroker.wire.records.batch import RECORD_BATCH_OVERHEAD, parse_header, se
 from kpybroker.wire.records.builder import build_batch, varint
 from kpybroker.wire.records.legacy import encode_message
 from tests.wire import bombs
-from tests.wire.fuzz.fuzz_decode import LARGE_FRAME_BYTES, Mutator, large_frames, read_corpus
+from tests.wire.fuzz.fuzz_decode import LARGE_FRAME_BYTES, Mutator, read_corpus
 
 Address = tuple[str, int]
 Attack = Callable[[Address], None]

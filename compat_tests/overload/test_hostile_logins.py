@@ -60,6 +60,7 @@ def attacked(launcher: Launcher, tmp_path_factory: pytest.TempPathFactory) -> It
     victim.bystander.start()
     yield Attacked(victim, ("127.0.0.1", port), ssl.create_default_context(cafile=str(authority.certificate)))
     victim.close()
+    broker.service.kill()
 
 
 def are_ended(victim: Victim, sockets: int) -> bool:

@@ -14,7 +14,7 @@ import http.client
 import itertools
 import json
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +22,19 @@ import pytest
 import trio
 import trio.lowlevel
 
+from compat_tests.overload.frames.large import large_frames
 from compat_tests.overload.test_hostile import FALSE_TIMESTAMP, TOPICS, batch_around, tiny_records
 from kpybroker.broker.app import Broker
+from kpybroker.broker.coordinators.partitions import CoordinatorPartitions
 from kpybroker.broker.handlers.records.list_offsets import MAX_TIMESTAMP
 from kpybroker.broker.loop.stall import LoopStallGauge
 from kpybroker.broker.requests.served.apis import SERVED
 from kpybroker.cli import garbage
-from kpybroker.storage.log.append import ProducedBatches
+from kpybroker.core.group.machine import GroupMachine
+from kpybroker.core.group.records import OffsetRecord, Record, RecordVersions, encode_record
+from kpybroker.core.offsets.values import OffsetAndMetadata
+from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME
+from kpybroker.storage.log.append import COORDINATOR, ProducedBatches
 from kpybroker.system import IS_PORTABLE
 from kpybroker.wire.api import API_INFO, ApiKey
 from kpybroker.wire.compression import Codec, compress
@@ -36,11 +42,14 @@ from kpybroker.wire.errors import ErrorCode, ProtocolError
 from kpybroker.wire.messages.create_partitions import CreatePartitionsRequest
 from kpybroker.wire.messages.delete_topics import DeleteTopicsRequest
 from kpybroker.wire.messages.fetch import FetchRequest
+from kpybroker.wire.messages.find_coordinator import FindCoordinatorRequest
 from kpybroker.wire.messages.list_offsets import ListOffsetsRequest
 from kpybroker.wire.messages.produce import ProduceRequest
+from kpybroker.wire.records.builder import build_batch
 from kpybroker.wire.records.legacy import encode_message
 from tests.support.brokers.running_broker import CLIENT, ask, create_topic, running_broker
-from tests.wire.fuzz.fuzz_decode import distinct_frames, large_frames
+from tests.support.requests.large_groups import settled_classic_group, settled_consumer_group
+from tests.wire.fuzz.fuzz_decode import distinct_frames
 
 HELD_S_MAX = 0.050
 SHARED_MACHINE = 3
@@ -51,6 +60,9 @@ YARDSTICK_S = 0.014
 ELEMENTS = 99_900
 """Those of the arrays above them count too: with more the frame is refused, and nothing is measured."""
 MANY = 10_000
+CLASSIC_MEMBERS = 7_000
+"""They are one record, of a megabyte: more the log does not take."""
+RECORDS_OF_A_BATCH = 8_000
 WALKED = ("compacted", "recompressed", "opaque")
 
 Input = Callable[[Broker], Awaitable[None]]
@@ -282,6 +294,57 @@ def test_lookups_by_time_among_false_timestamps(tmp_path: Path, held_s_max: floa
     trio.run(run)
     print({name: f"{held * 1000:.0f} ms" for name, held in found.items()})
     assert {name: held for name, held in found.items() if held > held_s_max} == {}
+
+
+def _many_groups() -> Iterator[Record]:
+    for number in range(MANY):
+        yield settled_classic_group(f"classic-{number}", 1)
+        yield from settled_consumer_group(f"consumer-{number}", 1)
+        yield OffsetRecord(f"consumer-{number}", ("t", 0), OffsetAndMetadata(number, -1, "", 0))
+
+
+LARGE_GROUPS: dict[str, Callable[[], Iterable[Record]]] = {
+    "groups": _many_groups,
+    "members of a consumer group": lambda: settled_consumer_group("g", MANY),
+    "members of a classic group": lambda: [settled_classic_group("g", CLASSIC_MEMBERS)],
+}
+
+
+@pytest.mark.parametrize("records", LARGE_GROUPS.values(), ids=LARGE_GROUPS)
+def test_ten_thousand_are_loaded(tmp_path: Path, held_s_max: float, records: Callable[[], Iterable[Record]]) -> None:
+    """Groups, and members of one group, in batches that are as large as the log takes."""
+    encoded = [(*encode_record(record, RecordVersions()), 0) for record in records()]
+
+    async def run() -> float:
+        async with running_broker(tmp_path, offsets_topic_num_partitions="1") as broker:
+            await ask(broker, FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]), 4)
+            partitions = broker.groups.partitions
+            await partitions_loaded(partitions)
+            partition = broker.replicas.partition(GROUP_METADATA_TOPIC_NAME, 0)
+            assert partition is not None
+            for first in range(0, len(encoded), RECORDS_OF_A_BATCH):
+                batch = build_batch(encoded[first : first + RECORDS_OF_A_BATCH])
+                partition.append(ProducedBatches(batch, broker.clock.time_ms(), origin=COORDINATOR))
+
+            async def loads(broker: Broker) -> None:
+                broker.groups.on_resigned(0)
+                broker.groups.on_elected(0, partition.leader_epoch)
+                await partitions_loaded(partitions)
+
+            held = await held_s(broker, loads, held_s_max)
+            assert len(partitions.shards[0].machine.groups) == len(
+                {key[4:] for key, _, _ in encoded if key[1] in (2, 3)}
+            )
+            return held
+
+    held = trio.run(run)
+    print(f"{held * 1000:.0f} ms")
+    assert held <= held_s_max
+
+
+async def partitions_loaded(partitions: CoordinatorPartitions[GroupMachine]) -> None:
+    while partitions.is_loading or not partitions.shards:
+        await trio.lowlevel.checkpoint()
 
 
 @pytest.mark.skipif(IS_PORTABLE, reason="the check of Windows' rules lists 20 000 descriptors at each rename")

@@ -60,6 +60,7 @@ def victim(launcher: Launcher) -> Iterator[Victim]:
     yield started
     started.is_unharmed()
     started.close()
+    started.broker.service.kill()
 
 
 def grown(victim: Victim, attack: Callable[[], object]) -> int:

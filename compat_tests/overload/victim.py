@@ -18,7 +18,8 @@ from compat_tests.support.quick import QUIET, create_topic
 from compat_tests.support.services import Broker
 from compat_tests.support.waiting import eventually
 
-PAUSE_S = 0.005
+PAUSE_S, PAUSE_UNWATCHED_S = 0.005, 0.05
+"""Between two records of the bystander: while its progress is waited for, and at other times."""
 PROGRESS = 20
 DEADLINE_S = 180.0
 MIB = 1024 * 1024
@@ -36,14 +37,14 @@ class Bystander(threading.Thread):
         self._producer = Producer({**settings, "enable.idempotence": True, "linger.ms": 0})
         self._consumer = Consumer({**settings, "group.id": "bystander", "auto.offset.reset": "earliest"})
         self._consumer.assign([TopicPartition(self._topic, 0, 0)])
-        self._stopping = threading.Event()
+        self._stopping, self._watched = threading.Event(), threading.Event()
         self._sent = 0
         self.acknowledged = 0
         self.read: list[int] = []
         self.failures: list[str] = []
 
     def run(self) -> None:
-        while not self._stopping.wait(PAUSE_S):
+        while not self._stopping.wait(PAUSE_S if self._watched.is_set() else PAUSE_UNWATCHED_S):
             if len(self._producer) < 50:
                 self._producer.produce(self._topic, str(self._sent).encode(), on_delivery=self._report)
                 self._sent += 1
@@ -72,7 +73,9 @@ class Bystander(threading.Thread):
             assert len(self.read) >= read + PROGRESS, f"{len(self.read)} records read"
             return True
 
+        self._watched.set()
         eventually(has_progressed, "the bystander's progress", DEADLINE_S)
+        self._watched.clear()
 
     def finish(self) -> None:
         """All that was sent was written and read, once and in order."""

@@ -22,7 +22,7 @@ PAIR = [("t", 0), ("t", 1)]
 
 
 def leaders(bootstrap: str, topic: str = "t") -> dict[int, int]:
-    found = admin_client(bootstrap).list_topics(topic, timeout=30).topics[topic].partitions
+    found = admin_client(bootstrap).list_topics(topic, timeout=120).topics[topic].partitions
     return {number: one.leader for number, one in found.items()}
 
 
@@ -31,7 +31,7 @@ def wait_for_leaders(bootstrap: str, wanted: dict[int, int]) -> None:
 
 
 def in_sync(admin: AdminClient, topic: str) -> bool:
-    partitions = admin.list_topics(topic, timeout=30).topics[topic].partitions.values()
+    partitions = admin.list_topics(topic, timeout=120).topics[topic].partitions.values()
     return all(sorted(one.isrs) == sorted(one.replicas) for one in partitions)
 
 

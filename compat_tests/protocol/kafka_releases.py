@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from compat_tests.deps import CACHE, ROOT, jars_dir
+from compat_tests.support.tools import JVM_OPTIONS, compiled
 from kpybroker.broker.requests.served.kafka_releases import KRAFT_RELEASES, RELEASES, ZOOKEEPER_RELEASES
 from kpybroker.wire.api import ApiKey
 
@@ -40,7 +41,7 @@ def versions_in(jar: Path) -> Versions:
     """What the release of this kafka-clients jar serves."""
     logging = next(jars_dir("kafka-3.9.1").glob("slf4j-api-*.jar"))
     done = subprocess.run(
-        ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{jar}:{logging}", str(PRINTER)],
+        ["java", *JVM_OPTIONS, "-cp", f"{jar}:{logging}:{compiled(PRINTER)}", PRINTER.stem],
         capture_output=True,
         text=True,
         timeout=JAVA_SECONDS_MAX,

@@ -81,7 +81,7 @@ def locked_broker(launcher: Launcher, directory: Path, **keys: str) -> Iterator[
     )
     one = Locked(broker, zookeeper, authority)
     try:
-        broker.service.start(lambda output: f"[KafkaServer id={broker.node_id}] started" in output)
+        broker.launch()
         eventually(lambda: one.run("3.9.1", "topics", "--list", check=False).code == 0, "a login by SCRAM")
         yield one
     finally:

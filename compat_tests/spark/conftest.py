@@ -2,6 +2,9 @@
 
 It runs in local mode with Spark's own Kafka connector from `.cache/jvm/spark-4.0.0`; the broker is whatever the harness
 was asked to run. `readers` runs a test twice, once with each of the two ways in which Spark's driver learns offsets.
+
+This JVM lives long: its code needs more room than its compiler has by default, or it is looked through, thrown away and
+compiled again and again. `QuickFiles.java` says what the modes of its files would cost.
 """
 
 from __future__ import annotations
@@ -11,13 +14,17 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
 from compat_tests.deps import jars_dir
 from compat_tests.spark.support import Stream
+from compat_tests.support.tools import compiled
 
 JARS = ("spark-4.0.0", "spark-avro-4.0.0")
+QUICK_FILES = Path(__file__).with_name("QuickFiles.java")
+JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m", "-Xss2m")
 OFFSET_READER = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
 
 
@@ -26,14 +33,19 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     jars = [jar for name in JARS for jar in sorted(jars_dir(name).glob("*.jar"))]
     assert jars, f"no jars in {jars_dir(JARS[0])}: run make test-deps"
     place = tmp_path_factory.mktemp("spark")
+    hadoop = sorted(Path(pyspark.__file__).with_name("jars").glob("hadoop-client-*.jar"))
     os.environ["PYSPARK_PYTHON"] = sys.executable
     settings = {
         "spark.jars": ",".join(map(str, jars)),
         "spark.driver.memory": "768m",
-        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss2m",
+        "spark.driver.extraJavaOptions": " ".join(JVM),
+        "spark.driver.extraClassPath": str(compiled(QUICK_FILES, ":".join(map(str, hadoop)))),
+        "spark.hadoop.fs.file.impl": "QuickFiles",
+        "spark.hadoop.fs.AbstractFileSystem.file.impl": "QuickFiles$Contexts",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": "1",
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",

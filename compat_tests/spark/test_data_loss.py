@@ -20,12 +20,12 @@ QUICK = {"fetchOffset.retryIntervalMs": "1", "kafkaConsumer.pollTimeoutMs": "500
 def delete_records(broker: Broker, topic: str, before: int) -> None:
     admin = admin_client(broker.bootstrap)
     part = TopicPartition(topic, 0, before)
-    assert admin.delete_records([part])[part].result(30).low_watermark == before
+    assert admin.delete_records([part])[part].result(120).low_watermark == before
 
 
 def recreate(broker: Broker, topic: str) -> None:
     admin = admin_client(broker.bootstrap)
-    admin.delete_topics([topic])[topic].result(30)
+    admin.delete_topics([topic])[topic].result(120)
 
     def made() -> bool:
         try:

@@ -115,7 +115,7 @@ def test_new_partitions_and_new_topics_of_a_pattern_are_read_from_their_start(
     query = stream.start(broker.bootstrap, follow=True, **options)
     eventually(lambda: (stream.checkpoint / "offsets" / "0").exists() or query.exception(), "the first offsets")
     admin = admin_client(broker.bootstrap)
-    admin.create_partitions([NewPartitions(first, 3)])[first].result(30)
+    admin.create_partitions([NewPartitions(first, 3)])[first].result(120)
     second = topic(suffix="-2", partitions=2)
     topic(suffix="-other")
     new = records(first, 0, 5, first=10) + records(first, 2, 5) + records(second, 1, 4)

@@ -21,7 +21,7 @@ from compat_tests.support.services import Broker
 @pytest.fixture(scope="module")
 def stopped(broker: Broker) -> Iterator[Path]:
     """The data directory of the session's broker while it is down."""
-    small = quick.admin_client(broker.bootstrap).list_topics(timeout=30).topics
+    small = quick.admin_client(broker.bootstrap).list_topics(timeout=120).topics
     if "dumped" not in small:
         quick.create_topic(broker.bootstrap, "dumped", 1, segment_bytes=20_000, index_interval_bytes=100)
         for codec in CODECS:

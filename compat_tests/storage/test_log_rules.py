@@ -5,7 +5,7 @@ the log starts, and what producers receive. What the tests expect is what Kafka 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -28,9 +28,11 @@ MakeLog = Callable[..., RawLog]
 
 
 @pytest.fixture(scope="module")
-def eager_broker(launcher: Launcher) -> Broker:
+def eager_broker(launcher: Launcher) -> Iterator[Broker]:
     """Retention looks several times a second."""
-    return launcher.broker(log_retention_check_interval_ms="200", log_initial_task_delay_ms="200")
+    broker = launcher.broker(log_retention_check_interval_ms="200", log_initial_task_delay_ms="200")
+    yield broker
+    broker.service.kill()
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from compat_tests.eos.readers import messages_to_end
 from compat_tests.streams.recount import USERS, Event, count, join, make_events, visit
 from compat_tests.support import quick
 from compat_tests.support.services import Broker
-from compat_tests.support.tools import LOG4J
+from compat_tests.support.tools import LOG4J, compiled
 from compat_tests.support.waiting import eventually
 
 APPLICATION = Path(__file__).with_name("Shop.java")
@@ -45,7 +45,9 @@ class Application:
     def __init__(self, jars: str, broker: Broker, directory: Path) -> None:
         self._log = directory / "application.log"
         arguments = (broker.bootstrap, "shop", str(directory / "state"), str(TOGETHER_MS), str(WINDOW_MS))
-        self._command = ["java", *JVM, "-cp", f"{jars_dir(jars)}/*", str(APPLICATION), *arguments]
+        libraries = f"{jars_dir(jars)}/*"
+        class_path = f"{libraries}:{compiled(APPLICATION, libraries)}"
+        self._command = ["java", *JVM, "-cp", class_path, APPLICATION.stem, *arguments]
         self.start()
 
     def start(self) -> None:

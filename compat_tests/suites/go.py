@@ -1,11 +1,13 @@
 """`make suites`: the tests of other people's Go clients, whole and as they are, against a broker that was just started.
 
     python -m compat_tests.suites.go [--broker kafka] [--brokers 3] [--records 500000] [-- -run TestGroupETL]
+    python -m compat_tests.suites.go --new-groups [-- -run 848]
 
 franz-go's kgo: producers, fetch sessions, transactions and consumer groups under joining and leaving members, every
 record counted. `go mod download` brings the module, whose archive holds its tests; nothing of it is kept here. What
 stands after `--` goes to `go test`. `--broker kafka` runs the same on Kafka 3.9.1 on ZooKeeper: a test that fails there
-too is no fault of ours. Exits as `go test` does.
+too is no fault of ours. With `--new-groups` group.version is finalized, and its tests of KIP-848 are not skipped. Exits
+as `go test` does.
 """
 
 from __future__ import annotations
@@ -21,9 +23,9 @@ from pathlib import Path
 
 from compat_tests.bench.measuring.brokers import scratch_directory
 from compat_tests.support.cluster import Cluster
-from compat_tests.support.services import ZooKeeper
+from compat_tests.support.services import ZooKeeper, kpybroker_executable
 
-MODULE = "github.com/twmb/franz-go@v1.22.2"
+MODULE = "github.com/twmb/franz-go@v1.22.3"
 PACKAGE = "pkg/kgo"
 TIMEOUT = "10m"
 
@@ -52,6 +54,11 @@ def run_kgo(cluster: Cluster, records: int, arguments: list[str]) -> int:
     return subprocess.run(command, cwd=fetch(MODULE) / PACKAGE, env={**os.environ, **environment}).returncode
 
 
+def finalize_groups(cluster: Cluster) -> None:
+    command = [str(kpybroker_executable()), "feature", "upgrade", "group.version=1", "-b", cluster.bootstrap]
+    subprocess.run(command, check=True)
+
+
 def properties(brokers: int) -> dict[str, str]:
     factor, least = str(brokers), str(min(brokers, 2))
     return {
@@ -66,6 +73,7 @@ def main() -> int:
     parser.add_argument("--broker", choices=("kpybroker", "kafka"), default="kpybroker")
     parser.add_argument("--brokers", type=int, default=1)
     parser.add_argument("--records", type=int, default=100_000)
+    parser.add_argument("--new-groups", action="store_true", help="finalize group.version 1; kpybroker only")
     parser.add_argument("arguments", nargs="*")
     options = parser.parse_args()
     fetch(MODULE)
@@ -76,6 +84,8 @@ def main() -> int:
         cluster = Cluster(directory, f"{zookeeper.connect}/suites", kinds, properties(options.brokers))
         try:
             cluster.start()
+            if options.new_groups:
+                finalize_groups(cluster)
             return run_kgo(cluster, options.records, options.arguments)
         finally:
             cluster.close()

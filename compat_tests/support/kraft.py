@@ -14,12 +14,20 @@ from tests.support.network.ports import free_port
 
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
 KRAFT = "kraft"
+SMALL_JVM = ("-Xmx1G", "-Xms256m", "-XX:+UseSerialGC")
+"""Options of a JVM that shares a machine with others."""
 
 
 class KraftBroker:
     """Broker and controller in one process, on a directory of its own."""
 
-    def __init__(self, directory: Path, overrides: Mapping[str, str] | None = None, node_id: int = 1) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        overrides: Mapping[str, str] | None = None,
+        node_id: int = 1,
+        jvm_options: Sequence[str] = SMALL_JVM,
+    ) -> None:
         """`overrides` are keys of its configuration."""
         directory.mkdir(parents=True)
         port, quorum = free_port(), free_port()
@@ -45,20 +53,23 @@ class KraftBroker:
                 **(overrides or {}),
             },
         )
-        options = server_options("4.x", KRAFT) if QUICK_JVMS in os.environ else []
+        options = server_options("4.x", KRAFT, jvm_options) if QUICK_JVMS in os.environ else jvm_options
         self.service = Service("kafka-4.3.1", self._command(options, "kafka.Kafka", str(self._config)), directory)
 
     def _command(self, options: Sequence[str], main: str, *arguments: str) -> list[str]:
-        sizes = ["-Xmx1G", "-Xms256m", "-XX:+UseSerialGC", *options]
-        return ["java", *sizes, f"-Dlog4j.configuration=file:{LOG4J}", f"@{argument_file('4.x')}", main, *arguments]
+        return ["java", *options, f"-Dlog4j.configuration=file:{LOG4J}", f"@{argument_file('4.x')}", main, *arguments]
 
     def start(self) -> None:
-        """Format the directory, and run."""
-        arguments = ("format", "--cluster-id", CLUSTER_ID, "--config", str(self._config))
-        command = self._command(quick_options("4.x"), "kafka.tools.StorageTool", *arguments)
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        self.service.start(lambda output: "Kafka Server started" in output or "started (kafka.server" in output)
+        """Format the directory, if it is new, and run."""
+        if not (self.data_dir / "meta.properties").exists():
+            self._format()
+        self.service.start(lambda output: "Kafka Server started" in output)
         keep_classes(self.service.command, self.service.pid, "4.x", KRAFT)
+
+    def _format(self) -> None:
+        arguments = ("format", "--cluster-id", CLUSTER_ID, "--config", str(self._config))
+        command = self._command([*SMALL_JVM, *quick_options("4.x")], "kafka.tools.StorageTool", *arguments)
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
     def close(self) -> None:
         self.service.kill()

@@ -7,7 +7,7 @@ import urllib.error
 import urllib.request
 from typing import Any
 
-RESPONSE_S = 30.0
+RESPONSE_S = 120.0
 
 
 def call(method: str, url: str, body: object = None) -> Any:

@@ -261,18 +261,27 @@ def _resident_command(version: str) -> list[str]:
 def program_command(version: str, source: Path, options: Sequence[str] = ()) -> list[str]:
     """The command line of a program of ours in Java, among the jars of that version.
 
-    It is compiled once, which takes longer than most of what it does. The archive holds with more behind its class
-    path.
+    The archive holds with more behind its class path.
     """
-    text = source.read_bytes()
-    jar = ARCHIVES / f"{version}-{class_path_key(version)}-{hashlib.sha256(text).hexdigest()[:12]}.jar"
+    jar = compiled(source, _class_path(version))
+    return ["java", *quick_options(version), *options, "-cp", f"{_class_path(version)}:{jar}", source.stem]
+
+
+def compiled(source: Path, class_path: str = "") -> Path:
+    """The jar of a program of ours in Java. It is made once, which takes longer than most of what such a program does.
+
+    To run the source itself compiles it each time.
+    """
+    key = hashlib.sha256(source.read_bytes() + (class_path + _java_version()).encode()).hexdigest()[:12]
+    jar = ARCHIVES / f"{source.stem}-{key}.jar"
     if not jar.exists():
+        ARCHIVES.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory() as classes:
-            run_process(["javac", f"@{argument_file(version)}", "-d", classes, str(source)])
+            run_process(["javac", "-encoding", "UTF-8", "-cp", class_path, "-d", classes, str(source)])
             fresh = jar.with_suffix(f".{os.getpid()}")
             run_process(["jar", "--create", "--file", str(fresh), "-C", classes, "."])
             fresh.rename(jar)
-    return ["java", *quick_options(version), *options, "-cp", f"{_class_path(version)}:{jar}", source.stem]
+    return jar
 
 
 def write_commands(directory: Path) -> Path:

@@ -27,7 +27,7 @@ from kafka import KafkaConsumer, KafkaProducer
 
 from kpybroker.testing import Broker
 
-WAIT_S = 30
+WAIT_S = 120
 
 
 @pytest.fixture(scope="module")

@@ -81,7 +81,7 @@ def test_five_requests_in_flight_stay_in_order(faulty: Broker, topic: str, name:
     values = [str(number) for number in range(30)]
     for value in values:
         producer.produce(topic, value, partition=0)
-    assert producer.flush(30) == 0
+    assert producer.flush(120) == 0
     faulty.assert_records(topic, values=values)
     assert fault.hits >= 1
 

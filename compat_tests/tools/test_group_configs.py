@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from compat_tests.support.command_line import CommandLine
 from compat_tests.support.tools import Result, Tools
-from kpybroker.broker import app
-from kpybroker.core.features import VersionRange
 from kpybroker.testing import Broker as OwnBroker
 
 SESSION, HEARTBEAT = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
@@ -19,11 +18,9 @@ DONE = (0, ["Completed updating config for group g."])
 
 @pytest.fixture(scope="module")
 def bootstrap() -> Iterator[str]:
-    """A kpybroker that has finalized group.version 1."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(app, "SUPPORTED", {"group.version": VersionRange(0, 1)})
-        with OwnBroker(in_thread=True) as broker:
-            yield broker.bootstrap_servers
+    """A kpybroker, which has finalized group.version 1 as any new one."""
+    with OwnBroker(in_thread=True) as broker:
+        yield broker.bootstrap_servers
 
 
 def configs(bootstrap: str, *words: str, version: str = "4.x") -> Result:
@@ -53,6 +50,21 @@ def test_a_group_is_configured_described_and_reset(bootstrap: str) -> None:
     assert "_CONFIG:group.consumer.assignment.interval.ms=" in lines[0]
     assert all(map(str.startswith, lines[1:], set_here)), lines
     assert said(bootstrap, "--alter", *OF_G, "--delete-config", f"{HEARTBEAT},{SESSION}") == DONE
+    assert said(bootstrap, "--describe", *OF_GROUPS) == (0, [])
+
+
+def test_our_command_and_kafkas_see_the_same(bootstrap: str) -> None:
+    cli = CommandLine(bootstrap)
+    cli.run("config", "set", "group", "g", f"{HEARTBEAT}=7000")
+    code, (title, line) = said(bootstrap, "--describe", *OF_GROUPS)
+    assert (code, title) == (0, "Dynamic configs for group g are:")
+    assert line.startswith(f"  {HEARTBEAT}=7000 sensitive=false synonyms={{DYNAMIC_GROUP_CONFIG:{HEARTBEAT}=7000, ")
+    assert said(bootstrap, "--alter", *OF_G, "--add-config", f"{SESSION}=50000") == DONE
+    assert {row["key"]: row["value"] for row in cli.json("config", "list", "group")} == {
+        HEARTBEAT: "7000",
+        SESSION: "50000",
+    }
+    cli.run("config", "unset", "group", "g", HEARTBEAT, SESSION)
     assert said(bootstrap, "--describe", *OF_GROUPS) == (0, [])
 
 

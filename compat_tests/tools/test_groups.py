@@ -11,7 +11,7 @@ import pytest
 
 from compat_tests.conftest import MakeTopic
 from compat_tests.support import quick
-from compat_tests.support.groups.members import Member
+from compat_tests.support.groups.members import BOTH_PROTOCOLS, Member, speaks_new_protocol
 from compat_tests.support.services import Broker
 from compat_tests.support.tools import Result, Tools
 from compat_tests.support.waiting import eventually
@@ -32,14 +32,27 @@ def rows(result: Result) -> list[dict[str, str]]:
     return [dict(zip(header, line, strict=False)) for line in body]
 
 
+@pytest.fixture(params=BOTH_PROTOCOLS)
+def client(request: pytest.FixtureRequest) -> str:
+    """The members' client."""
+    found: str = request.param
+    return found
+
+
 @pytest.fixture
-def read_topic(broker: Broker, topic: MakeTopic, name: str) -> str:
+def read_topic(broker: Broker, topic: MakeTopic, name: str, join: Callable[..., Member], client: str) -> str:
     """A topic whose two partitions hold COUNT records each, one a second from START_MS; group `name` has read all."""
     made = topic(partitions=2)
     for partition in (0, 1):
         stamps = [START_MS + n * STEP_MS for n in range(COUNT)]
         quick.fill(broker.bootstrap, made, [f"{n}" for n in range(COUNT)], partition, stamps)
-    quick.read(broker.bootstrap, [(made, 0), (made, 1)], 2 * COUNT, group=name)
+    if speaks_new_protocol(client):
+        member = join(client, group=name, topics=[made])
+        member.has(2 * COUNT)
+        member.commit()
+        member.close()
+    else:
+        quick.read(broker.bootstrap, [(made, 0), (made, 1)], 2 * COUNT, group=name)
     return made
 
 
@@ -49,9 +62,9 @@ def offsets(tools: Tools, group: str) -> dict[int, tuple[str, str, str]]:
     return {int(r["PARTITION"]): (r["CURRENT-OFFSET"], r["LOG-END-OFFSET"], r["LAG"]) for r in table}
 
 
-def test_list_with_states(tools: Tools, name: str, read_topic: str, join: Callable[..., Member]) -> None:
+def test_list_with_states(tools: Tools, name: str, read_topic: str, join: Callable[..., Member], client: str) -> None:
     live = f"{name}-live"
-    member = join("confluent", group=live, topics=[read_topic])
+    member = join(client, group=live, topics=[read_topic])
     member.has(2 * COUNT)
     states = rows(tools.run("consumer-groups", "--list", "--state"))
     found = {row["GROUP"]: row["STATE"] for row in states}
@@ -63,10 +76,10 @@ def test_list_with_states(tools: Tools, name: str, read_topic: str, join: Callab
 
 
 def test_describe_a_live_group(
-    tools: Tools, broker: Broker, topic: MakeTopic, name: str, join: Callable[..., Member]
+    tools: Tools, broker: Broker, topic: MakeTopic, name: str, join: Callable[..., Member], client: str
 ) -> None:
     read_topic, live = topic(partitions=2), f"{name}-live"
-    members = [join("confluent", group=live, topics=[read_topic], settings={"client.id": f"m{n}"}) for n in range(2)]
+    members = [join(client, group=live, topics=[read_topic], settings={"client.id": f"m{n}"}) for n in range(2)]
     eventually(lambda: all(len(member.assignment) == 1 for member in members), "one partition each")
     for partition in (0, 1):
         quick.fill(broker.bootstrap, read_topic, [f"{n}" for n in range(COUNT)], partition)
@@ -82,7 +95,7 @@ def test_describe_a_live_group(
     assert {row["HOST"] for row in table} == {"/127.0.0.1"}
     (state,) = rows(tools.run("consumer-groups", "--describe", "--group", live, "--state"))
     assert state["STATE"] == "Stable"
-    assert state["ASSIGNMENT-STRATEGY"] == "range"
+    assert state["ASSIGNMENT-STRATEGY"] == ("uniform" if speaks_new_protocol(client) else "range")
     assert state["#MEMBERS"] == "2"
     verbose = tools.run("consumer-groups", "--describe", "--group", live, "--members", "--verbose")
     held = {row["CLIENT-ID"]: row["#PARTITIONS"] for row in rows(verbose)}
@@ -141,9 +154,11 @@ def test_reset_offsets_by_file(
     assert offsets(tools, name) == {0: ("4", "20", "16"), 1: ("9", "20", "11")}
 
 
-def test_reset_offsets_of_a_live_group(tools: Tools, name: str, read_topic: str, join: Callable[..., Member]) -> None:
+def test_reset_offsets_of_a_live_group(
+    tools: Tools, name: str, read_topic: str, join: Callable[..., Member], client: str
+) -> None:
     live = f"{name}-live"
-    join("confluent", group=live, topics=[read_topic]).has(2 * COUNT)
+    join(client, group=live, topics=[read_topic]).has(2 * COUNT)
     refused = tools.run(
         "consumer-groups", "--reset-offsets", "--group", live, "--topic", read_topic, "--to-earliest", "--execute",
         check=False,
@@ -157,9 +172,9 @@ def test_delete_offsets(tools: Tools, name: str, read_topic: str) -> None:
     assert offsets(tools, name) == {1: ("20", "20", "0")}
 
 
-def test_delete_group(tools: Tools, name: str, read_topic: str, join: Callable[..., Member]) -> None:
+def test_delete_group(tools: Tools, name: str, read_topic: str, join: Callable[..., Member], client: str) -> None:
     live = f"{name}-live"
-    member = join("confluent", group=live, topics=[read_topic])
+    member = join(client, group=live, topics=[read_topic])
     member.has(2 * COUNT)
     refused = tools.run("consumer-groups", "--delete", "--group", live, check=False)
     assert "GroupNotEmptyException" in refused.out + refused.err, str(refused)

@@ -170,14 +170,16 @@ def test_broker_configs(tools: Tools, broker: Broker) -> None:
         return entity_configs(tools.run("configs", "--describe", *entity))
 
     tools.run("configs", "--alter", *entity, "--add-config", "log.cleaner.threads=2")
-    eventually(lambda: described() == {"log.cleaner.threads": "2"}, "set")
-    everything = tools.run("configs", "--describe", "--all", *entity)
-    values = entity_configs(everything)
-    assert values["log.dirs"] == str(broker.data_dir)
-    assert values["log.cleaner.threads"] == "2"
-    assert len(values) >= 200
-    assert "DYNAMIC_BROKER_CONFIG:log.cleaner.threads=2, DEFAULT_CONFIG:log.cleaner.threads=1" in everything.out
-    tools.run("configs", "--alter", *entity, "--delete-config", "log.cleaner.threads")
+    try:
+        eventually(lambda: described() == {"log.cleaner.threads": "2"}, "set")
+        everything = tools.run("configs", "--describe", "--all", *entity)
+        values = entity_configs(everything)
+        assert values["log.dirs"] == str(broker.data_dir)
+        assert values["log.cleaner.threads"] == "2"
+        assert len(values) >= 200
+        assert "DYNAMIC_BROKER_CONFIG:log.cleaner.threads=2, DEFAULT_CONFIG:log.cleaner.threads=1" in everything.out
+    finally:
+        tools.run("configs", "--alter", *entity, "--delete-config", "log.cleaner.threads")
     eventually(lambda: described() == {}, "gone")
 
 
@@ -190,7 +192,6 @@ def test_broker_default_configs(tools: Tools) -> None:
         eventually(
             lambda: entity_configs(tools.run("configs", "--describe", *entity)) == {"log.retention.ms": "7654321"},
             "the default set",
-            10,
         )
     finally:
         tools.run("configs", "--alter", *entity, "--delete-config", "log.retention.ms")

@@ -68,7 +68,7 @@ def _done(futures: Any) -> None:
 def _elect(connect: Connect) -> None:
     """By the znode, as the tools of old did."""
     client = connect()
-    client.start()
+    client.start(quick.DEADLINE_S)
     try:
         wanted = {"version": 1, "partitions": [{"topic": "plain", "partition": 0}]}
         client.create("/admin/preferred_replica_election", json.dumps(wanted).encode())
@@ -82,7 +82,7 @@ def _elect(connect: Connect) -> None:
 
 def dump(connect: Connect) -> dict[str, Znode]:
     client = connect()
-    client.start()
+    client.start(quick.DEADLINE_S)
     found: dict[str, Znode] = {}
     try:
         paths = ["/"]

@@ -117,7 +117,7 @@ def tree_of(kind: str, directory: Path, ensemble: Ensemble) -> dict[str, Znode]:
     tree = KazooClient(chroot, **ensemble.login)
     broker.start()
     try:
-        tree.start()
+        tree.start(quick.DEADLINE_S)
         tokens = lock(broker, sasl_port, tree)
         found = dump(lambda: KazooClient(chroot, **ensemble.login))
     finally:

@@ -59,12 +59,14 @@ _MASKED = (
     (re.compile(r"127\.0\.0\.1:\d+"), "HOST:PORT"),
     (re.compile(r"\bzxid: -?\d+"), "zxid: *"),
 )
+_END = re.compile(r"WATCHER::\s*(WatchedEvent state:Closed type:None path:null\s*)?\Z")
+"""The event of the shell's own end: its thread prints it, or a part of it, if the process lasts long enough."""
 _ORDERED = re.compile(r"\[(/?[\w/-]+(?:, /?[\w/-]+)+)\]")
 
 
 def said(address: str) -> list[str]:
     result = Tools("3.9.1", address).run("zookeeper-shell", stdin=COMMANDS + "quit\n", check=False)
-    text = result.out + result.err
+    text = _END.sub("", result.out) + result.err
     for pattern, mask in _MASKED:
         text = pattern.sub(mask, text)
     text = _ORDERED.sub(lambda found: ",".join(sorted(found[1].split(", "))), text)

@@ -106,15 +106,19 @@ class Confluent:
             "enable.auto.commit": spec.get("auto_commit", False),
             "fetch.message.max.bytes": spec.get("fetch_bytes", 1_048_576),
             "receive.message.max.bytes": 200_000_000,
-            "session.timeout.ms": spec.get("session_timeout_ms", 10_000),
-            "heartbeat.interval.ms": 500,
             "topic.metadata.refresh.interval.ms": 1_000,
             "check.crcs": True,
         }
         if spec.get("instance"):
             settings["group.instance.id"] = spec["instance"]
+        if "protocol" in spec:
+            settings["group.protocol"] = spec["protocol"]
+        else:
+            settings["session.timeout.ms"] = spec.get("session_timeout_ms", 10_000)
+            settings["heartbeat.interval.ms"] = 500
         if spec.get("assignor"):
-            settings["partition.assignment.strategy"] = spec["assignor"]
+            assignor = "group.remote.assignor" if "protocol" in spec else "partition.assignment.strategy"
+            settings[assignor] = spec["assignor"]
         self.consumer = Consumer(settings | spec.get("settings", {}))
         if "assign" in spec:
             self.consumer.assign([TopicPartition(topic, partition, 0) for topic, partition in spec["assign"]])

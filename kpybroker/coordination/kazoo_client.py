@@ -4,11 +4,15 @@ kazoo has one thread for the connection, and by its own handler two more, for re
 synchronized: a watch event could overtake, or be overtaken by, the results around it. Here:
 
 * the handler runs every callback in the connection's thread, in the order of the bytes on the wire;
+* a request has its `_Pending` before it is sent. kazoo's own methods return a result to which a callback is linked
+  afterwards: by then the connection's thread may have read the response and the event of the watch that it set, and
+  the event, which has its callback, would be first in the stream;
 * callbacks only put a `Signal` into the stream; `zookeeper` takes them out in the loop;
 * nothing is retried except connecting, which kazoo retries.
 
-Only this module and `zookeeper` import kazoo. What kazoo does not offer in public is read from its log calls (the
-negotiated timeout, the cause of a failed connection); tests/coordination/test_zookeeper.py checks that it is there.
+Only this module and `zookeeper` import kazoo. What kazoo does not offer in public is `KazooClient._call`, which all its
+methods send by, and what is read from its log calls (the negotiated timeout, the cause of a failed connection);
+tests/coordination/test_zookeeper.py checks that it is there.
 """
 
 from __future__ import annotations
@@ -19,10 +23,11 @@ import ssl
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from kazoo import exceptions as k
-from kazoo.client import KazooClient, TransactionRequest
+from kazoo.client import KazooClient
 from kazoo.handlers import threading as kazoo_threading
 from kazoo.hosts import collect_hosts
 from kazoo.protocol import serialization
@@ -118,6 +123,23 @@ class _Handler(kazoo_threading.SequentialThreadingHandler):  # type: ignore[misc
         callback.func(*callback.args)
 
 
+class _Pending:
+    """What kazoo completes, in place of a result of its own: calls `done` with the value or the exception, once."""
+
+    __slots__ = ("_done",)
+
+    def __init__(self, done: Callable[[Any], None]) -> None:
+        self._done: Callable[[Any], None] | None = done
+
+    def set(self, value: Any) -> None:
+        """There is a response."""
+        done, self._done = self._done, None
+        if done is not None:
+            done(value)
+
+    set_exception = set  # of a request that kazoo cannot queue it reports the failure twice
+
+
 class _Log(logging.LoggerAdapter[logging.Logger]):
     """kazoo's log, read on the way: the only place where it reports these two values."""
 
@@ -197,11 +219,9 @@ class Client:
 
     def send(self, op: t.Operation, ticket: object) -> None:
         """Queue a request, which gets a `Response` with `ticket`. Paths are the server's. Does not block."""
-        result = _SEND[type(op)](self, self._kazoo, op)
-        result.rawlink(lambda done: self._on_done(ticket, done))
+        self._kazoo._call(_REQUESTS[type(op)](self, op), _Pending(partial(self._on_done, ticket)))
 
-    def _on_done(self, ticket: object, result: Any) -> None:
-        outcome = _outcome(result)
+    def _on_done(self, ticket: object, outcome: Any) -> None:
         if isinstance(outcome, k.ConnectionLoss):
             # kazoo fails requests in flight before it calls its listeners; a caller that retries must find it lost.
             self._emit(StateChange(SessionState.DISCONNECTED))
@@ -242,10 +262,6 @@ def _session_state(state: KazooState, keeper_state: KeeperState) -> SessionState
     return SessionState.EXPIRED  # or closed, by us or by kazoo: the session is over
 
 
-def _outcome(result: Any) -> Any:
-    return result.value if result.successful() else result.exception
-
-
 # --- requests
 
 
@@ -253,29 +269,18 @@ def _watcher(client: Client, watch: bool) -> Callable[[WatchedEvent], None] | No
     return client.on_watch if watch else None
 
 
-def _create(client: Client, kazoo: KazooClient, op: t.Create) -> Any:
-    return kazoo.create_async(
-        op.path,
-        op.data,
-        acl=_kazoo_acl(op.acl),
-        ephemeral=op.ephemeral,
-        sequence=op.sequential,
-        include_data=True,
-    )
+def _create(_: Client, op: t.Create) -> Any:
+    return serialization.Create2(op.path, op.data, _kazoo_acl(op.acl), _flags(op))
 
 
-def _multi(client: Client, kazoo: KazooClient, op: t.Multi) -> Any:
-    # kazoo's own methods to add a part take no null data.
-    request = TransactionRequest(kazoo)
-    request.operations = [_part(part) for part in op.ops]
-    return request.commit_async()
+def _multi(_: Client, op: t.Multi) -> Any:
+    return serialization.Transaction([_part(part) for part in op.ops])
 
 
 def _part(part: t.Create | t.SetData | t.Delete | t.Check) -> Any:
     match part:
         case t.Create():
-            flags = part.ephemeral | part.sequential << 1  # CreateMode.toFlag
-            return serialization.Create(part.path, part.data, _kazoo_acl(part.acl), flags)
+            return serialization.Create(part.path, part.data, _kazoo_acl(part.acl), _flags(part))
         case t.SetData():
             return serialization.SetData(part.path, part.data, part.version)
         case t.Delete():
@@ -284,21 +289,23 @@ def _part(part: t.Create | t.SetData | t.Delete | t.Check) -> Any:
             return serialization.CheckVersion(part.path, part.version)
 
 
+def _flags(op: t.Create) -> int:
+    return op.ephemeral | op.sequential << 1  # CreateMode.toFlag
+
+
 def _kazoo_acl(acl: tuple[t.Acl, ...] | None) -> list[ACL]:
     wanted = t.OPEN_ACL_UNSAFE if acl is None else acl
     return [ACL(entry.permissions, Id(entry.scheme, entry.identity)) for entry in wanted]
 
 
-_SEND: dict[type, Callable[[Client, KazooClient, Any], Any]] = {
-    t.Get: lambda client, kazoo, op: kazoo.get_async(op.path, _watcher(client, op.watch)),
-    t.Exists: lambda client, kazoo, op: kazoo.exists_async(op.path, _watcher(client, op.watch)),
-    t.Children: lambda client, kazoo, op: kazoo.get_children_async(
-        op.path, _watcher(client, op.watch), include_data=True
-    ),
-    t.GetAcl: lambda client, kazoo, op: kazoo.get_acls_async(op.path),
-    t.SetAcl: lambda client, kazoo, op: kazoo.set_acls_async(op.path, _kazoo_acl(op.acl), op.version),
-    t.SetData: lambda client, kazoo, op: kazoo.set_async(op.path, op.data, op.version),
-    t.Delete: lambda client, kazoo, op: kazoo.delete_async(op.path, op.version),
+_REQUESTS: dict[type, Callable[[Client, Any], Any]] = {
+    t.Get: lambda client, op: serialization.GetData(op.path, _watcher(client, op.watch)),
+    t.Exists: lambda client, op: serialization.Exists(op.path, _watcher(client, op.watch)),
+    t.Children: lambda client, op: serialization.GetChildren2(op.path, _watcher(client, op.watch)),
+    t.GetAcl: lambda _, op: serialization.GetACL(op.path),
+    t.SetAcl: lambda _, op: serialization.SetACL(op.path, _kazoo_acl(op.acl), op.version),
+    t.SetData: lambda _, op: serialization.SetData(op.path, op.data, op.version),
+    t.Delete: lambda _, op: serialization.Delete(op.path, op.version),
     t.Create: _create,
     t.Multi: _multi,
 }

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
 
+from kpybroker.testing.waiting import WAIT_S
+
 if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
@@ -68,7 +70,7 @@ class Waits(Protocol):
     def stop(self) -> None:
         """As `Brokers.stop`."""
 
-    def wait_for(self, condition: Callable[[], T], timeout: float = 10, what: str | None = None) -> T:
+    def wait_for(self, condition: Callable[[], T], timeout: float = WAIT_S, what: str | None = None) -> T:
         """As `Brokers.wait_for`."""
         ...
 
@@ -91,18 +93,18 @@ class Aio:
         """Any call that waits: `await broker.aio.call(fault.wait, 2)`."""
         return await in_thread(function, *args, **kwargs)
 
-    async def wait_for(self, condition: Callable[[], T], timeout: float = 10, what: str | None = None) -> T:
+    async def wait_for(self, condition: Callable[[], T], timeout: float = WAIT_S, what: str | None = None) -> T:
         """As `Brokers.wait_for`; the condition runs in a thread."""
         return await in_thread(self._brokers.wait_for, condition, timeout, what)
 
     async def wait_group(
-        self, group: str, state: str | None = "Stable", members: int | None = None, timeout: float = 10
+        self, group: str, state: str | None = "Stable", members: int | None = None, timeout: float = WAIT_S
     ) -> Group:
         """As `Brokers.wait_group`."""
         return await in_thread(self._brokers.wait_group, group, state, members, timeout)
 
     async def wait_assigned(
-        self, group: str, topic: str | None = None, members: int | None = None, timeout: float = 10
+        self, group: str, topic: str | None = None, members: int | None = None, timeout: float = WAIT_S
     ) -> Group:
         """As `Brokers.wait_assigned`."""
         return await in_thread(self._brokers.wait_assigned, group, topic, members, timeout)

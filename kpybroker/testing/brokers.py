@@ -16,7 +16,7 @@ from kpybroker.testing.looking import text_of
 from kpybroker.testing.running.channel import Channel
 from kpybroker.testing.running.options import BrokerKeywords, BrokerOptions, takes
 from kpybroker.testing.security import Security
-from kpybroker.testing.waiting import wait_for
+from kpybroker.testing.waiting import WAIT_S, wait_for
 
 if TYPE_CHECKING:
     from typing import Self, Unpack
@@ -233,12 +233,12 @@ class Brokers(Asserting, Block):
 
     # --- waiting
 
-    def wait_for(self, condition: Callable[[], T], timeout: float = 10, what: str | None = None) -> T:
+    def wait_for(self, condition: Callable[[], T], timeout: float = WAIT_S, what: str | None = None) -> T:
         """The first true result of a condition, which may have assertions. Raises WaitTimeout, with what was seen."""
         return wait_for(condition, timeout, what)
 
     def wait_group(
-        self, group: str, state: str | None = "Stable", members: int | None = None, timeout: float = 10
+        self, group: str, state: str | None = "Stable", members: int | None = None, timeout: float = WAIT_S
     ) -> Group:
         """A group once it is in this state, with so many members. Raises WaitTimeout, with the group as it is."""
 
@@ -251,7 +251,7 @@ class Brokers(Asserting, Block):
         return self._wait_group(found, group, timeout, f"group {group} ({wanted})")
 
     def wait_assigned(
-        self, group: str, topic: str | None = None, members: int | None = None, timeout: float = 10
+        self, group: str, topic: str | None = None, members: int | None = None, timeout: float = WAIT_S
     ) -> Group:
         """A stable group whose members have all partitions of the topic, or of what they subscribed to, between them.
 

@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from kpybroker.testing.errors import TestingError, UsageError
+from kpybroker.testing.waiting import WAIT_S
 
 if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
     from kpybroker.testing.running.channel import Channel
-
-WAIT_S = 10.0
 
 
 class Fault:

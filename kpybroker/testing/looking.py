@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from kpybroker.testing import look
+from kpybroker.testing.waiting import WAIT_S
 
 if TYPE_CHECKING:
     import os
@@ -120,7 +121,7 @@ class Looking:
         """Forget the requests so far."""
         self.channel.call("clear_requests")
 
-    def wait_requests(self, api: str, count: int = 1, *, client_id: str | None = None, timeout: float = 10) -> None:
+    def wait_requests(self, api: str, count: int = 1, *, client_id: str | None = None, timeout: float = WAIT_S) -> None:
         """Return once so many have arrived since the last `clear_requests`. Raises WaitTimeout."""
         wanted: dict[str, Any] = {"api": api, "client_id": client_id, "count": count}
         self.channel.call("wait_requests", wait_s=timeout, timeout_ms=round(timeout * 1000), **wanted)

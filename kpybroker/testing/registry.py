@@ -11,13 +11,13 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 from kpybroker.testing.aio import Block
 from kpybroker.testing.errors import BrokerGone, StartError, UsageError
+from kpybroker.testing.running.options import START_S
 
 if TYPE_CHECKING:
     from typing import Self
 
     from kpybroker.testing.brokers import Brokers
 
-START_S: Final = 30.0
 STOP_S_MAX: Final = 10.0
 LOG_BYTES_SHOWN: Final = 4_000
 READY: Final = re.compile(r"kpybroker registry ready at (\S+?)/?\s")

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from kpybroker.testing.errors import WaitTimeout
+
+WAIT_S: Final = 60.0
+"""How long what waits does so unless a test says otherwise: a slow machine gets there, too."""
 
 T = TypeVar("T")
 

@@ -138,6 +138,7 @@ def test_a_bad_level_has_a_cause_and_a_fix(levels: str) -> None:
     assert "TRACE" in raised.value.fix
 
 
+@pytest.mark.not_quick
 @pytest.mark.parametrize("broken", ["file", "logs"])
 def test_a_directory_that_cannot_be_is_two_lines_and_exit_code_2(tmp_path: Path, broken: str) -> None:
     (tmp_path / "file").write_text("")

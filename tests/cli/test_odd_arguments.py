@@ -86,6 +86,7 @@ def test_a_number_that_is_none_is_refused(
         assert result.code == 2, (text, result)
 
 
+@pytest.mark.not_quick
 @pytest.mark.skipif(sys.platform == "win32", reason="arguments of Windows are text")
 @pytest.mark.parametrize(
     "words", [("topic", "describe"), ("group", "describe"), ("topic", "create"), ("dev", "--host"), ("nothing",)]

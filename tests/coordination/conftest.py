@@ -171,7 +171,9 @@ def chroot_of(server: ZooKeeperServer) -> str:
     return f"{server.address}/world-{next(_worlds)}"
 
 
-@pytest.fixture(params=["memory", "sqlite", "faulty", "held", "served", "zookeeper"])
+@pytest.fixture(
+    params=["memory", "sqlite", "faulty", "held", "served", pytest.param("zookeeper", marks=pytest.mark.not_quick)]
+)
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
     connect = ""
     if request.param == "zookeeper":

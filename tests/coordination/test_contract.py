@@ -277,7 +277,8 @@ async def test_no_change_is_missed_by_reading_again_at_every_event(world: World)
 
         async def write() -> None:
             for i in range(1, 201, 5):
-                await writer.submit_many([t.SetData("/a", b"%d" % k) for k in range(i, i + 5)])
+                written = await writer.submit_many([t.SetData("/a", b"%d" % k) for k in range(i, i + 5)])
+                assert [type(result) for result in written] == [t.Stat] * 5
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(write)

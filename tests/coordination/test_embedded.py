@@ -157,6 +157,7 @@ trio.run(main)
 """
 
 
+@pytest.mark.not_quick
 def test_kill_9_loses_no_acknowledged_write(path: Path) -> None:
     acknowledged: set[str] = set()
     for _ in range(3):

@@ -7,7 +7,8 @@ import ssl
 import struct
 import subprocess
 import threading
-from collections.abc import AsyncIterator, Iterator
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
@@ -17,10 +18,12 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
+from kazoo.client import KazooClient
 from kazoo.handlers.threading import SequentialThreadingHandler
+from kazoo.protocol.serialization import GetData
 
 from kpybroker.coordination import zookeeper as adapter
-from kpybroker.coordination.kazoo_client import ClientOptions, end_session
+from kpybroker.coordination.kazoo_client import ClientOptions, Fired, end_session
 from kpybroker.coordination.tree import CoordinationUnavailable, retry_until_connected
 from kpybroker.coordination.zookeeper import ZooKeeperTree, split_connect
 from kpybroker.core import tree as t
@@ -82,7 +85,7 @@ async def test_missed_changes_are_announced_after_the_reconnection(
         session_id = tree.session_id
         proxy.cut()
         await log.until(lambda: not tree.connected)
-        await other.submit_many(
+        changes = await other.submit_many(
             [
                 t.SetData("/changed", b"1"),
                 t.Delete("/deleted"),
@@ -92,6 +95,7 @@ async def test_missed_changes_are_announced_after_the_reconnection(
                 t.Create("/created"),
             ]
         )
+        assert not [result for result in changes if isinstance(result, t.TreeError)]
         proxy.fix()
         await tree.wait_until_connected()
         await tree.exists("/")  # the events precede any result
@@ -207,7 +211,7 @@ def test_a_session_is_taken_over_and_closed_without_a_response_in_between() -> N
         connection.settimeout(30)
         with connection, connection.makefile("rb") as requests:
             take_over, close = (requests.read(int.from_bytes(requests.read(4), "big")) for _ in range(2))
-        ending.result(30)
+        ending.result(120)
     assert take_over[16:24] == (7).to_bytes(8, "big")
     assert close == struct.pack(">ii", 1, -11)
 
@@ -244,6 +248,45 @@ async def test_a_server_that_swallows_the_first_request_is_asked_again_while_the
     async with client(zookeeper_server_shared.address):
         assert len(waits) > 1
         assert max(waits) == SESSION_TIMEOUT_MS / 1000 / 3
+
+
+async def test_an_event_follows_the_response_that_has_set_its_watch(
+    zookeeper_server_shared: ZooKeeperServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the loop gets no processor between sending a request and what it does next: kazoo's thread has then
+    read the response, and the event of a change that was made a moment later.
+    """
+    call = KazooClient._call
+    connect = chroot_of(zookeeper_server_shared)
+    path = split_connect(connect)[1] + "/a"
+    async with client(connect) as (tree, log):
+        await tree.create("/a", b"0")
+        writer = KazooClient(zookeeper_server_shared.address)
+        writer.start(START_SECONDS_MAX)
+
+        def slow_call(self: KazooClient, request: Any, result: Any) -> None:
+            call(self, request, result)
+            if isinstance(request, GetData):
+                until(lambda: bool(self._data_watchers.get(path)))
+                writer.set(path, b"1")
+                until(lambda: any(isinstance(signal, Fired) for _, signal in tree._signals))
+
+        monkeypatch.setattr(KazooClient, "_call", slow_call)
+        try:
+            assert (await tree.get("/a", watch=True)).data == b"0"
+            (event,) = await log.wait_for_watch_events(1)
+            assert (event.type, event.path) == (WatchType.NODE_DATA_CHANGED, "/a")
+        finally:
+            writer.stop()
+            writer.close()
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Keep the loop from running until another thread has made it so."""
+    end = time.monotonic() + START_SECONDS_MAX
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.001)
 
 
 # --- starting and closing

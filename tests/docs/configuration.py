@@ -114,9 +114,10 @@ this line: [Command line](command-line.md#output).
 
 
 _OF_GROUPS: Final = """\
-A consumer group (KIP-848) may have settings of its own, once `group.version` 1 is [finalized](feature-levels.md). The
-tool is `kafka-configs` of Kafka 4: `--entity-type groups --entity-name GROUP`. The group need not exist, and keeps its
-settings when it is deleted. A change holds from the next heartbeat of each member on.
+A consumer group (KIP-848) may have settings of its own, once `group.version` 1 is [finalized](feature-levels.md):
+`kpybroker config set group GROUP KEY=VALUE`, or `kafka-configs --entity-type groups --entity-name GROUP` of Kafka 4.
+The group need not exist, and keeps its settings when it is deleted. A change holds from the next heartbeat of each
+member on.
 
 A value must be within the bounds that the broker's keys set. Where they change later, what is stored stays, with
 `--describe` too, and the nearest bound holds, with a warning in the log.

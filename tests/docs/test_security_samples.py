@@ -37,7 +37,7 @@ def cluster_id(bootstrap: str, mechanism: str, **changed: str) -> str:
     from confluent_kafka.admin import AdminClient
 
     settings = {"bootstrap.servers": bootstrap, "sasl.mechanisms": mechanism, **SETTINGS, **changed}
-    return str(AdminClient(settings).list_topics(timeout=30).cluster_id)
+    return str(AdminClient(settings).list_topics(timeout=120).cluster_id)
 
 
 def test_a_user_is_created_logs_in_and_is_removed(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_dev_with_tls_prints_settings_that_work(tmp_path: Path) -> None:
         files = tmp_path / "data-tls"
         settings = {"bootstrap.servers": running.bootstrap, "security.protocol": "SSL"}
         settings |= {"ssl.ca.location": str(files / "ca.pem")}
-        assert AdminClient(settings).list_topics(timeout=30).cluster_id
+        assert AdminClient(settings).list_topics(timeout=120).cluster_id
 
 
 def test_the_check_of_passwords_knows_its_user() -> None:

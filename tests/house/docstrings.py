@@ -32,10 +32,8 @@ def _undocumented(tree: ast.Module, file: Path) -> Iterator[tuple[int, str]]:
 
 
 def _inside(scope: ast.Module | ast.ClassDef, prefix: str) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(scope) if isinstance(scope, ast.Module) else scope.body:
+    for node in _top_level(scope) if isinstance(scope, ast.Module) else scope.body:
         if not isinstance(node, Definition) or node.name.startswith("_"):
-            continue
-        if isinstance(scope, ast.Module) and node not in _top_level(scope):
             continue
         if not _is_overload(node) and _says_nothing(ast.get_docstring(node), node.name):
             yield node.lineno, prefix + node.name

@@ -20,6 +20,8 @@ from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from tests.house.trees import blocks, walked
+
 PATHS_FROM = ("kpybroker", "protocol_specs", "tests", "compat_tests", "docs")
 BINARY = frozenset((".png", ".pyc", ".svg", ".jks", ".p12", ".gz", ".ico", ".woff2"))
 _NOTHING = "nothing here has this name"
@@ -152,6 +154,9 @@ class Known:
 
     def _add_text(self, text: str) -> None:
         for chain in set(_CHAIN.findall(text)):
+            if "." not in chain:
+                self.names.add(chain)
+                continue
             parts = chain.split(".")
             self.names.update(parts)
             for begin in range(len(parts)):
@@ -162,7 +167,7 @@ class Known:
             for begin in range(depth):
                 self.members.setdefault(".".join(module[begin:depth]), set()).add(module[depth])
         held = set()
-        for node in ast.walk(tree):
+        for node in walked(tree):
             if isinstance(node, Definition):
                 held.add(node.name)
             elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -178,7 +183,7 @@ class Known:
 
 
 def _members(node: ast.ClassDef) -> Iterator[str]:
-    for inner in ast.walk(node):
+    for inner in walked(node):
         if isinstance(inner, Definition):
             yield inner.name
         elif isinstance(inner, ast.Name):
@@ -189,7 +194,7 @@ def _members(node: ast.ClassDef) -> Iterator[str]:
 
 def _docstrings(tree: ast.Module) -> Iterator[tuple[int, int, str]]:
     """First line, last line and text of those of modules, classes and functions, and of strings below attributes."""
-    for node in ast.walk(tree):
+    for node in blocks(tree):
         for statement in node.body if isinstance(node, ast.Module | Definition) else ():
             if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
                 text, end = statement.value.value, statement.value.end_lineno

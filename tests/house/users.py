@@ -9,6 +9,8 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from tests.house.trees import blocks
+
 PRODUCTION = frozenset(("core", "storage", "coordination", "broker"))
 KIT = frozenset(("control", "testing", "pytest_plugin"))
 FOR_PROGRAMS = frozenset(("testing", "pytest_plugin"))
@@ -52,7 +54,7 @@ def _name_of(file: Path, package: Path) -> str:
 
 def _imported(file: Path, files: Mapping[str, Path], package: str) -> Iterator[str]:
     """Modules of the package that a file imports, and the packages that they are in."""
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+    for node in blocks(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module is not None:

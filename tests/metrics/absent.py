@@ -62,7 +62,6 @@ MBEANS: Final[dict[str, str]] = {
     "kafka.server:type=KafkaServer,name=ClusterId": "It is a text, as `kafka-cluster cluster-id` says it.",
     "kafka.server:type=KafkaServer,name=yammer-metrics-count": "A count of Java's objects.",
     "kafka.server:type=app-info|kafka-metrics-count,*": "Version and time of the start: `process_*` and ApiVersions.",
-    "kafka.server:type=group-coordinator-metrics,*": "Requests of JoinGroup and OffsetCommit are counted.",
     "kafka.server:type=transaction-coordinator-metrics,*": "The log says how long loading took.",
     "kafka.server:type=MetadataLoader,*": "It is of KRaft.",
     "kafka.controller:type=KafkaController,name=ZkMigrationState|FencedBrokerCount": "They are of KRaft.",
@@ -74,6 +73,18 @@ MBEANS: Final[dict[str, str]] = {
     "kafka.utils:type=Throttler,*": "The cleaner is a process of its own.",
 }
 """MBeans of Kafka 3.9."""
+
+GROUPS: Final[dict[str, str]] = {
+    "share-group-*|streams-group-*": "Groups of these kinds are not served. `group-count` has no row of them.",
+    "event-queue-*": "There is no queue: a request is handled when it is read. RequestQueueTimeMs.",
+    "event-processing-time-ms-*": "LocalTimeMs of the requests of groups.",
+    "event-purgatory-time-ms-*": "RemoteTimeMs of the same: the wait for the replicas.",
+    "thread-idle-ratio-avg": "The event loop is the one thread: RequestHandlerAvgIdlePercent.",
+    "batch-linger-time-ms-*|batch-buffer-cache-*": "Records are appended at once: no buffer waits for more of them.",
+    "batch-flush-*": "LocalTimeMs of the requests has the time of an append; writes are counted by topic.",
+    "background-*": "Assignors and patterns run in slices on the event loop. A slice is a few milliseconds at most.",
+}
+"""Attributes of `kafka.server:type=group-coordinator-metrics` in Kafka 4.3.1; those of Kafka 3.9 are all here."""
 
 ATTRIBUTES: Final[dict[str, str]] = {
     "EventType|RateUnit|LatencyUnit": "Texts that never change.",
@@ -94,6 +105,9 @@ COUNTS: Final[dict[str, str]] = {
     ),
     "kafka.network:type=RequestMetrics,request=AddPartitionsToTxn|ApiVersions,*": (
         "A broker does not verify its own transactions by a request, and opens no connection to itself."
+    ),
+    "kafka.server:type=group-coordinator-metrics": (
+        "`offset-commit-count` counts offsets, as in Kafka 4. Kafka 3.9 counts requests, of however many offsets."
     ),
     "kafka.log:type=LogFlushStats,*": "Segments that roll shortly after each other are flushed together.",
     f"{_TOPICS},name=BytesOutPerSec,*": (

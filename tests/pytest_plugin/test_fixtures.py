@@ -156,14 +156,14 @@ import pytest
 def test_a_client_logs_in(number, kafka_broker, kafka_producer, kafka_consumer, kafka_admin, kafka_topic):
     assert kafka_broker.config("java")["security.protocol"] == "SASL_SSL"
     kafka_producer.produce(kafka_topic, b"value")
-    assert kafka_producer.flush(30) == 0
-    assert kafka_consumer.poll(30).value() == b"value"
-    assert kafka_topic in kafka_admin.list_topics(timeout=30).topics
+    assert kafka_producer.flush(120) == 0
+    assert kafka_consumer.poll(120).value() == b"value"
+    assert kafka_topic in kafka_admin.list_topics(timeout=120).topics
 
 def test_a_broker_of_its_own(kafka_broker_factory):
     one = kafka_broker_factory(sasl="plain", tls=False, topics=["t"])
     assert one.config("java")["sasl.mechanism"] == "PLAIN"
-    assert one.admin().list_topics(timeout=30).topics["t"].error is None
+    assert one.admin().list_topics(timeout=120).topics["t"].error is None
 """
 SECURED_INI = "kafka_broker_tls = true\nkafka_broker_sasl = scram\n"
 
@@ -225,7 +225,7 @@ def test_clients(kafka_broker, kafka_producer, kafka_consumer, kafka_topic):
     kafka_broker.produce(kafka_topic, ["before"])
     kafka_producer.produce(kafka_topic, b"value")
     assert kafka_producer.flush(60) == 0
-    assert [kafka_consumer.poll(30).value() for _ in range(2)] == [b"before", b"value"]
+    assert [kafka_consumer.poll(120).value() for _ in range(2)] == [b"before", b"value"]
 
 def test_faults(kafka_faults): ...
 def test_time(kafka_clock): ...

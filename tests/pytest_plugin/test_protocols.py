@@ -14,13 +14,13 @@ from kpybroker.testing import Broker
 
 def test_consumers_have_the_protocol(kafka_broker, kafka_topic, kafka_consumer, group_id, kafka_group_protocol):
     kafka_broker.produce(kafka_topic, ["a"])
-    assert kafka_consumer.poll(10).value() == b"a"
+    assert kafka_consumer.poll(120).value() == b"a"
     assert kafka_broker.wait_group(group_id, members=1).type == kafka_group_protocol
 
 def test_a_consumer_that_the_test_makes_has_it_too(request, kafka_broker, kafka_topic, group_id):
     consumer = kafka_broker.consumer(group_id, kafka_topic)
     kafka_broker.produce(kafka_topic, ["a"])
-    assert consumer.poll(10).value() == b"a"
+    assert consumer.poll(120).value() == b"a"
     wanted = request.node.callspec.params["kafka_group_protocol"]
     assert kafka_broker.wait_group(group_id, members=1).type == wanted
     consumer.close()

@@ -32,7 +32,7 @@ def test_no_other_host_is_bound_without_a_login() -> None:
 def test_files_of_tls_are_checked_before_anything_starts(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     pem, _ = authority.issue("registry")
-    other, _ = authority.issue("other")
+    other, _ = authority.issue("other", own_key=True)
     good = OPTIONS._replace(cert_file=str(pem), key_file=str(pem), ca_file=str(authority.certificate))
     serve.check(good)
     assert serve.scheme(good) == "https"

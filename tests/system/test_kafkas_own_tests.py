@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from compat_tests.suites.kafka43.run import chosen, expected
+from compat_tests.suites.kafka43 import results
+from compat_tests.suites.kafka43.results import class_of, explain, passes, reasons, unexplained
+from compat_tests.suites.kafka43.run import chosen
 from compat_tests.suites.kafka43.verdicts import Result, Verdict, judge, lost, read, split, table
 
 REPORT = """<?xml version="1.0" encoding="UTF-8"?>
@@ -86,9 +90,90 @@ def test_the_table_counts_by_class() -> None:
     ]
 
 
-def test_patterns_choose_classes_and_what_is_expected_is_of_one_of_them() -> None:
+ON_KAFKA = """<?xml version="1.0" encoding="UTF-8"?>
+<testsuite name="JUnit Jupiter" tests="4">
+<testcase name="testJoin(ClusterInstance)[1]" classname="kafka.server.JoinTest" time="1">
+<failure message="no" type="AssertionError">at X</failure>
+<system-out>unique-id: x\ndisplay-name: testJoin [1] Type=Raft-Combined, MetadataVersion=4.3</system-out>
+</testcase>
+<testcase name="testJoin(ClusterInstance)[2]" classname="kafka.server.JoinTest" time="1">
+<system-out>unique-id: x\ndisplay-name: testJoin [2] Type=Raft-Isolated, MetadataVersion=4.3</system-out>
+</testcase>
+<testcase name="testJoin(ClusterInstance)[3]" classname="kafka.server.JoinTest" time="1">
+<system-out>unique-id: x\ndisplay-name: testJoin [3] Type=Raft-Isolated, MetadataVersion=4.3</system-out>
+</testcase>
+<testcase name="testAlone(ClusterInstance)[1]" classname="kafka.server.JoinTest" time="1">
+<system-out>unique-id: x\ndisplay-name: testAlone [1] Type=Raft-Combined, MetadataVersion=4.3</system-out>
+</testcase>
+</testsuite>
+"""
+
+
+def test_of_two_clusters_of_kafkas_for_one_test_the_combined_one_is_left_out() -> None:
+    assert {one.name: one.verdict for one in read(ON_KAFKA)} == {
+        "JoinTest.testAlone[1]": Verdict.PASSED,
+        "JoinTest.testJoin[1]": Verdict.PASSED,
+        "JoinTest.testJoin[2]": Verdict.PASSED,
+    }
+
+
+def test_patterns_choose_classes_and_results_are_of_one_of_them() -> None:
     assert chosen(["JoinGroup"]) == ["kafka.server.JoinGroupRequestTest"]
     assert set(chosen(["*GroupRequestTest"])) >= set(chosen(["JoinGroup", "SyncGroup", "LeaveGroup"]))
     assert len(chosen([])) > 50
     classes = {name.rpartition(".")[2] for name in chosen([])}
-    assert {name.partition(".")[0] for name in expected()} <= classes
+    assert {class_of(name) for name in [*passes("kpybroker"), *passes("kafka"), *reasons()]} <= classes
+
+
+def test_a_reason_is_what_the_failure_says_or_else_what_was_written_by_hand() -> None:
+    found = [
+        Result("T.a[1]", Verdict.PASSED, 0.0, ""),
+        Result("T.b[1]", Verdict.NEEDS_OBJECTS, 0.0, "x"),
+        Result("T.c[1]", Verdict.FAILED, 0.0, "x"),
+        Result("T.d[1]", Verdict.FAILED, 0.0, "x"),
+        Result("T.e[1]", Verdict.FAILED, 0.0, "x"),
+    ]
+    objects, versions = Verdict.NEEDS_OBJECTS.value, Verdict.UNSERVED_VERSIONS.value
+    before = {"T.a[1]": "once", "T.b[1]": versions, "T.c[1]": "compares the order", "T.d[1]": versions}
+    assert explain(found, before) == {"T.b[1]": objects, "T.c[1]": "compares the order"}
+
+
+def test_what_passes_on_kafka_only_needs_a_reason_once_its_class_ran() -> None:
+    on_kafka = ["A.a[1]", "A.b[1]", "A.c[1]", "B.a[1]", "C.a[1]", "C.b[1]"]
+    assert unexplained(on_kafka, ["A.a[1]"], {"A.b[1]": "why", "C.b[1]": "why"}) == ["A.c[1]", "C.a[1]"]
+
+
+def test_what_passes_on_kafka_passes_here_or_has_a_reason_and_not_both() -> None:
+    assert unexplained(passes("kafka"), passes("kpybroker"), reasons()) == []
+    assert not set(passes("kpybroker")) & set(reasons())
+
+
+def test_results_of_a_class_replace_those_before_and_the_page_follows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{results.MARKS[0]}\nold\n{results.MARKS[1]}\nafter\n")
+    for name, path in (("RESULTS", tmp_path), ("REASONS", tmp_path / "reasons.txt"), ("PAGE", page)):
+        monkeypatch.setattr(results, name, path)
+    passed, unserved = Verdict.PASSED, Verdict.UNSERVED_VERSIONS
+
+    def found(**verdicts: Verdict) -> list[Result]:
+        return [Result(f"{name.replace('_', '.')}[1]", verdict, 0.0, "x") for name, verdict in verdicts.items()]
+
+    results.write("kpybroker", "A", found(A_a=unserved, A_b=passed, A_c=unserved))
+    results.write("kpybroker", "B", found(B_a=passed))
+    results.write("kafka", "A", found(A_a=passed, A_b=passed, A_c=Verdict.FAILED))
+    results.write("served", "A", found(A_a=passed, A_b=passed, A_c=Verdict.FAILED))
+    assert [passes(name) for name in ("kpybroker", "kafka", "served")] == [
+        ["A.b[1]", "B.a[1]"],
+        ["A.a[1]", "A.b[1]"],
+        ["A.a[1]"],
+    ]
+    assert reasons() == {"A.a[1]": unserved.value, "A.c[1]": unserved.value}
+    assert (results.unserved("A"), results.unserved("B")) == (["a", "c"], [])
+    lines = page.read_text().splitlines()
+    assert lines[:2] + lines[-2:] == ["before", results.MARKS[0], results.MARKS[1], "after"]
+    assert {"| `A` | 2 | 1 | 1 | 1 |", "| `B` | not run |  | 1 |  |", "| all | 2 | 1 | 2 | 1 |"} <= set(lines)
+    assert f"| {unserved.value} | `A` | ``a`` |" in lines  # the other one fails on Kafka too
+    results.write("kpybroker", "A", found(A_a=passed))
+    assert (passes("kpybroker"), reasons()) == (["A.a[1]", "B.a[1]"], {})

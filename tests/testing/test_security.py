@@ -12,7 +12,7 @@ from kpybroker.testing import Broker, Brokers, Cluster, StartError, UsageError
 from tests.support.programs.leftovers import Trace
 
 in_both = pytest.mark.parametrize("in_thread", [False, True], ids=["process", "thread"])
-WAIT_S = 30.0
+WAIT_S = 120.0
 WAYS: list[dict[str, Any]] = [
     {"tls": True},
     {"sasl": "plain"},

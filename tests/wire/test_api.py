@@ -30,6 +30,7 @@ def test_table_and_classes_agree(info: ApiInfo) -> None:
     ]
 
 
+@pytest.mark.not_quick
 def test_no_message_module_is_imported_before_it_is_needed() -> None:
     """A broker's start imports only the APIs that it uses."""
     program = (

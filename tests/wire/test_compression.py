@@ -155,6 +155,7 @@ def test_noise_raises_nothing_but_kafka_errors(codec: Codec, magic: int, noise: 
     assert outcome(codec, noise, magic) <= LIMIT
 
 
+@pytest.mark.not_quick
 def test_forty_bombs_are_refused_and_memory_stays_flat(tmp_path: Path) -> None:
     """Measured by the peak memory of a fresh process: no more than the limit and a codec's own window."""
     for codec, build in bombs.BUILDERS.items():

@@ -18,13 +18,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from compat_tests.deps import ROOT
+from compat_tests.support.kraft import KraftBroker
 from compat_tests.support.services import Broker, Service, ZooKeeper, jvm, kpybroker_executable
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.headers import RequestHeader, encode_request_header
 
 KIND_NAMES = {"kafka": "Kafka 3.9.1", "kpybroker": "kpybroker"}
+KAFKA_4 = "Kafka 4.3.1"
 
 # kafka-run-class.sh: KAFKA_JVM_PERFORMANCE_OPTS
 JVM_PERFORMANCE = [
@@ -47,6 +50,16 @@ PYTHON_ENV = {"PYTHONDONTWRITEBYTECODE": ""}
 OVERRIDES = {"log.segment.delete.delay.ms": "1000", "auto.create.topics.enable": "true"}
 
 Kinds = Mapping[str, Broker]
+
+
+class Measured(Protocol):
+    """A broker of any kind."""
+
+    @property
+    def port(self) -> int: ...
+
+    @property
+    def bootstrap(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +129,23 @@ def both_brokers(directory: Path, cores: Cores, overrides: Mapping[str, str] | N
         for broker in brokers.values():
             broker.service.kill()
         zookeeper.stop()
+
+
+@contextmanager
+def both_brokers_of_kafka_4(
+    directory: Path, cores: Cores, overrides: Mapping[str, str] | None = None
+) -> Iterator[Mapping[str, Measured]]:
+    """Real Kafka 4.3.1 as one node in KRaft mode, and kpybroker on its embedded tree."""
+    kafka = KraftBroker(directory / "kafka", overrides, jvm_options=[*BROKER_HEAP, *JVM_PERFORMANCE])
+    kafka.service.command[:0] = pinned(cores.broker, [])
+    ours = stock_broker("kpybroker", directory / "kpybroker", None, cores.broker, overrides)
+    try:
+        kafka.start()
+        ours.start()
+        yield {"kafka": kafka, "kpybroker": ours}
+    finally:
+        kafka.close()
+        ours.service.kill()
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
 from compat_tests.conftest import Launcher
 from compat_tests.connect.mirror.mirrors import QUICK, new_broker
-from compat_tests.connect.workers import DEADLINE_S, Worker
+from compat_tests.connect.workers import DEADLINE_S, Place, Worker
 from compat_tests.support import quick
 from compat_tests.support.services import Broker
 from compat_tests.support.topics.origin import Origin, topics
@@ -39,7 +39,8 @@ def workers(request: pytest.FixtureRequest, launcher: Launcher, tmp_path: Path) 
     try:
         for broker in (near, far):
             broker.start()
-        made.both.extend(Worker(f"worker-{n}", far.bootstrap, "mirror", tmp_path, 1) for n in range(2))
+        place = Place(far.bootstrap, tmp_path, "mirror")
+        made.both.extend(Worker(f"worker-{n}", place) for n in range(2))
         for worker in made.both:
             worker.start()
         yield made

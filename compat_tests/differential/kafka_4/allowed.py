@@ -6,7 +6,27 @@ from compat_tests.differential.allowed import Allowed
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode
 
+DEFAULTS = "(coordinator.(rebalance.protocols|threads|append.linger.ms)|consumer.assignors)".replace(".", r"\.")
+
 ALLOWED_NEXT_TO_4: tuple[Allowed, ...] = (
+    Allowed(
+        "what is set nowhere has the default of Kafka 3.9",
+        rf"results\[0\]\.configs\.group\.{DEFAULTS}\.(value|synonyms\[0\]\.value)",
+        ApiKey.DESCRIBE_CONFIGS,
+        scripts="cg-config-keys",
+    ),
+    Allowed(
+        "keys are in the order of Kafka 3.9's hash table",
+        r"results\[0\]\.configs\.order\[\d+\]",
+        ApiKey.DESCRIBE_CONFIGS,
+        scripts="cg-config-keys",
+    ),
+    Allowed(
+        "a set of names is written as by Kafka 3.9: Set(name)",
+        r"responses\[0\]\.error_message",
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        scripts="cg-config-updates",
+    ),
     Allowed(
         "Kafka stumbles over an epoch without a member id",
         r"groups\[0\]\.error_code",

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from compat_tests.faults.clients.readers import wait_for_reader
 from compat_tests.faults.clients.writers import END_DEADLINE_S, Task
 from compat_tests.faults.history import (
     Acknowledged,
@@ -29,7 +30,6 @@ from compat_tests.faults.history import (
     Transaction,
     record_of,
 )
-from compat_tests.support.waiting import eventually
 
 FAULTS = Path(__file__).parents[1]
 PYTHON_CLIENT = FAULTS.parent / "workers" / "storm_client.py"
@@ -139,17 +139,8 @@ class Others:
 
     def wait_for_groups(self, committed: dict[Partition, set[int]], within_s: float) -> None:
         """Until each has read all offsets that are committed."""
-        for name, members in self.groups.items():
-            reader = members[0].reader
-
-            def has_all(reader: Reader = reader) -> bool:
-                for partition, offsets in committed.items():
-                    missing = offsets.difference(read.offset for read in reader.reads[partition])
-                    assert not missing, f"{len(missing)} of {partition} are missing, from {min(missing)}"
-                return True
-
-            eventually(has_all, f"{name} has read all", within_s)
-            reader.finished = True
+        for members in self.groups.values():
+            wait_for_reader(members[0].reader, committed, within_s)
 
     def kill(self) -> None:
         for task in (*self.writers, *self.members):

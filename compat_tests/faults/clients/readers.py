@@ -6,16 +6,16 @@ At the end `read_log` reads everything once more; what the others got is held ag
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from compat_tests.eos.readers import messages_to_end
 from compat_tests.faults.clients.writers import CLIENT, Task
 from compat_tests.faults.history import History, Partition, Read, Reader, Stored, record_of
+from compat_tests.support.groups.logged_members import DAMNING
+from compat_tests.support.waiting import eventually
 
-DAMNING = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._BAD_MSG})
-"""What only a log that lost its end, or a damaged one, makes a reader say."""
 COMMIT_S = 0.4
 
 COMMON = {
@@ -126,6 +126,19 @@ class Member(_Reading):
         for place in responses:
             if place.error is None:
                 self.history.commits_acknowledged[place.topic, place.partition].append((now, place.offset))
+
+
+def wait_for_reader(reader: Reader, committed: Mapping[Partition, set[int]], within_s: float) -> None:
+    """Until a group has read all offsets that are committed."""
+
+    def has_all() -> bool:
+        for partition, offsets in committed.items():
+            missing = offsets.difference(read.offset for read in reader.reads[partition])
+            assert not missing, f"{len(missing)} of {partition} are missing, from {min(missing)}"
+        return True
+
+    eventually(has_all, f"{reader.name} has read all", within_s)
+    reader.finished = True
 
 
 def read_log(bootstrap: str, topic: str, partitions: int, isolation: str) -> dict[Partition, list[Stored]]:

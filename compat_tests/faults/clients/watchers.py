@@ -12,7 +12,7 @@ import re
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException
@@ -51,11 +51,12 @@ RESPONSE_S = 3.0
 PROBE_MS = 1_500
 NOT_THERE = (OSError, EOFError)
 
+T = TypeVar("T")
 Offsets = dict[Partition, tuple[int, int]]
 """By partition (offset, leader epoch)."""
 
 
-class _AtBroker(Task):
+class AtBroker(Task):
     """One connection to one broker, made again whenever it is lost."""
 
     def __init__(self, name: str, history: History, broker: int, port: int) -> None:
@@ -85,7 +86,62 @@ class GroupWatch(NamedTuple):
         return GROUP_TOPIC, java_hash(self.group) % GROUP_PARTITIONS
 
 
-class Watcher(_AtBroker):
+class AsCoordinator(NamedTuple):
+    """When a broker reported something as a group's coordinator, and the leader epoch that it was elected in."""
+
+    time_ns: int
+    leader_epoch: int
+
+
+def as_coordinator(connection: Raw, group: GroupWatch, ask: Callable[[], T]) -> tuple[T, AsCoordinator | None]:
+    """What the broker reported belongs to the epoch that it was elected in before and after, if that is one."""
+    place = group.coordinated_at
+    before = ask_offsets(connection, [place])
+    response = ask()
+    now_ns = time.monotonic_ns()
+    after = ask_offsets(connection, [place])
+    if place not in before or place not in after or before[place][1] != after[place][1]:
+        return response, None
+    return response, AsCoordinator(now_ns, before[place][1])
+
+
+def look_at_commits(connection: Raw, group: GroupWatch) -> Iterator[tuple[AsCoordinator, Partition, int]]:
+    """Each committed offset, if the broker is the coordinator."""
+    wanted = [
+        OffsetFetchRequest.OffsetFetchRequestTopic(name=topic, partition_indexes=[index for _, index in places])
+        for topic, places in _by_topic(group.partitions).items()
+    ]
+    request = OffsetFetchRequest(group_id=group.group, topics=wanted)
+    response, look = as_coordinator(connection, group, lambda: connection.ask(request, OFFSET_FETCH_VERSION))
+    if response.error_code != ErrorCode.NONE or look is None:
+        return
+    for topic in response.topics:
+        for found in topic.partitions:
+            if found.error_code == ErrorCode.NONE:
+                yield look, (topic.name, found.partition_index), found.committed_offset
+
+
+def false_commit(group: str, member_id: str, epoch: int, partitions: Sequence[Partition]) -> OffsetCommitRequest:
+    """Of offset 0 in these partitions."""
+    topics = [
+        OffsetCommitRequest.OffsetCommitRequestTopic(
+            name=topic,
+            partitions=[
+                OffsetCommitRequest.OffsetCommitRequestPartition(partition_index=index, committed_offset=0)
+                for _, index in places
+            ],
+        )
+        for topic, places in _by_topic(partitions).items()
+    ]
+    return OffsetCommitRequest(group_id=group, generation_id_or_member_epoch=epoch, member_id=member_id, topics=topics)
+
+
+def is_accepted(response: Any) -> bool:
+    """Whether any partition of an OffsetCommit was."""
+    return any(done.error_code == ErrorCode.NONE for topic in response.topics for done in topic.partitions)
+
+
+class Watcher(AtBroker):
     def __init__(
         self, history: History, broker: int, port: int, partitions: Sequence[Partition], group: GroupWatch
     ) -> None:
@@ -105,11 +161,11 @@ class Watcher(_AtBroker):
         """First the high watermark: the end asked for afterwards in the same epoch is not below it. The log start last:
         it was asked for after the time of the look.
         """
-        high = self._ask(connection, self._partitions, LATEST, CONSUMER)
+        high = ask_offsets(connection, self._partitions)
         asked_ns = time.monotonic_ns()
-        ends = self._ask(connection, self._partitions, LATEST, DEBUGGING)
+        ends = ask_offsets(connection, self._partitions, LATEST, DEBUGGING)
         reported_ns = time.monotonic_ns()
-        starts = self._ask(connection, self._partitions, EARLIEST, CONSUMER)
+        starts = ask_offsets(connection, self._partitions, EARLIEST)
         for partition, (end, epoch) in ends.items():
             high_watermark, leader_epoch = high.get(partition, (-1, -1))
             if partition not in high:
@@ -119,78 +175,47 @@ class Watcher(_AtBroker):
                 start, _ = starts[partition]
                 self.history.looks[partition].append(Look(reported_ns, self.broker, epoch, start, high_watermark, end))
 
-    @staticmethod
-    def _ask(connection: Raw, partitions: Sequence[Partition], timestamp: int, replica_id: int) -> Offsets:
-        request = ListOffsetsRequest(
-            replica_id=replica_id,
-            topics=[
-                ListOffsetsRequest.ListOffsetsTopic(
-                    name=topic,
-                    partitions=[
-                        ListOffsetsRequest.ListOffsetsPartition(partition_index=index, timestamp=timestamp)
-                        for name, index in partitions
-                        if name == topic
-                    ],
-                )
-                for topic in _topics(partitions)
-            ],
-        )
-        response = connection.ask(request, LIST_OFFSETS_VERSION)
-        return {
-            (topic.name, found.partition_index): (found.offset, found.leader_epoch)
-            for topic in response.topics
-            for found in topic.partitions
-            if found.error_code == ErrorCode.NONE
-        }
-
     def _look_at_commits(self, connection: Raw) -> None:
-        """What was reported belongs to the epoch that the coordinator was elected in before and after."""
-        place = self._group.coordinated_at
-        before = self._ask(connection, [place], LATEST, CONSUMER)
-        wanted = [
-            OffsetFetchRequest.OffsetFetchRequestTopic(name=topic, partition_indexes=[index for _, index in places])
-            for topic, places in _by_topic(self._group.partitions).items()
-        ]
-        request = OffsetFetchRequest(group_id=self._group.group, topics=wanted)
-        response = connection.ask(request, OFFSET_FETCH_VERSION)
-        now_ns = time.monotonic_ns()
-        after = self._ask(connection, [place], LATEST, CONSUMER)
-        if response.error_code != ErrorCode.NONE or place not in before or place not in after:
-            return
-        epoch = before[place][1]
-        if after[place][1] != epoch:
-            return
-        for topic in response.topics:
-            for found in topic.partitions:
-                if found.error_code == ErrorCode.NONE:
-                    look = CommitLook(now_ns, self.broker, epoch, found.committed_offset)
-                    self.history.commit_looks[topic.name, found.partition_index].append(look)
+        for look, partition, offset in look_at_commits(connection, self._group):
+            found = CommitLook(look.time_ns, self.broker, look.leader_epoch, offset)
+            self.history.commit_looks[partition].append(found)
 
     def _commit_falsely(self, connection: Raw) -> None:
         """As one who is no member, and as a member of a generation that never was: neither may commit."""
         for member_id, generation in (("no-one", 1), (self._group.member_id() or "no-one", 0)):
-            topics = [
-                OffsetCommitRequest.OffsetCommitRequestTopic(
-                    name=topic,
-                    partitions=[
-                        OffsetCommitRequest.OffsetCommitRequestPartition(partition_index=index, committed_offset=0)
-                        for _, index in places
-                    ],
-                )
-                for topic, places in _by_topic(self._group.partitions).items()
-            ]
-            request = OffsetCommitRequest(
-                group_id=self._group.group,
-                generation_id_or_member_epoch=generation,
-                member_id=member_id,
-                topics=topics,
-            )
-            response = connection.ask(request, OFFSET_COMMIT_VERSION)
-            if any(done.error_code == ErrorCode.NONE for topic in response.topics for done in topic.partitions):
+            request = false_commit(self._group.group, member_id, generation, self._group.partitions)
+            if is_accepted(connection.ask(request, OFFSET_COMMIT_VERSION)):
                 self.history.failures.append(f"{self.broker} took a commit of {member_id} in generation {generation}")
 
 
-class Prober(_AtBroker):
+def ask_offsets(
+    connection: Raw, partitions: Sequence[Partition], timestamp: int = LATEST, replica_id: int = CONSUMER
+) -> Offsets:
+    """Of those partitions that the broker reports; a consumer's latest is the high watermark, asked of the leader."""
+    request = ListOffsetsRequest(
+        replica_id=replica_id,
+        topics=[
+            ListOffsetsRequest.ListOffsetsTopic(
+                name=topic,
+                partitions=[
+                    ListOffsetsRequest.ListOffsetsPartition(partition_index=index, timestamp=timestamp)
+                    for name, index in partitions
+                    if name == topic
+                ],
+            )
+            for topic in _topics(partitions)
+        ],
+    )
+    response = connection.ask(request, LIST_OFFSETS_VERSION)
+    return {
+        (topic.name, found.partition_index): (found.offset, found.leader_epoch)
+        for topic in response.topics
+        for found in topic.partitions
+        if found.error_code == ErrorCode.NONE
+    }
+
+
+class Prober(AtBroker):
     """One record after the other into each partition, acks=all, never tried again."""
 
     def __init__(self, history: History, broker: int, port: int, partitions: Sequence[Partition]) -> None:

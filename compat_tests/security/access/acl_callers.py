@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from kazoo.client import KazooClient
 
+from compat_tests.support.services import START_DEADLINE_S
 from kpybroker.core.authorizer import CLUSTER_NAME, SUPPORTED_OPERATIONS, Operation, ResourceType
 from kpybroker.core.security.acls import Binding, Entry, Pattern, PatternType, Permission
 from kpybroker.wire import znodes
@@ -114,7 +115,7 @@ def allow_admin(connect: str) -> None:
     """Let the administrator change the cluster, before a broker has started: in the tree, as Kafka keeps it."""
     address, _, chroot = connect.partition("/")
     client = KazooClient(address)
-    client.start()
+    client.start(START_DEADLINE_S)
     data = znodes.encode_acls([znodes.AclEntry(PRINCIPAL, "Allow", "All", ADMIN_HOST)])
     client.create(f"/{chroot}{znodes.acl_path('LITERAL', 'Cluster', CLUSTER_NAME)}", data, makepath=True)
     client.stop()

@@ -225,7 +225,7 @@ def running_sides(
                 allow_admin(f"{zookeeper.connect}/{kind}")
             broker = Broker(kind, directory / kind, f"{zookeeper.connect}/{kind}", {**AUTHORIZED, **keys})
             brokers.append(broker)
-            broker.service.start(lambda output: "started" in output)
+            broker.launch()
         kafka, ours = (Side(broker, acls) for broker in brokers)
         yield kafka, ours
     finally:

@@ -59,7 +59,7 @@ class Connection:
     """Plays steps one after the other, until the broker closes the connection."""
 
     def __init__(self, port: int) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=30)
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=120)
         self.correlation_id = 0
         self.last_token = b""
 

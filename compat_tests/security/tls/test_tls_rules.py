@@ -8,8 +8,8 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
-from compat_tests.deps import ROOT, jars_dir
-from compat_tests.support.tools import run_process
+from compat_tests.deps import ROOT
+from compat_tests.support.tools import program_command, run_process
 from kpybroker.broker.network.distinguished_names import subject_of
 from kpybroker.config.sources.passwords import CBC, GCM, PasswordEncoder
 from kpybroker.core.security.principal_rules import RuleError, parse_rules, principal_name
@@ -57,8 +57,7 @@ RULES = [
 def ask_java(directory: Path, questions: list[tuple[str, ...]]) -> list[str]:
     file = directory / "questions"
     file.write_text("".join("\t".join(question) + "\n" for question in questions), encoding="utf-8")
-    command = ["java", "-XX:+UseSerialGC", "-cp", f"{jars_dir('kafka-3.9.1')}/*", str(JAVA), str(file)]
-    return run_process(command).out.split("\n")[:-1]
+    return run_process([*program_command("3.9.1", JAVA), str(file)]).out.split("\n")[:-1]
 
 
 def ours(rules: str, name: str) -> str:

@@ -21,7 +21,7 @@ from compat_tests.conftest import StartBroker
 from compat_tests.connect.plugins import AVRO_CONVERTER, make_plugin_path
 from compat_tests.connect.sources import JSON, POSTGRES_SOURCE, change_data, converters
 from compat_tests.connect.topics import read_to_end
-from compat_tests.connect.workers import Worker
+from compat_tests.connect.workers import Place, Worker
 from compat_tests.registry.conftest import Instance
 from compat_tests.spark.pipelines.surviving import die
 from compat_tests.spark.pipelines.test_changes import command
@@ -91,9 +91,7 @@ class Capture:
 def capture(own_broker: StartBroker, tmp_path: Path, seed: int) -> Iterator[Capture]:
     broker = own_broker(transaction_abort_timed_out_transaction_cleanup_interval_ms="1000")
     with started(Postgres()) as postgres:
-        worker = Worker(
-            "worker", broker.bootstrap, "connect", tmp_path, 1, make_plugin_path(tmp_path / "c" / "plugins")
-        )
+        worker = Worker("worker", Place(broker.bootstrap, tmp_path), make_plugin_path(tmp_path / "c" / "plugins"))
         try:
             worker.start()
             yield Capture(broker, postgres, worker, seed)

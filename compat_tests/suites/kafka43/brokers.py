@@ -1,9 +1,10 @@
 """Fresh brokers for each of Kafka's tests: a connection asks for them in lines of JSON, and they live as long as it.
 
-`{"start": {"0": {KEY: VALUE, ...}, ...}}` is responded to with `{"ports": {"0": 12345, ...}}`, `{"stop": 0}` and
-`{"restart": 0}` with `{}`, and what fails with `{"error": TEXT}`. One broker keeps its tree inside; several share a
-tree of kpybroker. Nothing is set but where a broker listens and keeps its data, so that Kafka's defaults hold as in the
-tests' own clusters.
+`{"start": {"0": {KEY: VALUE, ...}, ...}}` is responded to with `{"ports": {"0": 12345, ...}}`, and so is
+`{"join": ...}`, with all ports by then. `{"stop": 0}` and `{"restart": 0}` are responded to with `{}`,
+`{"cleaned": [0, TOPIC, INDEX]}` with `{"offset": OFFSET}`, and what fails with `{"error": TEXT}`. One broker that
+starts alone keeps its tree inside; several, and those that join, share a tree of kpybroker. Nothing is set but where a
+broker listens and keeps its data, so that Kafka's defaults hold as in the tests' own clusters.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any
 
 from compat_tests.support.services import Service, kpybroker_executable, write_properties
 from compat_tests.support.zookeeper.fresh_trees import Trees, fresh_trees
+from kpybroker.storage.disk.names import CLEANER_OFFSET_CHECKPOINT
 from tests.support.network.ports import free_port
 
 TAIL_LINES = 8
@@ -29,61 +31,85 @@ TAIL_LINES = 8
 class FreshBroker:
     """One process on a directory of its own."""
 
-    def __init__(self, directory: Path, broker_id: str, asked: Mapping[str, str], tree: str | None) -> None:
+    def __init__(self, directory: Path, broker_id: str) -> None:
         directory.mkdir(parents=True)
         self.port = free_port()
-        self._line = f"[KafkaServer id={broker_id}] started"
-        listener = asked["inter.broker.listener.name"]
-        properties = {
-            **asked,
-            "broker.id": broker_id,
-            "listeners": f"{listener}://localhost:{self.port}",
-            "log.dirs": str(directory / "data"),
-            **({} if tree is None else {"zookeeper.connect": tree}),
+        self._id = broker_id
+        self._data = directory / "data"
+        self._properties = directory / "server.properties"
+        self.service = Service("kpybroker", [str(kpybroker_executable()), "server", str(self._properties)], directory)
+
+    def configure(self, asked: Mapping[str, str], tree: str | None) -> None:
+        """What holds from its next start on."""
+        own = {
+            "broker.id": self._id,
+            "listeners": f"{asked['inter.broker.listener.name']}://localhost:{self.port}",
+            "log.dirs": str(self._data),
         }
-        write_properties(directory / "server.properties", properties)
-        command = [str(kpybroker_executable()), "server", str(directory / "server.properties")]
-        self.service = Service("kpybroker", command, directory)
+        write_properties(self._properties, {**asked, **own, **({} if tree is None else {"zookeeper.connect": tree})})
+
+    def cleaned_up_to(self, topic: str, partition: int) -> int:
+        """The offset of the cleaner's checkpoint, or -1."""
+        file = self._data / CLEANER_OFFSET_CHECKPOINT
+        lines = file.read_text().splitlines()[2:] if file.exists() else []
+        offsets = {(name, int(index)): int(offset) for name, index, offset in (line.split() for line in lines)}
+        return offsets.get((topic, partition), -1)
 
     def start(self) -> None:
-        self.service.start(lambda output: self._line in output)
+        self.service.start(lambda output: f"[KafkaServer id={self._id}] started" in output)
 
 
 class OneTest(socketserver.StreamRequestHandler):
     """The brokers of one connection."""
 
-    def handle(self) -> None:
-        directory = Path(tempfile.mkdtemp(prefix="kafka43-"))
-        brokers: dict[str, FreshBroker] = {}
-        try:
-            with ExitStack() as stack:
-                for line in self.rfile:
-                    response = self._respond(json.loads(line), brokers, directory, stack)
-                    self.wfile.write(json.dumps(response).encode() + b"\n")
-        finally:
-            for broker in brokers.values():
-                broker.service.kill()
-            shutil.rmtree(directory, ignore_errors=True)
+    def setup(self) -> None:
+        super().setup()
+        self._directory = Path(tempfile.mkdtemp(prefix="kafka43-"))
+        self._brokers: dict[str, FreshBroker] = {}
+        self._stack = ExitStack()
+        self._tree: str | None = None
 
-    def _respond(
-        self, request: dict[str, Any], brokers: dict[str, FreshBroker], directory: Path, stack: ExitStack
-    ) -> dict[str, Any]:
+    def handle(self) -> None:
+        with self._stack:
+            for line in self.rfile:
+                self.wfile.write(json.dumps(self._respond(json.loads(line))).encode() + b"\n")
+
+    def finish(self) -> None:
+        for broker in self._brokers.values():
+            broker.service.kill()
+        shutil.rmtree(self._directory, ignore_errors=True)
+        super().finish()
+
+    def _respond(self, request: dict[str, Any]) -> dict[str, Any]:
         try:
             ((what, value),) = request.items()
-            if what == "start":
-                assert isinstance(self.server, BrokerMaker)
-                tree = stack.enter_context(self.server.tree()) if len(value) > 1 else None
-                for broker_id, asked in value.items():
-                    brokers[broker_id] = FreshBroker(directory / broker_id, broker_id, asked, tree)
-                    brokers[broker_id].start()
-                return {"ports": {broker_id: broker.port for broker_id, broker in brokers.items()}}
-            if what == "stop":
-                brokers[str(value)].service.stop()
-            else:
-                brokers[str(value)].start()
+            match what:
+                case "start":
+                    return self._start(value, is_shared=len(value) > 1)
+                case "join":
+                    return self._start(value, is_shared=True)
+                case "cleaned":
+                    broker_id, topic, partition = value
+                    return {"offset": self._brokers[str(broker_id)].cleaned_up_to(topic, partition)}
+                case "stop":
+                    self._brokers[str(value)].service.stop()
+                case _:
+                    self._brokers[str(value)].start()
             return {}
         except (AssertionError, RuntimeError, KeyError) as error:
             return {"error": "\n".join(str(error).splitlines()[-TAIL_LINES:])}
+
+    def _start(self, asked: Mapping[str, Mapping[str, str]], is_shared: bool) -> dict[str, Any]:
+        """Brokers that are new, or down and may have other properties by now."""
+        if is_shared and self._tree is None:
+            assert isinstance(self.server, BrokerMaker)
+            self._tree = self._stack.enter_context(self.server.tree())
+        for broker_id, properties in asked.items():
+            if broker_id not in self._brokers:
+                self._brokers[broker_id] = FreshBroker(self._directory / broker_id, broker_id)
+            self._brokers[broker_id].configure(properties, self._tree)
+            self._brokers[broker_id].start()
+        return {"ports": {broker_id: broker.port for broker_id, broker in self._brokers.items()}}
 
 
 class BrokerMaker(socketserver.ThreadingTCPServer):

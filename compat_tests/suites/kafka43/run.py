@@ -1,62 +1,96 @@
 """`make kafka-tests`: Kafka 4.3.1's own tests of clusters, over the wire, with a fresh kpybroker for each.
 
-    python -m compat_tests.suites.kafka43.run [--write] [PATTERN ...]
+    python -m compat_tests.suites.kafka43.run [--broker kafka] [--served-versions] [--write] [PATTERN ...]
 
-A class of ours in place of Kafka's `RaftClusterInvocationContext` makes the cluster of each `@ClusterTest`. A pattern
-chooses classes by a part of their name, or by `*` and `?`; without one all of `CLASSES` run, each in a JVM of its own,
-one after the other. `expected.txt` names the tests that pass: one of it that does not, fails the run. `--write` puts
-the results of the classes that ran into it. Reports stay in `build/kafka-tests/`.
+A class of ours in place of Kafka's `RaftClusterInvocationContext` makes the cluster of each `@ClusterTest`; with
+`--broker kafka` they run on Kafka's own. A pattern chooses classes by a part of their name, or by `*` and `?`; without
+one all of `classes.txt` run, each in a JVM of its own, one after the other. A test that is known to pass and does not
+(`results.py`), fails the run. With `--served-versions` the tests run that ended at a version of an API which kpybroker
+does not serve, and see no such version. `--write` writes what the classes that ran did to the results and to the page.
+Reports stay in `build/kafka-tests/`.
 """
 
 from __future__ import annotations
 
 import argparse
+import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import NamedTuple
 
 from compat_tests.deps import ROOT, jars_dir
+from compat_tests.suites.kafka43 import results
 from compat_tests.suites.kafka43.brokers import broker_maker
 from compat_tests.suites.kafka43.verdicts import Result, Verdict, lost, read, table
 from compat_tests.support.tools import LOG4J
 
 HERE = Path(__file__).resolve().parent
-EXPECTED = HERE / "expected.txt"
-CLASSES = HERE / "classes.txt"
 REPORTS = ROOT / "build" / "kafka-tests"
 CLASS_DEADLINE_S = 3600
-JVM = ("-Xmx768m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", f"-Dlog4j.configuration=file:{LOG4J}")
+JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", f"-Dlog4j.configuration=file:{LOG4J}")
+HEAP = {"kpybroker": "-Xmx768m", "kafka": "-Xmx2g"}
+SERVED = "served"
+"""The name of results in the versions that kpybroker serves."""
+"""Kafka's clusters are in the JVM of the tests."""
 JUNIT = "org.junit.platform.console.ConsoleLauncher"
 JUNIT_KEYS = {
     "junit.jupiter.extensions.autodetection.enabled": "true",
+    "junit.jupiter.execution.timeout.test.method.default": "240 s",
     "junit.jupiter.execution.timeout.testtemplate.method.default": "240 s",
 }
 
 
+class Under(NamedTuple):
+    """Where the tests of one run go: the options of their JVM, and where their reports are."""
+
+    options: list[str]
+    reports: Path
+
+
 def class_path(ours: Path) -> str:
-    """Our class comes before Kafka's of the same name."""
-    return f"{ours}:{jars_dir('kafka-tests-4.3.1')}/*:{jars_dir('kafka-4.3.1')}/*"
+    """Our classes come before Kafka's of the same name."""
+    return ":".join([str(ours), *(f"{jars_dir(f'{name}-4.3.1')}/*" for name in ("kafka-tests", "kafka", "streams"))])
 
 
-def compile_ours(out: Path) -> None:
-    """The sources of `java/`, into `out`."""
-    sources = [str(path) for path in sorted((HERE / "java").rglob("*.java"))]
+def compile_ours(broker: str, out: Path) -> None:
+    """What `java/` has for the broker, into `out`."""
+    tree = HERE / "java" / broker
+    sources = [str(path) for path in sorted(tree.rglob("*.java"))]
     subprocess.run(["javac", "-nowarn", "-d", str(out), "-cp", class_path(out), *sources], check=True)
+    if (tree / "META-INF").exists():
+        shutil.copytree(tree / "META-INF", out / "META-INF")
 
 
-def run_class(name: str, ours: Path, port: int) -> list[Result]:
-    """One class in a JVM; what it printed stands next to its reports."""
-    reports = REPORTS / name
+@contextmanager
+def under(broker: str, name: str) -> Iterator[Under]:
+    """With brokers of ours for as long as the block lasts; Kafka's tests start their own."""
+    with tempfile.TemporaryDirectory() as ours:
+        compile_ours(broker, Path(ours))
+        options = [*JVM, HEAP[broker], "-cp", class_path(Path(ours))]
+        if broker == "kafka":
+            yield Under(options, REPORTS / name)
+        else:
+            with broker_maker() as maker:
+                served = str(name == SERVED).lower()
+                ours_only = [f"-Dkpybroker.brokers={maker.port}", f"-Dkpybroker.served.versions={served}"]
+                yield Under([*options, *ours_only], REPORTS / name)
+
+
+def run_class(name: str, where: Under, methods: Iterable[str] = ()) -> list[Result]:
+    """One class in a JVM, or methods of it that have no parameters; what it printed stands next to its reports."""
+    reports = where.reports / name
     reports.mkdir(parents=True, exist_ok=True)
     for old in reports.glob("*.xml"):
         old.unlink()
-    ours_first = ["-cp", class_path(ours), f"-Dkpybroker.brokers={port}"]
     output = ["--disable-banner", "--disable-ansi-colors", "--details=tree", "--reports-dir", str(reports)]
     configuration = [word for key, value in JUNIT_KEYS.items() for word in ("--config", f"{key}={value}")]
-    command = ["java", *JVM, *ours_first, JUNIT, "execute", "-c", name, *output, *configuration]
+    tests = [word for method in methods for word in ("-m", f"{name}#{method}")] or ["-c", name]
+    command = ["java", *where.options, JUNIT, "execute", *tests, *output, *configuration]
     with (reports / "output.log").open("wb") as log:
         try:
             subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, timeout=CLASS_DEADLINE_S, cwd=reports)
@@ -67,50 +101,47 @@ def run_class(name: str, ours: Path, port: int) -> list[Result]:
 
 def chosen(patterns: Iterable[str]) -> list[str]:
     """Full names of classes."""
-    names = CLASSES.read_text().split()
+    names = results.CLASSES.read_text().split()
     wanted = [pattern if set(pattern) & set("*?") else f"*{pattern}*" for pattern in patterns]
     return [name for name in names if not wanted or any(fnmatchcase(name.rpartition(".")[2], one) for one in wanted)]
 
 
-def write_expected(results: Iterable[Result], classes: Iterable[str]) -> None:
-    """Names of other classes stay."""
-    ran = {name.rpartition(".")[2] for name in classes}
-    kept = [name for name in expected() if name.partition(".")[0] not in ran]
-    passed = [result.name for result in results if result.verdict is Verdict.PASSED]
-    EXPECTED.write_text("".join(f"{name}\n" for name in sorted({*kept, *passed})))
-
-
-def expected() -> list[str]:
-    """The tests that pass."""
-    return EXPECTED.read_text().split()
+def report(name: str, found: Sequence[Result]) -> None:
+    """The class, and each test that does not pass with the first line of why."""
+    others = [one for one in found if one.verdict is not Verdict.PASSED]
+    print(f"{name}: {len(found) - len(others)} of {len(found)} pass", flush=True)
+    for one in others:
+        print(f"  {one.name} {one.verdict.value}: {one.cause.splitlines()[0]}", flush=True)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--broker", choices=sorted(HEAP), default="kpybroker")
+    parser.add_argument("--served-versions", action="store_true")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("patterns", nargs="*")
     options = parser.parse_args()
+    asked = SERVED if options.served_versions else options.broker
     classes = chosen(options.patterns)
-    results: list[Result] = []
-    with tempfile.TemporaryDirectory() as ours, broker_maker() as maker:
-        compile_ours(Path(ours))
+    methods = {name: results.unserved(name.rpartition(".")[2]) for name in classes}
+    if options.served_versions:
+        classes = [name for name in classes if methods[name]]
+    found: list[Result] = []
+    with under(options.broker, asked) as where:
         for name in classes:
-            found = run_class(name, Path(ours), maker.port)
-            results += found
+            of_class = run_class(name, where, methods[name] if options.served_versions else ())
+            found += of_class
+            report(name, of_class)
             if options.write:
-                write_expected(found, [name])
-            print(f"{name}: {sum(one.verdict is Verdict.PASSED for one in found)} of {len(found)} pass", flush=True)
-            for one in found:
-                if one.verdict is not Verdict.PASSED:
-                    print(f"  {one.name} {one.verdict.value}: {one.cause.splitlines()[0]}", flush=True)
-    print("\n".join(table(results)))
-    short = [name.rpartition(".")[2] for name in classes]
+                results.write(asked, name.rpartition(".")[2], of_class)
+    print("\n".join(table(found)))
     if options.write:
         return 0
-    missing = lost(expected(), {one.name: one for one in results}, short)
-    for name in missing:
-        print(f"passed before, and does not now: {name}")
-    return 1 if missing or not results else 0
+    names = [name.rpartition(".")[2] for name in classes]
+    missing = lost(results.passes(asked), {one.name: one for one in found}, names)
+    for test in missing:
+        print(f"passed before, and does not now: {test}")
+    return 1 if missing or not found else 0
 
 
 if __name__ == "__main__":

@@ -35,6 +35,8 @@ VERSIONS = {
     ApiKey.HEARTBEAT: 4,
     ApiKey.LEAVE_GROUP: 5,
     ApiKey.DESCRIBE_GROUPS: 5,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: 1,
+    ApiKey.CONSUMER_GROUP_DESCRIBE: 1,
 }
 REJOIN = frozenset({ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION})
 COORDINATOR_RETRY_S = 0.05
@@ -198,7 +200,7 @@ class Crowd:
     async def connect(self, count: int, instances: Iterable[str] | None = None) -> list[CrowdMember]:
         """New members with a connection each, that have not joined yet."""
         names = [None] * count if instances is None else list(instances)
-        await self._find_coordinator()
+        await find_coordinator(self.port, self.group)
         made = [CrowdMember(self, await Connection.open(self.port), instance) for instance in names]
         self.members += made
         return made
@@ -262,12 +264,13 @@ class Crowd:
             ],
         )
 
-    async def _find_coordinator(self) -> None:
-        """The first question makes the topic; then it must have been loaded."""
-        connection = await Connection.open(self.port)
-        beat = HeartbeatRequest(group_id=self.group, generation_id=1, member_id="no-one")
-        try:
-            await connection.until(ApiKey.FIND_COORDINATOR, FindCoordinatorRequest(key=self.group), ErrorCode.NONE)
-            await connection.until(ApiKey.HEARTBEAT, beat, ErrorCode.UNKNOWN_MEMBER_ID)
-        finally:
-            await connection.aclose()
+
+async def find_coordinator(port: int, group: str) -> None:
+    """The first question makes the topic; then it must have been loaded."""
+    connection = await Connection.open(port)
+    beat = HeartbeatRequest(group_id=group, generation_id=1, member_id="no-one")
+    try:
+        await connection.until(ApiKey.FIND_COORDINATOR, FindCoordinatorRequest(key=group), ErrorCode.NONE)
+        await connection.until(ApiKey.HEARTBEAT, beat, ErrorCode.UNKNOWN_MEMBER_ID)
+    finally:
+        await connection.aclose()

@@ -1,4 +1,5 @@
-"""Members of groups that keep a log of what happens to them: Java's in one JVM, librdkafka's each on a thread.
+"""Members of groups that keep a log of what happens to them: Java's and franz-go's in a process for all of them,
+librdkafka's each on a thread, here or in a process of their own.
 
 Their logs are one list of `Event`, for `ownership`. Settings are those of the client, with `_` for `.`, and ours:
 `topics`, or `pattern` (Java's is a SubscriptionPattern, librdkafka's has `^` in front), and `commit`: sync, async or
@@ -8,21 +9,26 @@ none, after every batch of records that is handed out.
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from compat_tests.deps import ROOT
+from compat_tests.deps import ROOT, go_members
 from compat_tests.support.groups.ownership import ENDS_ALL, Event, Kind, Partition
 from compat_tests.support.tools import program_command
 
 PROGRAM = ROOT / "compat_tests" / "workers" / "GroupMembers.java"
 END_S = 60
 POLL_S = 0.05
+DAMNING = (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._BAD_MSG)
+"""What only a log that lost its end, or a damaged one, makes a reader say."""
 NOT_AN_END = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError.UNKNOWN_TOPIC_OR_PART)
 
 Log = Callable[[Event], None]
@@ -84,36 +90,69 @@ class Logs:
         return any(event.kind is kind for event in self.of(member))
 
 
-class JavaMembers:
-    """One JVM of Kafka 4.3.1 with any number of members; it starts with the first."""
+class MemberProcess:
+    """A process with any number of members, which obeys orders on stdin; it starts with the first member."""
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: Log, command: Callable[[], Sequence[str]], errors: Path | None = None) -> None:
+        """`errors` is the file of its stderr, in place of ours."""
         self.log = log
+        self._command = command
+        self._errors = errors
         self._process: subprocess.Popen[str] | None = None
+        self._reader: threading.Thread | None = None
+        self._members: set[str] = set()
 
     def start(self, name: str, **settings: Any) -> LoggedMember:
         words = (f"{key.replace('_', '.')}={value}" for key, value in settings.items())
+        self._members.add(name)
         self._order("start", name, *words)
-        return _JavaMember(name, self)
+        return _RemoteMember(name, self)
 
     def stall(self, name: str, milliseconds: int) -> None:
-        """The member does not poll for so long."""
+        """The member does not poll for so long; Java's alone can."""
         self._order("stall", name, str(milliseconds))
 
     def close(self, name: str) -> None:
         self._order("close", name)
 
-    def end(self) -> None:
-        """End the JVM, as a crash does."""
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def has_crashed(self) -> bool:
+        """Whether it ended by itself."""
+        return self._process is not None and self._process.poll() is not None
+
+    def pause(self) -> None:
+        """SIGSTOP."""
         if self._process is not None:
-            self._process.kill()
-            self._process.wait()
+            self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        if self._process is not None:
+            self._process.send_signal(signal.SIGCONT)
+
+    def end(self) -> None:
+        """End the process, as a crash does; returns when all that its members said is in the log."""
+        if self._process is None or self._reader is None:
+            return
+        self._process.kill()
+        self._process.wait()
+        self._reader.join(END_S)
+        self._process = None
+        for name in self._members:
+            self.log(Event(name, time.monotonic_ns(), Kind.KILLED))
+        self._members.clear()
 
     def _order(self, *words: str) -> None:
         if self._process is None:
-            command = program_command("4.x", PROGRAM)
-            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-            threading.Thread(target=self._read, args=(self._process,), daemon=True).start()
+            errors = None if self._errors is None else self._errors.open("ab")
+            self._process = subprocess.Popen(
+                self._command(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=ROOT
+            )
+            self._reader = threading.Thread(target=self._read, args=(self._process,), daemon=True)
+            self._reader.start()
         assert self._process.stdin is not None
         self._process.stdin.write(" ".join(words) + "\n")
         self._process.stdin.flush()
@@ -121,8 +160,39 @@ class JavaMembers:
     def _read(self, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None
         for line in process.stdout:
-            if line.startswith("{"):
-                self.log(_event(json.loads(line)))
+            if line.startswith("{") and line.endswith("\n"):
+                event = _event(json.loads(line))
+                if event.kind is Kind.CLOSED:
+                    self._members.discard(event.member)
+                self.log(event)
+
+
+class JavaMembers(MemberProcess):
+    """One JVM of Kafka 4.3.1."""
+
+    def __init__(self, log: Log, errors: Path | None = None) -> None:
+        super().__init__(log, lambda: program_command("4.x", PROGRAM), errors)
+
+
+class ConfluentMembers(MemberProcess):
+    """A process of librdkafka's members."""
+
+    def __init__(self, log: Log, errors: Path | None = None) -> None:
+        super().__init__(log, lambda: [sys.executable, "-m", "compat_tests.workers.group_members"], errors)
+
+
+class FranzMembers(MemberProcess):
+    """One process of franz-go."""
+
+    def __init__(self, log: Log) -> None:
+        super().__init__(log, franz_command)
+
+
+def franz_command() -> list[str]:
+    """The command line of members of franz-go."""
+    program = go_members()
+    assert program.exists(), f"{program} is not built: python -m compat_tests.deps clients"
+    return [str(program)]
 
 
 def _event(said: dict[str, Any]) -> Event:
@@ -140,8 +210,8 @@ def _event(said: dict[str, Any]) -> Event:
     )
 
 
-class _JavaMember:
-    def __init__(self, name: str, members: JavaMembers) -> None:
+class _RemoteMember:
+    def __init__(self, name: str, members: MemberProcess) -> None:
         self.name = name
         self._members = members
 
@@ -150,12 +220,19 @@ class _JavaMember:
 
 
 class ConfluentMember:
-    """A consumer of librdkafka on a thread of its own."""
+    """A consumer of librdkafka on a thread of its own.
+
+    Of settings of ours it has more: it commits at most every `commit_every_ms`, all that it has handed out since; and
+    one that `endures` goes on after every error but a fatal one.
+    """
 
     def __init__(self, name: str, log: Log, **settings: Any) -> None:
         self.name = name
         self._log = log
         self._commit = settings.pop("commit", "none")
+        self._commit_pause_s = int(settings.pop("commit_every_ms", 0)) / 1000
+        self._endures = settings.pop("endures", "false") == "true"
+        self._positions: dict[Partition, int] = {}
         self._topics = settings.pop("topics", "").split(",")
         if "pattern" in settings:
             self._topics = ["^" + settings.pop("pattern")]
@@ -181,12 +258,17 @@ class ConfluentMember:
         consumer.subscribe(
             self._topics,
             on_assign=lambda _, partitions: self._say(Kind.ASSIGNED, partitions),
-            on_revoke=lambda _, partitions: self._say(Kind.REVOKED, partitions),
-            on_lost=lambda _, partitions: self._say(Kind.LOST, partitions),
+            on_revoke=lambda _, partitions: self._gave(Kind.REVOKED, partitions),
+            on_lost=lambda _, partitions: self._gave(Kind.LOST, partitions),
         )
+        next_commit = 0.0
         try:
             while not self._is_closing.is_set():
                 self._poll(consumer)
+                if self._positions and time.monotonic() >= next_commit:
+                    self._commit_positions(consumer)
+                    next_commit = time.monotonic() + self._commit_pause_s
+            self._commit_positions(consumer)
             self._say(Kind.CLOSING)
         except KafkaException as error:
             self._say(Kind.FAILED, error=str(error))
@@ -199,18 +281,41 @@ class ConfluentMember:
         if message is None:
             return
         if (error := message.error()) is not None:
-            if not error.retriable() and error.code() not in NOT_AN_END:
+            if self._is_an_end(error):
                 raise KafkaException(error)
             return
-        place = TopicPartition(message.topic() or "", message.partition() or 0)
-        self._say(Kind.RECORD, [place], offset=message.offset() or 0, value=(message.value() or b"").decode())
-        if self._commit == "none":
+        topic, index, offset = message.topic() or "", message.partition() or 0, message.offset() or 0
+        value = (message.value() or b"").decode()
+        self._say(Kind.RECORD, [TopicPartition(topic, index)], offset=offset, value=value)
+        if self._commit != "none":
+            self._positions[topic, index] = offset + 1
+
+    def _is_an_end(self, error: KafkaError) -> bool:
+        if self._endures:
+            return error.fatal() or error.code() in DAMNING
+        return not error.retriable() and error.code() not in NOT_AN_END
+
+    def _commit_positions(self, consumer: Consumer) -> None:
+        if not self._positions:
             return
+        wanted = [TopicPartition(*partition, offset) for partition, offset in self._positions.items()]
+        self._positions.clear()
         try:
-            consumer.commit(message, asynchronous=self._commit == "async")
-            self._say(Kind.COMMITTED)
+            done = consumer.commit(offsets=wanted, asynchronous=self._commit == "async")
         except KafkaException as refused:
             self._say(Kind.REFUSED, error=str(refused))
+            return
+        refusals = [place.error for place in done or () if place.error is not None]
+        if refusals:
+            self._say(Kind.REFUSED, error=str(refusals[0]))
+        else:
+            self._say(Kind.COMMITTED)
+
+    def _gave(self, kind: Kind, partitions: Iterable[TopicPartition]) -> None:
+        partitions = list(partitions)
+        for one in partitions:
+            self._positions.pop((one.topic, one.partition), None)
+        self._say(kind, partitions)
 
     def _say(self, kind: Kind, partitions: Iterable[TopicPartition] = (), **more: Any) -> None:
         places = tuple((one.topic, one.partition) for one in partitions)

@@ -1,7 +1,11 @@
 """Members of consumer groups, each a process: it can join, leave, commit, and be killed outright.
 
-`Member` runs a Python client library (`workers/python_client.py`), `JavaMember` runs Kafka's VerifiableConsumer; both
-say in JSON lines what happens to them, and the tests wait for what they say.
+`Member` runs a Python client library (`workers/python_client.py`), `JavaMember` Kafka's VerifiableConsumer, and
+`FranzMember` franz-go (`workers/go_members`). All say in JSON lines what happens to them, and the tests wait for what
+they say.
+
+A client is named as in `support.clients`, or `franz-go`. With `-consumer` behind its name it speaks the new protocol
+(KIP-848), and without it the classic one.
 """
 
 from __future__ import annotations
@@ -12,12 +16,22 @@ import subprocess
 import threading
 from typing import Any
 
+import pytest
+
 from compat_tests.support.clients import JAVA_CLIENTS, as_record, python_command
+from compat_tests.support.groups.logged_members import franz_command
 from compat_tests.support.records import Record
 from compat_tests.support.tools import Tools
 from compat_tests.support.waiting import eventually
 
 Partition = tuple[str, int]
+NEW_PROTOCOL = "-consumer"
+BOTH_PROTOCOLS = ("confluent", pytest.param("confluent" + NEW_PROTOCOL, marks=pytest.mark.wide))
+"""Parameters of tests whose subject is not the client."""
+
+
+def speaks_new_protocol(client: str) -> bool:
+    return client.endswith(NEW_PROTOCOL)
 
 
 class Member:
@@ -79,7 +93,7 @@ class Member:
     def close(self) -> None:
         """Leave the group as a client does that is shut down properly."""
         self.order("close")
-        self._process.wait(30)
+        self._process.wait(120)
         self._reader.join(60)
         assert self.closed, f"the member did not close properly:\n{self.said()}"
 
@@ -122,9 +136,52 @@ class JavaMember(Member):
 
     def close(self) -> None:
         self._process.terminate()
-        self._process.wait(30)
+        self._process.wait(120)
         self._reader.join(60)
         assert self.closed, f"the member did not close properly:\n{self.said()}"
+
+
+class FranzMember(Member):
+    """A process of franz-go with one member, which ends with its input."""
+
+    NAME = "member"
+
+    def __init__(self, command: list[str], settings: dict[str, str]) -> None:
+        super().__init__(command, dict(os.environ))
+        self.order("start", *(f"{key}={value}" for key, value in settings.items()))
+
+    def order(self, word: str, *words: str) -> None:
+        super().order(" ".join((word, self.NAME, *words)))
+
+    def hear(self, event: dict[str, Any]) -> None:
+        partitions = frozenset((topic, part) for topic, part in event.get("partitions", ()))
+        match event["event"]:
+            case "assigned" if partitions:
+                self.assignments.append(self.assignment | partitions)
+            case "revoked" | "lost" if partitions:
+                self.assignments.append(self.assignment - partitions)
+            case "committed":
+                self.commits += 1
+            case "record":
+                self.records.append(
+                    Record(
+                        event["value"],
+                        event.get("key"),
+                        topic=event["topic"],
+                        partition=event["partition"],
+                        offset=event["offset"],
+                    )
+                )
+            case "closed":
+                self.closed = True
+
+    def close(self) -> None:
+        self.order("close")
+        eventually(lambda: self.closed, f"its end; the member said:\n{self.said()}")
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(30)
+        self._reader.join(60)
 
 
 def _partitions(event: dict[str, Any]) -> frozenset[Partition]:
@@ -132,17 +189,55 @@ def _partitions(event: dict[str, Any]) -> frozenset[Partition]:
 
 
 def start_member(client: str, bootstrap: str, **spec: Any) -> Member:
-    """A member of `spec["group"]` that runs `client`; see workers/python_client.py for what may be in `spec`."""
-    if client in JAVA_CLIENTS:
-        arguments = ["--group-id", spec["group"], "--topic", *spec["topics"], "--reset-policy", "earliest", "--verbose"]
-        arguments += ["--session-timeout", str(spec.get("session_timeout_ms", 10_000))]
-        if spec.get("auto_commit"):
-            arguments.append("--enable-autocommit")
-        if spec.get("assignor"):
-            arguments += ["--assignment-strategy", spec["assignor"]]
-        if spec.get("instance"):
-            arguments += ["--group-instance-id", spec["instance"]]
-        command = Tools(JAVA_CLIENTS[client], bootstrap).command("verifiable-consumer", *arguments)
+    """A member of `spec["group"]` that runs `client`; see workers/python_client.py for what may be in `spec`.
+
+    Members of the new protocol have no session timeout of their own.
+    """
+    library = client.removesuffix(NEW_PROTOCOL)
+    if speaks_new_protocol(client):
+        spec["protocol"] = "consumer"
+        spec.pop("session_timeout_ms", None)
+    if library == "franz-go":
+        return FranzMember(franz_command(), _franz_settings(bootstrap, spec))
+    if library in JAVA_CLIENTS:
+        command = Tools(JAVA_CLIENTS[library], bootstrap).command("verifiable-consumer", *_java_arguments(spec))
         return JavaMember(command, dict(os.environ))
-    line, extra = python_command(client, "member", json.dumps({"bootstrap": bootstrap, **spec}))
+    line, extra = python_command(library, "member", json.dumps({"bootstrap": bootstrap, **spec}))
     return Member(line, {**os.environ, **extra})
+
+
+def _java_arguments(spec: dict[str, Any]) -> list[str]:
+    arguments = ["--group-id", spec["group"], "--topic", *spec["topics"], "--reset-policy", "earliest", "--verbose"]
+    if "protocol" in spec:
+        arguments += ["--group-protocol", spec["protocol"]]
+    else:
+        arguments += ["--session-timeout", str(spec.get("session_timeout_ms", 10_000))]
+    if spec.get("auto_commit"):
+        arguments.append("--enable-autocommit")
+    if spec.get("assignor"):
+        option = "--group-remote-assignor" if "protocol" in spec else "--assignment-strategy"
+        arguments += [option, spec["assignor"]]
+    if spec.get("instance"):
+        arguments += ["--group-instance-id", spec["instance"]]
+    return arguments
+
+
+def _franz_settings(bootstrap: str, spec: dict[str, Any]) -> dict[str, str]:
+    settings = {
+        "bootstrap.servers": bootstrap,
+        "group.id": spec["group"],
+        "enable.auto.commit": str(spec.get("auto_commit", False)).lower(),
+        "session.timeout.ms": str(spec.get("session_timeout_ms", 10_000)),
+    }
+    if "pattern" in spec:
+        settings["pattern"] = spec["pattern"]
+    else:
+        settings["topics"] = ",".join(spec["topics"])
+    if "protocol" in spec:
+        settings["group.protocol"] = spec["protocol"]
+    if spec.get("instance"):
+        settings["group.instance.id"] = spec["instance"]
+    if spec.get("assignor"):
+        key = "group.remote.assignor" if "protocol" in spec else "partition.assignment.strategy"
+        settings[key] = spec["assignor"]
+    return settings

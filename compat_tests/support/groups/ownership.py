@@ -4,14 +4,23 @@ A client's callback for assigned partitions runs after the coordinator has given
 the coordinator hears of it. So of all members' own words, in the order of one clock, a partition has one owner at a
 time. The exception is a member that was fenced: it learns of that later than the rest, and says `lost`.
 
+How long such a member owned its partitions is known where its heartbeats are (`Sessions`). Kafka's guarantee, exactly:
+a member owns a partition from the time it says so, until it says that it does not, joins again or ends, and no longer
+than its session: `session.timeout.ms` from the time it sent the last heartbeat that its coordinator accepted. Until
+then the coordinator gives the partition to no one else; a coordinator that takes over gives each member a whole session
+more. Later the member may go on without knowing better, and read what others read, but what it commits is refused: an
+accepted commit of a partition that another member has got since is a fault (`stale_commits`). Heartbeats that a deposed
+coordinator accepted do not count; who knows the heartbeats leaves those out.
+
 Times are those of CLOCK_MONOTONIC in nanoseconds, as `time.monotonic_ns()` and Java's `System.nanoTime()` on Linux:
 members may be in several processes of one machine. Not here: how members are run (`logged_members`).
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
@@ -57,6 +66,48 @@ class Tenure(NamedTuple):
     is_lost: bool
 
 
+class Renewal(NamedTuple):
+    """A member sent a heartbeat that its coordinator accepted. `is_join`: as a new member, which owns nothing."""
+
+    sent_ns: int
+    is_join: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Sessions:
+    """The renewals of each member, in order, and how long a session lasts after one."""
+
+    renewals: Mapping[str, Sequence[Renewal]]
+    length_ns: int
+
+    def cut(self, tenure: Tenure) -> Tenure | None:
+        """The part of the tenure in which no one else may have the partition, if there is one."""
+        renewals = self.renewals.get(tenure.member, ())
+        at = bisect_right(renewals, tenure.start_ns, key=lambda one: one.sent_ns)
+        if at == 0:
+            return None
+        latest_ns, end_ns = renewals[at - 1].sent_ns, tenure.end_ns
+        for renewal in renewals[at:]:
+            if renewal.is_join:
+                end_ns = min(end_ns, renewal.sent_ns)
+            if renewal.sent_ns >= end_ns:
+                break
+            latest_ns = renewal.sent_ns
+        end_ns = min(end_ns, latest_ns + self.length_ns)
+        return tenure._replace(end_ns=end_ns, is_lost=False) if end_ns > tenure.start_ns else None
+
+
+class Commit(NamedTuple):
+    """A member's offset that was accepted, of a partition that it owned from `since_ns` on, asked after `asked_ns`."""
+
+    member: str
+    partition: Partition
+    offset: int
+    since_ns: int
+    asked_ns: int
+    accepted_ns: int
+
+
 ENDS_ALL = frozenset((Kind.CLOSING, Kind.CLOSED, Kind.KILLED, Kind.FAILED))
 FOREVER_NS = 1 << 63
 
@@ -83,11 +134,23 @@ def tenures(events: Iterable[Event]) -> Iterator[Tenure]:
         yield from end(member, [partition], FOREVER_NS, False)
 
 
-def double_owners(events: Iterable[Event]) -> list[str]:
-    """Each case of a partition that two members owned at a time, in words; none of a member that was fenced."""
+def owned_tenures(events: Iterable[Event], sessions: Sessions | None = None) -> list[Tenure]:
+    """What no one else may have at the time, in order of the start: as far as `sessions` reach, else as members say,
+    without those that were fenced.
+    """
+    found = tenures(events)
+    if sessions is None:
+        owned = [one for one in found if not one.is_lost]
+    else:
+        owned = [cut for one in found if (cut := sessions.cut(one)) is not None]
+    return sorted(owned, key=lambda one: one.start_ns)
+
+
+def double_owners(events: Iterable[Event], sessions: Sessions | None = None) -> list[str]:
+    """Each case of a partition that two members owned at a time, in words (`owned_tenures`)."""
     problems = []
     latest: dict[Partition, Tenure] = {}
-    for tenure in sorted((one for one in tenures(events) if not one.is_lost), key=lambda one: one.start_ns):
+    for tenure in owned_tenures(events, sessions):
         before = latest.get(tenure.partition)
         if before is not None and tenure.start_ns < before.end_ns:
             topic, index = tenure.partition
@@ -97,6 +160,50 @@ def double_owners(events: Iterable[Event]) -> list[str]:
             )
         if before is None or tenure.end_ns > before.end_ns:
             latest[tenure.partition] = tenure
+    return problems
+
+
+def commits(events: Iterable[Event]) -> Iterator[Commit]:
+    """Every offset that was accepted of members that commit, and wait, what they have handed out so far."""
+    owned: dict[str, dict[Partition, tuple[int, int]]] = defaultdict(dict)  # since when, and the next offset
+    latest_ns: dict[str, int] = {}
+    for event in sorted(events, key=lambda event: event.time_ns):
+        has = owned[event.member]
+        if event.kind is Kind.ASSIGNED:
+            has |= dict.fromkeys(event.partitions, (event.time_ns, -1))
+        elif event.kind in (Kind.REVOKED, Kind.LOST):
+            for partition in event.partitions:
+                has.pop(partition, None)
+        elif event.kind in ENDS_ALL:
+            has.clear()
+        elif event.kind is Kind.RECORD and event.partitions[0] in has:
+            has[event.partitions[0]] = (has[event.partitions[0]][0], event.offset + 1)
+        elif event.kind is Kind.COMMITTED:
+            for partition, (since_ns, offset) in has.items():
+                if offset >= 0:
+                    asked_ns = latest_ns[event.member]
+                    yield Commit(event.member, partition, offset, since_ns, asked_ns, event.time_ns)
+        latest_ns[event.member] = event.time_ns
+
+
+def stale_commits(events: Collection[Event], sessions: Sessions) -> list[str]:
+    """Each accepted commit of a member that another one had got the partition after, by the time it asked."""
+    by_partition: dict[Partition, list[Tenure]] = defaultdict(list)
+    for tenure in owned_tenures(events, sessions):
+        by_partition[tenure.partition].append(tenure)
+    problems = []
+    for commit in commits(events):
+        (topic, index), owners = commit.partition, by_partition[commit.partition]
+        first = bisect_right(owners, commit.since_ns, key=lambda one: one.start_ns)
+        for other in owners[first:]:
+            if other.start_ns > commit.asked_ns:
+                break
+            if other.member != commit.member:
+                problems.append(
+                    f"{topic}-{index}: {commit.member}, which had it from {commit.since_ns}, committed {commit.offset} "
+                    f"after {commit.asked_ns}, when {other.member} had it from {other.start_ns}"
+                )
+                break
     return problems
 
 

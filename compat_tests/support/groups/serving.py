@@ -8,17 +8,14 @@ import pytest
 
 from compat_tests.overload.raw import Raw
 from compat_tests.support.services import Broker
+from kpybroker.config.development import QUICK_GROUPS
 from kpybroker.core.features import GROUP_VERSION
 from kpybroker.wire.messages.api_versions import ApiVersionsRequest
 
-QUICK = {
-    "group_initial_rebalance_delay_ms": "0",
-    "group_consumer_min_heartbeat_interval_ms": "100",
-    "group_consumer_heartbeat_interval_ms": "100",
-    "group_consumer_assignment_interval_ms": "0",
-    "group_consumer_min_session_timeout_ms": "1000",
-}
-"""With the defaults every step of a rebalance takes up to five seconds."""
+QUICK = {name.replace(".", "_"): value for name, value in QUICK_GROUPS.items()}
+"""Keys of a broker whose groups settle fast. With the defaults a step of a rebalance takes up to five seconds."""
+
+NOT_SERVED = "group.version is not finalized here"
 
 
 def serves_groups(broker: Broker) -> bool:
@@ -30,10 +27,10 @@ def serves_groups(broker: Broker) -> bool:
 
 
 def group_broker(own_broker: Callable[..., Broker], **keys: str) -> Broker:
-    """A broker whose groups settle fast. The test is skipped where the broker has no groups of the new protocol: Kafka
-    3.9.1, ours in its place, and ours on ZooKeeper, where nothing is finalized unasked.
+    """A broker whose groups settle fast. The test is skipped where nothing serves groups of the new protocol: on Kafka
+    3.9.1, and on ours in its place.
     """
-    broker = own_broker(**QUICK | keys)
+    broker = own_broker(**{**QUICK, "kpybroker_new_cluster_features": "newest", **keys})
     if not serves_groups(broker):
-        pytest.skip("group.version is not finalized here")
+        pytest.skip(NOT_SERVED)
     return broker

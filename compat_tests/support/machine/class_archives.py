@@ -16,7 +16,7 @@ from compat_tests.support.tools import ARCHIVES, JVM_OPTIONS, class_path_key
 
 RECORDING = "-XX:+RecordDynamicDumpInfo"
 AGENT = "-javaagent:"
-"""A JVM with an agent writes no archive."""
+"""A JVM with an agent writes no archive: it would not start if it were to."""
 
 
 def archive(version: str, kind: str) -> Path:
@@ -24,16 +24,19 @@ def archive(version: str, kind: str) -> Path:
     return ARCHIVES / f"{version}-{class_path_key(version)}-{kind}.jsa"
 
 
-def server_options(version: str, kind: str) -> list[str]:
-    """Of a JVM that serves for seconds, with `tools.argument_file` as its class path."""
+def server_options(version: str, kind: str, others: Sequence[str] = ()) -> list[str]:
+    """Of a JVM that serves for seconds, with `tools.argument_file` as its class path, and with `others`."""
     path = archive(version, kind)
-    return [*JVM_OPTIONS, f"-XX:SharedArchiveFile={path}" if path.exists() else RECORDING]
+    if path.exists():
+        return [*JVM_OPTIONS, f"-XX:SharedArchiveFile={path}", *others]
+    has_agent = any(option.startswith(AGENT) for option in others)
+    return [*JVM_OPTIONS, *([] if has_agent else [RECORDING]), *others]
 
 
 def keep_classes(command: Sequence[str], pid: int, version: str, kind: str) -> None:
     """Called when a server is up: if there was no archive when it began, and is none yet, it writes it now."""
     path = archive(version, kind)
-    if RECORDING not in command or any(word.startswith(AGENT) for word in command):
+    if RECORDING not in command:
         return
     with path.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

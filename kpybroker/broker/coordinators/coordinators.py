@@ -75,14 +75,14 @@ class Coordinators:
     @property
     def loaded_groups(self) -> Iterator[Group]:
         """All groups of this broker; does not build their coordinator."""
-        if "groups" in self.__dict__:
-            for machine in self.groups.partitions.machines:
+        if (groups := self.built_groups) is not None:
+            for machine in groups.partitions.machines:
                 yield from list(machine.groups.values())
 
     @property
-    def consumer_group_rebalances(self) -> int:
-        """Of all consumer groups of this broker, since the start."""
-        return self.groups.consumer_group_rebalances if "groups" in self.__dict__ else 0
+    def built_groups(self) -> GroupCoordinators | None:
+        """`groups`, if there was a request or a partition for it yet."""
+        return self.__dict__.get("groups")
 
     def on_elected(self, partition: Partition) -> None:
         """This broker leads the partition now: if it belongs to a coordinator's log, the coordinator loads it."""

@@ -1,7 +1,8 @@
 """What groups set for themselves, as `/config/groups` has it, in the form in which their machines ask for it.
 
-A machine asks at every heartbeat, so a change holds from the next one on. Bounded by the tree: a group that sets
-nothing has no entry. `core.consumer_group` is imported when a group first sets or needs something.
+A machine asks at every heartbeat, so a change holds from the next one on, of the group or of the broker's defaults.
+Bounded by the tree: a group that sets nothing has no entry. `core.consumer_group` is imported when a group first sets
+or needs something.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kpybroker.wire import znodes
 
@@ -19,20 +20,27 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("org.apache.kafka.coordinator.group.GroupConfig")
 
+DYNAMIC_DEFAULT: Final = "group.consumer.assignment.interval.ms"
+"""The one of the broker's keys for groups that may change while it runs."""
+
 
 class GroupConfigs:
     """`update` follows the tree; `of` is what holds for a group now."""
 
     def __init__(self, config: BrokerConfig) -> None:
         self._config = config
+        self._set: dict[str, Mapping[str, str]] = {}
         self._configured: dict[str, ConsumerGroupConfig] = {}
+        config.on_change(self._broker_changed)
 
     def update(self, entity: str, props: Mapping[str, str]) -> None:
         """A group has these properties now; `entity` is its name in the tree."""
         group_id = znodes.group_of_entity(entity)
         if props:
+            self._set[group_id] = dict(props)
             self._configured[group_id] = self._effective(group_id, props)
         else:
+            self._set.pop(group_id, None)
             self._configured.pop(group_id, None)
 
     def of(self, group_id: str) -> ConsumerGroupConfig:
@@ -42,6 +50,12 @@ class GroupConfigs:
     @cached_property
     def _broker_wide(self) -> ConsumerGroupConfig:
         return self._effective("", {})
+
+    def _broker_changed(self, names: frozenset[str]) -> None:
+        if DYNAMIC_DEFAULT not in names:
+            return
+        self.__dict__.pop("_broker_wide", None)
+        self._configured = {group_id: self._effective(group_id, props) for group_id, props in self._set.items()}
 
     def _effective(self, group_id: str, props: Mapping[str, str]) -> ConsumerGroupConfig:
         from kpybroker.config.groups.keys import ASSIGNMENT_INTERVAL_MS, HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS

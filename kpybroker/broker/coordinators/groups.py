@@ -19,6 +19,7 @@ from kpybroker.broker.coordinators.partitions import CoordinatorPartitions
 from kpybroker.broker.coordinators.shard import Shard
 from kpybroker.broker.requests.log_fields import CURRENT
 from kpybroker.config.metadata_versions import at_least
+from kpybroker.core.consumer_group.values import GroupCounts
 from kpybroker.core.group.machine import GroupMachine
 from kpybroker.core.group.records import RecordVersions, decode_record, encode_record
 from kpybroker.core.group.values import GroupConfig, GroupOverview
@@ -89,9 +90,9 @@ class GroupCoordinators:
         return self._consumers.surroundings.assignors.keys()
 
     @property
-    def consumer_group_rebalances(self) -> int:
-        """Of all consumer groups, since the start."""
-        return self._consumers.surroundings.rebalances.count
+    def counts(self) -> GroupCounts:
+        """Of all groups, since the start."""
+        return self._consumers.surroundings.counts
 
     def shard_for(self, group_id: str) -> Shard[GroupMachine]:
         """The shard that holds a group.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Generator, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from kpybroker.core.machine import Now, Outcome, Ticket
 from kpybroker.wire.compression import Codec
 from kpybroker.wire.errors import ErrorCode
+from kpybroker.wire.yield_budget import WorkBudget
 
 if TYPE_CHECKING:
     from kpybroker.wire.records.batch import BatchHeader
@@ -42,8 +43,8 @@ class Machine(Protocol):
     def ids(self) -> list[str]:
         """The groups or transactional ids it knows."""
 
-    def activate(self, ids: Iterable[str], now: Now) -> AnyOutcome:
-        """Start the timers of these ids, once their log is loaded."""
+    def activate(self, ids: Iterable[str], now: Now, budget: WorkBudget) -> Generator[None, None, AnyOutcome]:
+        """Start the timers of these ids, once their log is loaded; yields whenever the budget is spent."""
 
     def unload(self, now: Now) -> AnyOutcome:
         """Leadership is lost: reply to every request that waits."""

@@ -11,6 +11,7 @@ Not here: which requests there are (`groups`, `transactions`), the rules (`core`
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic
@@ -19,7 +20,8 @@ import trio
 
 from kpybroker.broker.coordinators.kind import AnyOutcome, CoordinatorKind, M
 from kpybroker.broker.coordinators.shard import Shard
-from kpybroker.broker.loop.yielding import ELEMENT, YieldBudget, read_in_thread
+from kpybroker.broker.loop.steps import run_to_end
+from kpybroker.broker.loop.yielding import ELEMENT, YieldBudget, paced, read_in_thread
 from kpybroker.core.offsets.values import coordinator_partition
 from kpybroker.wire.errors import ErrorCode, KafkaError, ProtocolError
 from kpybroker.wire.records.batch import BatchHeader, iter_batches, verify_crc
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
     from kpybroker.broker.replication.partition import Partition
     from kpybroker.broker.replication.replicas import Replicas
 
+LOADS_KEPT = 1_000
+BYTES_PER_UNIT = 100
+"""Of a value that is read: a classic group is one record, whatever the number of its members."""
 KEY_COST = 20
 """Units of a `YieldBudget` that a periodic job costs for each group or transactional id."""
 
@@ -56,6 +61,10 @@ class CoordinatorPartitions(Generic[M]):
         self._armed_at = math.inf
         self._wake = trio.Event()
         self.shards: dict[int, Shard[M]] = {}
+        self.failed: set[int] = set()
+        """Partitions that are led here and could not be loaded."""
+        self.loads: deque[tuple[float, float]] = deque(maxlen=LOADS_KEPT)
+        """When the last loads ended, by the monotonic clock, and the seconds that each took."""
         self.is_active = True
 
     # --- the shard of a key
@@ -84,6 +93,11 @@ class CoordinatorPartitions(Generic[M]):
     def is_loading(self) -> bool:
         """Whether any partition is being loaded."""
         return bool(self._loading)
+
+    @property
+    def loading(self) -> int:
+        """How many partitions are being loaded."""
+        return len(self._loading)
 
     @property
     def machines(self) -> Iterator[M]:
@@ -118,11 +132,13 @@ class CoordinatorPartitions(Generic[M]):
         if loading is not None and loading.leader_epoch >= leader_epoch:
             return
         self._start_tasks()
+        self.failed.discard(index)
         loading = self._loading[index] = Loading(leader_epoch)
         self._host.spawn(f"load {kind.topic}-{index}", self._load, index, loading)
 
     def on_resigned(self, index: int, leader_epoch: int | None = None) -> None:
         """This broker does not lead the partition any more. An epoch older than its election's is ignored."""
+        self.failed.discard(index)
         shard, loading = self.shards.get(index), self._loading.get(index)
         current = shard.leader_epoch if shard else loading.leader_epoch if loading else None
         if current is None or (leader_epoch is not None and leader_epoch < current):
@@ -173,7 +189,9 @@ class CoordinatorPartitions(Generic[M]):
                 partition.online_log().directory,
                 error,
             )
-            self._loading.pop(index, None)
+            if is_current():
+                del self._loading[index]
+                self.failed.add(index)
             return
         outcomes = await self._activate(shard, is_current)
         if outcomes is None:
@@ -184,13 +202,15 @@ class CoordinatorPartitions(Generic[M]):
             change(shard.machine)
         for outcome in outcomes:
             shard.run(outcome)
+        ended = self._host.clock.monotonic()
+        self.loads.append((ended, ended - started))
         kind.manager_logger.info(
             "[%s] Finished loading %s from %s-%d in %d milliseconds for epoch %d, %d of them",
             kind.manager_name,
             kind.contents,
             kind.topic,
             index,
-            (self._host.clock.monotonic() - started) * 1000,
+            (ended - started) * 1000,
             loading.leader_epoch,
             len(shard.machine.ids()),
         )
@@ -216,16 +236,18 @@ class CoordinatorPartitions(Generic[M]):
             for position, header in iter_batches(data):
                 if header.next_offset > offset:
                     verify_crc(data, position, header)
-                    self._replay_batch(machine, data, position, header)
+                    await self._replay_batch(machine, data, position, header, budget)
                     offset = header.next_offset
-                await budget.spend(ELEMENT * max(header.records_count, 1))
+                await budget.spend()
                 if not is_current():
                     return False
             if offset == last_offset:
                 return True
         return False
 
-    def _replay_batch(self, machine: M, data: bytes, position: int, header: BatchHeader) -> None:
+    async def _replay_batch(
+        self, machine: M, data: bytes, position: int, header: BatchHeader, budget: YieldBudget
+    ) -> None:
         kind = self._kind
         if header.is_control:
             for control in iter_records(data, header, position, read_headers_max=0):
@@ -234,6 +256,8 @@ class CoordinatorPartitions(Generic[M]):
             return
         producer_id = header.producer_id if header.is_transactional else -1
         for stored in iter_records(data, header, position, read_headers_max=0):
+            if budget.is_spent(ELEMENT + len(stored.value or b"") // BYTES_PER_UNIT):
+                await budget.next_slice()
             try:
                 record = None if stored.key is None else kind.decode(stored.key, stored.value)
             except ProtocolError as error:
@@ -256,10 +280,9 @@ class CoordinatorPartitions(Generic[M]):
         budget = YieldBudget()
         outcomes = []
         for one in shard.machine.ids():
-            outcome = shard.machine.activate((one,), shard.now())
+            outcome = await run_to_end(paced(shard.machine.activate((one,), shard.now(), budget)))
             if not outcome.is_empty:
                 outcomes.append(outcome)
-            await budget.spend()
             if not is_current():
                 return None
         return outcomes

@@ -157,7 +157,8 @@ def _part(row: Row, name: str) -> str:
     if "error" in value:
         return f"<{value['error']}: {value['base64']}>"
     state = f" {value['state']}" if "state" in value else ""
-    return f"{value['type']}/{value['version']}{state} {json.dumps(value['data'], ensure_ascii=False)}"
+    shown = json.dumps(value["data"], ensure_ascii=False) if "data" in value else value["base64"]
+    return f"{value['type']}/{value['version']}{state} {shown}"
 
 
 def _escaped(text: str) -> str:

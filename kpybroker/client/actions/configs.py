@@ -1,7 +1,7 @@
-"""`config list`, `describe`, `get`, `set` and `unset`: settings of topics and brokers.
+"""`config list`, `describe`, `get`, `set` and `unset`: settings of topics, brokers and groups.
 
-A broker's name is its id, or `default` for the setting of all brokers of the cluster. confluent-kafka cannot name the
-latter, so those requests go through `connect.wire`.
+A broker's name is its id, or `default` for the setting of all brokers of the cluster. confluent-kafka can name neither
+the latter nor groups, so those requests go through `connect.raw_configs`.
 """
 
 from __future__ import annotations
@@ -12,20 +12,16 @@ from typing import Any, Final
 from confluent_kafka.admin import ConfigResource
 
 from kpybroker.client.actions.partitions import matching
-from kpybroker.client.actions.resources import OPERATIONS, Change, config_rows, resource
+from kpybroker.client.actions.resources import GROUP_SOURCE, OPERATIONS, Change, config_rows, resource
+from kpybroker.client.connect import raw_configs
 from kpybroker.client.connect.admin import Cluster
-from kpybroker.client.connect.errors import CommandError, Failures, check, usage
+from kpybroker.client.connect.errors import CommandError, Failures, usage
 from kpybroker.client.connect.settings import Connection, Settings, load
 from kpybroker.client.connect.wire import WireCluster
 from kpybroker.client.show.cells import Column, Row
 from kpybroker.client.show.output import Output, write
-from kpybroker.wire.api import ApiKey
-from kpybroker.wire.messages.describe_configs import DescribeConfigsRequest
-from kpybroker.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 
 DEFAULT: Final = "default"
-BROKER: Final = 4
-"""Kafka's number of the resource type."""
 
 CONFIGS: Final = (
     Column("KEY", "key"),
@@ -43,16 +39,11 @@ STATUS: Final = (
 
 
 def show_list(connection: Connection, kind: str, patterns: Sequence[str], output: Output) -> int:
-    """Print what was set for topics or brokers: one row a key."""
+    """Print what was set for topics, brokers or groups: one row a key."""
     settings = load(connection)
-    cluster = Cluster(settings)
-    metadata = cluster.metadata()
-    existing = metadata.topics if kind == "topic" else [*map(str, sorted(metadata.brokers)), DEFAULT]
     failures = Failures()
-    names = (
-        matching(existing, patterns) if kind == "topic" else [n for n in existing if n in matching(existing, patterns)]
-    )
-    found = _describe(settings, cluster, kind, names, False, failures)
+    names = _existing(settings, kind, patterns)
+    found = _describe(settings, kind, names, False, failures)
     # what all brokers share is in the rows of `default`
     rows = [
         {"name": name, **row}
@@ -64,11 +55,24 @@ def show_list(connection: Connection, kind: str, patterns: Sequence[str], output
     return failures.exit_code()
 
 
+def _existing(settings: Settings, kind: str, patterns: Sequence[str]) -> list[str]:
+    """The names that have settings and that match; brokers in the order of their ids, the rest by name."""
+    if kind == "group":
+        with WireCluster(settings) as wire:
+            return matching(raw_configs.group_names(wire), patterns)
+    metadata = Cluster(settings).metadata()
+    if kind == "topic":
+        return matching(metadata.topics, patterns)
+    brokers = [*map(str, sorted(metadata.brokers)), DEFAULT]
+    wanted = set(matching(brokers, patterns))
+    return [name for name in brokers if name in wanted]
+
+
 def show_describe(connection: Connection, kind: str, names: Sequence[str], everything: bool, output: Output) -> int:
-    """Print the settings of topics or brokers: what was set, or all."""
+    """Print the settings of topics, brokers or groups: what was set, or all."""
     settings = load(connection)
     failures = Failures()
-    found = _describe(settings, Cluster(settings), kind, names, everything, failures)
+    found = _describe(settings, kind, names, everything, failures)
     if not output.is_table:
         output.data([{"type": kind, "name": name, "configs": rows} for name, rows in found.items()])
         return failures.exit_code()
@@ -88,7 +92,7 @@ def get(connection: Connection, kind: str, name: str, keys: Sequence[str], outpu
     """Print the value of a key alone; of several keys, a table."""
     settings = load(connection)
     failures = Failures()
-    found = _describe(settings, Cluster(settings), kind, [name], True, failures)
+    found = _describe(settings, kind, [name], True, failures)
     if name not in found:
         return failures.exit_code()
     by_key = {row["key"]: row for row in found[name]}
@@ -112,9 +116,9 @@ def change(connection: Connection, kind: str, name: str, changes: Sequence[Chang
     failures = Failures()
     error: CommandError | None = None
     try:
-        if kind == "broker" and name == DEFAULT:
+        if (raw := _raw(kind, name)) is not None:
             with WireCluster(settings) as wire:
-                _change_default(wire, changes)
+                raw_configs.alter(wire, *raw, [(one.key, OPERATIONS[one.operation], one.value) for one in changes])
         else:
             cluster = Cluster(settings)
             request = [resource(_type(kind), _checked(kind, name), changes)]
@@ -153,64 +157,64 @@ def _no_broker(name: str) -> CommandError:
     return CommandError(f"the cluster has no broker {name}", "kpybroker cluster info shows the brokers")
 
 
+def _raw(kind: str, name: str) -> tuple[int, str] | None:
+    """Type and name as requests have them, of what confluent-kafka cannot name."""
+    if kind == "group":
+        return raw_configs.GROUP, name
+    return (raw_configs.BROKER, raw_configs.ALL_BROKERS) if kind == "broker" and name == DEFAULT else None
+
+
 def _describe(
-    settings: Settings, cluster: Cluster, kind: str, names: Iterable[str], everything: bool, failures: Failures
+    settings: Settings, kind: str, names: Iterable[str], everything: bool, failures: Failures
 ) -> dict[str, list[Row]]:
     """Settings by name, in the order of the names; what cannot be described is a failure."""
-    found: dict[str, list[Row]] = {}
     wanted = list(dict.fromkeys(names))
-    asked = [_checked(kind, name) for name in wanted if kind == "topic" or name != DEFAULT]
+    found: dict[str, list[Row] | CommandError] = {}
+    if kind == "group":
+        found = _groups(settings, wanted, everything)
+    else:
+        plain = [_checked(kind, name) for name in wanted if _raw(kind, name) is None]
+        found = _topics_or_brokers(settings, kind, plain, everything)
+        if len(plain) < len(wanted):
+            found[DEFAULT] = _all_brokers(settings)
+    described: dict[str, list[Row]] = {}
+    for name in wanted:
+        one = found[name]
+        if isinstance(one, CommandError):
+            failures.add(f"{kind} {name}", one)
+        else:
+            described[name] = one
+    return described
+
+
+def _topics_or_brokers(
+    settings: Settings, kind: str, names: list[str], everything: bool
+) -> dict[str, list[Row] | CommandError]:
+    cluster = Cluster(settings)
+    found: dict[str, list[Row] | CommandError] = {}
     if kind == "broker":  # a client would wait for one that does not exist
         brokers = cluster.metadata().brokers
-        for name in asked:
-            if int(name) not in brokers:
-                failures.add(f"{kind} {name}", _no_broker(name))
-        asked = [name for name in asked if int(name) in brokers]
-    resources = [ConfigResource(_type(kind), name) for name in asked]
+        found = {name: _no_broker(name) for name in names if int(name) not in brokers}
+    resources = [ConfigResource(_type(kind), name) for name in names if name not in found]
     described = cluster.results(cluster.admin.describe_configs(resources, **cluster.timeout)) if resources else []
     for one, entries, error in described:
-        if error is not None:
-            failures.add(f"{kind} {one.name}", error)
-        else:
-            found[one.name] = config_rows(entries.values(), everything)
-    if kind == "broker" and DEFAULT in wanted:
-        with WireCluster(settings) as wire:
-            found[DEFAULT] = _describe_default(wire)
-    return {name: found[name] for name in wanted if name in found}
+        found[one.name] = config_rows(entries.values(), everything) if error is None else error
+    return found
 
 
-# --- the setting of all brokers
+def _groups(settings: Settings, names: list[str], everything: bool) -> dict[str, list[Row] | CommandError]:
+    with WireCluster(settings) as wire:
+        described = raw_configs.describe(wire, raw_configs.GROUP, names)
+    found: dict[str, list[Row] | CommandError] = {}
+    for name, entries in described.items():
+        if isinstance(entries, CommandError):
+            found[name] = entries
+        else:  # a default of the brokers may have been set too, but not for the group
+            found[name] = config_rows([one for one in entries if everything or one.source == GROUP_SOURCE], everything)
+    return found
 
 
-def _describe_default(wire: WireCluster) -> list[Row]:
-    request = DescribeConfigsRequest(
-        resources=[DescribeConfigsRequest.DescribeConfigsResource(resource_type=BROKER, configuration_keys=None)]
-    )
-    (result,) = wire.any().request(ApiKey.DESCRIBE_CONFIGS, request).results
-    check(result.error_code, result.error_message)
-    rows = [
-        {
-            "key": entry.name,
-            "value": entry.value,
-            "source": "cluster-default",
-            "sensitive": entry.is_sensitive,
-            "read_only": entry.read_only,
-        }
-        for entry in result.configs
-    ]
-    return sorted(rows, key=lambda row: str(row["key"]))
-
-
-def _change_default(wire: WireCluster, changes: Sequence[Change]) -> None:
-    configs = [
-        IncrementalAlterConfigsRequest.AlterableConfig(
-            name=one.key, config_operation=OPERATIONS[one.operation], value=one.value
-        )
-        for one in changes
-    ]
-    request = IncrementalAlterConfigsRequest(
-        resources=[IncrementalAlterConfigsRequest.AlterConfigsResource(resource_type=BROKER, configs=configs)]
-    )
-    broker = wire.broker(wire.controller_id) if wire.controller_id in wire.nodes else wire.any()
-    (result,) = broker.request(ApiKey.INCREMENTAL_ALTER_CONFIGS, request).responses
-    check(result.error_code, result.error_message)
+def _all_brokers(settings: Settings) -> list[Row] | CommandError:
+    with WireCluster(settings) as wire:
+        (entries,) = raw_configs.describe(wire, raw_configs.BROKER, [raw_configs.ALL_BROKERS]).values()
+    return entries if isinstance(entries, CommandError) else config_rows(entries, True)

@@ -15,35 +15,40 @@ if TYPE_CHECKING:
 else:
     Choice = click.Choice  # click before 8.2 has no parameters of types
 
-PLURALS = {"topics": "topic", "brokers": "broker"}
+PLURALS = {"topics": "topic", "brokers": "broker", "groups": "group"}
 
 
 class _Kind(Choice):
-    """`topic` or `broker`; the plural is accepted."""
+    """`topic`, `broker` or `group`; the plural is accepted."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         return super().convert(PLURALS.get(value, value), param, ctx)
 
 
-kind_argument = click.argument("kind", type=_Kind(("topic", "broker")), metavar="topic|broker")
+kind_argument = click.argument("kind", type=_Kind(("topic", "broker", "group")), metavar="topic|broker|group")
 name_argument = click.argument("name")
 
 
 @click.group()
 def config() -> None:
-    """Settings of topics and brokers: list, describe, get, set, unset.
+    """Settings of topics, brokers and groups: list, describe, get, set, unset.
 
-    A broker is named by its id; `default` is the setting of all brokers.
+    A broker is named by its id; `default` is the setting of all brokers. A group need not exist.
     """
 
 
-@config.command("list", epilog=examples("kpybroker config list topic", "kpybroker config list broker"))
+@config.command(
+    "list",
+    epilog=examples(
+        "kpybroker config list topic", "kpybroker config list broker", "kpybroker config list group 'app-*'"
+    ),
+)
 @kind_argument
 @click.argument("patterns", nargs=-1, metavar="[PATTERN]...")
 @output_option
 @client_command
 def list_configs(connection: Connection, kind: str, patterns: tuple[str, ...], output_format: str) -> int:
-    """List what was set for topics, or for brokers while they ran."""
+    """List what was set for topics or groups, or for brokers while they ran."""
     from kpybroker.client.actions import configs
     from kpybroker.client.show.output import Output
 
@@ -60,7 +65,7 @@ def list_configs(connection: Connection, kind: str, patterns: tuple[str, ...], o
 @output_option
 @client_command
 def describe(connection: Connection, kind: str, names: tuple[str, ...], everything: bool, output_format: str) -> int:
-    """Show the settings of topics or brokers, and where each value is from."""
+    """Show the settings of topics, brokers or groups, and where each value is from."""
     from kpybroker.client.actions import configs
     from kpybroker.client.show.output import Output
 
@@ -90,6 +95,7 @@ def get(connection: Connection, kind: str, name: str, keys: tuple[str, ...], out
         "kpybroker config set topic orders retention.ms=86400000 cleanup.policy=compact",
         "kpybroker config set broker 0 log.cleaner.threads=2",
         "kpybroker config set broker default message.max.bytes=2000000",
+        "kpybroker config set group readers consumer.session.timeout.ms=60000",
     ),
 )
 @kind_argument

@@ -86,9 +86,9 @@ def effective(config: BrokerConfig, group_id: str, props: Mapping[str, str]) -> 
             bound = f"is below the broker's allowed minimum {lowest}"
             if value > highest:
                 bound = f"exceeds the broker's allowed maximum {highest}"
+            what = f"group config '{name}' for group '{group_id}'" if name in props else f"config '{key.default}'"
             warnings.append(
-                f"The group config '{name}' for group '{group_id}' has value {value} which {bound}. "
-                f"The effective value will be capped to {values[name]}."
+                f"The {what} has value {value} which {bound}. The effective value will be capped to {values[name]}."
             )
     session, heartbeat = values[SESSION_TIMEOUT_MS], values[HEARTBEAT_INTERVAL_MS]
     if session <= heartbeat and not props.keys().isdisjoint({SESSION_TIMEOUT_MS, HEARTBEAT_INTERVAL_MS}):

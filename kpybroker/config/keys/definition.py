@@ -48,12 +48,18 @@ class Key(NamedTuple):
         return value
 
 
-INTERNAL: Final = frozenset(
+OF_KAFKA_4: Final = frozenset(
     {
         "group.consumer.assignment.interval.ms",
         "group.consumer.max.assignment.interval.ms",
         "group.consumer.migration.policy",
         "group.consumer.min.assignment.interval.ms",
+    }
+)
+"""Keys that Kafka 3.9 does not have, or does not list in DescribeConfigs, and Kafka 4.3 does."""
+
+INTERNAL: Final = OF_KAFKA_4 | frozenset(
+    {
         "group.consumer.regex.refresh.interval.ms",
         "group.coordinator.new.enable",
         "group.share.enable",
@@ -70,4 +76,4 @@ INTERNAL: Final = frozenset(
         "zookeeper.metadata.migration.min.batch.size",
     }
 )
-"""Keys that Kafka accepts but does not list in DescribeConfigs, and those that Kafka 3.9 does not have."""
+"""Keys that Kafka 3.9 accepts but does not list in DescribeConfigs, and those that it does not have."""

@@ -68,7 +68,7 @@ ROWS: Final[tuple[Row, ...]] = (
      "org.apache.kafka.coordinator.group.assignor.RangeAssignor",
      list_of("uniform", "range", "org.apache.kafka.coordinator.group.assignor.UniformAssignor",
      "org.apache.kafka.coordinator.group.assignor.RangeAssignor"), MEDIUM, READ_ONLY, HONOURED),
-    ("group.consumer.assignment.interval.ms", INT, "1000", at_least(0), MEDIUM, READ_ONLY, HONOURED),
+    ("group.consumer.assignment.interval.ms", INT, "1000", at_least(0), MEDIUM, CLUSTER_WIDE, HONOURED),
     ("group.consumer.min.assignment.interval.ms", INT, "0", at_least(0), MEDIUM, READ_ONLY, HONOURED),
     ("group.consumer.max.assignment.interval.ms", INT, "15000", at_least(0), MEDIUM, READ_ONLY, HONOURED),
     ("group.consumer.regex.refresh.interval.ms", INT, "600000", at_least(10000), MEDIUM, READ_ONLY, HONOURED),

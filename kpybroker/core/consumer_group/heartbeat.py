@@ -303,9 +303,9 @@ def _update_epoch(step: Step[Any], draft: Draft, *, bumps: bool) -> None:
     topics = group.subscribed_topics([draft.before.metadata], draft.after.metadata)
     metadata_hash = group.shared.metadata_hash(topics)
     if bumps or metadata_hash != group.metadata_hash:
-        draft.epoch += 1
+        draft.epoch = group.next_epoch
         draft.records.append(GroupEpochRecord(group.group_id, GroupEpoch(draft.epoch, metadata_hash)))
-        group.shared.surroundings.rebalances.count += 1
+        group.shared.surroundings.counts.consumer_rebalances += 1
         step.info(f"[GroupId {group.group_id}] Bumped group epoch to {draft.epoch} with metadata hash {metadata_hash}.")
     group.metadata_checked_epoch = draft.epoch
     if group.has_partition_metadata:

@@ -32,6 +32,8 @@ from kpybroker.wire.errors import ErrorCode, KafkaError
 
 RETRY_S: Final = 0.5
 """When a member that could not be fenced, because the append failed, is tried again."""
+FENCED_AT_ONCE: Final = 500
+"""All members of a group may end together: each writes three records, and a batch of the log has a largest size."""
 _NOT_RENAMED: Final[Mapping[str, str]] = {}
 
 
@@ -100,7 +102,7 @@ def fence(step: Step[Any], group: ConsumerGroup, members: Sequence[Member]) -> l
         if group.pattern_counts[pattern] == count
     ]
     left = group.subscribed_topics([member.metadata for member in members])
-    epoch = GroupEpoch(group.epoch + 1, group.shared.metadata_hash(left))
+    epoch = GroupEpoch(group.next_epoch, group.shared.metadata_hash(left))
     return [*records, GroupEpochRecord(group_id, epoch)]
 
 
@@ -136,12 +138,18 @@ def group_tombstones(group: ConsumerGroup, renamed: Mapping[str, str] = _NOT_REN
 
 
 def on_timers(step: Step[Any], group: ConsumerGroup, due: Sequence[tuple[TimerKind, LiveMember]]) -> None:
-    """Timers have ended: fence their members, in one batch, but those that have done what the timer was for."""
+    """Timers have ended: fence their members, in one batch, but those that have done what the timer was for.
+
+    Above `FENCED_AT_ONCE`, the others are due again at once: in the next batch.
+    """
     fenced: dict[str, Member] = {}
     retried = []
     for kind, live in due:
         member = group.members.get(live.member_id)
         if member is None or (reason := _reason(kind, live, member)) is None:
+            continue
+        if len(fenced) >= FENCED_AT_ONCE:
+            group.shared.timers.start(kind, live, step.now.monotonic)
             continue
         step.info(f"[GroupId {group.group_id}] Member {live.member_id} fenced from the group because {reason}.")
         fenced[live.member_id] = member

@@ -116,6 +116,6 @@ def _resolved_records(group: ConsumerGroup, resolved: Mapping[str, ResolvedPatte
         names |= topic_names if group.pattern_counts[pattern] else none
     metadata_hash = group.shared.metadata_hash(names)
     if is_changed or metadata_hash != group.metadata_hash:
-        records.append(GroupEpochRecord(group.group_id, GroupEpoch(group.epoch + 1, metadata_hash)))
-        group.shared.surroundings.rebalances.count += 1
+        records.append(GroupEpochRecord(group.group_id, GroupEpoch(group.next_epoch, metadata_hash)))
+        group.shared.surroundings.counts.consumer_rebalances += 1
     return records

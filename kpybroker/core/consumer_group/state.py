@@ -100,6 +100,11 @@ class ConsumerGroup:
         return not self.members
 
     @property
+    def next_epoch(self) -> int:
+        """Above that of the target as well, which is higher only in an odd log: else there would be no new target."""
+        return max(self.epoch, self.target_epoch.epoch) + 1
+
+    @property
     def state(self) -> ConsumerGroupState:
         """The group's state, from those of its members."""
         if not self.members:
@@ -244,8 +249,8 @@ class ConsumerGroup:
 
     def _remove(self, member_id: str) -> None:
         member = self.members.pop(member_id, None)
-        self.targets.pop(member_id, None)
         if member is not None:
+            self.targets.pop(member_id, None)
             self._count(member_id, member.metadata, None)
             self._hold(member.current.assigned, -1)
             self._hold(member.current.pending_revocation, -1)

@@ -9,7 +9,7 @@ in the next one, because the group's epoch is higher by then.
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -24,6 +24,8 @@ from kpybroker.wire.errors import ErrorCode, KafkaError
 
 SPECS_PER_SLICE: Final = 2_000
 """So many members are prepared for the assignor in a slice."""
+TARGETS_AT_ONCE: Final = 1_000
+"""So many members' targets are one batch of the log, which has a largest size; and are written in one slice."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -122,37 +124,75 @@ def first_slice(computation: Computation) -> Assignment | None:
 def target_records(
     group_id: str, assignment: Assignment, known: Mapping[str, Partitions], epoch: TargetEpoch
 ) -> list[ConsumerRecord]:
-    """One record for each member whose target is not the known one, then that of the epoch.
-
-    A member whose target is as before has, from most assignors, the very same object.
-    """
+    """One record for each member whose target is not the known one, then that of the epoch."""
     records: list[ConsumerRecord] = [
         TargetRecord(group_id, member_id, target)
         for member_id, target in assignment.items()
-        if known.get(member_id) is not target and known.get(member_id) != target
+        if is_new(known.get(member_id), target)
     ]
     return [*records, TargetEpochRecord(group_id, epoch)]
+
+
+def is_new(known: Partitions | None, target: Partitions) -> bool:
+    """Whether a target is not the known one. One that is as before is, from most assignors, the very same object."""
+    return known is not target and known != target
 
 
 def on_target_computed(step: Step[Any], group: ConsumerGroup, computation: Computation, assignment: Assignment) -> None:
     """A computation has ended that began in a heartbeat; the next heartbeat of each member follows its result.
 
-    What a static member got goes to the one that has its instance id now; what a member that is gone got, to no one.
+    What a static member got goes to the one that has its instance id now; what a member that is gone got, to no one. A
+    long result is written in parts, each as the result of a computation of what is left. The epoch is in the last one:
+    until then the target is that of the epoch before, and no partition goes to a member before it is free.
     """
     if group.computing is not computation:
         return
+    group_id = group.group_id
+    part, rest = _first_part(group, computation, assignment)
+    if rest:
+        goes_on = group.computing = replace(computation, slices=_result(rest))
+        records = [TargetRecord(group_id, member_id, target) for member_id, target in part.items()]
+        step.write(records, partial(_on_part_written, group, goes_on))
+        return
     group.computing = None
     step.info(
-        f"[GroupId {group.group_id}] Computed a new target assignment for epoch {computation.epoch} "
+        f"[GroupId {group_id}] Computed a new target assignment for epoch {computation.epoch} "
         f"with '{computation.assignor}' assignor."
     )
-    present: Assignment = {}
-    for member_id, target in assignment.items():
-        now_id = group.static_members.get(computation.static.get(member_id, ""), member_id)
-        if now_id in group.members:
-            present[now_id] = target
     epoch = TargetEpoch(computation.epoch, step.now.wall_ms)
-    step.write(target_records(group.group_id, present, group.targets, epoch), partial(_on_written, group.group_id))
+    step.write(target_records(group_id, part, group.targets, epoch), partial(_on_written, group_id))
+
+
+def _first_part(
+    group: ConsumerGroup, computation: Computation, assignment: Assignment
+) -> tuple[Assignment, Assignment]:
+    """The first targets that are new, by the ids that members have now; and what has not been looked at."""
+    part: Assignment = {}
+    rest: Assignment = {}
+    for member_id, target in assignment.items():
+        if len(part) == TARGETS_AT_ONCE:
+            rest[member_id] = target
+            continue
+        now_id = group.static_members.get(computation.static.get(member_id, ""), member_id)
+        if now_id in group.members and is_new(group.targets.get(now_id), target):
+            part[now_id] = target
+    return part, rest
+
+
+def _result(assignment: Assignment) -> Slices[Assignment]:
+    """One slice, in which there is nothing left to compute."""
+    yield
+    return assignment
+
+
+def _on_part_written(group: ConsumerGroup, goes_on: Computation, step: Step[Any], error: ErrorCode) -> None:
+    if group.computing is not goes_on:
+        return
+    if error is ErrorCode.NONE:
+        step.outcome.effects.append(ComputeTarget(group.group_id, goes_on))
+    else:
+        group.computing = None
+        _on_written(group.group_id, step, error)
 
 
 def _on_written(group_id: str, step: Step[Any], error: ErrorCode) -> None:

@@ -115,17 +115,25 @@ def _no_pattern_is_valid(pattern: str) -> str | None:
 
 
 @dataclass(slots=True)
-class RebalanceCount:
-    """How often a heartbeat, or topics of a pattern, took a group to its next epoch: Kafka counts no other cause."""
+class GroupCounts:
+    """What all groups of a broker did since its start, also in partitions that it does not lead any more.
 
-    count: int = 0
+    As Kafka counts them: `offset_deletions` are those of OffsetDelete, and `offset_commits` also those of transactions,
+    each as it is written. `consumer_rebalances`: how often a heartbeat, or topics of a pattern, took a consumer group
+    to its next epoch. `completed_rebalances`: how often a classic group became Stable.
+    """
+
+    offset_commits: int = 0
+    offset_expirations: int = 0
+    offset_deletions: int = 0
+    completed_rebalances: int = 0
+    consumer_rebalances: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What groups ask: settings, assignors by name in order of preference, and what is wrong with a pattern.
 
-    `rebalances` counts those of all groups of a broker, also of partitions that it does not lead any more.
     `pattern_problem` returns None for a valid regular expression, else what is wrong with it.
     """
 
@@ -133,7 +141,7 @@ class Surroundings:
     config_of: Callable[[str], ConsumerGroupConfig] = _default_config
     assignors: Mapping[str, Assignor] = field(default_factory=dict)
     pattern_problem: Callable[[str], str | None] = _no_pattern_is_valid
-    rebalances: RebalanceCount = field(default_factory=RebalanceCount)
+    counts: GroupCounts = field(default_factory=GroupCounts)
 
 
 @dataclass(frozen=True, slots=True)

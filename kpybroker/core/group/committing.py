@@ -92,6 +92,7 @@ def commit_offsets(step: GroupStep, group: Group, request: CommitOffsets, ticket
     if not accepted:
         step.reply(ticket, CommitResult(dict.fromkeys(request.offsets, ErrorCode.OFFSET_METADATA_TOO_LARGE)))
         return
+    step.counts.offset_commits += len(accepted)
     step.write(
         [OffsetRecord(group.group_id, partition, value) for partition, value in accepted.items()],
         partial(_on_committed, tuple(request.offsets), accepted, ticket),
@@ -197,12 +198,13 @@ def is_of_another(kept: bytes, asked: bytes) -> bool:
 
 
 def delete_group(step: GroupStep, group: Group, ticket: Ticket) -> None:
-    """Delete an Empty group with all its offsets; NON_EMPTY_GROUP in any other state."""
+    """Delete an Empty group with all offsets, those of open transactions too; NON_EMPTY_GROUP in any other state."""
     if not group.is_empty:
         step.reply(ticket, ErrorCode.NON_EMPTY_GROUP)
         return
     step.info(f"The group {group.group_id} is deleted, with {len(group.offsets.committed)} offsets")
-    _remove(step, group, list(group.offsets.committed), True, partial(_on_group_deleted, ticket))
+    partitions = list(dict.fromkeys(partition for partition, _ in group.offsets.values()))
+    _remove(step, group, partitions, True, partial(_on_group_deleted, ticket))
 
 
 def _on_group_deleted(ticket: Ticket, step: GroupStep, error: ErrorCode) -> None:
@@ -227,7 +229,7 @@ def delete_offsets(step: GroupStep, group: Group, request: DeleteOffsets, ticket
         step.reply(ticket, DeleteOffsetsResult(ErrorCode.NONE, errors))
         return
     step.info(f"Offsets of the group {group.group_id} are deleted: {deleted}")
-    remove_offsets(step, group, deleted, partial(_on_offsets_deleted, errors, ticket))
+    step.counts.offset_deletions += remove_offsets(step, group, deleted, partial(_on_offsets_deleted, errors, ticket))
 
 
 def _on_offsets_deleted(
@@ -241,18 +243,19 @@ def _on_offsets_deleted(
 
 def remove_offsets(
     step: GroupStep, group: Group, partitions: Iterable[PartitionKey], done: Done, *, in_cleanup: bool = False
-) -> None:
-    """Write tombstones for existing offsets, and for the group if nothing is left of it.
+) -> int:
+    """Write tombstones for existing offsets, and for the group if nothing is left of it. Returns how many offsets.
 
     A consumer group that has nothing left stays until the next cleanup, as in Kafka 4.
     """
-    removed = [partition for partition in partitions if partition in group.offsets.committed]
-    left = len(group.offsets.committed) - len(removed) + len(group.offsets.pending)
-    group_too = left == 0 and group.is_empty and (in_cleanup or group.consumer is None)
+    existing = {partition for partition, _ in group.offsets.values()}
+    removed = [partition for partition in dict.fromkeys(partitions) if partition in existing]
+    group_too = len(removed) == len(existing) and group.is_empty and (in_cleanup or group.consumer is None)
     if removed or group_too:
         _remove(step, group, removed, group_too, done)
     else:
         done(step, ErrorCode.NONE)
+    return len(removed)
 
 
 def _remove(step: GroupStep, group: Group, partitions: list[PartitionKey], group_too: bool, done: Done) -> None:
@@ -308,7 +311,8 @@ class _WhenAllAreSettled:
 def expire_offsets(step: GroupStep, group: Group) -> None:
     """Remove the expired offsets of one group (the periodic cleanup)."""
     expired = list(_expired(step, group))
-    remove_offsets(step, group, expired, partial(_on_expired, group.group_id, len(expired)), in_cleanup=True)
+    done = partial(_on_expired, group.group_id, len(expired))
+    step.counts.offset_expirations += remove_offsets(step, group, expired, done, in_cleanup=True)
 
 
 def _expired(step: GroupStep, group: Group) -> Iterable[PartitionKey]:

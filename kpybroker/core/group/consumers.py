@@ -7,7 +7,7 @@ consumer group a classic one with its first JoinGroup. What a group with members
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -60,6 +60,7 @@ from kpybroker.core.group.values import (
 )
 from kpybroker.core.machine import Ticket
 from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.yield_budget import WorkBudget
 
 
 class Consumers:
@@ -122,12 +123,14 @@ class Consumers:
         """Whether the next record is that of the classic group that takes the place of a consumer group."""
         return self._successor is not None and self._successor.group_id == group.group_id
 
-    def activate(self, step: GroupStep, group: ConsumerGroup) -> None:
-        """Start the timers of all members, after the whole partition has been replayed."""
+    def activate(self, step: GroupStep, group: ConsumerGroup, budget: WorkBudget) -> Iterator[None]:
+        """Start the timers of all members, after the whole partition has been replayed. In slices."""
         for member in group.members.values():
             live = group.live_member(member.member_id, UNOWNED)
             group.start_session(live, member.metadata, step.now.monotonic)
             start_rebalance_timer(group, live, member, step.now.monotonic)
+            if budget.is_spent():
+                yield
 
     def expire(self, step: GroupStep, groups: Mapping[str, Group]) -> None:
         """Run the timers that are due."""

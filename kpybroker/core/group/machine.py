@@ -18,7 +18,7 @@ of a group id's form. The shell (`kpybroker.broker.coordinators`) and the handle
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -86,6 +86,7 @@ from kpybroker.core.group.values import (
 from kpybroker.core.machine import Now, Ticket
 from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.errors import ErrorCode
+from kpybroker.wire.yield_budget import WorkBudget
 
 ClassicRequest = (
     Join | Sync | Heartbeat | Leave | CommitOffsets | FetchOffsets | DescribeGroup | DeleteGroup | DeleteOffsets
@@ -99,14 +100,16 @@ class GroupMachine:
     Those that clients build are charged to `budget`; a request for which it has no room is refused.
     """
 
-    __slots__ = ("_budget", "_config", "_consumers", "_timers", "groups", "open_producers")
+    __slots__ = ("_budget", "_config", "_consumers", "_counts", "_timers", "groups", "open_producers")
 
     def __init__(
         self, config: GroupConfig, budget: StateBudget | None = None, surroundings: Surroundings | None = None
     ) -> None:
         self._config = config
         self._budget = StateBudget() if budget is None else budget
-        self._consumers = Consumers(Surroundings() if surroundings is None else surroundings, self._budget)
+        surroundings = Surroundings() if surroundings is None else surroundings
+        self._consumers = Consumers(surroundings, self._budget)
+        self._counts = surroundings.counts
         self._timers = Timers()
         self.groups: dict[str, Group] = {}
         # producer id -> groups that have offsets in its open transaction: a marker names only the producer
@@ -206,7 +209,7 @@ class GroupMachine:
         if (group := self.groups.get(group_id)) is not None:
             partitions = [
                 partition
-                for partition, (_, value) in group.offsets.committed.items()
+                for partition, value in group.offsets.values()
                 if partition[0] == topic and (value.topic_id == ZERO_UUID or value.topic_id != topic_id)
             ]
             remove_offsets(step, group, partitions, _ignore)
@@ -252,7 +255,7 @@ class GroupMachine:
         group.written_up_to = offset + 1
         if isinstance(record, OffsetRecord):
             group.offsets.replay_commit(record.partition, record.value, offset, producer_id)
-            if producer_id >= 0:
+            if producer_id >= 0 and record.value is not None:
                 self.open_producers.setdefault(producer_id, set()).add(record.group_id)
         elif isinstance(record, GroupRecord):
             group.end_consumer()
@@ -275,19 +278,23 @@ class GroupMachine:
         """Ids of all groups, as a list that later changes do not affect."""
         return list(self.groups)
 
-    def activate(self, group_ids: Iterable[str], now: Now) -> GroupOutcome:
-        """Start live state for some groups, after the whole partition has been replayed."""
+    def activate(self, group_ids: Iterable[str], now: Now, budget: WorkBudget) -> Generator[None, None, GroupOutcome]:
+        """Start live state for some groups, after the whole partition has been replayed. In slices."""
         step = self._step(now)
         for group_id in group_ids:
             group = self.groups[group_id]
             if group.consumer is not None:
-                self._consumers.activate(step, group.consumer)
-            group.activate()
+                yield from self._consumers.activate(step, group.consumer, budget)
+            yield from group.activate(budget)
             if len(group.members) > self._config.group_max_size:
                 reason = f"Freshly-loaded group is over capacity ({self._config.group_max_size})"
                 prepare_rebalance(step, group, reason)
             for member in group.members.values():
                 restart_session(step, group, member)
+                if budget.is_spent():
+                    yield
+            if budget.is_spent():
+                yield
         return self._finish(step)
 
     def unload(self, now: Now) -> GroupOutcome:
@@ -315,7 +322,7 @@ class GroupMachine:
         return config.group_min_session_timeout_ms <= session_timeout_ms <= config.group_max_session_timeout_ms
 
     def _step(self, now: Now) -> GroupStep:
-        return GroupStep(now, self._config, self._timers)
+        return GroupStep(now, self._config, self._timers, self._counts)
 
     def _finish(self, step: GroupStep) -> GroupOutcome:
         for group in step.forgotten:
@@ -328,7 +335,7 @@ class GroupMachine:
             owner = group.owner
             self._drop(group)
             if group.offsets.pending:
-                # Deleted with a transaction open: the marker may commit offsets, which start the group again.
+                # A Kafka 3.9 deleted it with a transaction open: the marker may commit offsets, which start it again.
                 successor = self.groups[group.group_id] = Group(group.group_id, self._budget)
                 successor.offsets = group.offsets
                 successor.written_up_to = group.written_up_to

@@ -112,6 +112,7 @@ def _on_assignment_stored(
         member.assignment = assignment[member_id]
     propagate_assignment(step, group, ErrorCode.NONE)
     group.transition_to(GroupState.STABLE, step.now.wall_ms)
+    step.counts.completed_rebalances += 1
 
 
 # --- Heartbeat

@@ -54,6 +54,17 @@ class StoredGroup:
     state_timestamp_ms: int
     members: tuple[StoredMember, ...]
 
+    @property
+    def distinct_members(self) -> list[StoredMember]:
+        """Of several members with one id, or one instance id, the last: only an odd log has such."""
+        by_id = {member.member_id: member for member in self.members}
+        by_instance = {member.group_instance_id: member for member in by_id.values()}
+        return [
+            member
+            for member in by_id.values()
+            if member.group_instance_id is None or by_instance[member.group_instance_id] is member
+        ]
+
 
 @dataclass(frozen=True, slots=True)
 class OffsetRecord:
@@ -186,15 +197,14 @@ def _encode_group(group: StoredGroup, versions: RecordVersions) -> bytes:
 
 
 def _decode_group(data: bytes | memoryview) -> StoredGroup:
-    version = _value_version(data, "group metadata")
-    message = decode(GroupMetadataValue, data[2:], version)
+    message = decode(GroupMetadataValue, data[2:], _value_version(data, "group metadata"))
     members = tuple(
         StoredMember(
             member_id=member.member_id,
             group_instance_id=member.group_instance_id,
             client_id=member.client_id,
             client_host=member.client_host,
-            rebalance_timeout_ms=member.session_timeout if version == 0 else member.rebalance_timeout,
+            rebalance_timeout_ms=member.session_timeout if member.rebalance_timeout == -1 else member.rebalance_timeout,
             session_timeout_ms=member.session_timeout,
             subscription=bytes(member.subscription),
             assignment=bytes(member.assignment),

@@ -21,7 +21,7 @@ and `leader_id`, which must agree. They also report to the budget what their own
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -43,6 +43,7 @@ from kpybroker.core.group.values import (
 from kpybroker.core.machine import Ticket
 from kpybroker.core.offsets.store import GroupOffsets
 from kpybroker.wire.map_order import scala_hash_map_order
+from kpybroker.wire.yield_budget import WorkBudget
 
 # From which states a state may be entered (GroupState.validPreviousStates).
 _VALID_PREVIOUS: dict[GroupState, frozenset[GroupState]] = {
@@ -470,8 +471,8 @@ class Group:
             ),
         )
 
-    def activate(self) -> None:
-        """Start live state from the log's: Stable if the last generation had members, else Empty."""
+    def activate(self, budget: WorkBudget) -> Iterator[None]:
+        """Start live state from the log's: Stable if the last generation had members, else Empty. In slices."""
         stored = self.stored
         if stored is None:
             return
@@ -481,7 +482,7 @@ class Group:
         self.protocol_type = stored.protocol_type or None
         self.protocol_name = stored.protocol_name
         self.leader_id = stored.leader
-        for member in stored.members:
+        for member in stored.distinct_members:
             self.add(
                 Member(
                     member_id=member.member_id,
@@ -494,4 +495,6 @@ class Group:
                     assignment=member.assignment,
                 )
             )
+            if budget.is_spent():
+                yield
         self.subscribed_topics = self.compute_subscribed_topics()

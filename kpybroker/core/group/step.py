@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kpybroker.core.consumer_group.values import GroupCounts
 from kpybroker.core.group.records import Record
 from kpybroker.core.group.state import Group
 from kpybroker.core.group.timers import Timers
@@ -10,14 +11,15 @@ from kpybroker.core.machine import Now, Outcome, Step
 
 
 class GroupStep(Step[Record]):
-    """A step of the group state machine; it adds the settings, the timers, and the groups to forget."""
+    """A step of the group state machine; it adds the settings, timers, counts, and the groups to forget."""
 
-    __slots__ = ("config", "forgotten", "timers")
+    __slots__ = ("config", "counts", "forgotten", "timers")
 
-    def __init__(self, now: Now, config: GroupConfig, timers: Timers) -> None:
+    def __init__(self, now: Now, config: GroupConfig, timers: Timers, counts: GroupCounts) -> None:
         super().__init__(now)
         self.config = config
         self.timers = timers
+        self.counts = counts
         self.forgotten: list[Group] = []
 
     def forget(self, group: Group) -> None:

@@ -54,9 +54,20 @@ class GroupOffsets:
     def replay_commit(
         self, partition: PartitionKey, value: OffsetAndMetadata | None, record_offset: int, producer_id: int
     ) -> None:
-        """Apply an OffsetCommit record (None: a tombstone); `producer_id` is -1 outside a transaction."""
-        offsets = self.committed if producer_id < 0 else self.pending.setdefault(producer_id, {})
-        self._put(offsets, partition, None if value is None else CommittedOffset(record_offset, value))
+        """Apply an OffsetCommit record; `producer_id` is -1 outside a transaction.
+
+        None is a tombstone. It ends what open transactions have for the partition, too: that is earlier in the log, and
+        compaction may have removed it.
+        """
+        if value is None:
+            self._remove(self.committed, partition)
+            for open_id in [open_id for open_id, offsets in self.pending.items() if partition in offsets]:
+                self._remove(self.pending[open_id], partition)
+                if not self.pending[open_id]:
+                    del self.pending[open_id]
+        else:
+            offsets = self.committed if producer_id < 0 else self.pending.setdefault(producer_id, {})
+            self._put(offsets, partition, CommittedOffset(record_offset, value))
 
     def replay_marker(self, producer_id: int, committed: bool) -> None:
         """Apply a commit or abort marker to the producer's pending offsets."""
@@ -67,19 +78,29 @@ class GroupOffsets:
                 self._put(self.committed, partition, offset)
 
     def _put(
-        self, offsets: dict[PartitionKey, CommittedOffset], partition: PartitionKey, offset: CommittedOffset | None
+        self, offsets: dict[PartitionKey, CommittedOffset], partition: PartitionKey, offset: CommittedOffset
     ) -> None:
-        current = offsets.pop(partition, None) if offset is None else offsets.get(partition)
+        current = offsets.get(partition)
         if current is not None:
             self.size -= offset_bytes(current.value)
-        if offset is not None:
-            offsets[partition] = offset
-            self.size += offset_bytes(offset.value)
+        offsets[partition] = offset
+        self.size += offset_bytes(offset.value)
+
+    def _remove(self, offsets: dict[PartitionKey, CommittedOffset], partition: PartitionKey) -> None:
+        removed = offsets.pop(partition, None)
+        if removed is not None:
+            self.size -= offset_bytes(removed.value)
 
     def get(self, partition: PartitionKey) -> OffsetAndMetadata | None:
         """The committed offset of a partition; None where there is none."""
         found = self.committed.get(partition)
         return None if found is None else found.value
+
+    def values(self) -> Iterator[tuple[PartitionKey, OffsetAndMetadata]]:
+        """Every offset that is committed or pending: a partition may have several."""
+        for offsets in (self.committed, *self.pending.values()):
+            for partition, (_, value) in offsets.items():
+                yield partition, value
 
     def is_unstable(self, partition: PartitionKey) -> bool:
         """Whether an open transaction has an offset for this partition (KIP-447: `require_stable`)."""
@@ -92,9 +113,12 @@ class GroupOffsets:
         base_timestamp_ms: Callable[[OffsetAndMetadata], int],
         kept_topics: Collection[str] = (),
     ) -> Iterator[PartitionKey]:
-        """Partitions whose offset has outlived its retention (KIP-211), or its own expire timestamp."""
+        """Partitions whose offset has outlived its retention (KIP-211), or its own expire timestamp.
+
+        Not one that an open transaction has a new offset for: the tombstone would end that too.
+        """
         for partition, (_, value) in self.committed.items():
-            if partition[0] in kept_topics:
+            if partition[0] in kept_topics or self.is_unstable(partition):
                 continue
             if value.expire_timestamp_ms is not None:
                 is_expired = now_ms >= value.expire_timestamp_ms

@@ -20,7 +20,7 @@ Not here: which partition an id belongs to, API versions, authorization, and whi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -50,6 +50,7 @@ from kpybroker.core.transaction.values import (
 from kpybroker.wire.constants import NO_TIMESTAMP
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.records.batch import NO_PRODUCER_EPOCH
+from kpybroker.wire.yield_budget import WorkBudget
 
 Request = InitProducerId | AddPartitions | EndTransaction
 Respond = Callable[[TransactionStep, ErrorCode], None]
@@ -423,8 +424,10 @@ class TransactionMachine:
         """All transactional ids, as a list that later changes do not affect."""
         return list(self.transactions)
 
-    def activate(self, transactional_ids: Iterable[str], now: Now) -> TransactionOutcome:
-        """Continue what was decided and not completed, after the whole partition has been replayed."""
+    def activate(
+        self, transactional_ids: Iterable[str], now: Now, budget: WorkBudget
+    ) -> Generator[None, None, TransactionOutcome]:
+        """Continue what was decided and not completed, after the whole partition has been replayed. In slices."""
         step = TransactionStep(now)
         for transactional_id in transactional_ids:
             transaction = self.transactions[transactional_id]
@@ -433,6 +436,8 @@ class TransactionMachine:
             if transaction.current.state in (S.PREPARE_COMMIT, S.PREPARE_ABORT):
                 step.info(f"Sending txn markers for {transactional_id} after loading its partition")
                 self._carry_out(step, transaction)
+            if budget.is_spent():
+                yield
         return step.outcome
 
     def unload(self, now: Now) -> TransactionOutcome:

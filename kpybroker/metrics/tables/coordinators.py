@@ -23,6 +23,51 @@ NUM_DEAD: Final = GROUPS.gauge("NumGroupsDead", "groups", "Groups that are being
 NUM_OFFSETS: Final = GROUPS.gauge("NumOffsets", "offsets", "Committed offsets of all groups.")
 
 OF_PROTOCOLS: Final = Table("kafka.server", "group-coordinator-metrics")
+LOAD_MAX: Final = OF_PROTOCOLS.attribute(
+    "partition-load-time-max",
+    "milliseconds",
+    "The longest time that reading a partition of `__consumer_offsets` took after this broker became its leader, of "
+    "the last half minute; 0 without one.",
+    "Seconds: groups of this partition got COORDINATOR_LOAD_IN_PROGRESS for so long.",
+)
+LOAD_AVG: Final = OF_PROTOCOLS.attribute("partition-load-time-avg", "milliseconds", "The average of the same.")
+NUM_PARTITIONS: Final = OF_PROTOCOLS.attribute(
+    "num-partitions",
+    "partitions",
+    "Partitions of `__consumer_offsets` that this broker leads, by state: loading, active or failed.",
+    "Above 0 in failed: its log cannot be read, and its groups have no coordinator. The log has the reason.",
+    ("state",),
+)
+OFFSET_COMMITS: Final = OF_PROTOCOLS.attribute(
+    "offset-commit-count", "offsets", "Offsets that were committed since the start."
+)
+OFFSET_COMMIT_RATE: Final = OF_PROTOCOLS.attribute(
+    "offset-commit-rate", "offsets/s", "The same a second, of the last half minute."
+)
+OFFSET_EXPIRATIONS: Final = OF_PROTOCOLS.attribute(
+    "offset-expiration-count",
+    "offsets",
+    "Offsets that were removed since the start because they had expired.",
+    "More than what you gave up: a group reads from the start or the end when it is back.",
+)
+OFFSET_EXPIRATION_RATE: Final = OF_PROTOCOLS.attribute(
+    "offset-expiration-rate", "offsets/s", "The same a second, of the last half minute."
+)
+OFFSET_DELETIONS: Final = OF_PROTOCOLS.attribute(
+    "offset-deletion-count", "offsets", "Offsets that OffsetDelete removed since the start."
+)
+OFFSET_DELETION_RATE: Final = OF_PROTOCOLS.attribute(
+    "offset-deletion-rate", "offsets/s", "The same a second, of the last half minute."
+)
+COMPLETED_REBALANCES: Final = OF_PROTOCOLS.attribute(
+    "group-completed-rebalance-count", "rebalances", "Rebalances of classic groups that were completed since the start."
+)
+COMPLETED_REBALANCE_RATE: Final = OF_PROTOCOLS.attribute(
+    "group-completed-rebalance-rate",
+    "rebalances/s",
+    "The same a second, of the last half minute.",
+    "Above 0 for minutes: members join and leave in a loop.",
+)
 GROUP_COUNT: Final = OF_PROTOCOLS.attribute(
     "group-count", "groups", "Groups coordinated here, by their protocol: classic or consumer.", tags=("protocol",)
 )

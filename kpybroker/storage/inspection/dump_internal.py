@@ -1,8 +1,9 @@
 """The records of `__consumer_offsets` and `__transaction_state` as plain values, for `kpybroker log dump`.
 
 Every version of every key and value that Kafka 3.9 has, and of consumer groups those of 4.3, is read by its generated
-message; names of fields are Kafka's. A key or value that cannot be read is shown as it is, with the reason: a dump
-never fails for what it finds. What a classic group with the consumer protocol stores of its members (subscription,
+message; names of fields are Kafka's. Of share and streams groups, which only Kafka serves, keys are read and values
+are named and shown as they are. A key or value that cannot be read is shown as it is, with the reason: a dump never
+fails for what it finds. What a classic group with the consumer protocol stores of its members (subscription,
 assignment) is decoded too, as by DumpLogSegments.
 
 Not here: what the coordinators make of these records (`core.group.records`).
@@ -72,6 +73,23 @@ _KINDS: Final[dict[str, Kinds]] = {
 }
 """The messages of key and value, by topic and version of the key."""
 
+_GROUP, _MEMBER = (ConsumerGroupMetadataKey, 3), (ConsumerGroupMemberMetadataKey, 5)
+NAMED: Final[dict[int, tuple[str, tuple[type[Message], int]]]] = {
+    10: ("ShareGroupMemberMetadata", _MEMBER),
+    11: ("ShareGroupMetadata", _GROUP),
+    12: ("ShareGroupTargetAssignmentMetadata", _GROUP),
+    13: ("ShareGroupTargetAssignmentMember", _MEMBER),
+    14: ("ShareGroupCurrentMemberAssignment", _MEMBER),
+    15: ("ShareGroupStatePartitionMetadata", _GROUP),
+    17: ("StreamsGroupMetadata", _GROUP),
+    19: ("StreamsGroupMemberMetadata", _MEMBER),
+    20: ("StreamsGroupTargetAssignmentMetadata", _GROUP),
+    21: ("StreamsGroupTargetAssignmentMember", _MEMBER),
+    22: ("StreamsGroupCurrentMemberAssignment", _MEMBER),
+    23: ("StreamsGroupTopology", _GROUP),
+}
+"""Keys of `__consumer_offsets` whose values are not read: their names, and a message and version of the same form."""
+
 _TRANSACTION_STATES: Final = (
     "Empty",
     "Ongoing",
@@ -95,10 +113,25 @@ def decode_internal(topic: str, key: bytes | None, value: bytes | None) -> tuple
     version = _version(key)
     if key is None or version is None:
         return _raw(key, "the key is too short for its version"), _raw(value, "its key cannot be read")
+    if topic == GROUP_METADATA_TOPIC_NAME and version in NAMED:
+        return _named(version, key, value)
     if version not in kinds:
         return _raw(key, f"no key of {topic} has version {version}"), _raw(value, "its key cannot be read")
     key_class, value_class = kinds[version]
     return _decode(key_class, key), None if value is None else _decode(value_class, value)
+
+
+def _named(version: int, key: bytes, value: bytes | None) -> tuple[Json | None, Json | None]:
+    name, (form, form_version) = NAMED[version]
+    try:
+        read = to_plain(decode(form, key[_VERSION.size :], form_version), form_version)
+    except ProtocolError as error:
+        return _raw(key, str(error)), _raw(value, "its key cannot be read")
+    shown = None if value is None else base64.b64encode(value).decode()
+    return (
+        {"type": f"{name}Key", "version": version, "data": read},
+        None if shown is None else {"type": f"{name}Value", "version": _version(value), "base64": shown},
+    )
 
 
 def _version(data: bytes | None) -> int | None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-START_S: Final = 30.0
+START_S: Final = 60.0
 
 
 class BrokerKeywords(TypedDict, total=False):

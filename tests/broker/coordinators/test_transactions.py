@@ -185,8 +185,8 @@ async def test_a_transaction_left_open_is_aborted(tmp_path: Path, autojump_clock
 
 async def test_an_unused_id_is_forgotten(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:
     keys: dict[str, Any] = {
-        "transactional_id_expiration_ms": "3600000",
-        "transaction_remove_expired_transaction_cleanup_interval_ms": "60000",
+        "transactional_id_expiration_ms": "360000",
+        "transaction_remove_expired_transaction_cleanup_interval_ms": "6000",
         # without this, retention would remove segments after a mock week
         "log_retention_ms": "-1",
         # mock time waits for every checkpoint of the high watermark, and hundreds would be due
@@ -195,9 +195,9 @@ async def test_an_unused_id_is_forgotten(tmp_path: Path, autojump_clock: trio.te
     async with transactional_broker(tmp_path, **keys) as broker:
         await Producer(broker, "used").init()
         await Producer(broker, "unused").init()
-        await trio.sleep(3000)
+        await trio.sleep(300)
         await Producer(broker, "used").init()
-        await trio.sleep(700)
+        await trio.sleep(70)
         assert broker.transactions.describe("unused").error is ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
         assert broker.transactions.describe("used").error is ErrorCode.NONE
 

@@ -34,7 +34,6 @@ from kpybroker.wire.messages.metadata import MetadataRequest
 from kpybroker.wire.messages.produce import ProduceRequest
 from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest
 from tests.support.brokers.running_broker import ask, running_broker
-from tests.support.requests.consumer_group_requests import GROUPS
 from tests.support.storage.batches import batch
 
 VALUE = bytes(10_000)
@@ -246,7 +245,7 @@ VERSIONS = {MetadataRequest: 4, ConsumerGroupHeartbeatRequest: 1, ConsumerGroupD
 )
 async def test_every_request_counts_its_time(tmp_path: Path, spent: Spent, request_: Any) -> None:
     """In percent of a second of the loop, over ten seconds and more; it waits for one window at most."""
-    async with metered(tmp_path, features=GROUPS) as one:
+    async with metered(tmp_path) as one:
         await one.limit("c", request_percentage=0.001)
         version = VERSIONS.get(type(request_), 2)
         first = await one.ask(request_, version)

@@ -19,10 +19,9 @@ from kpybroker.broker.security.oauthbearer import MODULE
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.core.authorizer import Principal
 from tests.support.brokers.sasl_broker import SETTINGS, sasl_broker
-from tests.support.network.bearer import JwksServer, document, jwks_server, rsa_key, signed, unsecured
+from tests.support.network.bearer import JwksServer, document, jwks_server, signed, the_key, unsecured
 from tests.support.network.memory_transport import MemoryTransport
 
-RSA = rsa_key("one")
 PREFIX = "listener.name.sasl.oauthbearer"
 JWKS = "sasl.oauthbearer.jwks.endpoint.url"
 OURS = f'{MODULE} required unsecuredLoginStringClaim_sub="broker" unsecuredLoginListClaim_scope=",a,b"'
@@ -70,13 +69,13 @@ async def test_a_refused_token_says_so_and_is_not_shown(tmp_path: Path) -> None:
 
 def token(lifetime_s: int = 3600) -> str:
     now = int(time.time())
-    return signed(RSA, {"sub": "broker", "iat": now, "exp": now + lifetime_s})
+    return signed(the_key(), {"sub": "broker", "iat": now, "exp": now + lifetime_s})
 
 
 @pytest.fixture
 def signed_only(tmp_path: Path) -> dict[str, Any]:
     """The settings of a broker that accepts tokens which the key has signed."""
-    (tmp_path / "keys.json").write_bytes(document(RSA))
+    (tmp_path / "keys.json").write_bytes(document(the_key()))
     file = tmp_path / "own"
     file.write_text(token())
     return settings(f"{MODULE} required;", **{JWKS: (tmp_path / "keys.json").as_uri(), URL: file.as_uri()})

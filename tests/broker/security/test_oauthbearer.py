@@ -14,11 +14,10 @@ from kpybroker.broker.security.oauthbearer import MODULE, SIGNED_CALLBACKS
 from kpybroker.core.authorizer import Principal
 from kpybroker.wire.errors import ErrorCode
 from tests.support.brokers.sasl_broker import authenticate, handshake, sasl_broker
-from tests.support.network.bearer import document, jwks_server, message, rsa_key, signed, unsecured
+from tests.support.network.bearer import document, jwks_server, message, rsa_key, signed, the_key, unsecured
 from tests.support.network.memory_transport import MemoryTransport
 from tests.support.network.raw_client import RawClient
 
-RSA = rsa_key("one")
 PREFIX = "listener.name.sasl.oauthbearer"
 URL = "sasl.oauthbearer.jwks.endpoint.url"
 UNSECURED = f'{MODULE} required unsecuredValidatorPrincipalClaimName="name" unsecuredValidatorRequiredScope="a b";'
@@ -52,9 +51,9 @@ async def attempt(tmp_path: Path, keys: dict[str, Any], *tokens: bytes) -> tuple
 
 async def test_signed_tokens_with_keys_in_a_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    (tmp_path / "keys.json").write_bytes(document(RSA))
+    (tmp_path / "keys.json").write_bytes(document(the_key()))
     keys = settings(**{URL: (tmp_path / "keys.json").as_uri(), "sasl.oauthbearer.expected.audience": "kafka"})
-    good = signed(RSA, claims(aud="kafka"))
+    good = signed(the_key(), claims(aud="kafka"))
     bad = signed(rsa_key("one"), claims(aud="kafka"))
     free = unsecured(**claims(aud="kafka"))
     responses, principals = await attempt(
@@ -73,20 +72,20 @@ async def test_signed_tokens_with_keys_in_a_file(tmp_path: Path, caplog: pytest.
 
 
 async def test_signed_tokens_with_keys_behind_https(tmp_path: Path) -> None:
-    with jwks_server(tmp_path / "ca", document(RSA)) as server:
+    with jwks_server(tmp_path / "ca", document(the_key())) as server:
         jaas = f'{MODULE} required ssl.truststore.type="PEM" ssl.truststore.location="{server.ca_file}";'
         keys = settings(jaas=jaas, **{f"listener.name.sasl.{URL}": server.url})
-        responses, _ = await attempt(tmp_path / "data", keys, message(signed(RSA, claims())))
+        responses, _ = await attempt(tmp_path / "data", keys, message(signed(the_key(), claims())))
         assert responses[0].error_code == ErrorCode.NONE
         assert server.requests == 1
 
 
 @pytest.mark.parametrize("callback", sorted(SIGNED_CALLBACKS))
 async def test_kafkas_own_class_for_signed_tokens(tmp_path: Path, callback: str) -> None:
-    (tmp_path / "keys.json").write_bytes(document(RSA))
+    (tmp_path / "keys.json").write_bytes(document(the_key()))
     uri = (tmp_path / "keys.json").as_uri()
     keys = settings(**{f"{PREFIX}.sasl.server.callback.handler.class": callback, f"{PREFIX}.{URL}": uri})
-    responses, _ = await attempt(tmp_path / "data", keys, message(signed(RSA, claims())))
+    responses, _ = await attempt(tmp_path / "data", keys, message(signed(the_key(), claims())))
     assert responses[0].error_code == ErrorCode.NONE
 
 

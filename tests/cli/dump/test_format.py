@@ -41,6 +41,8 @@ def test_values_are_text_hex_null_or_decoded_and_never_break_a_line() -> None:
     assert printed(record(**shown("key", b"k"), **shown("value", "\u2028".encode()))) == start + "k => 0xe280a8"
     decoded = {"type": "OffsetCommitKey", "version": 1, "data": {"group": "g"}}
     assert printed(record(key=decoded, value=None)) == start + 'OffsetCommitKey/1 {"group": "g"} => null'
+    named = {"type": "ShareGroupMetadataValue", "version": 0, "base64": "AAA="}
+    assert printed(record(key=decoded, value=named)).endswith(" => ShareGroupMetadataValue/0 AAA=")
     header = {"key": "h", **shown("value", b"v")}
     assert printed(record(key="k", value="v", headers=[header])) == start + "k => v  [h=v]"
 

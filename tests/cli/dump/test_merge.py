@@ -80,6 +80,7 @@ def test_json_lines_are_printed_in_kafkas_form_and_local_time() -> None:
         assert text_of_json(broken) == broken
 
 
+@pytest.mark.not_quick
 def test_files_are_named_or_found_by_a_pattern(tmp_path: Path) -> None:
     (tmp_path / "state-change.log").write_text(line(2, "Leader t-0") + "\n")
     (tmp_path / "state-change.log.1").write_text(line(1, "Leader t-0") + "\n")
@@ -90,12 +91,14 @@ def test_files_are_named_or_found_by_a_pattern(tmp_path: Path) -> None:
     assert run("--logs", names, "--topic", "t", "--partitions", "0") == (0, expected, "")
 
 
+@pytest.mark.not_quick
 def test_bytes_that_are_not_utf8_pass_through(tmp_path: Path) -> None:
     (tmp_path / "log").write_bytes(line(1, "Leader t-0 ").encode() + b"\xff\n")
     command = [sys.executable, "-m", "kpybroker", "log", "merge-state-changes", "--logs", str(tmp_path / "log")]
     assert subprocess.run(command, capture_output=True, check=True).stdout.endswith(b"\xff\n")
 
 
+@pytest.mark.not_quick
 @pytest.mark.parametrize(
     ("arguments", "cause"),
     [

@@ -20,6 +20,7 @@ def service_manager(address: str) -> socket.socket:
     return manager
 
 
+@pytest.mark.not_quick
 @pytest.mark.parametrize("brokers", [1, 2])
 def test_a_broker_says_when_it_is_ready_and_when_it_stops(tmp_path: Path, brokers: int) -> None:
     path = str(tmp_path / "notify")

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from kpybroker.client.actions.resources import Change, parse_changes
 from kpybroker.client.connect.errors import CommandError
+from kpybroker.client.connect.settings import ENVIRONMENT
 from tests.client.conftest import Run
+from tests.support.programs.command_line import invoke
+from tests.support.programs.samples import dev_broker
 
 
 def test_a_topics_setting_is_set_read_and_unset(run: Run, name: str) -> None:
@@ -44,6 +49,60 @@ def test_a_brokers_setting_and_that_of_all_brokers(run: Run) -> None:
     assert run("config", "unset", "broker", "0", "log.cleaner.threads").code == 0
     assert run("config", "unset", "broker", "default", "message.max.bytes").code == 0
     assert run("config", "list", "broker").err == "nothing is set for a broker\n"
+
+
+SESSION, HEARTBEAT = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
+
+
+def test_a_groups_settings_are_set_read_and_unset(run: Run, name: str) -> None:
+    assert run("config", "list", "group", name).err == "nothing is set for a group\n"
+    done = run("config", "set", "group", name, f"{SESSION}=50000", f"{HEARTBEAT}=200")
+    assert [line.split() for line in done.lines[1:]] == [
+        [name, SESSION, "50000", "set"],
+        [name, HEARTBEAT, "200", "set"],
+    ]
+    assert run("config", "set", "groups", f"{name}-2", f"{HEARTBEAT}=300").code == 0
+    assert run("config", "list", "groups", f"{name}*").table == [
+        {"NAME": name, "KEY": HEARTBEAT, "VALUE": "200", "SOURCE": "group"},
+        {"NAME": name, "KEY": SESSION, "VALUE": "50000", "SOURCE": "group"},
+        {"NAME": f"{name}-2", "KEY": HEARTBEAT, "VALUE": "300", "SOURCE": "group"},
+    ]
+    assert run("config", "get", "group", name, SESSION).out == b"50000\n"
+    assert run("config", "unset", "group", name, SESSION).code == 0
+    assert run("config", "get", "group", name, SESSION).out == b"45000\n"
+    assert run("config", "describe", "group", name).lines[1:] == [f"{HEARTBEAT}  200    group"]
+    both = run("config", "describe", "group", name, f"{name}-2", "--all", "--format", "json").json
+    assert [(row["type"], row["name"]) for row in both] == [("group", name), ("group", f"{name}-2")]
+    assert {row["key"]: row["source"] for row in both[0]["configs"]} == {
+        "consumer.assignment.interval.ms": "server.properties",
+        HEARTBEAT: "group",
+        SESSION: "default",
+    }
+    for group in (name, f"{name}-2"):
+        assert run("config", "unset", "group", group, HEARTBEAT).code == 0
+    assert run("config", "describe", "group", name).err == "nothing is set; --all shows the defaults\n"
+    assert run("config", "list", "group", f"{name}*").err == "nothing is set for a group\n"
+
+
+def test_what_no_group_may_have_changes_nothing(run: Run, name: str) -> None:
+    low = run("config", "set", "group", name, f"{SESSION}=50000", f"{HEARTBEAT}=1")
+    assert (low.code, f"{HEARTBEAT} must be greater than or equal to" in low.err) == (1, True)
+    unknown = run("config", "set", "group", name, "retention.ms=1")
+    assert (unknown.code, "Unknown group config name: retention.ms" in unknown.err) == (1, True)
+    assert "it has no key retention.ms" in run("config", "get", "group", name, "retention.ms").err
+    assert run("config", "list", "group", f"{name}*").err == "nothing is set for a group\n"
+
+
+def test_a_cluster_without_settings_of_groups_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with dev_broker(tmp_path / "data", "--kafka-version", "3.9") as broker:
+        monkeypatch.setenv(ENVIRONMENT, broker.bootstrap)
+        for words, text in (
+            (("list", "group"), "does not serve ListConfigResources"),
+            (("describe", "group", "g"), "Unexpected resource type UNKNOWN"),
+            (("set", "group", "g", f"{SESSION}=50000"), "Unknown resource type 32"),
+        ):
+            result = invoke(monkeypatch, "config", *words)
+            assert (result.code, text in result.err) == (1, True), result.err
 
 
 def test_failures_are_named(run: Run, name: str) -> None:

@@ -58,6 +58,7 @@ def test_every_command_knows_the_connection_and_formats() -> None:
         assert ("--format" in help_text) == (words not in (("replay",), ("mirror",))), words
 
 
+@pytest.mark.not_quick
 def test_the_version_and_dev_import_nothing_of_the_clients() -> None:
     code = (
         "import sys; from kpybroker.cli.main import cli\n"
@@ -68,6 +69,7 @@ def test_the_version_and_dev_import_nothing_of_the_clients() -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+@pytest.mark.not_quick
 def test_declarations_import_click_and_nothing_else() -> None:
     code = (
         "import sys; from kpybroker.cli.main import cli\n"

@@ -51,6 +51,17 @@ def test_what_is_out_of_bounds_is_capped_with_a_warning(name: str, stored: str, 
     )
 
 
+def test_a_dynamic_default_out_of_bounds_is_capped_with_a_warning() -> None:
+    config = BrokerConfig({"group.consumer.max.assignment.interval.ms": "2000"})
+    config.set_dynamic({}, {"group.consumer.assignment.interval.ms": "3000"})
+    values, (warning,) = effective(config, "g", {})
+    assert values[ASSIGNMENT] == 2_000
+    assert warning == (
+        "The config 'group.consumer.assignment.interval.ms' has value 3000 which exceeds the broker's allowed maximum "
+        "2000. The effective value will be capped to 2000."
+    )
+
+
 @pytest.mark.parametrize("stored", ["", "x", "0", "-1", "99999999999"])
 def test_what_is_no_value_leaves_the_brokers(stored: str) -> None:
     values, (warning,) = effective(BrokerConfig(), "g", {SESSION: stored, "unknown": "1"})

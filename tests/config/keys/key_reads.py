@@ -10,8 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence, Set
-from functools import lru_cache
+from collections.abc import Iterator, Set
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,6 +35,9 @@ NO_EFFECT = (
 )
 """Where a key is declared, described, validated or derived, or never named: naming it there gives it no effect."""
 
+CHANGES = ("on_broker_change", "on_change")
+"""What a function is given to that is called after a dynamic change."""
+
 LITERAL_PART_MIN = 10
 """Characters of an f-string that must be literal for it to be taken as the name of a key."""
 
@@ -47,11 +49,59 @@ class Read(NamedTuple):
     function: str
 
 
-class Source(NamedTuple):
-    """One module: its path below the package, and its tree."""
+class Text(NamedTuple):
+    """A string, or the pattern of an f-string; the innermost function; the module's constant that it is in."""
 
-    file: str
-    tree: ast.Module
+    text: str | re.Pattern[str]
+    function: str
+    constant: str
+
+
+class Source:
+    """One module: its path below the package, and what is in it. One walk finds it all, of two million nodes."""
+
+    def __init__(self, file: str, tree: ast.Module) -> None:
+        self.file = file
+        self.texts: list[Text] = []
+        """Outside docstrings."""
+        self.users: dict[str, set[str]] = defaultdict(set)
+        """Name -> the functions in which it occurs."""
+        self.attributes: set[str] = set()
+        """The name of every attribute that is read."""
+        self.listeners_of_changes: set[Read] = set()
+        """The functions that are called after a dynamic change."""
+        self._visit(tree, (), "", False)
+
+    def _visit(self, node: ast.AST, functions: tuple[str, ...], constant: str, within_text: bool) -> None:
+        if isinstance(node, ast.Name):
+            for function in functions:
+                self.users[node.id].add(function)
+        elif isinstance(node, ast.Attribute):
+            if isinstance(node.ctx, ast.Load):
+                self.attributes.add(node.attr)
+        elif isinstance(node, ast.Constant):
+            if isinstance(node.value, str) and not within_text:
+                self.texts.append(Text(node.value, functions[-1] if functions else "", constant))
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            functions = (*functions, node.name)
+        elif isinstance(node, ast.Assign | ast.AnnAssign) and not functions:
+            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            constant = target.id if isinstance(target, ast.Name) else constant
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            return
+        elif isinstance(node, ast.JoinedStr) and not within_text:
+            within_text = True
+            for pattern in _pattern(node):
+                self.texts.append(Text(pattern, functions[-1] if functions else "", constant))
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in CHANGES:
+            self.listeners_of_changes.add(Read(self.file, ast.unparse(node.args[0]).rpartition(".")[2]))
+        for value in vars(node).values():
+            if isinstance(value, ast.AST):
+                self._visit(value, functions, constant, within_text)
+            elif isinstance(value, list):
+                for child in value:
+                    if isinstance(child, ast.AST):
+                        self._visit(child, functions, constant, within_text)
 
 
 def sources() -> Iterator[Source]:
@@ -66,36 +116,15 @@ def sources() -> Iterator[Source]:
 
 def key_reads(module: Source, known: Set[str]) -> Iterator[tuple[str, Read]]:
     """The reads of the known keys."""
-    users = _users_of_names(module.tree)
-    for text, function, constant in _texts(module.tree):
-        functions = users[constant] | {""} if constant else {function}
+    for text, function, constant in module.texts:
+        functions = module.users[constant] | {""} if constant else {function}
         for key in _meant(text, known):
             yield from ((key, Read(module.file, name)) for name in functions)
 
 
-def attributes(module: Source) -> set[str]:
-    """The name of every attribute that is read."""
-    return {
-        node.attr
-        for node in ast.walk(module.tree)
-        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
-    }
-
-
 def strings(module: Source) -> set[str]:
     """Every string outside docstrings."""
-    return {text for text, _, _ in _texts(module.tree) if isinstance(text, str)}
-
-
-def listeners_of_changes(module: Source) -> set[Read]:
-    """The functions that are called after a dynamic change."""
-    return {
-        Read(module.file, ast.unparse(node.args[0]).rpartition(".")[2])
-        for node in ast.walk(module.tree)
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr in ("on_broker_change", "on_change")
-    }
+    return {text for text, _, _ in module.texts if isinstance(text, str)}
 
 
 def _meant(text: str | re.Pattern[str], known: Set[str]) -> Set[str]:
@@ -104,41 +133,7 @@ def _meant(text: str | re.Pattern[str], known: Set[str]) -> Set[str]:
     return {key for key in known if text.fullmatch(key)}
 
 
-@lru_cache(1)
-def _texts(tree: ast.Module) -> Sequence[tuple[str | re.Pattern[str], str, str]]:
-    """(the string, or the pattern of an f-string; the innermost function; the module's constant it is in)."""
-
-    def visit(node: ast.AST, function: str, constant: str) -> Iterator[tuple[str | re.Pattern[str], str, str]]:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            function = node.name
-        elif isinstance(node, ast.Assign | ast.AnnAssign) and not function:
-            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
-            constant = target.id if isinstance(target, ast.Name) else constant
-        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-            return
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield node.value, function, constant
-        elif isinstance(node, ast.JoinedStr):
-            yield from ((pattern, function, constant) for pattern in _pattern(node))
-            return
-        for child in ast.iter_child_nodes(node):
-            yield from visit(child, function, constant)
-
-    return tuple(visit(tree, "", ""))
-
-
 def _pattern(node: ast.JoinedStr) -> Iterator[re.Pattern[str]]:
     parts = [part.value if isinstance(part, ast.Constant) else None for part in node.values]
     if sum(len(str(part)) for part in parts if part is not None) >= LITERAL_PART_MIN:
         yield re.compile("".join(r"[\w.]+" if part is None else re.escape(str(part)) for part in parts))
-
-
-def _users_of_names(tree: ast.Module) -> dict[str, set[str]]:
-    """Name -> the functions in which it occurs."""
-    users: dict[str, set[str]] = defaultdict(set)
-    for function in ast.walk(tree):
-        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
-            for node in ast.walk(function):
-                if isinstance(node, ast.Name):
-                    users[node.id].add(function.name)
-    return users

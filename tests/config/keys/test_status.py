@@ -21,7 +21,7 @@ from kpybroker.config.keys.synonyms import TOPIC_DEFAULT_KEYS
 from kpybroker.config.keys.topic import TOPIC_ROWS
 from kpybroker.config.topic import LogConfig, field_name
 from kpybroker.core.replication.replica_selector import rack_aware, replica_selector
-from tests.config.keys.key_reads import Read, attributes, key_reads, listeners_of_changes, sources, strings
+from tests.config.keys.key_reads import Read, key_reads, sources, strings
 
 READ_AT_START = ("broker/lifecycle/", "broker/app.py", "cli/")
 """Code that runs once, before the broker serves."""
@@ -53,11 +53,11 @@ def found() -> Found:
         for key, read in key_reads(module, known):
             found.reads[key].add(read)
         if not module.file.startswith("config/"):
-            found.attributes |= attributes(module)
+            found.attributes |= module.attributes
             found.strings |= strings(module)
         if module.file == "config/broker.py":
-            found.of_broker_config |= attributes(module)
-        found.called_after_changes |= listeners_of_changes(module)
+            found.of_broker_config |= module.attributes
+        found.called_after_changes |= module.listeners_of_changes
     return found
 
 

@@ -25,7 +25,7 @@ def topic(broker: Broker) -> str:
 
 def opened(served: str, topic: str, query: str = "", **headers: str) -> Any:
     request = urllib.request.Request(f"{served}/topics/{topic}/follow?{query}", headers=headers)
-    return urllib.request.urlopen(request, timeout=30)
+    return urllib.request.urlopen(request, timeout=120)
 
 
 def events(stream: Any) -> Iterator[tuple[str, str, str]]:

@@ -152,6 +152,7 @@ async def test_a_producer_is_forgotten_at_its_expiration(tmp_path: Path) -> None
         assert set(log.producers.producers) == set()
 
 
+@pytest.mark.not_quick
 async def test_records_are_compacted_once_they_are_old_enough(tmp_path: Path) -> None:
     async with controlled(tmp_path) as (hosted, _):
         await create_topic(

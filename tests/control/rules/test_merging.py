@@ -198,6 +198,7 @@ def test_a_group_that_fails_has_no_offsets() -> None:
     ]
 
 
+@pytest.mark.not_quick
 def test_requests_for_very_many_partitions_take_no_quadratic_time() -> None:
     """50 000 partitions of 50 topics: with a search for each one it would take minutes."""
     request = produce_request(*((f"topic-{number}", list(range(1000))) for number in range(50)))

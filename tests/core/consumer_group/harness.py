@@ -44,6 +44,7 @@ from kpybroker.wire.codec import decode, encode
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
 from kpybroker.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
+from kpybroker.wire.yield_budget import WorkBudget
 from tests.core.consumer_group.assignors import contiguous, everything_to_first, slow
 from tests.core.group.harness import Harness, charged_bytes, durable_state, render, render_record, replayed
 from tests.support.machine_harness import EPOCH_MS
@@ -333,7 +334,7 @@ class ConsumerHarness(Harness):
                     group.consumer.shared.subscribe(group.group_id, name)
         self.machine.groups, self.machine.open_producers = loaded.groups, loaded.open_producers
         self._tell_topics()
-        self.run(self.machine.activate(list(self.machine.groups), self.now))
+        self.run(run_to_end(self.machine.activate(list(self.machine.groups), self.now, WorkBudget())))
 
     def _tell_topics(self) -> None:
         self.machine.on_topics_changed(self.topics, self.topics.names, has_new=True)

@@ -25,7 +25,7 @@ from kpybroker.core.consumer_group.records import (
 from kpybroker.core.consumer_group.values import ResolvedPattern
 from kpybroker.core.group.records import decode_record
 from kpybroker.wire.errors import ProtocolError
-from tests.core.consumer_group.random_records import CONSUMER_RECORDS
+from tests.core.group.logs.random_records import CONSUMER_RECORDS
 
 TOPIC = bytes(range(16))
 

@@ -7,6 +7,7 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kpybroker.core.assignors.values import run_to_end
 from kpybroker.core.budget import Owner, StateBudget
 from kpybroker.core.consumer_group.leaving import group_tombstones
 from kpybroker.core.consumer_group.members import GONE, CurrentAssignment, MemberMetadata
@@ -34,9 +35,10 @@ from kpybroker.core.group.records import GroupRecord, Record, StoredGroup
 from kpybroker.core.group.step import GroupOutcome
 from kpybroker.core.group.values import GroupConfig
 from kpybroker.core.machine import Now
+from kpybroker.wire.yield_budget import WorkBudget
 from tests.core.consumer_group.assignors import contiguous
-from tests.core.consumer_group.durable import consumer_state
-from tests.core.consumer_group.random_records import ALL_RECORDS
+from tests.core.group.durable import consumer_state
+from tests.core.group.logs.random_records import ALL_RECORDS
 
 TOPIC = b"1" * 16
 NOW = Now(1_000, 1.0)
@@ -95,7 +97,7 @@ def test_any_mix_of_records_is_replayed_and_counted(records: list[Record]) -> No
 @settings(max_examples=100)
 def test_what_any_mix_left_can_be_served_and_deleted(records: list[Record]) -> None:
     machine = machine_of(records)
-    machine.activate(machine.ids(), NOW)
+    run_to_end(machine.activate(machine.ids(), NOW, WorkBudget()))
     request = ConsumerHeartbeat("g", "new", 0, topic_names=frozenset("t"), rebalance_timeout_ms=5, owned={})
     group = machine.groups.get("g")
     is_classic = group is not None and group.consumer is None and not group.is_empty

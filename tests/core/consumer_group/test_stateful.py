@@ -8,10 +8,12 @@ topic that they want has one owner.
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from kpybroker.core.consumer_group import leaving, target
 from kpybroker.core.consumer_group.members import LEAVE_GROUP_EPOCH, LEAVE_GROUP_STATIC_EPOCH
 from kpybroker.core.consumer_group.state import ConsumerGroup
 from kpybroker.core.consumer_group.target import ComputeTarget
@@ -39,8 +41,12 @@ class ConsumerGroups(RuleBasedStateMachine):
         slices=st.sampled_from([0, 0, 2]),
         interval=st.sampled_from([0, 1000]),
         fails_every=st.sampled_from([0, 0, 3, 7]),
+        at_once=st.sampled_from([1, 1_000]),
     )
-    def begin(self, slices: int, interval: int, fails_every: int) -> None:
+    def begin(self, slices: int, interval: int, fails_every: int, at_once: int) -> None:
+        self.patch = pytest.MonkeyPatch()
+        self.patch.setattr(target, "TARGETS_AT_ONCE", at_once)
+        self.patch.setattr(leaving, "FENCED_AT_ONCE", at_once)
         self.harness = ConsumerHarness()
         self.harness.do_group_config(f"assignment_interval_ms={interval}")
         self.harness.do_assignor("contiguous", str(slices))
@@ -182,6 +188,7 @@ class ConsumerGroups(RuleBasedStateMachine):
         assert group is not None
         assert group.state is ConsumerGroupState.STABLE
         self._check_division(group)
+        self.patch.undo()
 
     def _round(self) -> None:
         while self.harness.pending:

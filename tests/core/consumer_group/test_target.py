@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from kpybroker.core.assignors.values import Assignment, Members, run_to_end
 from kpybroker.core.assignors.values import Topics as Counts
 from kpybroker.core.budget import StateBudget
+from kpybroker.core.consumer_group import target
 from kpybroker.core.consumer_group.members import Member, MemberMetadata
 from kpybroker.core.consumer_group.records import MemberRecord, PatternRecord, TargetEpoch, TargetRecord
 from kpybroker.core.consumer_group.shared import Shared
 from kpybroker.core.consumer_group.state import ConsumerGroup
 from kpybroker.core.consumer_group.target import (
     SPECS_PER_SLICE,
+    Computation,
+    ComputeTarget,
     computation,
     first_slice,
     may_compute,
+    on_target_computed,
     target_records,
 )
 from kpybroker.core.consumer_group.values import ConsumerGroupConfig, ResolvedPattern, Surroundings, TopicMetadata
+from kpybroker.core.machine import LogLine, Now, Step
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from tests.core.consumer_group.harness import Topics
 
 T, U = b"t" * 16, b"u" * 16
+NOW = Now(9, 9.0)
 
 
 class Seen:
@@ -51,7 +58,7 @@ def names(*topic_names: str) -> MemberMetadata:
 
 
 @pytest.mark.parametrize(
-    ("target", "interval_ms", "now_ms", "expected"),
+    ("last", "interval_ms", "now_ms", "expected"),
     [
         (TargetEpoch(2, 0), 1_000, 5, False),  # not behind
         (TargetEpoch(1, 0), 1_000, 5, True),  # never computed
@@ -61,9 +68,9 @@ def names(*topic_names: str) -> MemberMetadata:
         (TargetEpoch(-1, 0), 1_000, 5, True),  # after its tombstone
     ],
 )
-def test_when_a_target_is_computed(target: TargetEpoch, interval_ms: int, now_ms: int, expected: bool) -> None:
+def test_when_a_target_is_computed(last: TargetEpoch, interval_ms: int, now_ms: int, expected: bool) -> None:
     group, _ = new_group(ConsumerGroupConfig(assignment_interval_ms=interval_ms))
-    group.target_epoch = target
+    group.target_epoch = last
     assert may_compute(group, 2, now_ms) is expected
     group.computing = object()
     assert not may_compute(group, 2, now_ms)
@@ -107,6 +114,59 @@ def test_only_what_changed_is_written_and_the_epoch_last() -> None:
         ("TargetRecord", "c"),
         ("TargetEpochRecord", ""),
     ]
+
+
+def in_parts(group: ConsumerGroup, assignment: Assignment) -> Iterator[tuple[list[str], Step[Any]]]:
+    """What each part of a result writes, and the step in which it is settled; the reader settles it."""
+    work = computation(group, 2, MemberMetadata(), Member("m0", names("t")))
+    group.computing = work
+    pending: list[tuple[Computation, Assignment]] = [(work, assignment)]
+    for one, result in pending:
+        step: Step[Any] = Step(NOW)
+        on_target_computed(step, group, one, result)
+        (write,) = step.outcome.writes
+        settled: Step[Any] = Step(NOW)
+        for record in write.records:
+            group.replay(record)
+        yield [f"{type(record).__name__} {getattr(record, 'member_id', '')}" for record in write.records], settled
+        write.done(settled, ErrorCode.NONE)
+        for effect in settled.outcome.effects:
+            assert isinstance(effect, ComputeTarget)
+            pending.append((effect.computation, run_to_end(effect.computation.slices)))
+
+
+def test_a_long_result_is_written_in_parts_and_the_epoch_is_in_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A member that has gone in between gets nothing; a target that is as before is not written."""
+    monkeypatch.setattr(target, "TARGETS_AT_ONCE", 2)
+    group, _ = new_group()
+    for number in range(6):
+        group.replay(MemberRecord("g", f"m{number}", names("t")))
+    group.replay(TargetRecord("g", "m1", {T: frozenset((1,))}))
+    before = group.target_epoch
+    parts = in_parts(group, {f"m{number}": {T: frozenset((number,))} for number in range(6)})
+    assert next(parts)[0] == ["TargetRecord m0", "TargetRecord m2"]
+    assert group.target_epoch == before
+    assert not may_compute(group, 2, 5)
+    group.replay(MemberRecord("g", "m4", None))
+    assert next(parts)[0] == ["TargetRecord m3", "TargetRecord m5", "TargetEpochRecord "]
+    assert list(parts) == []
+    assert (group.target_epoch.epoch, group.computing) == (2, None)
+    assert sorted(group.targets) == ["m0", "m1", "m2", "m3", "m5"]
+
+
+def test_a_part_that_is_not_written_ends_the_computation(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(target, "TARGETS_AT_ONCE", 1)
+    group, _ = new_group()
+    for number in range(3):
+        group.replay(MemberRecord("g", f"m{number}", names("t")))
+    work = group.computing = computation(group, 2, MemberMetadata(), Member("m0", names("t")))
+    step: Step[Any] = Step(NOW)
+    on_target_computed(step, group, work, {f"m{number}": {T: frozenset((number,))} for number in range(3)})
+    (write,) = step.outcome.writes
+    settled: Step[Any] = Step(NOW)
+    write.done(settled, ErrorCode.NOT_ENOUGH_REPLICAS)
+    assert [type(effect) for effect in settled.outcome.effects] == [LogLine]
+    assert may_compute(group, 2, 5)
 
 
 def test_without_an_assignor_the_heartbeat_fails() -> None:

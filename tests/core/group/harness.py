@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import fields, replace
 from typing import Any
 
+from kpybroker.core.assignors.values import run_to_end
 from kpybroker.core.budget import Owner, StateBudget
 from kpybroker.core.consumer_group.members import CONSUMER_GROUP_BYTES, member_bytes
 from kpybroker.core.group.machine import GroupMachine
@@ -51,7 +52,8 @@ from kpybroker.core.offsets.values import OffsetAndMetadata
 from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.errors import ErrorCode
-from tests.core.consumer_group.durable import consumer_state
+from kpybroker.wire.yield_budget import WorkBudget
+from tests.core.group.durable import consumer_state
 from tests.support.machine_harness import EPOCH_MS, MachineHarness
 
 LogEntry = tuple[bytes, bytes | None, int] | tuple[int, bool]
@@ -185,7 +187,7 @@ class Harness(MachineHarness):
         machine = GroupMachine(self.config, self.budget)
         machine.groups, machine.open_producers = self.machine.groups, self.machine.open_producers
         self.machine = machine
-        self.run(machine.activate(list(machine.groups), self.now))
+        self.run(run_to_end(machine.activate(list(machine.groups), self.now, WorkBudget())))
 
     def do_show(self, group_id: str) -> None:
         group = self.machine.groups.get(group_id)

@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
+from kpybroker.core.assignors.values import run_to_end
 from kpybroker.core.budget import Owner, StateBudget
 from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.core.transaction.machine import TransactionMachine
@@ -40,6 +41,7 @@ from kpybroker.core.transaction.values import (
     WriteMarkers,
 )
 from kpybroker.wire.errors import ErrorCode
+from kpybroker.wire.yield_budget import WorkBudget
 from tests.support.machine_harness import EPOCH_MS, MachineHarness
 
 FIRST_PRODUCER_ID = 100
@@ -158,7 +160,7 @@ class Harness(MachineHarness):
         self.config = replace(self.config, **{k: int(v) for k, v in (s.split("=") for s in settings)})
         self.coordinator_epoch += 1
         self.machine = replayed(self.log, self.config, self.coordinator_epoch, self.budget)
-        self.run(self.machine.activate(self.machine.ids(), self.now))
+        self.run(run_to_end(self.machine.activate(self.machine.ids(), self.now, WorkBudget())))
 
     def do_describe(self, transactional_id: str) -> None:
         found = self.machine.describe(transactional_id)

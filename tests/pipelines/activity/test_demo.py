@@ -24,6 +24,7 @@ from tests.pipelines.activity.test_formats import DPKG
 WINDOW = {"window_start": "2024-03-05T00:00:00.000Z", "window_end": "2024-03-06T00:00:00.000Z"}
 
 
+@pytest.mark.not_quick
 def test_the_broker_of_the_demo_receives_the_log_and_is_stopped_afterwards(tmp_path: Path) -> None:
     lines = [DPKG, DPKG.replace("installed", "unpacked"), "æøå"] * 50
     (tmp_path / "dpkg.log").write_text("\n".join(lines))
@@ -40,6 +41,7 @@ def test_the_broker_of_the_demo_receives_the_log_and_is_stopped_afterwards(tmp_p
         __import__("socket").create_connection(("127.0.0.1", int(bootstrap.rpartition(":")[2])), 1)
 
 
+@pytest.mark.not_quick
 def test_a_broker_that_cannot_start_is_reported(tmp_path: Path) -> None:
     with (
         pytest.raises(PipelineError, match="Cannot start /nowhere/kpybroker: No such file"),

@@ -153,6 +153,7 @@ def test_a_lock_is_held_once(place: tuple[Files, str]) -> None:
     again.release()
 
 
+@pytest.mark.not_quick
 def test_a_lock_is_seen_by_another_process(tmp_path: Path) -> None:
     """By `lockf`, which is what java.nio.channels.FileLock takes on Linux."""
     path = str(tmp_path / ".lock")

@@ -207,7 +207,7 @@ def test_threads_read_and_write_where_they_say_while_names_change(root: str) -> 
     files = PortableFiles()
     files.mkdir(f"{root}/d0")
     file = files.open(f"{root}/d0/a", create=True)
-    size, renames = 64, 200
+    size, renames = 64, 80
     done = threading.Event()
     wrong: list[bytes] = []
 

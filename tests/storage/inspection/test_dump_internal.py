@@ -66,6 +66,27 @@ def test_a_tagged_field_is_shown_where_it_is_in_the_bytes() -> None:
         assert value["data"].get("topicId") == shown
 
 
+@pytest.mark.parametrize("version", dump_internal.NAMED)
+@pytest.mark.parametrize("value", [None, b"", b"\0", b"\0\0what only Kafka reads"])
+def test_records_of_share_and_streams_groups_are_named(version: int, value: bytes | None) -> None:
+    name, (form, form_version) = dump_internal.NAMED[version]
+    ids = {"group_id": "g", "member_id": "m"} if "member_id" in form.__slots__ else {"group_id": "g"}
+    data = struct.pack(">h", version) + encode(form(**ids), form_version)
+    key, shown = decode_internal(GROUP_METADATA_TOPIC_NAME, data, value)
+    read = {"groupId": "g", "memberId": "m"} if len(ids) == 2 else {"groupId": "g"}
+    assert key == {"type": f"{name}Key", "version": version, "data": read}
+    if value is None:
+        assert shown is None
+    else:
+        assert shown is not None
+        assert (shown["type"], base64.b64decode(shown["base64"])) == (f"{name}Value", value)
+        assert shown["version"] == (0 if len(value) >= 2 else None)
+    broken, shown = decode_internal(GROUP_METADATA_TOPIC_NAME, data[:-1], value)
+    assert broken is not None
+    assert "error" in broken
+    assert shown is None or "error" in shown
+
+
 def test_a_tombstone_has_a_key_only() -> None:
     key, value = decode_internal(GROUP_METADATA_TOPIC_NAME, versioned(GroupMetadataKey(group="g"), 2), None)
     assert key is not None

@@ -8,6 +8,7 @@ import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,12 @@ def unsecured(**claims: Any) -> str:
 
 def rsa_key(key_id: str | None = "one", bits: int = 2048) -> jwk.RSAKey:
     return jwk.RSAKey.generate_key(bits, {"kid": key_id} if key_id else None, auto_kid=False)
+
+
+@cache
+def the_key() -> jwk.RSAKey:
+    """One for all tests of this process, made by the first that needs it: it takes 0.15 s."""
+    return rsa_key("one")
 
 
 def signed(key: Key, claims: dict[str, Any], algorithm: str = "RS256", **header: Any) -> str:

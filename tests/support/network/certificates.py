@@ -22,7 +22,8 @@ class Authority:
         self.certificate = directory / "ca.pem"
         self._key = directory / "ca.key"
         openssl(
-            *("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=authority"),
+            *("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"),  # made at once
+            *("-days", "2", "-subj", "/CN=authority"),
             *("-addext", "keyUsage=critical,keyCertSign,cRLSign", "-keyout", self._key, "-out", self.certificate),
         )
         self.trust_p12 = directory / "ca.p12"
@@ -32,13 +33,15 @@ class Authority:
             *("-out", self.trust_p12),
         )
 
-    def issue(self, name: str, address: str = "127.0.0.1", subject: str | None = None) -> tuple[Path, Path]:
+    def issue(
+        self, name: str, address: str = "127.0.0.1", subject: str | None = None, *, own_key: bool = False
+    ) -> tuple[Path, Path]:
         """(PEM file with key and certificate, PKCS12 store with both) for the name and address.
 
-        `subject`: as in `openssl req -subj`, in place of the name.
+        `subject`: as in `openssl req -subj`, in place of the name. Those without an `own_key` have one for all.
         """
         key, request, certificate = (self.directory / f"{name}.{suffix}" for suffix in ("key", "csr", "crt"))
-        key.write_text(_key_of(name))
+        key.write_text(_key_of(name if own_key else ""))
         openssl("req", "-new", "-key", key, "-subj", subject or f"/CN={name}", "-out", request)
         extensions = self.directory / f"{name}.ext"
         extensions.write_text(

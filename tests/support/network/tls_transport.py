@@ -22,7 +22,7 @@ def authority() -> Authority:
     """One authority for all tests of this process, with certificates for `server` and `client`."""
     made = Authority(Path(mkdtemp(prefix="certificates-")))
     for name in ("server", "client"):
-        made.issue(name)
+        made.issue(name, own_key=True)
     return made
 
 

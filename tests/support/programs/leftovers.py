@@ -15,7 +15,7 @@ import psutil
 
 from kpybroker.testing import Brokers
 
-SECONDS_MAX = 30.0
+SECONDS_MAX = 120.0
 
 
 def eventually(condition: Callable[[], bool], what: str) -> None:

@@ -1,4 +1,4 @@
-"""A broker with `group.version` 1 on a thread of this process and a port of its own, for clients that block."""
+"""A broker on a thread of this process and a port of its own, for clients that block."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import trio
 
 from kpybroker.broker.app import Broker
 from kpybroker.config.broker import BrokerConfig
+from kpybroker.config.development import QUICK_GROUPS
 from tests.support.brokers.running_broker import settings
-from tests.support.requests.consumer_group_requests import GROUPS
 
 START_S = 120
 
@@ -23,18 +23,13 @@ Begun = tuple[int, trio.lowlevel.TrioToken, trio.CancelScope]
 @contextmanager
 def threaded_broker(directory: Path, **keys: str) -> Iterator[str]:
     """Its address. Heartbeats of consumer groups are short enough for a test."""
-    short = {
-        "listeners": "PLAINTEXT://127.0.0.1:0",
-        "group_consumer_min_heartbeat_interval_ms": "100",
-        "group_consumer_heartbeat_interval_ms": "100",
-        "group_consumer_assignment_interval_ms": "0",
-    }
-    config = BrokerConfig(settings(directory, **(short | keys)))
+    quick = {name.replace(".", "_"): value for name, value in QUICK_GROUPS.items()}
+    config = BrokerConfig(settings(directory, **{"listeners": "PLAINTEXT://127.0.0.1:0", **quick, **keys}))
     started: queue.Queue[Begun | BaseException] = queue.Queue()
 
     async def serve() -> None:
         with trio.CancelScope() as scope:
-            async with Broker.open(config, features=GROUPS) as broker:
+            async with Broker.open(config) as broker:
                 started.put((broker.bound[0].listener.address[1], trio.lowlevel.current_trio_token(), scope))
                 await trio.sleep_forever()
 

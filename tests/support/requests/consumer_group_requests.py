@@ -10,7 +10,6 @@ from typing import Any
 import trio
 
 from kpybroker.broker.app import Broker
-from kpybroker.core.features import GROUP_VERSION, VersionRange
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from kpybroker.wire.messages.consumer_group_heartbeat import (
@@ -20,16 +19,15 @@ from kpybroker.wire.messages.consumer_group_heartbeat import (
 from kpybroker.wire.messages.find_coordinator import FindCoordinatorRequest
 from tests.support.brokers.running_broker import ask, running_broker
 
-GROUPS = {GROUP_VERSION: VersionRange(0, 1)}
 DEADLINE_S = 60
 Partitions = Mapping[bytes, frozenset[int]]
 
 
 @asynccontextmanager
 async def group_broker(directory: Path, *, group_id: str = "g", **options: Any) -> AsyncIterator[Broker]:
-    """A broker with `group.version` 1 finalized, which has loaded the group; nothing delays an assignment."""
+    """A broker that has loaded the group; nothing delays an assignment."""
     options.setdefault("group_consumer_assignment_interval_ms", "0")
-    async with running_broker(directory, features=GROUPS, **options) as broker:
+    async with running_broker(directory, **options) as broker:
         await loaded(broker, group_id)
         yield broker
 

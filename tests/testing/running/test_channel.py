@@ -15,6 +15,7 @@ import pytest
 
 from kpybroker.testing.errors import BrokerGone, TestingError, UsageError, WaitTimeout
 from kpybroker.testing.running.channel import IDLE_CONNECTIONS_MAX, Channel
+from tests.support.programs.leftovers import in_own_process
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -34,7 +35,7 @@ class Handler(BaseHTTPRequestHandler):
         method = self.path.removeprefix("/v1/")
         if method == "wait":
             self.entered.set()
-            assert self.go_on.wait(30)
+            assert self.go_on.wait(120)
         status, result = 200, arguments
         if method == "fail":
             status, result = arguments["status"], {"error": {"cause": "it is so", "fix": "change it"}}
@@ -83,7 +84,7 @@ def test_a_call_that_waits_is_in_no_other_ones_way() -> None:
     with served() as (channel, handler):
         waiting = threading.Thread(target=channel.call, args=("wait",))
         waiting.start()
-        assert handler.entered.wait(30)
+        assert handler.entered.wait(120)
         assert channel.call("echo") == {}
         handler.go_on.set()
         waiting.join()
@@ -158,6 +159,11 @@ def test_a_broker_that_hangs_up_is_asked_once_more_and_no_more() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_fork_does_not_use_the_connections_of_its_parent() -> None:
+    """Of a process without threads of clients: the fork would have the locks that they hold."""
+    in_own_process(fork_and_call)
+
+
+def fork_and_call() -> None:
     with served() as (channel, handler):
         channel.call("echo")
         pid = os.fork()
@@ -175,7 +181,7 @@ def test_nothing_is_kept_after_close() -> None:
     with served() as (channel, handler):
         waiting = threading.Thread(target=channel.call, args=("wait",))
         waiting.start()
-        assert handler.entered.wait(30)
+        assert handler.entered.wait(120)
         channel.call("echo")
         channel.close()
         handler.go_on.set()

@@ -112,6 +112,7 @@ def test_old_messages_have_the_times_of_those_within(magic: int, codec: Codec) -
     assert largest_timestamp(message_set, 0, parse_header(message_set), 10_000) == expected
 
 
+@pytest.mark.not_quick
 def test_old_messages_are_bounded_by_their_number() -> None:
     records = [Record(n, 1, None, None) for n in range(CHECKED_RECORDS_MIN + 1)]
     message_set = build_message_set(records, 1, codec=Codec.GZIP)

@@ -31,6 +31,7 @@ from kpybroker.config.dynamic import (
     without_encoding,
 )
 from kpybroker.config.groups.rules import check_group_props
+from kpybroker.config.keys.definition import OF_KAFKA_4
 from kpybroker.config.keys.registry import BROKER_KEYS
 from kpybroker.config.sources.passwords import decoder
 from kpybroker.config.topic import TOPIC_KEYS, UnknownTopicConfig, validate_topic_props
@@ -191,8 +192,8 @@ async def _store_broker(broker: Broker, name: str, props: dict[str, str], valida
     try:
         validate_dynamic(broker.config, props, per_broker)
     except ConfigConflict as error:
-        # Scala's `require` speaks first, and clients know it.
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"requirement failed: {error}") from None
+        before = "" if error.name in OF_KAFKA_4 else "requirement failed: "
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{before}{error}") from None
     except ConfigError as error:
         raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
     if validate_only:

@@ -14,7 +14,7 @@ from kpybroker.broker.cluster import loggers
 from kpybroker.config.groups.keys import GROUP_KEYS
 from kpybroker.config.groups.rules import group_value
 from kpybroker.config.hash_order import hash_order
-from kpybroker.config.keys.definition import INTERNAL, READ_ONLY
+from kpybroker.config.keys.definition import INTERNAL, OF_KAFKA_4, READ_ONLY
 from kpybroker.config.keys.registry import BROKER_KEYS
 from kpybroker.config.keys.synonyms import TOPIC_SYNONYMS, base_key, broker_synonyms
 from kpybroker.config.topic import TOPIC_KEYS
@@ -191,9 +191,10 @@ def _group_documentation(name: str) -> str | None:
 # --- brokers
 
 
-def broker_entries(config: BrokerConfig, asked: Asked) -> Iterator[Entry]:
-    """Every key but the internal ones, and whatever else is set."""
-    for name in hash_order(asked.of({*(BROKER_KEYS.keys() - INTERNAL), *config.effective})):
+def broker_entries(config: BrokerConfig, asked: Asked, *, as_kafka_4: bool) -> Iterator[Entry]:
+    """Every key but the internal ones, and whatever else is set. Kafka 4 lists some that Kafka 3.9 does not."""
+    hidden = INTERNAL - OF_KAFKA_4 if as_kafka_4 else INTERNAL
+    for name in hash_order(asked.of({*(BROKER_KEYS.keys() - hidden), *config.effective})):
         yield _broker_entry(config, name, asked, per_broker=True)
 
 

@@ -149,7 +149,9 @@ def _entries(
         if not name:
             return list(default_entries(broker.config, asked))
         _check_broker_id(broker, name, " or empty string,")
-        return list(broker_entries(broker.config, asked))
+        # Resources of this type are served where the broker is as Kafka 4: once `group.version` is finalized.
+        as_kafka_4 = served_type(broker, ConfigResourceType.GROUP) is ConfigResourceType.GROUP
+        return list(broker_entries(broker.config, asked, as_kafka_4=as_kafka_4))
     if kind is ConfigResourceType.BROKER_LOGGER:
         if not name:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")

@@ -68,10 +68,17 @@ def check_static_membership(broker: Broker, group_instance_id: str | None) -> No
 
 
 def unserved_protocol(broker: Broker, context: RequestContext, group_id: str, cause: str, fix: str) -> KafkaError:
-    """The error for a client that asks for a group protocol that is not served. The first time it is logged."""
+    """The error for a client that asks for a group protocol that is not served. The first time the log says what to do;
+    the response has no text, as Kafka's.
+    """
     if broker.first_times.is_first(context.connection, cause):
         logger.warning("Refused %s group=%s: %s; %s", client_name(context.connection), shown(group_id), cause, fix)
-    return KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"{cause}; {fix}")
+    return KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+
+
+def own_text(error: KafkaError) -> str | None:
+    """What a response says of an error: nothing where the code says it all (``ApiError.fromThrowable``)."""
+    return None if error.message == error.code.message else error.message
 
 
 def serves_consumer_groups(broker: Broker, context: RequestContext) -> bool:

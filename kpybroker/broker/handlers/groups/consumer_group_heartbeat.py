@@ -6,12 +6,17 @@ wait without a word: docs/decisions/group-protocols.md.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Collection, Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kpybroker.broker.handlers.groups.checks import CONSUMER_GROUPS_FROM, serves_consumer_groups, unserved_protocol
+from kpybroker.broker.cluster.registration import random_uuid
+from kpybroker.broker.handlers.groups.checks import (
+    CONSUMER_GROUPS_FROM,
+    own_text,
+    serves_consumer_groups,
+    unserved_protocol,
+)
 from kpybroker.broker.loop.steps import Steps
 from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.broker.requests.context import RequestContext
@@ -21,6 +26,7 @@ from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.consumer_group.validation import validate
 from kpybroker.core.consumer_group.values import ConsumerHeartbeat, ConsumerHeartbeatResult
 from kpybroker.core.features import GROUP_VERSION
+from kpybroker.wire import znodes
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.consumer_group_heartbeat import (
@@ -43,7 +49,6 @@ LEDGER = Ledger(
 
 CAUSE = "the consumer group protocol (KIP-848) is not served"
 FIX = "set group.protocol=classic in the client"
-MEMBER_ID_BYTES = 16
 
 
 def handle(
@@ -100,7 +105,7 @@ def _heartbeat(broker: Broker, request: ConsumerGroupHeartbeatRequest, context: 
         owned=None if owned is None else _partitions(owned),
         client_id=context.client_id or "",
         client_host=f"/{context.client_host}",
-        new_member_id="" if request.member_id else _new_member_id(broker),
+        new_member_id="" if request.member_id else znodes.encode_uuid(random_uuid(broker.random)),
         rights=context,
         owner=context.owner,
     )
@@ -112,12 +117,6 @@ def _partitions(owned: Iterable[ConsumerGroupHeartbeatRequest.TopicPartitions]) 
     for topic in owned:
         partitions[topic.topic_id] = partitions.get(topic.topic_id, frozenset()) | frozenset(topic.partitions)
     return partitions
-
-
-def _new_member_id(broker: Broker) -> str:
-    """As the text of Kafka's ``Uuid``."""
-    number = broker.random.getrandbits(8 * MEMBER_ID_BYTES)
-    return base64.urlsafe_b64encode(number.to_bytes(MEMBER_ID_BYTES, "big")).rstrip(b"=").decode()
 
 
 def _response(result: ConsumerHeartbeatResult) -> ConsumerGroupHeartbeatResponse:
@@ -142,4 +141,4 @@ def error_response(
     request: ConsumerGroupHeartbeatRequest, context: RequestContext, error: KafkaError
 ) -> ConsumerGroupHeartbeatResponse:
     """The error at the top of the response."""
-    return ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=error.message)
+    return ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=own_text(error))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kpybroker.broker.handlers.groups.checks import unserved_protocol
+from kpybroker.broker.handlers.groups.checks import own_text, unserved_protocol
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.wire.api import ApiKey
@@ -40,4 +40,4 @@ def error_response(
     request: ShareGroupHeartbeatRequest, context: RequestContext, error: KafkaError
 ) -> ShareGroupHeartbeatResponse:
     """The error at the top of the response."""
-    return ShareGroupHeartbeatResponse(error_code=error.code, error_message=error.message)
+    return ShareGroupHeartbeatResponse(error_code=error.code, error_message=own_text(error))

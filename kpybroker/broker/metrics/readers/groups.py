@@ -7,7 +7,7 @@ A lag needs the high watermark of a partition. Of those that another broker lead
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -15,8 +15,9 @@ import trio
 from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.core.features import GROUP_VERSION
 from kpybroker.core.group.values import GroupState
+from kpybroker.metrics.mbeans import Family
 from kpybroker.metrics.rates import TICK_S
-from kpybroker.metrics.reading import Reading, single
+from kpybroker.metrics.reading import Reading, Value, single
 from kpybroker.metrics.tables import coordinators as c
 from kpybroker.metrics.tables import exporter as e
 from kpybroker.wire.api import ApiKey
@@ -40,10 +41,22 @@ STATES: Final = {
     GroupState.EMPTY: c.NUM_EMPTY,
     GroupState.DEAD: c.NUM_DEAD,
 }
+COUNTS: Final = (
+    (c.OFFSET_COMMITS, c.OFFSET_COMMIT_RATE, "offset_commits"),
+    (c.OFFSET_EXPIRATIONS, c.OFFSET_EXPIRATION_RATE, "offset_expirations"),
+    (c.OFFSET_DELETIONS, c.OFFSET_DELETION_RATE, "offset_deletions"),
+    (c.COMPLETED_REBALANCES, c.COMPLETED_REBALANCE_RATE, "completed_rebalances"),
+)
+"""Of Kafka 3.9 too; the last element is the name in `GroupCounts`."""
+CONSUMER_COUNTS: Final = ((c.CONSUMER_REBALANCES, c.CONSUMER_REBALANCE_RATE, "consumer_rebalances"),)
 PROTOCOLS: Final = (("classic",), ("consumer",))
+PARTITION_STATES: Final = (("loading",), ("active",), ("failed",))
 CONSUMER_STATES: Final = (("Empty",), ("Assigning",), ("Reconciling",), ("Stable",), ("Dead",))
 """Of consumer groups; a dead one is in no table, here and in Kafka."""
-WINDOW_TICKS: Final = int(30 / TICK_S)
+WINDOW_S: Final = 30.0
+WINDOW_TICKS: Final = int(WINDOW_S / TICK_S)
+
+Cell = tuple[Family, Value]
 
 
 class GroupsReader:
@@ -55,37 +68,59 @@ class GroupsReader:
 
     def __init__(self, broker: Measured) -> None:
         self._broker = broker
-        self._history: deque[tuple[float, int]] = deque(maxlen=WINDOW_TICKS)
+        self._history: deque[tuple[float, Mapping[str, int]]] = deque(maxlen=WINDOW_TICKS)
 
     def tick(self) -> None:
         """A few seconds have passed."""
-        self._history.append((self._broker.clock.monotonic(), self._broker.coordinators.consumer_group_rebalances))
+        self._history.append((self._broker.clock.monotonic(), self._counts()))
+
+    def _counts(self) -> dict[str, int]:
+        built = self._broker.coordinators.built_groups
+        return {name: 0 if built is None else getattr(built.counts, name) for _, _, name in COUNTS + CONSUMER_COUNTS}
 
     async def read(self, budget: YieldBudget) -> Sequence[Reading]:
         """The groups that are loaded."""
         groups = list(self._broker.coordinators.loaded_groups)
         classic = Counter(group.state for group in groups if group.consumer is None)
         consumer = Counter(group.consumer.state.value for group in groups if group.consumer is not None)
-        rebalances = self._broker.coordinators.consumer_group_rebalances
         offsets = sum(len(group.offsets.committed) for group in groups)
         counts = [(family, classic[state]) for state, family in STATES.items()]
         counted = [len(group.members if group.consumer is None else group.consumer.members) for group in groups]
         members = Reading([(group.group_id,) for group in groups], [(e.MEMBERS, counted)])
-        as_kafka_3 = [single((c.NUM_GROUPS, classic.total()), (c.NUM_OFFSETS, offsets), *counts), members]
+        readings = [single((c.NUM_GROUPS, classic.total()), (c.NUM_OFFSETS, offsets), *counts), members]
         if GROUP_VERSION not in self._broker.features.supported:
-            return as_kafka_3
+            return [*readings, single(*self._loads(), *self._with_rates(COUNTS))]
         return [
-            *as_kafka_3,
+            *readings,
             Reading(PROTOCOLS, [(c.GROUP_COUNT, [classic.total(), consumer.total()])]),
             Reading(CONSUMER_STATES, [(c.CONSUMER_GROUP_COUNT, [consumer[state] for (state,) in CONSUMER_STATES])]),
-            single((c.CONSUMER_REBALANCES, rebalances), (c.CONSUMER_REBALANCE_RATE, self._rate(rebalances))),
+            Reading(PARTITION_STATES, [(c.NUM_PARTITIONS, self._partitions())]),
+            single(*self._loads(), *self._with_rates(COUNTS + CONSUMER_COUNTS)),
         ]
 
-    def _rate(self, count: int) -> float:
-        if not self._history:
-            return 0.0
-        began_s, before = self._history[0]
-        return (count - before) / max(self._broker.clock.monotonic() - began_s, TICK_S)
+    def _with_rates(self, families: Iterable[tuple[Family, Family, str]]) -> list[Cell]:
+        counts = self._counts()
+        began_s, before = self._history[0] if self._history else (0.0, counts)
+        elapsed_s = max(self._broker.clock.monotonic() - began_s, TICK_S)
+        return [
+            cell
+            for count, rate, name in families
+            for cell in ((count, counts[name]), (rate, (counts[name] - before[name]) / elapsed_s))
+        ]
+
+    def _loads(self) -> list[Cell]:
+        built = self._broker.coordinators.built_groups
+        since_s = self._broker.clock.monotonic() - WINDOW_S
+        loads = (
+            [] if built is None else [took_s * 1000 for ended_s, took_s in built.partitions.loads if ended_s > since_s]
+        )
+        return [(c.LOAD_MAX, max(loads, default=0.0)), (c.LOAD_AVG, sum(loads) / len(loads) if loads else 0.0)]
+
+    def _partitions(self) -> list[int]:
+        built = self._broker.coordinators.built_groups
+        if built is None:
+            return [0] * len(PARTITION_STATES)
+        return [built.partitions.loading, len(built.partitions.shards), len(built.partitions.failed)]
 
 
 class LagsReader:

@@ -87,6 +87,7 @@ def _plan(step: GroupStep, group: ConsumerGroup, members: Sequence[Member]) -> G
     coordinator, or by an upgrade before all have rejoined. Where all have reached their targets, it is the same.
     """
     planned = Group(group.group_id)
+    members = _distinct(members)
     for member in members:
         metadata, live = member.metadata, group.live.get(member.member_id)
         assert metadata.classic is not None
@@ -113,6 +114,16 @@ def _plan(step: GroupStep, group: ConsumerGroup, members: Sequence[Member]) -> G
     return planned
 
 
+def _distinct(members: Sequence[Member]) -> list[Member]:
+    """Of several members with one instance id the last: only an odd log has such."""
+    by_instance = {member.metadata.instance_id: member for member in members}
+    return [
+        member
+        for member in members
+        if member.metadata.instance_id is None or by_instance[member.metadata.instance_id] is member
+    ]
+
+
 def _convert(
     step: GroupStep,
     group: ConsumerGroup,
@@ -122,7 +133,7 @@ def _convert(
 ) -> list[Record]:
     """With a reason, the group rebalances at once."""
     stored = planned.to_stored({member_id: member.assignment for member_id, member in planned.members.items()})
-    later = GroupStep(step.now, step.config, step.timers)
+    later = GroupStep(step.now, step.config, step.timers, step.counts)
     group.successor = Successor(group.group_id, stored, partial(_begin, later, planned, reason))
     step.info(f"[GroupId {group.group_id}] Converted the consumer group to a classic group. {reason or ''}".rstrip())
     return [*group_tombstones(group, renamed or {}), GroupRecord(group.group_id, stored)]

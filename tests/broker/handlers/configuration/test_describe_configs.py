@@ -58,7 +58,7 @@ def failure(response: DescribeConfigsResponse) -> tuple[ErrorCode, str | None]:
 async def test_a_broker_is_described_as_kafka_describes_it(tmp_path: Path) -> None:
     recorded = {row[0]: row for row in KAFKA["broker"]}
     static = {name: row[1] for name, row in recorded.items() if row[3] == 4}
-    async with configured_broker(tmp_path) as broker:
+    async with configured_broker(tmp_path, features={}) as broker:
         broker.config = BrokerConfig(static)
         ours = rows(await call(broker, describe_configs, asking(BROKER, "0", synonyms=True), 4))
     listeners = ours["listeners"][6]
@@ -67,6 +67,20 @@ async def test_a_broker_is_described_as_kafka_describes_it(tmp_path: Path) -> No
     assert {
         name: row for name, row in ours.items() if not name.startswith(("kpybroker.", "kafka.graphite."))
     } == recorded
+
+
+async def test_a_broker_that_serves_groups_of_kafka_4_also_lists_their_keys(tmp_path: Path) -> None:
+    prefix = "group.consumer."
+    async with configured_broker(tmp_path, features={}) as broker:
+        as_3_9 = rows(await call(broker, describe_configs, asking(BROKER, "0"), 4))
+    async with configured_broker(tmp_path / "4") as broker:
+        as_4 = rows(await call(broker, describe_configs, asking(BROKER, "0"), 4))
+    assert as_4.keys() - as_3_9.keys() == {
+        *(f"{prefix}{name}assignment.interval.ms" for name in ("", "min.", "max.")),
+        f"{prefix}migration.policy",
+    }
+    dynamic = {name for name, row in as_4.items() if name.startswith(prefix) and not row[4]}
+    assert dynamic == {f"{prefix}assignment.interval.ms"}
 
 
 async def test_a_topic_is_described_as_kafka_describes_it(tmp_path: Path) -> None:

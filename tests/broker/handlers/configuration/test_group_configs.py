@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 import trio
 
 from kpybroker.broker.app import Broker
+from kpybroker.broker.coordinators.group_configs import GroupConfigs
 from kpybroker.broker.handlers.configuration import alter_configs, describe_configs, incremental_alter_configs
 from kpybroker.coordination.tree import create_recursive
 from kpybroker.core.authorizer import Operation, ResourceType
@@ -23,8 +25,9 @@ from kpybroker.wire.messages.list_config_resources import ListConfigResourcesReq
 from kpybroker.wire.messages.update_features import UpdateFeaturesRequest
 from tests.support.brokers.configured_broker import call
 from tests.support.brokers.control_broker import Denying
+from tests.support.brokers.hosted import until
 from tests.support.brokers.running_broker import ask, running_broker
-from tests.support.requests.config_requests import APPEND, DELETE, SET, alter, change, incremental, legacy
+from tests.support.requests.config_requests import APPEND, BROKER, DELETE, SET, alter, change, incremental, legacy
 from tests.support.requests.consumer_group_requests import DEADLINE_S, Member, group_broker
 
 RECORDED = json.loads((Path(__file__).parent / "kafka_4_3_1_group_configs.json").read_text())
@@ -115,6 +118,27 @@ async def test_defaults_come_from_the_broker(tmp_path: Path) -> None:
             ],
             [HEARTBEAT, "5000", 3, default, False, False, [[heartbeat, "5000", default]]],
         ]
+
+
+async def test_the_default_of_the_assignment_interval_changes_while_the_broker_runs(tmp_path: Path) -> None:
+    # The one of the brokers' keys for consumer groups that Kafka 4.3.1 lets change, for one broker and for all.
+    key, others = "group.consumer.assignment.interval.ms", "group.consumer.{}.assignment.interval.ms"
+    async with broker_of_groups(tmp_path) as broker:
+        configs = broker.coordinators.group_configs
+        for name, value, holds in (("", "0", 0), ("1", "2000", 2_000), ("1", None, 0), ("", None, 1_000)):
+            operation = (key, SET, value) if value is not None else (key, DELETE, None)
+            assert await change(broker, (BROKER, name, [operation])) == OK
+            await until(partial(_has_interval, configs, holds))
+        for other in map(others.format, ("min", "max")):
+            ((code, text),) = await change(broker, (BROKER, "", [(other, SET, "1")]))
+            assert (code, f"Cannot update these configs dynamically: Set({other})" in str(text)) == (42, True)
+        ((code, text),) = await change(broker, (BROKER, "", [(key, SET, "15001")]))
+        assert (code, f"{key} must be less than or equal to {others.format('max')}" in str(text)) == (42, True)
+        assert configs.of("g").assignment_interval_ms == 1_000
+
+
+def _has_interval(configs: GroupConfigs, interval_ms: int) -> bool:
+    return configs.of("g").assignment_interval_ms == interval_ms
 
 
 async def test_what_is_stored_is_checked_again_at_each_change(tmp_path: Path) -> None:
@@ -226,3 +250,41 @@ async def test_a_group_keeps_its_configuration_when_the_broker_starts_again(tmp_
         assert await change(broker, (GROUP, "g", [(HEARTBEAT, SET, "7000")])) == OK
     async with group_broker(tmp_path, keeps=True) as broker:
         assert (await Member(broker, "m").join("t")).heartbeat_interval_ms == 7_000
+
+
+async def test_a_default_of_groups_that_a_broker_can_change_while_it_runs_shows_each_layer(tmp_path: Path) -> None:
+    # As DynamicGroupConfigIntegrationTest of Kafka 4.3.1.
+    interval, key = "consumer.assignment.interval.ms", "group.consumer.assignment.interval.ms"
+    dynamic, dynamic_default, static, default, of_group = 2, 3, 4, 5, 8
+    async with broker_of_groups(tmp_path, group_consumer_assignment_interval_ms="2000") as broker:
+
+        async def shown() -> list[Any]:
+            describe = {
+                "api": "DescribeConfigs",
+                "version": 4,
+                "synonyms": True,
+                "resources": [[GROUP, "g", [interval]]],
+            }
+            ((_, _, _, _, ((_, value, *_, synonyms),)),) = await played(broker, describe)
+            return [value, *((name, source) for name, _, source in synonyms)]
+
+        async def until_shown(wanted: list[Any]) -> None:
+            with trio.fail_after(DEADLINE_S):
+                while await shown() != wanted:
+                    await trio.lowlevel.checkpoint()
+
+        layers = [(key, static), (key, default)]
+        assert await shown() == ["2000", *layers]
+        for resource, name, value, layer in (
+            ((BROKER, ""), key, "4000", (key, dynamic_default)),
+            ((BROKER, "1"), key, "5000", (key, dynamic)),
+            ((GROUP, "g"), interval, "3000", (interval, of_group)),
+        ):
+            assert await change(broker, (*resource, [(name, SET, value)])) == OK
+            layers.insert(0, layer)
+            await until_shown([value, *layers])
+        assert await change(broker, (GROUP, "g", [(interval, DELETE, None)])) == OK
+        await until_shown(["5000", *layers[1:]])
+        assert broker.coordinators.group_configs.of("g").assignment_interval_ms == 5_000
+        ((code, _),) = await change(broker, (BROKER, "1", [(key, SET, "20000")]))
+        assert code == ErrorCode.INVALID_REQUEST

@@ -1,4 +1,4 @@
-"""ShareGroupHeartbeat is refused at once, with what to use, and logged once for each client."""
+"""ShareGroupHeartbeat is refused at once, and what to use is logged once for each client."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ async def test_a_client_is_refused_and_logged_once(tmp_path: Path, caplog: pytes
         caplog.set_level(logging.WARNING)
         for _ in range(2):
             response = await ask(broker, ShareGroupHeartbeatRequest(group_id="a group", member_id="m"), 1, "sharer")
-            assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
-            assert "use a consumer group" in response.error_message
+            assert (response.error_code, response.error_message) == (ErrorCode.UNSUPPORTED_VERSION, None)
         assert [record.getMessage() for record in caplog.records] == [
             "Refused test client_id=sharer group='a group': share groups (KIP-932) are not served; use a consumer "
             "group, with group.protocol=classic in the client"

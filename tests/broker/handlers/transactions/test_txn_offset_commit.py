@@ -14,7 +14,7 @@ from kpybroker.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
 from tests.support.brokers.fake_broker import Denying, versions
 from tests.support.brokers.running_broker import ask
 from tests.support.brokers.transactional import Producer, completed, fenced_producer, one_producer
-from tests.support.requests.consumer_group_requests import GROUPS, Member, loaded
+from tests.support.requests.consumer_group_requests import Member, loaded
 
 
 @pytest.mark.parametrize("version", versions(txn_offset_commit))
@@ -55,7 +55,7 @@ async def test_a_member_of_another_generation_commits_nothing(tmp_path: Path) ->
 
 async def test_with_consumer_groups_a_member_of_no_group_has_no_generation(tmp_path: Path) -> None:
     """As in Kafka 4; a group that exists refuses it as before."""
-    async with one_producer(tmp_path, features=GROUPS) as (broker, producer):
+    async with one_producer(tmp_path) as (broker, producer):
         await producer.add_offsets()
         assert await producer.commit_offset(5, generation_id=3, member_id="who") is ErrorCode.ILLEGAL_GENERATION
         assert "g" not in broker.groups.shard_for("g").machine.groups
@@ -65,7 +65,7 @@ async def test_with_consumer_groups_a_member_of_no_group_has_no_generation(tmp_p
 
 async def test_a_member_of_a_consumer_group_commits_with_its_epoch(tmp_path: Path) -> None:
     """A stale epoch is a generation that has passed: producers know no other error."""
-    async with one_producer(tmp_path, features=GROUPS, group_consumer_assignment_interval_ms="0") as (broker, producer):
+    async with one_producer(tmp_path, group_consumer_assignment_interval_ms="0") as (broker, producer):
         await loaded(broker)
         await producer.add_offsets()
         member = Member(broker, "m1")

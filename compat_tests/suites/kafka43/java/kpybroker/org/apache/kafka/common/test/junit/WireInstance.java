@@ -4,8 +4,6 @@ import kafka.server.ControllerServer;
 import kafka.server.KafkaBroker;
 
 import org.apache.kafka.clients.admin.Admin;
-import org.apache.kafka.clients.admin.FeatureUpdate;
-import org.apache.kafka.clients.admin.UpdateFeaturesOptions;
 import org.apache.kafka.clients.consumer.GroupProtocol;
 import org.apache.kafka.common.acl.AccessControlEntry;
 import org.apache.kafka.common.acl.AclBinding;
@@ -33,12 +31,12 @@ import java.util.TreeMap;
 import java.util.stream.Collectors;
 
 /** Kafka's ClusterInstance over the wire. What only Java objects of a broker can give is a NeedsBrokerObjects. */
-class WireInstance implements ClusterInstance {
+class WireInstance implements ClusterInstance, WireCluster {
     private static final long DEADLINE_MS = 60000;
-    private static final String GROUP_VERSION = "group.version";
     private final ClusterConfig config;
     private final boolean isCombined;
     private final WireBrokers brokers = new WireBrokers();
+    private final WireFeatures features = new WireFeatures(this, brokers);
     private final Map<Integer, KafkaBroker> objects = new TreeMap<>();
     private boolean started;
     private boolean stopped;
@@ -59,10 +57,12 @@ class WireInstance implements ClusterInstance {
             properties.put(id, propertiesOf(id));
         }
         brokers.start(properties);
-        properties.forEach((id, own) -> objects.put(id, WireObjects.broker(this, brokers, id, own)));
+        properties.forEach((id, own) -> objects.put(id, WireObjects.broker(
+            this, brokers, WireObjects.config(id, brokers.ports().get(id), own), () -> brokers.startOne(id))));
         try {
             waitForReadyBrokers();
             finalizeFeatures();
+            ServedVersions.limitTests(brokerBoundPorts().get(0));
         } catch (Exception error) {
             throw new IllegalStateException("the cluster did not become ready", error);
         }
@@ -73,12 +73,11 @@ class WireInstance implements ClusterInstance {
         SecurityProtocol protocol = config.brokerSecurityProtocol();
         Map<String, String> all = new HashMap<>(config.serverProperties());
         all.putAll(config.perServerOverrideProperties().getOrDefault(id, Map.of()));
-        all.put("listener.security.protocol.map", name + ":" + protocol.name);
-        all.put("inter.broker.listener.name", name);
+        WireProperties.adapt(all, name, protocol);
         if (protocol == SecurityProtocol.SASL_PLAINTEXT) {
             all.putIfAbsent("sasl.enabled.mechanisms", "PLAIN");
             all.putIfAbsent("sasl.mechanism.inter.broker.protocol", "PLAIN");
-            all.putIfAbsent("authorizer.class.name", "kafka.security.authorizer.AclAuthorizer");
+            all.putIfAbsent(WireProperties.AUTHORIZER, WireProperties.ACL_AUTHORIZER);
             all.putIfAbsent("super.users", "User:" + JaasUtils.KAFKA_PLAIN_ADMIN);
             all.putIfAbsent(clientListener().configPrefix() + "plain.sasl.jaas.config", String.format(
                 "org.apache.kafka.common.security.plain.PlainLoginModule required username=\"%1$s\" password=\"%2$s\" "
@@ -91,39 +90,14 @@ class WireInstance implements ClusterInstance {
 
     /** What the annotation says, or else what Kafka finalizes with the release. */
     private void finalizeFeatures() throws Exception {
-        short level = Optional.ofNullable(config.features().get(Feature.GROUP_VERSION))
-            .orElseGet(() -> Feature.GROUP_VERSION.defaultLevel(config.metadataVersion()));
-        if (groupVersion() == level) {
-            return;
-        }
-        FeatureUpdate.UpgradeType way = level == 0
-            ? FeatureUpdate.UpgradeType.SAFE_DOWNGRADE : FeatureUpdate.UpgradeType.UPGRADE;
-        try (Admin admin = admin()) {
-            FeatureUpdate update = new FeatureUpdate(level, way);
-            admin.updateFeatures(Map.of(GROUP_VERSION, update), new UpdateFeaturesOptions()).all().get();
-        }
-        TestUtils.waitForCondition(() -> groupVersion() == level, DEADLINE_MS, "group.version is not " + level);
-    }
-
-    private short groupVersion() throws Exception {
-        Short found = null;
-        for (int port : brokers.ports().values()) {
-            try (Admin admin = admin(Map.of("bootstrap.servers", "localhost:" + port))) {
-                var finalized = admin.describeFeatures().featureMetadata().get().finalizedFeatures();
-                short level = finalized.containsKey(GROUP_VERSION) ? finalized.get(GROUP_VERSION).maxVersionLevel() : 0;
-                if (found != null && found != level) {
-                    return -1;
-                }
-                found = level;
-            }
-        }
-        return found == null ? -1 : found;
+        features.finalizeGroupVersion(Optional.ofNullable(config.features().get(Feature.GROUP_VERSION))
+            .orElseGet(() -> Feature.GROUP_VERSION.defaultLevel(config.metadataVersion())));
     }
 
     @Override
     public Set<GroupProtocol> supportedGroupProtocols() {
         try {
-            return groupVersion() > 0 ? Set.of(GroupProtocol.CLASSIC, GroupProtocol.CONSUMER) : Set.of(GroupProtocol.CLASSIC);
+            return features.groupVersion() > 0 ? Set.of(GroupProtocol.CLASSIC, GroupProtocol.CONSUMER) : Set.of(GroupProtocol.CLASSIC);
         } catch (Exception error) {
             throw new IllegalStateException(error);
         }
@@ -218,12 +192,13 @@ class WireInstance implements ClusterInstance {
     }
 
     @Override
+    public Admin admin(Map<String, Object> configs) {
+        return ClusterInstance.super.admin(configs);
+    }
+
+    @Override
     public String clusterId() {
-        try (Admin admin = admin()) {
-            return admin.describeCluster().clusterId().get();
-        } catch (Exception error) {
-            throw new IllegalStateException(error);
-        }
+        return idOfCluster();
     }
 
     @Override

@@ -3,6 +3,8 @@ package org.apache.kafka.common.test.junit;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 
+import org.apache.kafka.common.TopicPartition;
+
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
@@ -10,10 +12,11 @@ import java.io.UncheckedIOException;
 import java.net.InetAddress;
 import java.net.Socket;
 import java.nio.charset.StandardCharsets;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
-import java.util.TreeSet;
+import java.util.concurrent.ConcurrentSkipListSet;
 
 /**
  * Brokers of one test, made by who listens at kpybroker.brokers: a line of JSON asks, a line of JSON responds. They live
@@ -23,8 +26,8 @@ class WireBrokers implements AutoCloseable {
     private static final ObjectMapper JSON = new ObjectMapper();
     private Socket life;
     private BufferedReader lines;
-    private final Set<Integer> down = new TreeSet<>();
-    private Map<Integer, Integer> ports = Map.of();
+    private final Set<Integer> down = new ConcurrentSkipListSet<>();
+    private volatile Map<Integer, Integer> ports = Map.of();
 
     /** Properties by the id of the broker. */
     void start(Map<Integer, Map<String, String>> properties) {
@@ -35,7 +38,20 @@ class WireBrokers implements AutoCloseable {
         ports = found;
     }
 
+    /** One more broker, on a tree that all share; or one that is down, with other properties. */
+    void join(int id, Map<String, String> properties) {
+        connect();
+        int port = ask(Map.of("join", Map.of(id, properties))).get("ports").get(String.valueOf(id)).asInt();
+        Map<Integer, Integer> found = new TreeMap<>(ports);
+        found.put(id, port);
+        ports = found;
+        down.remove(id);
+    }
+
     private void connect() {
+        if (life != null) {
+            return;
+        }
         try {
             life = new Socket(InetAddress.getLoopbackAddress(), Integer.getInteger("kpybroker.brokers"));
             lines = new BufferedReader(new InputStreamReader(life.getInputStream(), StandardCharsets.UTF_8));
@@ -53,6 +69,9 @@ class WireBrokers implements AutoCloseable {
     }
 
     void stopOne(int id) {
+        if (!ports.containsKey(id) || isDown(id)) {
+            return;
+        }
         ask(Map.of("stop", id));
         down.add(id);
     }
@@ -62,7 +81,12 @@ class WireBrokers implements AutoCloseable {
         down.remove(id);
     }
 
-    private JsonNode ask(Map<String, ?> request) {
+    /** The offset in the cleaner's checkpoint, or -1. */
+    long cleanedUpTo(int id, TopicPartition partition) {
+        return ask(Map.of("cleaned", List.of(id, partition.topic(), partition.partition()))).get("offset").asLong();
+    }
+
+    private synchronized JsonNode ask(Map<String, ?> request) {
         try {
             life.getOutputStream().write((JSON.writeValueAsString(request) + "\n").getBytes(StandardCharsets.UTF_8));
             String line = lines.readLine();

@@ -1,9 +1,11 @@
 package org.apache.kafka.common.test.junit;
 
+import kafka.raft.KafkaRaftManager;
 import kafka.server.BrokerServer;
 import kafka.server.ControllerServer;
 import kafka.server.KafkaBroker;
 import kafka.server.KafkaConfig;
+import kafka.server.SharedServer;
 
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.TopicDescription;
@@ -16,6 +18,8 @@ import org.apache.kafka.metadata.LeaderAndIsr;
 import org.apache.kafka.metadata.LeaderRecoveryState;
 import org.apache.kafka.metadata.KRaftMetadataCache;
 import org.apache.kafka.network.SocketServer;
+import org.apache.kafka.raft.LogOffsetMetadata;
+import org.apache.kafka.raft.RaftLog;
 
 import org.mockito.Mockito;
 import org.mockito.stubbing.Answer;
@@ -30,6 +34,7 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
+import java.util.function.Supplier;
 
 /**
  * Stand-ins for a broker and a controller: what they know by the wire or by the test's own properties (ports, topics and
@@ -41,7 +46,8 @@ final class WireObjects {
     private WireObjects() {
     }
 
-    private static Answer<Object> only(Map<String, Answer<?>> known) {
+    /** What is known by the name of its method; a NeedsBrokerObjects for all else. */
+    static Answer<Object> only(Map<String, Answer<?>> known) {
         return call -> {
             Answer<?> stub = known.get(call.getMethod().getName());
             if (stub != null) {
@@ -54,48 +60,61 @@ final class WireObjects {
         };
     }
 
-    static KafkaBroker broker(WireInstance cluster, WireBrokers brokers, int id, Map<String, String> properties) {
-        int port = brokers.ports().get(id);
-        KafkaConfig config = config(cluster, id, port, properties);
-        SocketServer sockets = Mockito.mock(SocketServer.class, only(Map.of("boundPort", call -> port)));
-        KRaftMetadataCache cache = Mockito.mock(KRaftMetadataCache.class, only(Map.of(
-            "numPartitions", call -> Optional.of(leaders(cluster, port, call.getArgument(0)).size()).filter(n -> n > 0),
-            "contains", call -> call.getArgument(0) instanceof String topic
-                && !leaders(cluster, port, topic).isEmpty(),
-            "getLeaderAndIsr", call -> Optional.ofNullable(
-                leaders(cluster, port, call.getArgument(0)).get((int) call.getArgument(1))))));
+    /** What starts a broker, for the first time or again. */
+    interface Start {
+        void run() throws Exception;
+    }
+
+    static KafkaBroker broker(WireCluster cluster, WireBrokers brokers, KafkaConfig config, Start start) {
+        int id = config.brokerId();
+        SocketServer sockets = Mockito.mock(SocketServer.class, only(Map.of("boundPort", call -> brokers.ports().get(id))));
+        KRaftMetadataCache cache = metadataCache(cluster, () -> brokers.ports().get(id));
         GroupCoordinator groups = Mockito.mock(GroupCoordinator.class, only(Map.of(
             "groupMetadataTopicConfigs", call -> offsetsTopic(config))));
+        SharedServer shared = Mockito.mock(SharedServer.class, only(Map.of(
+            "loader", call -> null))); // so that nothing waits for a metadata log
         Map<String, Answer<?>> known = new HashMap<>();
         known.put("config", call -> config);
+        known.put("sharedServer", call -> shared);
         known.put("socketServer", call -> sockets);
-        known.put("boundPort", call -> port);
+        known.put("boundPort", call -> brokers.ports().get(id));
         known.put("metadataCache", call -> cache);
         known.put("groupCoordinator", call -> groups);
+        known.put("logManager", call -> WireLogs.manager(cluster, brokers, id));
         known.put("isShutdown", call -> brokers.isDown(id));
-        known.put("clusterId", call -> cluster.clusterId());
+        known.put("clusterId", call -> cluster.idOfCluster());
         known.put("shutdown", call -> {
             brokers.stopOne(id);
             return null;
         });
         known.put("startup", call -> {
-            brokers.startOne(id);
+            start.run();
             return null;
         });
         known.put("awaitShutdown", call -> null);
         return Mockito.mock(BrokerServer.class, only(known));
     }
 
-    private static KafkaConfig config(WireInstance cluster, int id, int port, Map<String, String> properties) {
+    private static KRaftMetadataCache metadataCache(WireCluster cluster, Supplier<Integer> port) {
+        return Mockito.mock(KRaftMetadataCache.class, only(Map.of(
+            "numPartitions", call -> Optional.of(leaders(cluster, port.get(), call.getArgument(0)).size()).filter(n -> n > 0),
+            "contains", call -> call.getArgument(0) instanceof String topic
+                && !leaders(cluster, port.get(), topic).isEmpty(),
+            "getTopicId", call -> topicIds(cluster).getOrDefault((String) call.getArgument(0), Uuid.ZERO_UUID),
+            "getLeaderAndIsr", call -> Optional.ofNullable(
+                leaders(cluster, port.get(), call.getArgument(0)).get((int) call.getArgument(1))))));
+    }
+
+    /** As Kafka's own broker would have it. */
+    static KafkaConfig config(int id, int port, Map<String, String> properties) {
         Map<String, Object> all = new HashMap<>(properties);
-        String name = cluster.clientListener().value();
         all.put("process.roles", "broker");
         all.put("node.id", String.valueOf(id));
         all.put("controller.quorum.voters", CONTROLLER_ID + "@localhost:1");
         all.put("controller.listener.names", "CONTROLLER");
-        all.put("listeners", name + "://localhost:" + port);
+        all.put("listeners", properties.get("inter.broker.listener.name") + "://localhost:" + port);
         all.put("listener.security.protocol.map", properties.get("listener.security.protocol.map") + ",CONTROLLER:PLAINTEXT");
-        all.keySet().removeIf(key -> key.equals("authorizer.class.name"));
+        all.keySet().removeIf(key -> key.equals(WireProperties.AUTHORIZER));
         return new KafkaConfig(all, false);
     }
 
@@ -108,7 +127,7 @@ final class WireObjects {
     }
 
     /** A map that has no entries to go through, so that nobody waits for a metadata log, and one controller to get. */
-    static Map<Integer, ControllerServer> controllers(WireInstance cluster) {
+    static Map<Integer, ControllerServer> controllers(WireCluster cluster) {
         return new AbstractMap<>() {
             @Override
             public Set<Entry<Integer, ControllerServer>> entrySet() {
@@ -117,16 +136,23 @@ final class WireObjects {
 
             @Override
             public ControllerServer get(Object id) {
-                Controller controller = Mockito.mock(Controller.class, only(Map.of(
-                    "findAllTopicIds", call -> CompletableFuture.completedFuture(topicIds(cluster)))));
-                return Mockito.mock(ControllerServer.class, only(Map.of("controller", call -> controller)));
+                return controller(cluster);
             }
         };
     }
 
-    private static Map<String, Uuid> topicIds(WireInstance cluster) throws Exception {
+    /** Its log is empty. */
+    static ControllerServer controller(WireCluster cluster) {
+        Controller controller = Mockito.mock(Controller.class, only(Map.of(
+            "findAllTopicIds", call -> CompletableFuture.completedFuture(topicIds(cluster)))));
+        RaftLog log = Mockito.mock(RaftLog.class, only(Map.of("endOffset", call -> new LogOffsetMetadata(0))));
+        KafkaRaftManager<?> raft = Mockito.mock(KafkaRaftManager.class, only(Map.of("raftLog", call -> log)));
+        return Mockito.mock(ControllerServer.class, only(Map.of("controller", call -> controller, "raftManager", call -> raft)));
+    }
+
+    private static Map<String, Uuid> topicIds(WireCluster cluster) throws Exception {
         Map<String, Uuid> found = new TreeMap<>();
-        try (Admin admin = cluster.admin()) {
+        try (Admin admin = cluster.admin(Map.of())) {
             for (TopicListing topic : admin.listTopics().listings().get()) {
                 found.put(topic.name(), topic.topicId());
             }
@@ -135,7 +161,7 @@ final class WireObjects {
     }
 
     /** Of each partition that has a leader, as this broker says; empty for a topic that it does not know. */
-    static Map<Integer, LeaderAndIsr> leaders(WireInstance cluster, int port, String topic) throws Exception {
+    static Map<Integer, LeaderAndIsr> leaders(WireCluster cluster, int port, String topic) throws Exception {
         Map<Integer, LeaderAndIsr> found = new TreeMap<>();
         try (Admin admin = cluster.admin(Map.of("bootstrap.servers", "localhost:" + port))) {
             TopicDescription described = admin.describeTopics(List.of(topic)).topicNameValues().get(topic).get();

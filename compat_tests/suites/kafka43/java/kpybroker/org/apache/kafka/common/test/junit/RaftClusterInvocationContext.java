@@ -2,6 +2,7 @@ package org.apache.kafka.common.test.junit;
 
 import org.apache.kafka.common.test.api.ClusterConfig;
 import org.apache.kafka.common.test.api.Type;
+import org.apache.kafka.common.utils.Exit;
 
 import org.junit.jupiter.api.extension.AfterTestExecutionCallback;
 import org.junit.jupiter.api.extension.BeforeEachCallback;
@@ -32,6 +33,11 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
         return String.format("%s [%d]", baseDisplayName, invocationIndex);
     }
 
+    /** A tool that fails would end the JVM, and with it all tests of the class. */
+    private static void fail(int status, String message) {
+        throw new AssertionError("the tool exits with " + status + ": " + message);
+    }
+
     @Override
     public List<Extension> getAdditionalExtensions() {
         WireInstance cluster = new WireInstance(clusterConfig, isCombined);
@@ -42,6 +48,7 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
         }
         return List.of(
             (BeforeEachCallback) context -> {
+                Exit.setExitProcedure(RaftClusterInvocationContext::fail);
                 if (clusterConfig.isAutoStart()) {
                     cluster.start();
                 }

@@ -1,0 +1,71 @@
+"""Settings of what confluent-kafka cannot name: groups (KIP-848), and all brokers of a cluster at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from kpybroker.client.connect.errors import CommandError, broker_error, check
+from kpybroker.client.connect.wire import WireCluster
+from kpybroker.wire.api import ApiKey
+from kpybroker.wire.messages.describe_configs import DescribeConfigsRequest
+from kpybroker.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from kpybroker.wire.messages.list_config_resources import ListConfigResourcesRequest
+
+BROKER: Final = 4
+GROUP: Final = 32
+"""Kafka's numbers of types of resources."""
+ALL_BROKERS: Final = ""
+"""The name of the setting of all brokers."""
+
+
+class RawEntry(NamedTuple):
+    """A setting, with the fields of confluent-kafka's `ConfigEntry` that are used."""
+
+    name: str
+    value: str | None
+    source: int
+    is_sensitive: bool
+    is_read_only: bool
+
+
+def group_names(wire: WireCluster) -> list[str]:
+    """The groups for which something was set. Raises CommandError, also for a broker that has no such settings."""
+    request = ListConfigResourcesRequest(resource_types=[GROUP])
+    response = wire.any().request(ApiKey.LIST_CONFIG_RESOURCES, request)
+    check(response.error_code)
+    return sorted(one.resource_name for one in response.config_resources)
+
+
+def describe(wire: WireCluster, kind: int, names: Iterable[str]) -> dict[str, list[RawEntry] | CommandError]:
+    """The settings by name, or why they cannot be described."""
+    resources = [
+        DescribeConfigsRequest.DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=None)
+        for name in names
+    ]
+    if not resources:
+        return {}
+    response = wire.any().request(ApiKey.DESCRIBE_CONFIGS, DescribeConfigsRequest(resources=resources))
+    found: dict[str, list[RawEntry] | CommandError] = {}
+    for one in response.results:
+        entries = [
+            RawEntry(entry.name, entry.value, entry.config_source, entry.is_sensitive, entry.read_only)
+            for entry in one.configs
+        ]
+        found[one.resource_name] = broker_error(one.error_code, one.error_message) or entries
+    return found
+
+
+def alter(wire: WireCluster, kind: int, name: str, changes: Iterable[tuple[str, int, str | None]]) -> None:
+    """Change keys: (key, Kafka's number of the operation, value). Raises CommandError, and then nothing has changed."""
+    configs = [
+        IncrementalAlterConfigsRequest.AlterableConfig(name=key, config_operation=operation, value=value)
+        for key, operation, value in changes
+    ]
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource(
+        resource_type=kind, resource_name=name, configs=configs
+    )
+    broker = wire.broker(wire.controller_id) if wire.controller_id in wire.nodes else wire.any()
+    request = IncrementalAlterConfigsRequest(resources=[resource])
+    (result,) = broker.request(ApiKey.INCREMENTAL_ALTER_CONFIGS, request).responses
+    check(result.error_code, result.error_message)
