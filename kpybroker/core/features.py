@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 GROUP_VERSION: Final = "group.version"
+TRANSACTION_VERSION: Final = "transaction.version"
 METADATA_VERSION: Final = "metadata.version"
 
 UNKNOWN_EPOCH: Final = -1

@@ -27,6 +27,7 @@ from typing import Any
 from kpybroker.core.budget import UNOWNED, StateBudget
 from kpybroker.core.machine import Now, Ticket
 from kpybroker.core.topic_partition import PartitionKey
+from kpybroker.core.transaction import responses
 from kpybroker.core.transaction.records import TransactionRecord
 from kpybroker.core.transaction.state import (
     TRANSACTION_PARTITION_BYTES,
@@ -36,8 +37,10 @@ from kpybroker.core.transaction.state import (
 )
 from kpybroker.core.transaction.step import TransactionOutcome, TransactionStep
 from kpybroker.core.transaction.values import (
+    EPOCH_BUMP_FROM,
     AddPartitions,
     DescribedTransaction,
+    EndResult,
     EndTransaction,
     InitProducerId,
     InitResult,
@@ -49,7 +52,7 @@ from kpybroker.core.transaction.values import (
 )
 from kpybroker.wire.constants import NO_TIMESTAMP
 from kpybroker.wire.errors import ErrorCode
-from kpybroker.wire.records.batch import NO_PRODUCER_EPOCH
+from kpybroker.wire.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from kpybroker.wire.yield_budget import WorkBudget
 
 Request = InitProducerId | AddPartitions | EndTransaction
@@ -94,10 +97,16 @@ class TransactionMachine:
 
     # --- requests
 
-    def needs_producer_id(self, request: InitProducerId) -> bool:
+    def needs_producer_id(self, request: InitProducerId | EndTransaction) -> bool:
         """Whether `handle` would give out a new producer id now."""
         transaction = self.transactions.get(request.transactional_id)
-        return transaction is None or transaction.needs_producer_id(request.expected)
+        if isinstance(request, EndTransaction):
+            return transaction is not None and transaction.needs_next_producer_id(request.version)
+        if transaction is None:
+            return True
+        if transaction.current.state is S.ONGOING:
+            return transaction.needs_next_producer_id(request.level)
+        return transaction.needs_producer_id(request.expected)
 
     def handle(self, request: Request, ticket: Ticket, now: Now) -> TransactionOutcome:
         """Handle one request; the reply to `ticket` is in this outcome or in a later one."""
@@ -152,7 +161,8 @@ class TransactionMachine:
             step.reply(ticket, InitResult(ErrorCode.PRODUCER_FENCED))
         elif transaction.current.state is S.ONGOING:
             # Abort it in an epoch that no client receives: the client retries and gets the one after that.
-            self._fence(step, transaction, partial(_respond_to_init_later, ticket))
+            respond = partial(responses.respond_to_init_later, ticket)
+            self._fence(step, transaction, respond, request.level, request.new_producer_id)
         else:
             target = transaction.prepare_init(
                 request.timeout_ms, request.expected, request.new_producer_id, step.now.wall_ms
@@ -200,6 +210,9 @@ class TransactionMachine:
             self._forget(transactional_id)  # nothing of it is in the log
 
     def _add(self, step: TransactionStep, request: AddPartitions, ticket: Ticket) -> None:
+        if request.version >= EPOCH_BUMP_FROM and self._is_pending(request.transactional_id):
+            step.reply(ticket, ErrorCode.CONCURRENT_TRANSACTIONS)  # it may be about to give the producer another id
+            return
         error = self._check_producer(request.transactional_id, request.producer_id, request.producer_epoch)
         if error is not ErrorCode.NONE:
             step.reply(ticket, error)
@@ -215,32 +228,66 @@ class TransactionMachine:
         else:
             if transaction.owner == UNOWNED:
                 transaction.owner, transaction.size = request.owner, 0
-            target = transaction.prepare_add(request.partitions, step.now.wall_ms)
-            self._write(step, transaction, target, partial(_respond, ticket))
+            target = transaction.prepare_add(request.partitions, request.version, step.now.wall_ms)
+            self._write(step, transaction, target, partial(responses.respond, ticket))
 
     def _has_room_for(self, transaction: Transaction, request: AddPartitions) -> bool:
         size = TRANSACTION_PARTITION_BYTES * len(request.partitions - transaction.current.partitions)
         owner = request.owner if transaction.owner == UNOWNED else transaction.owner
         return self._budget.has_room(owner, size)
 
+    def _is_pending(self, transactional_id: str) -> bool:
+        transaction = self.transactions.get(transactional_id)
+        return transaction is not None and transaction.pending is not None
+
     def _end(self, step: TransactionStep, request: EndTransaction, ticket: Ticket) -> None:
+        if request.version >= EPOCH_BUMP_FROM:
+            self._end_and_bump(step, request, ticket)
+            return
         error = self._check_producer(request.transactional_id, request.producer_id, request.producer_epoch)
         if error is not ErrorCode.NONE:
-            step.reply(ticket, error)
+            step.reply(ticket, EndResult(error))
             return
         transaction = self.transactions[request.transactional_id]
         state = transaction.current.state
         if transaction.pending is not None:
-            step.reply(ticket, ErrorCode.CONCURRENT_TRANSACTIONS)
+            step.reply(ticket, EndResult(ErrorCode.CONCURRENT_TRANSACTIONS))
         elif state is S.ONGOING:
             target = transaction.prepare_end(request.committed, step.now.wall_ms)
-            self._write(step, transaction, target, partial(_respond, ticket))
+            self._write(step, transaction, target, partial(responses.respond_to_end, ticket))
         else:
             # A retry of the last decision, or a client error.
             is_repeated = state is (S.COMPLETE_COMMIT if request.committed else S.COMPLETE_ABORT)
-            step.reply(ticket, ErrorCode.NONE if is_repeated else ErrorCode.INVALID_TXN_STATE)
+            step.reply(ticket, EndResult(ErrorCode.NONE if is_repeated else ErrorCode.INVALID_TXN_STATE))
 
-    def _fence(self, step: TransactionStep, transaction: Transaction, respond: Respond) -> None:
+    def _end_and_bump(self, step: TransactionStep, request: EndTransaction, ticket: Ticket) -> None:
+        """Of version 2: the epoch says whether a request is a retry or of the next transaction."""
+        transaction = self.transactions.get(request.transactional_id)
+        if transaction is None:
+            step.reply(ticket, EndResult(ErrorCode.INVALID_PRODUCER_ID_MAPPING))
+        elif transaction.pending is not None:
+            # First: it may be about to give the producer the id that it asks with.
+            step.reply(ticket, EndResult(ErrorCode.CONCURRENT_TRANSACTIONS))
+        elif (error := transaction.verdict_on_end(request)) is ErrorCode.NONE:
+            now = transaction.current
+            step.reply(ticket, EndResult(error, now.producer_id, now.producer_epoch))
+        elif error is not None:
+            step.reply(ticket, EndResult(error))
+        else:
+            target = transaction.prepare_end(
+                request.committed, step.now.wall_ms, request.version, request.new_producer_id
+            )
+            self._write(step, transaction, target, partial(responses.respond_with_next, transaction, ticket))
+
+    def _fence(
+        self, step: TransactionStep, transaction: Transaction, respond: Respond, level: int, new_producer_id: int
+    ) -> None:
+        """Abort what is open, in an epoch that no client has."""
+        if level >= EPOCH_BUMP_FROM:
+            # If it fails nothing has changed, so the next try bumps the epoch as this one would have.
+            target = transaction.prepare_end(False, step.now.wall_ms, level, new_producer_id)
+            self._write(step, transaction, target, respond)
+            return
         target = transaction.prepare_fence(step.now.wall_ms)
         self._write(step, transaction, target, partial(self._fenced, transaction, respond))
 
@@ -272,7 +319,7 @@ class TransactionMachine:
                 self._carry_out(step, transaction)
         elif error is ErrorCode.REQUEST_TIMED_OUT:
             # It is in the log, so it is not reverted: the client may retry, and the transition stays pending.
-            step.read(transaction.written_up_to, partial(self._on_transition, transaction, _ignore))
+            step.read(transaction.written_up_to, partial(self._on_transition, transaction, responses.ignore))
         else:
             transaction.pending = None
         respond(step, _APPEND_ERRORS.get(error, error))
@@ -293,6 +340,7 @@ class TransactionMachine:
                     self._coordinator_epoch,
                     now.state is S.PREPARE_COMMIT,
                     tuple(sorted(now.partitions)),
+                    now.version,
                 )
             )
         else:
@@ -351,13 +399,27 @@ class TransactionMachine:
             self._resume(step, self.transactions[transactional_id])
         return step.outcome
 
-    def abort_timed_out(self, transactional_id: str, now: Now) -> TransactionOutcome:
-        """Abort the transaction if it has been open for longer than its timeout, and fence its producer."""
+    def abort_timed_out(
+        self, transactional_id: str, now: Now, level: int = 0, new_producer_id: int = NO_PRODUCER_ID
+    ) -> TransactionOutcome:
+        """Abort the transaction if it has been open for longer than its timeout, and fence its producer.
+
+        `level` is the cluster's `transaction.version`, `new_producer_id` a fresh one where `needs_id_to_abort`.
+        """
         step = TransactionStep(now)
         transaction = self.transactions.get(transactional_id)
         if transaction is not None and transaction.has_timed_out(now.wall_ms):
-            self._fence(step, transaction, partial(_log_timeout, transactional_id))
+            self._fence(step, transaction, partial(responses.log_timeout, transactional_id), level, new_producer_id)
         return step.outcome
+
+    def needs_id_to_abort(self, transactional_id: str, now: Now, level: int) -> bool:
+        """Whether `abort_timed_out` would give out a new producer id now."""
+        transaction = self.transactions.get(transactional_id)
+        return (
+            transaction is not None
+            and transaction.has_timed_out(now.wall_ms)
+            and transaction.needs_next_producer_id(level)
+        )
 
     def remove_expired(self, transactional_ids: Iterable[str], now: Now) -> TransactionOutcome:
         """Forget those of the ids that have not been used for `transactional.id.expiration.ms`."""
@@ -460,28 +522,6 @@ class TransactionMachine:
         if transaction is not None:
             self._budget.add(transaction.owner, -transaction.size)
             transaction.size = 0
-
-
-# --- responses
-
-
-def _respond(ticket: Ticket, step: TransactionStep, error: ErrorCode) -> None:
-    step.reply(ticket, error)
-
-
-def _respond_to_init_later(ticket: Ticket, step: TransactionStep, error: ErrorCode) -> None:
-    step.reply(ticket, InitResult(ErrorCode.CONCURRENT_TRANSACTIONS if error is ErrorCode.NONE else error))
-
-
-def _log_timeout(transactional_id: str, step: TransactionStep, error: ErrorCode) -> None:
-    if error is ErrorCode.NONE:
-        step.info(f"Completed rollback of ongoing transaction for transactionalId {transactional_id} due to timeout")
-    else:
-        step.warn(f"Rollback of ongoing transaction for transactionalId {transactional_id} failed: {error.name}")
-
-
-def _ignore(step: TransactionStep, error: ErrorCode) -> None:
-    """The client has its response already."""
 
 
 _Handler = Callable[[TransactionMachine, TransactionStep, Any, Ticket], None]

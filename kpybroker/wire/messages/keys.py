@@ -76,7 +76,7 @@ class ApiKey(IntEnum):
 
 # name, lowest and highest version, first flexible version
 APIS: dict[ApiKey, tuple[str, int, int, int]] = {
-    ApiKey.PRODUCE: ("Produce", 0, 11, 9),
+    ApiKey.PRODUCE: ("Produce", 0, 13, 9),
     ApiKey.FETCH: ("Fetch", 0, 18, 12),
     ApiKey.LIST_OFFSETS: ("ListOffsets", 0, 11, 6),
     ApiKey.METADATA: ("Metadata", 0, 13, 9),
@@ -102,9 +102,9 @@ APIS: dict[ApiKey, tuple[str, int, int, int]] = {
     ApiKey.OFFSET_FOR_LEADER_EPOCH: ("OffsetForLeaderEpoch", 0, 4, 4),
     ApiKey.ADD_PARTITIONS_TO_TXN: ("AddPartitionsToTxn", 0, 5, 3),
     ApiKey.ADD_OFFSETS_TO_TXN: ("AddOffsetsToTxn", 0, 4, 3),
-    ApiKey.END_TXN: ("EndTxn", 0, 4, 3),
+    ApiKey.END_TXN: ("EndTxn", 0, 5, 3),
     ApiKey.WRITE_TXN_MARKERS: ("WriteTxnMarkers", 0, 1, 1),
-    ApiKey.TXN_OFFSET_COMMIT: ("TxnOffsetCommit", 0, 4, 3),
+    ApiKey.TXN_OFFSET_COMMIT: ("TxnOffsetCommit", 0, 5, 3),
     ApiKey.DESCRIBE_ACLS: ("DescribeAcls", 0, 3, 2),
     ApiKey.CREATE_ACLS: ("CreateAcls", 0, 3, 2),
     ApiKey.DELETE_ACLS: ("DeleteAcls", 0, 3, 2),

@@ -18,6 +18,7 @@ from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.core.transaction.state import Transaction
 from kpybroker.core.transaction.values import (
     AddPartitions,
+    EndResult,
     EndTransaction,
     InitProducerId,
     InitResult,
@@ -130,7 +131,9 @@ class Transactions(RuleBasedStateMachine):
                 now = self.harness.machine.transactions[X].current
                 assert now.state is S.ONGOING
                 assert request.partitions <= now.partitions
-            elif isinstance(request, EndTransaction) and result is ErrorCode.NONE:
+            elif (
+                isinstance(result, EndResult) and isinstance(request, EndTransaction) and result.error is ErrorCode.NONE
+            ):
                 ends = [state for state in self._logged() if state not in ("Empty", "Ongoing")]
                 assert ends[-1] in (
                     ("PrepareCommit", "CompleteCommit") if request.committed else ("PrepareAbort", "CompleteAbort")

@@ -117,7 +117,7 @@ async def _ask(
     if not transaction.transactional_id:
         return ErrorCode.INVALID_REQUEST
     try:
-        return await broker.transactions.ask(
+        return await broker.transactions.add(
             AddPartitions(
                 transaction.transactional_id, transaction.producer_id, transaction.producer_epoch, partitions, owner
             )
