@@ -20,11 +20,11 @@ import argparse
 import statistics
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import trio
 from confluent_kafka import Consumer, TopicPartition
@@ -51,40 +51,35 @@ POLL_S = 0.002
 DEADLINE_S = 120.0
 FIGURES = ("all join", "half leave", "all leave")
 
+EMPTY = "Empty"
+
 Times = tuple[float, ...]
+C = TypeVar("C", Crowd, NewCrowd)
 
 
 def raw_crowd(broker: Measured, group: str, count: int) -> Times:
-    async def scenario() -> Times:
-        with trio.fail_after(DEADLINE_S):
-            async with trio.open_nursery() as nursery:
-                crowd = Crowd(nursery, broker.port, group, HEARTBEAT_S)
-                members = await crowd.connect(count)
-                watch = Stopwatch()
-                crowd.start(members)
-                await crowd.settled()
-                watch.lap()
-                await crowd.leave(members[::2])
-                await crowd.settled()
-                watch.lap()
-                await crowd.leave(members[1::2])
-                while (await crowd.described())[0] != "Empty":
-                    await trio.lowlevel.checkpoint()
-                watch.lap()
-                nursery.cancel_scope.cancel()
-        return watch.laps
+    async def is_empty(crowd: Crowd) -> bool:
+        return (await crowd.described())[0] == EMPTY
 
-    return trio.run(scenario)
+    return _laps(lambda nursery: Crowd(nursery, broker.port, group, HEARTBEAT_S), is_empty, count)
 
 
 def new_raw_crowd(broker: Measured, group: str, count: int) -> Times:
+    async def is_empty(crowd: NewCrowd) -> bool:
+        return await crowd.state() == EMPTY
+
     create_topic(broker.bootstrap, group, count)
+    return _laps(lambda nursery: NewCrowd(nursery, broker.port, group, group, count), is_empty, count)
+
+
+def _laps(new_crowd: Callable[[trio.Nursery], C], is_empty: Callable[[C], Awaitable[bool]], count: int) -> Times:
+    """All join, half leave, all leave."""
 
     async def scenario() -> Times:
         with trio.fail_after(DEADLINE_S):
             async with trio.open_nursery() as nursery:
-                crowd = NewCrowd(nursery, broker.port, group, group, count)
-                members = await crowd.connect(count)
+                crowd = new_crowd(nursery)
+                members: list[Any] = await crowd.connect(count)
                 watch = Stopwatch()
                 crowd.start(members)
                 await crowd.settled()
@@ -93,7 +88,7 @@ def new_raw_crowd(broker: Measured, group: str, count: int) -> Times:
                 await crowd.settled()
                 watch.lap()
                 await crowd.leave(members[1::2])
-                while await crowd.state() != "Empty":
+                while not await is_empty(crowd):
                     await trio.lowlevel.checkpoint()
                 watch.lap()
                 nursery.cancel_scope.cancel()

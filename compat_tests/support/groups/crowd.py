@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import trio
 
@@ -40,6 +40,19 @@ VERSIONS = {
 }
 REJOIN = frozenset({ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION})
 COORDINATOR_RETRY_S = 0.05
+
+
+class LiveMember(Protocol):
+    """A member of either protocol."""
+
+    async def live(self) -> None:
+        """Join, and stay until `leave`."""
+
+    async def leave(self) -> None:
+        """Returns when it has its response."""
+
+
+M = TypeVar("M", bound=LiveMember)
 
 
 class Piece(NamedTuple):
@@ -186,16 +199,38 @@ class CrowdMember:
                 return
 
 
-class Crowd:
+class CrowdOf(Generic[M]):
+    """Members of `group`, of either protocol, on the broker at `port`; they live in `nursery`."""
+
+    def __init__(self, nursery: trio.Nursery, port: int, group: str) -> None:
+        self.port = port
+        self.group = group
+        self.members: list[M] = []
+        self._nursery = nursery
+        self._settled = trio.Event()
+
+    def start(self, members: Iterable[M]) -> None:
+        """They join, all at once."""
+        self._settled = trio.Event()
+        for member in members:
+            self._nursery.start_soon(member.live)
+
+    async def leave(self, members: Iterable[M]) -> None:
+        """They leave, all at once; returns when all have their responses."""
+        gone = list(members)
+        self.members = [member for member in self.members if member not in gone]
+        self._settled = trio.Event()
+        async with trio.open_nursery() as nursery:
+            for member in gone:
+                nursery.start_soon(member.leave)
+
+
+class Crowd(CrowdOf[CrowdMember]):
     """The members of `group` on the broker at `port`; they live in `nursery`."""
 
     def __init__(self, nursery: trio.Nursery, port: int, group: str, heartbeat_s: float | None = None) -> None:
-        self.port = port
-        self.group = group
+        super().__init__(nursery, port, group)
         self.heartbeat_s = heartbeat_s
-        self.members: list[CrowdMember] = []
-        self._nursery = nursery
-        self._settled = trio.Event()
 
     async def connect(self, count: int, instances: Iterable[str] | None = None) -> list[CrowdMember]:
         """New members with a connection each, that have not joined yet."""
@@ -204,21 +239,6 @@ class Crowd:
         made = [CrowdMember(self, await Connection.open(self.port), instance) for instance in names]
         self.members += made
         return made
-
-    def start(self, members: Iterable[CrowdMember]) -> None:
-        """They join, all at once."""
-        self._settled = trio.Event()
-        for member in members:
-            self._nursery.start_soon(member.live)
-
-    async def leave(self, members: Iterable[CrowdMember]) -> None:
-        """They leave, all at once; returns when all have their responses."""
-        gone = list(members)
-        self.members = [member for member in self.members if member not in gone]
-        self._settled = trio.Event()
-        async with trio.open_nursery() as nursery:
-            for member in gone:
-                nursery.start_soon(member.leave)
 
     def heartbeat_all(self) -> None:
         for member in self.members:

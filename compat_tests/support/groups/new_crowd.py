@@ -8,12 +8,11 @@ every partition of the topic has an owner and all own as many. No two may own on
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
 from typing import Any
 
 import trio
 
-from compat_tests.support.groups.crowd import Connection, find_coordinator
+from compat_tests.support.groups.crowd import Connection, CrowdOf, find_coordinator
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
@@ -103,15 +102,13 @@ def _topics(owned: Owned) -> list[ConsumerGroupHeartbeatRequest.TopicPartitions]
     ]
 
 
-class NewCrowd:
+class NewCrowd(CrowdOf[NewMember]):
     """The members of `group`, which read `topic`, on the broker at `port`; they live in `nursery`."""
 
     def __init__(self, nursery: trio.Nursery, port: int, group: str, topic: str, partitions: int) -> None:
-        self.port, self.group, self.topic = port, group, topic
-        self.members: list[NewMember] = []
+        super().__init__(nursery, port, group)
+        self.topic = topic
         self._partitions = partitions
-        self._nursery = nursery
-        self._settled = trio.Event()
 
     async def connect(self, count: int) -> list[NewMember]:
         """New members with a connection each, that have not joined yet."""
@@ -119,21 +116,6 @@ class NewCrowd:
         made = [NewMember(self, await Connection.open(self.port)) for _ in range(count)]
         self.members += made
         return made
-
-    def start(self, members: Iterable[NewMember]) -> None:
-        """They join, all at once."""
-        self._settled = trio.Event()
-        for member in members:
-            self._nursery.start_soon(member.live)
-
-    async def leave(self, members: Iterable[NewMember]) -> None:
-        """They leave, all at once; returns when all have their responses."""
-        gone = list(members)
-        self.members = [member for member in self.members if member not in gone]
-        self._settled = trio.Event()
-        async with trio.open_nursery() as nursery:
-            for member in gone:
-                nursery.start_soon(member.leave)
 
     def look(self) -> None:
         """Somebody was assigned something."""

@@ -143,6 +143,11 @@ HEADERS = {
 }
 
 
+def test_the_bound_of_headers_is_half_a_million_or_what_a_larger_message_holds() -> None:
+    assert AppendRules(max_message_bytes=1_000).max_checked_headers == 500_000
+    assert AppendRules(max_message_bytes=10_000_000).max_checked_headers == 5_000_000
+
+
 @pytest.fixture
 def few_headers(monkeypatch: pytest.MonkeyPatch) -> AppendRules:
     """Rules by which a batch has 100 000 headers and not 500 000: to look at each takes long where memory is traced."""
