@@ -48,6 +48,7 @@ class ClientMetrics:
         self._host = host
         self._mode = host.config.get_str(CLIENT_METRICS)
         self._matching = trio.Lock()
+        self._props: dict[str, Mapping[str, str]] = {}
 
     @property
     def is_listed(self) -> bool:
@@ -77,9 +78,17 @@ class ClientMetrics:
         return ClientMetricsManager(max_bytes, partial(host.random.randbytes, ID_BYTES), host.budget)
 
     def update(self, entity: str, props: Mapping[str, str]) -> None:
-        """A subscription has these properties now; `entity` is its name in the tree. Without any it is removed."""
+        """A subscription has these properties now; `entity` is its name in the tree. Without any it is removed.
+
+        A broker learns of its own changes twice; only what differs makes instances new.
+        """
         from kpybroker.core.client_metrics.configs import parse
 
+        if self._props.get(entity, {}) == props:
+            return
+        self._props[entity] = dict(props)
+        if not props:
+            del self._props[entity]
         name = client_metrics_of_entity(entity)
         try:
             self.manager.subscribe(name, parse(name, props) if props else None)
