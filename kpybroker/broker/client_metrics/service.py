@@ -119,14 +119,13 @@ class ClientMetrics:
         self.manager.push(instance, push, self._host.clock.time_ms())
         if not size:
             return
-        began = self._host.clock.monotonic()
         try:
             await self._export(request, context)
         except (KafkaError, InvalidMetrics) as error:
             self.manager.not_exported(instance)
             logger.info("Metrics of a client cannot be read: %s", error)
             raise KafkaError(ErrorCode.INVALID_RECORD) from None
-        self.manager.exported(instance, (self._host.clock.monotonic() - began) * 1000)
+        self.manager.exported(instance)
 
     async def _instance(self, instance_id: bytes, context: RequestContext) -> Instance:
         from kpybroker.core.client_metrics.subscriptions import Client

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from kpybroker.broker.loop.host import Host
 
 if TYPE_CHECKING:
+    from kpybroker.broker.client_metrics.service import ClientMetrics
     from kpybroker.broker.cluster.controller import ClusterController
     from kpybroker.broker.cluster.features import Features
     from kpybroker.broker.cluster.metadata_cache import MetadataCache
@@ -30,6 +31,7 @@ class Measured(Host, Protocol):
     """The parts of one broker that count something."""
 
     bound: list[BoundListener]
+    client_metrics: ClientMetrics
     cluster_id: str
     """Once it has started."""
     controller: ClusterController
