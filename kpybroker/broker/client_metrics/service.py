@@ -59,8 +59,8 @@ class ClientMetrics:
 
     @property
     def names(self) -> list[str]:
-        """The subscriptions that this broker knows."""
-        return list(self.manager.subscriptions) if self.is_used else []
+        """The subscriptions that this broker knows, in order."""
+        return sorted(self.manager.subscriptions) if self.is_used else []
 
     @property
     def is_used(self) -> bool:
