@@ -1,5 +1,4 @@
-"""`kafka-client-metrics` and `kafka-configs --entity-type client-metrics`, with the words of Kafka 4.3.1.
-"""
+"""`kafka-client-metrics` and `kafka-configs --entity-type client-metrics`, with the words of Kafka 4.3.1."""
 
 from __future__ import annotations
 
