@@ -24,6 +24,7 @@ EMBEDDED, ZOOKEEPER = "embedded", "zookeeper"
 ON_ZOOKEEPER = (
     *("cg-features-listed", "cg-withdrawn", "cg-config-interval-changed", "cg-topics-come-and-go", "cg-uniform-three"),
     *("cg-pattern-shared", "cg-static-away", "cg-upgrade-two-members", "cg-downgrade-and-back", "cg-states-commit"),
+    *("cm-listed", "cm-changed", "cm-odd-names-4", "cm-keys-one-by-one"),
 )
 """Scripts that show most of what has to do with the tree: levels, configurations, topics, and what is stored."""
 WITHOUT_FEATURES = ("update-features", "update-features-types")
