@@ -181,6 +181,11 @@ def list_of(*choices: str) -> Validator:
     return ("list_of", *choices)
 
 
+def distinct(*choices: str, empty: bool = True) -> Validator:
+    """A list without an item that is empty or there twice (Kafka 4's ``ValidList``); of `choices`, if there are any."""
+    return ("distinct", empty, *choices)
+
+
 NON_EMPTY: Final[Validator] = ("non_empty",)
 NON_NULL: Final[Validator] = ("non_null",)
 POSITIVE_OR_MINUS_ONE: Final[Validator] = ("positive_or_minus_one",)
@@ -262,6 +267,19 @@ def _check_throttled_replicas(name: str, value: Value) -> None:
         )
 
 
+def _check_distinct(name: str, value: Value, empty: bool, *choices: str) -> None:
+    items = value or ()
+    if not items and not empty:
+        among = f"[{', '.join(choices)}]" if choices else "any non-empty value"
+        raise ConfigTextError(name, f"Configuration '{name}' must not be empty. Valid values include: {among}")
+    if len(set(items)) < len(items):
+        raise ConfigTextError(name, f"Configuration '{name}' values must not be duplicated.")
+    if "" in items:
+        raise ConfigTextError(name, f"Configuration '{name}' values must not be empty.")
+    for item in items if choices else ():
+        _check_one_of(name, item, *choices)
+
+
 def _check_regex(name: str, value: Value) -> None:
     if value is None:
         return
@@ -287,6 +305,7 @@ _CHECKS: Final[dict[str, Callable[..., None]]] = {
     "positive_or_minus_one": _check_positive_or_minus_one,
     "gzip_level": _check_gzip_level,
     "metadata_version": _check_metadata_version,
+    "distinct": _check_distinct,
     "throttled_replicas": _check_throttled_replicas,
     "regex": _check_regex,
     "anything": _check_nothing,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kpybroker.config.hash_order import hash_order
-from kpybroker.config.topic import TOPIC_KEYS
+from kpybroker.config.keys.topic import TOPIC_KEYS
 
 FIRST_OF_A_TOPIC = [
     "compression.type",

@@ -83,7 +83,7 @@ def test_only_limits_of_connections_have_an_effect_for_one_listener() -> None:
         ("log_retention_hours", "did you mean log.retention.hours?"),
         ("retention.ms", "retention.ms is a topic's key; did you mean log.retention.ms?"),
         ("remote.storage.enable", "is a topic's key, set it on topics"),
-        ("zzz", "zzz is not a configuration key of Kafka 3.9 and has no effect"),
+        ("zzz", "zzz is not a configuration key of Kafka 3.9 or 4.3 and has no effect"),
         ("confluent.balancer.enable", "is not a configuration key"),
     ],
 )

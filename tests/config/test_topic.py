@@ -6,9 +6,9 @@ import dataclasses
 
 import pytest
 
+from kpybroker.config.keys.topic import TOPIC_KEYS
 from kpybroker.config.topic import (
     KAFKA_DEFAULTS,
-    TOPIC_KEYS,
     LogConfig,
     UnknownTopicConfig,
     field_name,

@@ -9,8 +9,9 @@ from kpybroker.config.dynamic import usable_dynamic, validate_dynamic
 from kpybroker.config.fix import fix_for
 from kpybroker.config.interpret import interpret
 from kpybroker.config.keys import security
+from kpybroker.config.keys.registry import BROKER_KEYS
 from kpybroker.config.keys.status import HONOURED, NO_JVM_PLUGIN, OPENSSL, SECURITY
-from kpybroker.config.unserved import ACL_AUTHORIZER, NotServed
+from kpybroker.config.unserved import ACL_AUTHORIZER, AUTHORIZERS, NotServed
 from kpybroker.config.values import ConfigError
 
 
@@ -34,6 +35,11 @@ def test_one_error_names_everything_that_is_refused() -> None:
         BrokerConfig({"super.users": "User:a", "authorizer.class.name": "a.B"})
     assert caught.value.names == ["super.users", "authorizer.class.name"]
     assert fix_for(caught.value).startswith("remove super.users, authorizer.class.name, but only where")
+
+
+@pytest.mark.parametrize("name", sorted(AUTHORIZERS))
+def test_the_authorizer_has_two_names(name: str) -> None:
+    BrokerConfig({"authorizer.class.name": name, "super.users": "User:a"})
 
 
 @pytest.mark.parametrize(
@@ -124,6 +130,6 @@ def test_a_dynamic_demand_is_refused_and_one_in_the_tree_is_ignored_with_its_rea
     config = BrokerConfig()
     with pytest.raises(ConfigError, match="every client may do everything"):
         validate_dynamic(config, {"super.users": "User:a"}, per_broker=True)
-    usable, ignored = usable_dynamic({"super.users": "User:a", "num.io.threads": "9"}, per_broker=True)
+    usable, ignored = usable_dynamic({"super.users": "User:a", "num.io.threads": "9"}, BROKER_KEYS, per_broker=True)
     assert usable == {"num.io.threads": "9"}
     assert ignored == {"super.users": "it demands security that is not served yet"}

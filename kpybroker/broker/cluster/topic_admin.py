@@ -181,7 +181,7 @@ class TopicAdmin:
             refusals.check_collisions(name, listed.names)  # the topic itself may be created since the look above
         refusals.check_assignments(assignments)
         try:
-            validate_topic_props(configs, self._host.config.log_defaults)
+            validate_topic_props(configs, self._host.config.log_defaults, self._host.config.release)
         except (ConfigError, UnknownTopicConfig) as error:
             raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Container, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kpybroker.broker.handlers.configuration.describe import ConfigResourceType
@@ -31,10 +32,11 @@ from kpybroker.config.dynamic import (
     without_encoding,
 )
 from kpybroker.config.groups.rules import check_group_props
-from kpybroker.config.keys.definition import OF_KAFKA_4
 from kpybroker.config.keys.registry import BROKER_KEYS
+from kpybroker.config.keys.releases import ADDED, is_kafka_4
+from kpybroker.config.keys.topic import TOPIC_KEYS
 from kpybroker.config.sources.passwords import decoder
-from kpybroker.config.topic import TOPIC_KEYS, UnknownTopicConfig, validate_topic_props
+from kpybroker.config.topic import UnknownTopicConfig, validate_topic_props
 from kpybroker.config.values import ConfigConflict, ConfigError
 from kpybroker.wire import znodes
 from kpybroker.wire.errors import ErrorCode, KafkaError
@@ -128,7 +130,7 @@ async def incremental_alter(
             entity = name or znodes.CONFIG_DEFAULT_ENTITY
             stored = await broker.configs.read(znodes.CONFIG_BROKERS, entity)
             stored, _ = without_encoding(stored, decoder(broker.config))
-            props = apply_ops(stored, ops, broker_list_default)
+            props = apply_ops(stored, ops, partial(broker_list_default, keys=broker.config.keys))
         elif resource_type is ConfigResourceType.GROUP:
             _refuse_lists(ops)
             props = apply_ops(await _stored_of_group(broker, name), ops, lambda name: None)
@@ -165,10 +167,12 @@ async def _store_topic(broker: Broker, topic: str, props: dict[str, str], valida
     if not broker.metadata.contains(topic):
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{topic}' does not exist.")
     try:
-        validate_topic_props(props, broker.config.log_defaults)
+        validate_topic_props(props, broker.config.log_defaults, broker.config.release)
     except (UnknownTopicConfig, ConfigConflict) as error:
         raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
     except ConfigError as error:
+        if is_kafka_4(broker.config.release):
+            raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
         raise _invalid_value("TOPIC", topic, error) from None
     if not validate_only:
         logger.info("Updating topic %s with new configuration : %s", topic, _shown(props, TOPIC_KEYS))
@@ -192,7 +196,7 @@ async def _store_broker(broker: Broker, name: str, props: dict[str, str], valida
     try:
         validate_dynamic(broker.config, props, per_broker)
     except ConfigConflict as error:
-        before = "" if error.name in OF_KAFKA_4 else "requirement failed: "
+        before = "" if error.name in ADDED else "requirement failed: "
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"{before}{error}") from None
     except ConfigError as error:
         raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None

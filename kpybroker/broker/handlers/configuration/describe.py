@@ -14,10 +14,10 @@ from kpybroker.broker.cluster import loggers
 from kpybroker.config.groups.keys import GROUP_KEYS
 from kpybroker.config.groups.rules import group_value
 from kpybroker.config.hash_order import hash_order
-from kpybroker.config.keys.definition import INTERNAL, OF_KAFKA_4, READ_ONLY
-from kpybroker.config.keys.registry import BROKER_KEYS
+from kpybroker.config.keys.definition import READ_ONLY
+from kpybroker.config.keys.releases import default_texts, listed, listed_of_topics
 from kpybroker.config.keys.synonyms import TOPIC_SYNONYMS, base_key, broker_synonyms
-from kpybroker.config.topic import TOPIC_KEYS
+from kpybroker.config.keys.topic import TOPIC_KEYS
 from kpybroker.config.values import (
     BOOLEAN,
     CLASS,
@@ -83,8 +83,6 @@ TYPE_IDS: Final[dict[str, int]] = {
 }
 """``DescribeConfigsResponse.ConfigType``."""
 
-DEFAULTS: Final[dict[str, str]] = {key.name: key.default for key in BROKER_KEYS.values() if key.default is not None}
-
 _UNIT_KEYS: Final = {
     "segment.ms": "log.roll",
     "segment.jitter.ms": "log.roll.jitter",
@@ -113,7 +111,7 @@ class Asked(NamedTuple):
 
 def topic_entries(config: BrokerConfig, overrides: Mapping[str, str], asked: Asked) -> Iterator[Entry]:
     """A topic's requested keys in Kafka's order. `overrides` are what the topic itself sets."""
-    for name in hash_order(asked.of({*TOPIC_KEYS, *overrides})):
+    for name in hash_order(asked.of({*listed_of_topics(config.release), *overrides})):
         yield topic_entry(config, overrides, name, asked)
 
 
@@ -193,8 +191,8 @@ def _group_documentation(name: str) -> str | None:
 
 def broker_entries(config: BrokerConfig, asked: Asked, *, as_kafka_4: bool) -> Iterator[Entry]:
     """Every key but the internal ones, and whatever else is set. Kafka 4 lists some that Kafka 3.9 does not."""
-    hidden = INTERNAL - OF_KAFKA_4 if as_kafka_4 else INTERNAL
-    for name in hash_order(asked.of({*(BROKER_KEYS.keys() - hidden), *config.effective})):
+    names = {*listed(config.release, with_kafka_4=as_kafka_4), *config.effective}
+    for name in hash_order(asked.of(names)):
         yield _broker_entry(config, name, asked, per_broker=True)
 
 
@@ -207,7 +205,7 @@ def default_entries(config: BrokerConfig, asked: Asked) -> Iterator[Entry]:
 
 def _broker_entry(config: BrokerConfig, name: str, asked: Asked, *, per_broker: bool) -> Entry:
     base = base_key(name)
-    key = BROKER_KEYS.get(base)
+    key = config.keys.get(base)
     sensitive = key is None or key.sensitive
     synonyms = [
         synonym
@@ -239,7 +237,7 @@ def _broker_synonyms(config: BrokerConfig, name: str, names: Sequence[str], sens
         (config.dynamic_broker, Source.DYNAMIC_BROKER_CONFIG),
         (config.dynamic_default, Source.DYNAMIC_DEFAULT_BROKER_CONFIG),
         (config.static, Source.STATIC_BROKER_CONFIG),
-        (DEFAULTS, Source.DEFAULT_CONFIG),
+        (default_texts(config.release), Source.DEFAULT_CONFIG),
     )
     found = [
         Synonym(name=one, value=None if sensitive else layer[one], source=source)

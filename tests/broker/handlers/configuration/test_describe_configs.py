@@ -10,6 +10,7 @@ import pytest
 
 from kpybroker.broker.handlers.configuration import describe_configs
 from kpybroker.config.broker import BrokerConfig
+from kpybroker.config.keys.releases import ADDED, INTERNAL_IN_4
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
@@ -70,17 +71,13 @@ async def test_a_broker_is_described_as_kafka_describes_it(tmp_path: Path) -> No
 
 
 async def test_a_broker_that_serves_groups_of_kafka_4_also_lists_their_keys(tmp_path: Path) -> None:
-    prefix = "group.consumer."
     async with configured_broker(tmp_path, features={}) as broker:
         as_3_9 = rows(await call(broker, describe_configs, asking(BROKER, "0"), 4))
     async with configured_broker(tmp_path / "4") as broker:
         as_4 = rows(await call(broker, describe_configs, asking(BROKER, "0"), 4))
-    assert as_4.keys() - as_3_9.keys() == {
-        *(f"{prefix}{name}assignment.interval.ms" for name in ("", "min.", "max.")),
-        f"{prefix}migration.policy",
-    }
-    dynamic = {name for name, row in as_4.items() if name.startswith(prefix) and not row[4]}
-    assert dynamic == {f"{prefix}assignment.interval.ms"}
+    assert as_4.keys() - as_3_9.keys() == ADDED - INTERNAL_IN_4
+    dynamic = {name for name, row in as_4.items() if name.startswith("group.consumer.") and not row[4]}
+    assert dynamic == {"group.consumer.assignment.interval.ms"}
 
 
 async def test_a_topic_is_described_as_kafka_describes_it(tmp_path: Path) -> None:

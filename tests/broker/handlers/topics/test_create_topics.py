@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from kpybroker.broker.handlers.topics import create_partitions, create_topics
-from kpybroker.config.keys.topic import TOPIC_ROWS
+from kpybroker.config.keys.releases import listed_of_topics
 from kpybroker.core import tree
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.wire.errors import ErrorCode
@@ -60,7 +60,7 @@ async def test_the_whole_configuration_with_its_sources() -> None:
         request = CreateTopicsRequest(topics=[topic("a", cleanup_policy="compact,delete")], timeout_ms=1000)
         response = await call(broker, create_topics, request, 7)
     configs = {config.name: (config.value, config.config_source) for config in response.topics[0].configs}
-    assert configs.keys() == {row[0] for row in TOPIC_ROWS}
+    assert configs.keys() == listed_of_topics(None)
     assert configs["cleanup.policy"] == ("compact,delete", 1)
     # A value by way of log.retention.hours passes for a default: Kafka looks for log.retention.ms only.
     assert configs["retention.ms"] == (str(3 * 3600 * 1000), 5)
