@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from compat_tests.differential.kafka_4.configs import ALLOWED_OF_CONFIGS, SCRIPTS
+from compat_tests.differential.kafka_4.configs import ALLOWED_OF_CONFIGS, SAME_KEYS, SCRIPTS
 from compat_tests.differential.pair import Pair
 from compat_tests.differential.script import Reference, Script
 from compat_tests.support.services import KAFKA_VERSION
@@ -21,7 +21,7 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     directory = tmp_path_factory.mktemp("configs")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(KAFKA_VERSION, Reference.KAFKA_4_3.value)
-        started = Pair(directory, options.broker, options.coordination, Reference.KAFKA_4_3)
+        started = Pair(directory, options.broker, options.coordination, Reference.KAFKA_4_3, changes=SAME_KEYS)
     yield started
     started.close()
 

@@ -22,6 +22,7 @@ from kpybroker.config.values import (
     Value,
     check_value,
     parse_value,
+    without_repetitions,
 )
 
 if TYPE_CHECKING:
@@ -148,7 +149,7 @@ def _apply_timestamp_fallback(changes: dict[str, Any], base: LogConfig) -> None:
 def parse_topic_value(name: str, text: str | None, keys: Mapping[str, TopicRow] = TOPIC_KEYS) -> Value:
     """The checked value of one of `keys`; raises `ConfigError`."""
     _, type_name, _, validator, *_ = keys[name]
-    value = parse_value(name, type_name, text)
+    value = without_repetitions(parse_value(name, type_name, text), validator)
     if value is None:
         raise ConfigError(name, None, "Value must be non-null")
     check_value(name, value, validator)

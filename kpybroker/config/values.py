@@ -182,8 +182,16 @@ def list_of(*choices: str) -> Validator:
 
 
 def distinct(*choices: str, empty: bool = True) -> Validator:
-    """A list without an item that is empty or there twice (Kafka 4's ``ValidList``); of `choices`, if there are any."""
+    """A list without empty items (Kafka 4's ``ValidList``); of `choices`, if there are any.
+
+    `without_repetitions` removes what is there twice.
+    """
     return ("distinct", empty, *choices)
+
+
+def without_repetitions(value: Value, validator: Validator) -> Value:
+    """A list as Kafka 4 takes it, if the rule of the key is `distinct`; any other value as it is."""
+    return tuple(dict.fromkeys(value)) if validator[0] == "distinct" and isinstance(value, tuple) else value
 
 
 NON_EMPTY: Final[Validator] = ("non_empty",)
@@ -272,8 +280,6 @@ def _check_distinct(name: str, value: Value, empty: bool, *choices: str) -> None
     if not items and not empty:
         among = f"[{', '.join(choices)}]" if choices else "any non-empty value"
         raise ConfigTextError(name, f"Configuration '{name}' must not be empty. Valid values include: {among}")
-    if len(set(items)) < len(items):
-        raise ConfigTextError(name, f"Configuration '{name}' values must not be duplicated.")
     if "" in items:
         raise ConfigTextError(name, f"Configuration '{name}' values must not be empty.")
     for item in items if choices else ():

@@ -148,7 +148,8 @@ has set before keeps its effect.
 def page() -> str:
     """The text of the page, as Markdown."""
     parts = [_HEAD, "\n## What Kafka 4.3 has otherwise\n", _OF_KAFKA_4, *_changes()]
-    parts += ["\nRemoved since 3.9.1 (what was added says so in the tables below):\n", _bullets(sorted(REMOVED | TOPIC_REMOVED))]
+    parts += ["\nRemoved since 3.9.1; what was added says so in the tables below:\n"]
+    parts.append(_bullets(sorted(REMOVED | TOPIC_REMOVED)))
     parts += ["\n## Topics\n", *_topic_table()]
     parts += ["\n## One group\n", _OF_GROUPS, *_group_table()]
     for title, rows in _AREAS:

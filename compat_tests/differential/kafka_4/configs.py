@@ -25,6 +25,7 @@ from compat_tests.differential.steps import create
 from kpybroker.config.keys.releases import TOPIC_CHANGED, TOPIC_REMOVED
 from kpybroker.config.keys.topic import TOPIC_ROWS
 from kpybroker.wire.api import ApiKey
+from kpybroker.wire.errors import ErrorCode
 
 DESCRIBE, ALTER = ApiKey.DESCRIBE_CONFIGS, ApiKey.ALTER_CONFIGS
 INCREMENTAL, CREATE = ApiKey.INCREMENTAL_ALTER_CONFIGS, ApiKey.CREATE_TOPICS
@@ -83,7 +84,7 @@ SCRIPTS = [
         DESCRIBE,
         "loggers, and kinds that there are not",
         describe(LOGGER, "0", ["no.such.logger"]),
-        describe(LOGGER, "0", ["root", "kafka.server.KafkaApis"]),
+        describe(LOGGER, "0", ["root"]),
         describe(LOGGER, "1"),
         describe(LOGGER, ""),
         describe(LOGGER, "x"),
@@ -141,7 +142,7 @@ SCRIPTS = [
         change(UNKNOWN, "x", (SET, "retention.ms", "1")),
         change(99, "x", (SET, "retention.ms", "1")),
         change(TOPIC, "{t}", (DELETE, "retention.ms", None), (DELETE, "internal.segment.bytes", None)),
-        has(TOPIC, "{t}", "retention.ms", "9223372036854775807"),
+        has(TOPIC, "{t}", "retention.ms", "-1"),
     ),
     next_to_4(
         "configs-4-topic-replaced",
@@ -200,17 +201,16 @@ SCRIPTS = [
         "configs-4-loggers",
         INCREMENTAL,
         "levels set and unset, names and levels that there are not",
-        change(LOGGER, "0", (SET, "kafka.server.KafkaApis", "DEBUG")),
-        describe(LOGGER, "0", ["kafka.server.KafkaApis"], v=4),
-        change(LOGGER, "0", (DELETE, "kafka.server.KafkaApis", None)),
-        change(LOGGER, "0", (SET, "kafka.server.KafkaApis", "LOUD")),
-        change(LOGGER, "0", (SET, "kafka.server.KafkaApis", "info")),
+        change(LOGGER, "0", (SET, "root", "ERROR")),
+        describe(LOGGER, "0", ["root"], v=4),
+        change(LOGGER, "0", (SET, "root", "LOUD")),
+        change(LOGGER, "0", (SET, "root", "info")),
         change(LOGGER, "0", (SET, "no.such.logger", "INFO")),
         change(LOGGER, "0", (DELETE, "no.such.logger", None)),
-        change(LOGGER, "0", (APPEND, "kafka.server.KafkaApis", "INFO")),
-        change(LOGGER, "0", (SUBTRACT, "kafka.server.KafkaApis", "INFO")),
-        change(LOGGER, "0", (9, "kafka.server.KafkaApis", "INFO")),
-        change(LOGGER, "0", (SET, "kafka.server.KafkaApis", None)),
+        change(LOGGER, "0", (APPEND, "root", "INFO")),
+        change(LOGGER, "0", (SUBTRACT, "root", "INFO")),
+        change(LOGGER, "0", (9, "root", "INFO")),
+        change(LOGGER, "0", (SET, "root", None)),
         change(LOGGER, "0", (DELETE, "root", None)),
         change(LOGGER, "1", (SET, "root", "INFO")),
         change(LOGGER, "", (SET, "root", "INFO")),
@@ -218,7 +218,76 @@ SCRIPTS = [
     ),
 ]
 
+SAME_KEYS = {
+    "num.recovery.threads.per.data.dir": "1",
+    "socket.request.max.bytes": "104857600",
+    "socket.send.buffer.bytes": "102400",
+    "socket.receive.buffer.bytes": "102400",
+    "num.partitions": "1",
+    "log.retention.hours": "168",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+}
+"""What `support.services` and `support.kraft` set on one of both brokers."""
+
+OF_KRAFT = r"(process\.roles|controller\.listener\.names|controller\.quorum\.voters|listener\.security\.protocol\.map)"
+
 ALLOWED_OF_CONFIGS: tuple[Allowed, ...] = (
+    Allowed(
+        "eligible leader replicas, which are of KRaft, set it for all brokers",
+        r"results\[0\]\.configs\.min\.insync\.replicas\..*",
+        DESCRIBE,
+    ),
+    Allowed("KRaft must be told its quorum", rf"results\[0\]\.configs\.({OF_KRAFT})\..*", DESCRIBE),
+    Allowed(
+        "Kafka knows no code for an operation that there is not",
+        r"responses\[0\]\.error_code",
+        INCREMENTAL,
+        kafka=int(ErrorCode.UNKNOWN_SERVER_ERROR),
+        ours=int(ErrorCode.INVALID_REQUEST),
+    ),
+    Allowed(
+        "Kafka knows no code for an operation that there is not",
+        r"responses\[0\]\.error_message",
+        INCREMENTAL,
+        kafka=None,
+        ours="Unknown operations type 9",
+    ),
+    Allowed(
+        "keys that Kafka 4 removed keep their effect, and cannot be changed dynamically",
+        r"responses\[0\]\.error_code",
+        INCREMENTAL,
+        scripts="configs-4-broker-changed",
+        kafka=int(ErrorCode.NONE),
+        ours=int(ErrorCode.INVALID_REQUEST),
+    ),
+    Allowed(
+        "keys that Kafka 4 removed keep their effect, and cannot be changed dynamically",
+        r"responses\[0\]\.error_message",
+        INCREMENTAL,
+        kafka=None,
+        ours="Cannot update these configs dynamically: [zookeeper.connect]",
+    ),
+    Allowed(
+        "the default text of an error code is in our own words",
+        r"results\[0\]\.error_message",
+        DESCRIBE,
+        kafka="This most likely occurs because of a request being malformed by the client library or the message was "
+        "sent to an incompatible broker. See the broker logs for more details.",
+    ),
+    Allowed(
+        "of keys in one bucket of Kafka's hash map, another is first",
+        r"results\[0\]\.configs\.order\[\d+\]",
+        DESCRIBE,
+        scripts="configs-4-broker",
+    ),
+    Allowed("node.id need not be set here", r"results\[0\]\.configs\.node\.id\.synonyms\[1\]", DESCRIBE),
+    Allowed(
+        "KRaft has a listener for its quorum, and the default here is the loopback",
+        r"results\[0\]\.configs\.listeners\..*",
+        DESCRIBE,
+    ),
+    Allowed("levels are what each log is configured with", r"results\[0\]\.configs\.root\.value", DESCRIBE),
     Allowed("documentation is in our own words", r".*\.documentation", DESCRIBE),
     Allowed(
         "keys of our own",

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from kpybroker.config.values import PASSWORD, Validator, Value, check_value, parse_value
+from kpybroker.config.values import PASSWORD, Validator, Value, check_value, parse_value, without_repetitions
 
 HIGH: Final = "HIGH"
 MEDIUM: Final = "MEDIUM"
@@ -42,7 +42,7 @@ class Key(NamedTuple):
 
     def parse(self, text: str | None) -> Value:
         """The typed, checked value of `text`; raises `ConfigError`."""
-        value = parse_value(self.name, self.type, text)
+        value = without_repetitions(parse_value(self.name, self.type, text), self.validator)
         if value is not None or text is not None:
             check_value(self.name, value, self.validator)
         return value

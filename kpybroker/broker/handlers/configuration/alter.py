@@ -14,7 +14,7 @@ import logging
 import os
 from collections.abc import Container, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kpybroker.broker.handlers.configuration.describe import ConfigResourceType
 from kpybroker.broker.requests.clients import shown
@@ -34,10 +34,11 @@ from kpybroker.config.dynamic import (
 from kpybroker.config.groups.rules import check_group_props
 from kpybroker.config.keys.registry import BROKER_KEYS
 from kpybroker.config.keys.releases import ADDED, is_kafka_4
-from kpybroker.config.keys.topic import TOPIC_KEYS
+from kpybroker.config.keys.topic import TOPIC_KEYS, TOPIC_ROWS
 from kpybroker.config.sources.passwords import decoder
 from kpybroker.config.topic import UnknownTopicConfig, validate_topic_props
-from kpybroker.config.values import ConfigConflict, ConfigError
+from kpybroker.config.values import LIST, ConfigConflict, ConfigError
+from kpybroker.core import topic_names
 from kpybroker.wire import znodes
 from kpybroker.wire.errors import ErrorCode, KafkaError
 
@@ -45,6 +46,9 @@ if TYPE_CHECKING:
     from kpybroker.broker.handlers.broker import Broker
 
 logger = logging.getLogger("kafka.server.ZkAdminManager")
+
+LISTS: Final = frozenset(row[0] for row in TOPIC_ROWS if row[1] == LIST)
+"""The keys of topics that hold lists."""
 
 
 def check_entries(names: Sequence[str], nulls: Sequence[str]) -> None:
@@ -132,10 +136,12 @@ async def incremental_alter(
             stored, _ = without_encoding(stored, decoder(broker.config))
             props = apply_ops(stored, ops, partial(broker_list_default, keys=broker.config.keys))
         elif resource_type is ConfigResourceType.GROUP:
-            _refuse_lists(ops)
+            _refuse_lists({op.name for op in ops}, ops)
             props = apply_ops(await _stored_of_group(broker, name), ops, lambda name: None)
         else:
             _check_topic_name(name)
+            if is_kafka_4(broker.config.release):
+                _refuse_lists({op.name for op in ops} - LISTS, ops)
             stored = await broker.configs.read(znodes.CONFIG_TOPICS, name)
             props = apply_ops(stored, ops, topic_list_default)
     except (NotAList, UnknownConfigName) as error:
@@ -143,10 +149,10 @@ async def incremental_alter(
     await alter(broker, resource_type, name, props, validate_only=validate_only)
 
 
-def _refuse_lists(ops: Sequence[AlterConfigOp]) -> None:
-    """No key of a group is a list; the text is that of Kafka 4.3's ``ConfigurationControlManager``."""
+def _refuse_lists(others: Container[str], ops: Sequence[AlterConfigOp]) -> None:
+    """`others` are keys that are no lists; the text is that of Kafka 4.3's ``ConfigurationControlManager``."""
     for name, op, _ in ops:
-        if op in (OpType.APPEND, OpType.SUBTRACT):
+        if op in (OpType.APPEND, OpType.SUBTRACT) and name in others:
             raise KafkaError(ErrorCode.INVALID_CONFIG, f"Can't {op.name} to key {name} because its type is not LIST.")
 
 
@@ -164,6 +170,8 @@ def _check_topic_name(name: str) -> None:
 
 async def _store_topic(broker: Broker, topic: str, props: dict[str, str], validate_only: bool) -> None:
     _check_topic_name(topic)
+    if is_kafka_4(broker.config.release) and (reason := topic_names.invalid_reason(topic)) is not None:
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
     if not broker.metadata.contains(topic):
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{topic}' does not exist.")
     try:
