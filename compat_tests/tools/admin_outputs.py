@@ -214,7 +214,7 @@ def _of_the_cluster() -> Iterator[Command]:
     yield ("metadata-quorum", "describe", "--status")
     yield ("metadata-quorum", "describe", "--replication")
     yield ("metadata-quorum", "remove-controller", "--controller-id", "5", "--controller-directory-id", "A" * 22)
-    for words in (
+    of_features: tuple[Command, ...] = (
         ("describe",),
         ("upgrade", "--feature", "group.version=9"),
         ("upgrade", "--feature", "no.such.feature=1"),
@@ -222,10 +222,11 @@ def _of_the_cluster() -> Iterator[Command]:
         ("disable", "--feature", "group.version", "--dry-run"),
         ("version-mapping", "--release-version", "4.3"),
         ("feature-dependencies", "--feature", "group.version=1"),
-    ):
+    )
+    for words in of_features:
         yield ("features", *words)
     allow = ("--allow-principal", "User:a", "--operation")
-    for words in (
+    of_acls: tuple[Command, ...] = (
         ("--list",),
         ("--add", *allow, "Read", "--topic", "t1"),
         ("--add", *allow, "AlterConfigs", "--operation", "DescribeConfigs", "--group", "g"),
@@ -239,7 +240,8 @@ def _of_the_cluster() -> Iterator[Command]:
         ("--remove", *allow, "Read", "--topic", "t1", "--force"),
         ("--remove", "--group", "g", "--force"),
         ("--list",),
-    ):
+    )
+    for words in of_acls:
         yield ("acls", *words)
 
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from compat_tests.tools.admin_outputs import AUTHORIZER, outputs, recorded
 from kpybroker.config.keys.own import KAFKA_VERSION
+from kpybroker.config.unserved import ACL_AUTHORIZER
 from tests.support.programs.threaded_broker import threaded_broker
 
 NO_QUORUM = "org.apache.kafka.common.errors.UnsupportedVersionException: The node does not support DESCRIBE_QUORUM"
@@ -61,7 +62,10 @@ def test_the_tools_print_what_they_print_on_kafka(tmp_path: Path) -> None:
         is_other = text != expected[head] and without_number(head) not in OTHERWISE
         return is_other and time.monotonic() < until
 
-    keys = {name.replace(".", "_"): value for name, value in {**AUTHORIZER, KAFKA_VERSION: "4.3"}.items()}
+    keys = {
+        name.replace(".", "_"): value
+        for name, value in {**AUTHORIZER, "authorizer.class.name": ACL_AUTHORIZER, KAFKA_VERSION: "4.3"}.items()
+    }
     with threaded_broker(tmp_path / "data", **keys) as bootstrap:
         found = outputs(bootstrap, tmp_path, again)
     assert found.keys() == expected.keys()

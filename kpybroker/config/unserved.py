@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 EVERYONE = "every client may do everything"
 
 ACL_AUTHORIZER: Final = "kafka.security.authorizer.AclAuthorizer"
-AUTHORIZERS: Final = frozenset({ACL_AUTHORIZER, "org.apache.kafka.metadata.authorizer.StandardAuthorizer"})
-"""The one authorizer, under the name of Kafka's class, and under that of its counterpart in Kafka 4."""
+"""The one authorizer, under the name of Kafka's class."""
 
 AUTHORIZER_KEYS: Final = frozenset({"super.users", "allow.everyone.if.no.acl.found"})
 """Keys that Kafka's authorizers read, and that the broker does not define."""
@@ -28,10 +27,7 @@ AUTHORIZER_KEYS: Final = frozenset({"super.users", "allow.everyone.if.no.acl.fou
 _Demands = Callable[[str], bool]
 
 _DEMANDS: Final[dict[str, tuple[_Demands, str]]] = {
-    "authorizer.class.name": (
-        lambda value: bool(value) and value not in AUTHORIZERS,
-        f"only {ACL_AUTHORIZER} is available",
-    ),
+    "authorizer.class.name": (lambda value: value not in ("", ACL_AUTHORIZER), f"only {ACL_AUTHORIZER} is available"),
     "authorizer.zookeeper.url": (bool, "ACLs are kept where the cluster's other data is"),
     "super.users": (bool, EVERYONE),
     "allow.everyone.if.no.acl.found": (lambda value: value.lower() == "false", EVERYONE),
@@ -61,7 +57,7 @@ def is_unserved(name: str, text: str) -> bool:
 
 
 def _keys(config: ConfigLookup) -> Iterator[tuple[str, str]]:
-    has_authorizer = config.effective.get("authorizer.class.name", "").strip() in AUTHORIZERS
+    has_authorizer = config.effective.get("authorizer.class.name", "").strip() == ACL_AUTHORIZER
     for name, text in config.effective.items():
         if is_unserved(name, text) and not (has_authorizer and name in AUTHORIZER_KEYS):
             yield name, f"{name}={text.strip()} ({_DEMANDS[base_key(name)][1]})"

@@ -11,7 +11,7 @@ from kpybroker.config.interpret import interpret
 from kpybroker.config.keys import security
 from kpybroker.config.keys.registry import BROKER_KEYS
 from kpybroker.config.keys.status import HONOURED, NO_JVM_PLUGIN, OPENSSL, SECURITY
-from kpybroker.config.unserved import ACL_AUTHORIZER, AUTHORIZERS, NotServed
+from kpybroker.config.unserved import ACL_AUTHORIZER, NotServed
 from kpybroker.config.values import ConfigError
 
 
@@ -35,11 +35,6 @@ def test_one_error_names_everything_that_is_refused() -> None:
         BrokerConfig({"super.users": "User:a", "authorizer.class.name": "a.B"})
     assert caught.value.names == ["super.users", "authorizer.class.name"]
     assert fix_for(caught.value).startswith("remove super.users, authorizer.class.name, but only where")
-
-
-@pytest.mark.parametrize("name", sorted(AUTHORIZERS))
-def test_the_authorizer_has_two_names(name: str) -> None:
-    BrokerConfig({"authorizer.class.name": name, "super.users": "User:a"})
 
 
 @pytest.mark.parametrize(

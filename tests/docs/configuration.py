@@ -131,7 +131,7 @@ A value must be within the bounds that the broker's keys set. Where they change 
 
 _OF_KAFKA_4: Final = """\
 `--kafka-version`, or `kpybroker.kafka.version`, of 4.0 to 4.3 gives a broker the defaults and rules of Kafka 4.3.1,
-without telling these four apart. `kafka-configs --describe` then lists what 4.3.1 lists.
+the same ones for all four. `kafka-configs --describe` then lists what 4.3.1 lists.
 
 Where the key is not set, or is 3.9, the defaults and rules are those of 3.9.1, and a change of version changes no
 setting of a running cluster. Every key of both releases is known all the same. Without it, those that Kafka 4 added are

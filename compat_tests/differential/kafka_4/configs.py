@@ -104,7 +104,9 @@ SCRIPTS = [
         create("{t}-2", min_compaction_lag_ms=5, max_compaction_lag_ms=2),
         create("{t}-2", remote_storage_enable="true"),
         create("{t}-2", remote_log_copy_disable="true"),
-        *(create("{t}-2", **{name.replace(".", "_"): "1"}) for name in sorted(TOPIC_REMOVED)),
+        create("{t}-2", message_downconversion_enable="true"),
+        create("{t}-2", message_format_version="3.0"),
+        create("{t}-2", message_timestamp_difference_max_ms=1),
     ),
     next_to_4(
         "configs-4-topic-values",
@@ -238,7 +240,7 @@ ALLOWED_OF_CONFIGS: tuple[Allowed, ...] = (
         r"results\[0\]\.configs\.min\.insync\.replicas\..*",
         DESCRIBE,
     ),
-    Allowed("KRaft must be told its quorum", rf"results\[0\]\.configs\.({OF_KRAFT})\..*", DESCRIBE),
+    Allowed("KRaft needs to know its quorum", rf"results\[0\]\.configs\.({OF_KRAFT})\..*", DESCRIBE),
     Allowed(
         "Kafka knows no code for an operation that there is not",
         r"responses\[0\]\.error_code",

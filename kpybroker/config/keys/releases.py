@@ -2,7 +2,7 @@
 
 The tables of this package have every key of both, with the types, defaults and rules of 3.9.1. These hold for a broker
 without `kpybroker.kafka.version`, and for one in the place of 3.9. One in the place of Kafka 4 has what is here on top:
-`keys_of` for brokers, `topic_keys_of` for topics. Its minor releases are not told apart.
+`keys_of` for brokers, `topic_keys_of` for topics. All its minor releases have the same.
 
 A key that Kafka 4 removed keeps its effect, since most are about ZooKeeper. Only topics may not set theirs any more.
 `compat_tests/config` holds all of this against the jars of both releases.

@@ -49,4 +49,5 @@ def java_text(validator: Validator) -> str:
         return f"(case insensitive) [{', '.join(arguments)}]"
     if kind == "distinct":
         return f"[{', '.join(arguments[1:])}]" if len(arguments) > 1 else ""
-    return {"anything": "null", "non_empty": "non-empty string", "non_null": "non-null string"}.get(kind, kind)
+    others = {"anything": "null", "non_empty": "non-empty string", "non_null": "non-null string"}
+    return others.get(kind, str(kind))

@@ -113,7 +113,7 @@ def _ordered(
 ) -> list[str]:
     """The requested of the `listed` keys, and of what else is `given`, in Kafka's order.
 
-    Kafka 4 has first what is no key or not listed, then a Java map of the listed. Our own keys are behind that.
+    Kafka 4 has first other names, then a Java map of the listed. Our own keys are behind that.
     """
     if not is_kafka_4(config.release):
         return hash_order(asked.of({*listed, *given}))
