@@ -23,7 +23,7 @@ from kpybroker.config.listeners import (
     parse_endpoints,
     security_protocol_map,
 )
-from kpybroker.config.relations import check_relations
+from kpybroker.config.relations import ALL_LOG_DIRS, check_relations
 from kpybroker.config.replication_factors import Lowered, out_of_reach
 from kpybroker.config.topic import LogConfig, topic_defaults
 from kpybroker.config.unserved import check_served
@@ -127,6 +127,12 @@ class BrokerConfig:
     def log_dirs(self) -> tuple[str, ...]:
         """The paths of `log.dirs`, or of `log.dir` where that is not set."""
         return self.get_list("log.dirs") or self.get_list("log.dir")
+
+    @property
+    def cordoned_log_dirs(self) -> tuple[str, ...]:
+        """The paths of `cordoned.log.dirs`; `*` is all of `log_dirs`."""
+        named = self.get_list("cordoned.log.dirs")
+        return self.log_dirs if ALL_LOG_DIRS in named else named
 
     @property
     def security_protocols(self) -> dict[str, str]:

@@ -189,6 +189,9 @@ SCRIPTS = [
                 ("max.connections", "0"),
                 ("group.coordinator.cached.buffer.max.bytes", "1"),
                 ("remote.list.offsets.request.timeout.ms", "0"),
+                ("cordoned.log.dirs", "/x"),
+                ("cordoned.log.dirs", "*,/x"),
+                ("cordoned.log.dirs", ""),
             )
         ),
         change(BROKER, "1", (SET, "message.max.bytes", "1")),

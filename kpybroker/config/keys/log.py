@@ -18,7 +18,6 @@ from kpybroker.config.keys.definition import (
 )
 from kpybroker.config.keys.status import (
     HONOURED,
-    NO_CORDONED,
     NO_JVM_PLUGIN,
     NO_KRAFT,
     NO_THREADS,
@@ -69,7 +68,7 @@ ROWS: Final[tuple[Row, ...]] = (
     ("num.partitions", INT, "1", at_least(1), MEDIUM, READ_ONLY, HONOURED),
     ("log.dir", STRING, "/tmp/kafka-logs", ANYTHING, HIGH, READ_ONLY, HONOURED),
     ("log.dirs", STRING, None, ANYTHING, HIGH, READ_ONLY, HONOURED),
-    ("cordoned.log.dirs", LIST, "", distinct(), MEDIUM, PER_BROKER, NO_CORDONED),
+    ("cordoned.log.dirs", LIST, "", distinct(), MEDIUM, PER_BROKER, HONOURED),
     ("log.segment.bytes", INT, "1073741824", at_least(14), HIGH, CLUSTER_WIDE, HONOURED),
     ("log.roll.ms", LONG, None, ANYTHING, HIGH, CLUSTER_WIDE, HONOURED),
     ("log.roll.hours", INT, "168", at_least(1), HIGH, READ_ONLY, HONOURED),

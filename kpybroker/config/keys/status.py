@@ -31,7 +31,6 @@ NO_CNXN_SOCKET: Final = "no-cnxn-socket"
 SINCE_3_0_IGNORED: Final = "since-3.0-ignored"
 NO_REVOCATION: Final = "no-revocation"
 NO_ASSERTION: Final = "no-assertion"
-NO_CORDONED: Final = "no-cordoned"
 OWN_INTERVAL: Final = "own-interval"
 ALL_ACKS: Final = "all-acks"
 AT_ONCE: Final = "at-once"
@@ -60,7 +59,6 @@ REASONS: Final[dict[str, str]] = {
     SINCE_3_0_IGNORED: "as in Kafka since 3.0: records are always written in format v2",
     NO_REVOCATION: "revocation is not checked: with true, a broker that uses TLS to ZooKeeper does not start",
     NO_ASSERTION: "a broker logs in with a client id and a secret, not with an assertion of its own",
-    NO_CORDONED: "every log directory takes new partitions",
     OWN_INTERVAL: "each background task first runs after its own interval",
     ALL_ACKS: "a commit always waits for all in-sync replicas, as with -1",
     AT_ONCE: "the coordinator appends the records of a request at once, without a buffer of its own",

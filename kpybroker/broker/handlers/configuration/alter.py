@@ -33,7 +33,7 @@ from kpybroker.config.dynamic import (
 )
 from kpybroker.config.groups.rules import check_group_props
 from kpybroker.config.keys.registry import BROKER_KEYS
-from kpybroker.config.keys.releases import ADDED, is_kafka_4
+from kpybroker.config.keys.releases import is_kafka_4
 from kpybroker.config.keys.topic import TOPIC_KEYS, TOPIC_ROWS
 from kpybroker.config.sources.passwords import decoder
 from kpybroker.config.topic import UnknownTopicConfig, validate_topic_props
@@ -204,7 +204,7 @@ async def _store_broker(broker: Broker, name: str, props: dict[str, str], valida
     try:
         validate_dynamic(broker.config, props, per_broker)
     except ConfigConflict as error:
-        before = "" if error.name in ADDED else "requirement failed: "
+        before = "" if error.name.startswith("group.consumer.") else "requirement failed: "
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"{before}{error}") from None
     except ConfigError as error:
         raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
