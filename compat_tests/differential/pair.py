@@ -6,12 +6,12 @@ finalized on the broker under test, as it is in a new cluster of Kafka 4.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Protocol
 
-from compat_tests.differential.allowed import ALLOWED
+from compat_tests.differential.allowed import ALLOWED, Allowed
 from compat_tests.differential.compare import differences, report
 from compat_tests.differential.kafka_4.allowed import ALLOWED_NEXT_TO_4
 from compat_tests.differential.normalise import Normaliser
@@ -173,12 +173,12 @@ class Pair:
             self._zookeeper.start()
         return f"{self._zookeeper.connect}/{name}"
 
-    def compare(self, played: Script, version: int) -> str:
+    def compare(self, played: Script, version: int, more_allowed: Sequence[Allowed] = ()) -> str:
         """What differs, in words; empty when nothing does. Both play at once, as some scripts wait for seconds."""
         assert version <= SERVED[played.api][1] or played.api is ApiKey.API_VERSIONS
         with ThreadPoolExecutor() as threads:
             reference, compared = threads.map(lambda side: side.play(played, version), self._sides)
-        return report(differences(played.name, reference, compared, self._allowed))
+        return report(differences(played.name, reference, compared, (*self._allowed, *more_allowed)))
 
     def close(self) -> None:
         for side in self._sides:

@@ -75,6 +75,7 @@ MAIN_CLASSES = {
     "transactions": "org.apache.kafka.tools.TransactionsCommand",
     "message-copier": "org.apache.kafka.tools.TransactionalMessageCopier",
     "features": "org.apache.kafka.tools.FeatureCommand",
+    "metadata-quorum": "org.apache.kafka.tools.MetadataQuorumCommand",
     "e2e-latency": "org.apache.kafka.tools.EndToEndLatency",
     "replica-verification": "org.apache.kafka.tools.ReplicaVerificationTool",
     "streams-application-reset": "org.apache.kafka.tools.StreamsResetter",

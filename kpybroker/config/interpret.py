@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from kpybroker.config.keys.own import GRAPHITE_REPORTER
+from kpybroker.config.keys.own import GRAPHITE_REPORTER, KAFKA_VERSION
 from kpybroker.config.keys.registry import BROKER_KEYS
+from kpybroker.config.keys.releases import REMOVED, is_kafka_4
 from kpybroker.config.keys.replication import LEADER_SELECTOR, RACK_AWARE_SELECTOR
 from kpybroker.config.keys.security import PER_LISTENER, PER_MECHANISM_ONLY
 from kpybroker.config.keys.status import HONOURED, NO_KRAFT, PER_LISTENER_REASON, REASONS, SECURITY
@@ -22,7 +23,7 @@ from kpybroker.config.values import ConfigTextError
 
 _POLICIES: Final = frozenset({"create.topic.policy.class.name", "alter.config.policy.class.name"})
 """They forbid clients something, which is therefore allowed."""
-_CUSTOM_SPACES: Final = ("rsm.config.", "rlmm.config.", "confluent.", "config.providers")
+_CUSTOM_SPACES: Final = ("rsm.config.", "rlmm.config.", "confluent.", "config.providers.")
 
 
 class Note(NamedTuple):
@@ -59,7 +60,8 @@ def interpret(props: Mapping[str, str]) -> Interpreted:
         has = "have" if len(encrypting) > 1 else "has"
         text = f"{', '.join(encrypting)} {has} no effect: no listener is SSL or SASL_SSL, nothing is encrypted"
         notes.append(Note(encrypting[0], text, True))
-    return Interpreted(result, [*notes, *_reporter_notes(props), *_security_notes(props)])
+    notes += [*_removed_notes(props), *_reporter_notes(props), *_security_notes(props)]
+    return Interpreted(result, notes)
 
 
 def _is_tls_key(name: str) -> bool:
@@ -138,6 +140,14 @@ def _note(name: str, text: str) -> Iterable[Note]:
         )
 
 
+def _removed_notes(props: Mapping[str, str]) -> Iterable[Note]:
+    """Of keys that the release whose place the broker takes does not have any more, and that have an effect here."""
+    release = props.get(KAFKA_VERSION)
+    for name in props if is_kafka_4(release) else ():
+        if name in REMOVED and BROKER_KEYS[name].status == HONOURED:
+            yield Note(name, f"{name} is no key of Kafka {release}, and has its effect here all the same", False)
+
+
 def _reporter_notes(props: Mapping[str, str]) -> Iterable[Note]:
     """Of classes that report metrics: Graphite's is known by name, and needs a switch of its own."""
     key, switch = "kafka.metrics.reporters", "kafka.graphite.metrics.reporter.enabled"
@@ -166,7 +176,7 @@ def _security_notes(props: Mapping[str, str]) -> Iterable[Note]:
 def _unknown(name: str) -> str:
     if name in AUTHORIZER_KEYS:
         return f"{name} has no effect: it is a key of the authorizer, and authorizer.class.name is not set"
-    text = f"{name} is not a configuration key of Kafka 3.9 and has no effect"
+    text = f"{name} is not a configuration key of Kafka 3.9 or 4.3 and has no effect"
     if name.startswith(_CUSTOM_SPACES):
         return text
     topic_row = next((row for row in TOPIC_ROWS if row[0] == name), None)

@@ -181,6 +181,19 @@ def list_of(*choices: str) -> Validator:
     return ("list_of", *choices)
 
 
+def distinct(*choices: str, empty: bool = True) -> Validator:
+    """A list without empty items (Kafka 4's ``ValidList``); of `choices`, if there are any.
+
+    `without_repetitions` removes what is there twice.
+    """
+    return ("distinct", empty, *choices)
+
+
+def without_repetitions(value: Value, validator: Validator) -> Value:
+    """A list as Kafka 4 takes it, if the rule of the key is `distinct`; any other value as it is."""
+    return tuple(dict.fromkeys(value)) if validator[0] == "distinct" and isinstance(value, tuple) else value
+
+
 NON_EMPTY: Final[Validator] = ("non_empty",)
 NON_NULL: Final[Validator] = ("non_null",)
 POSITIVE_OR_MINUS_ONE: Final[Validator] = ("positive_or_minus_one",)
@@ -262,6 +275,17 @@ def _check_throttled_replicas(name: str, value: Value) -> None:
         )
 
 
+def _check_distinct(name: str, value: Value, empty: bool, *choices: str) -> None:
+    items = value or ()
+    if not items and not empty:
+        among = f"[{', '.join(choices)}]" if choices else "any non-empty value"
+        raise ConfigTextError(name, f"Configuration '{name}' must not be empty. Valid values include: {among}")
+    if "" in items:
+        raise ConfigTextError(name, f"Configuration '{name}' values must not be empty.")
+    for item in items if choices else ():
+        _check_one_of(name, item, *choices)
+
+
 def _check_regex(name: str, value: Value) -> None:
     if value is None:
         return
@@ -287,6 +311,7 @@ _CHECKS: Final[dict[str, Callable[..., None]]] = {
     "positive_or_minus_one": _check_positive_or_minus_one,
     "gzip_level": _check_gzip_level,
     "metadata_version": _check_metadata_version,
+    "distinct": _check_distinct,
     "throttled_replicas": _check_throttled_replicas,
     "regex": _check_regex,
     "anything": _check_nothing,

@@ -83,7 +83,7 @@ def test_only_limits_of_connections_have_an_effect_for_one_listener() -> None:
         ("log_retention_hours", "did you mean log.retention.hours?"),
         ("retention.ms", "retention.ms is a topic's key; did you mean log.retention.ms?"),
         ("remote.storage.enable", "is a topic's key, set it on topics"),
-        ("zzz", "zzz is not a configuration key of Kafka 3.9 and has no effect"),
+        ("zzz", "zzz is not a configuration key of Kafka 3.9 or 4.3 and has no effect"),
         ("confluent.balancer.enable", "is not a configuration key"),
     ],
 )
@@ -123,3 +123,13 @@ def test_a_reporter_that_sends_nothing_is_reported(props: dict[str, str], texts:
     notes = interpret(props).notes
     assert [note.text for note in notes] == texts
     assert all(note.serious for note in notes)
+
+
+def test_a_key_that_kafka_4_removed_is_named_in_its_place() -> None:
+    props = {"kpybroker.kafka.version": "4.3", "zookeeper.connect": "h:1", "log.message.format.version": "3.0"}
+    texts = [note.text for note in interpret(props).notes]
+    assert texts == [
+        "log.message.format.version has no effect: as in Kafka since 3.0: records are always written in format v2",
+        "zookeeper.connect is no key of Kafka 4.3, and has its effect here all the same",
+    ]
+    assert not interpret({"kpybroker.kafka.version": "3.9", "zookeeper.connect": "h:1"}).notes

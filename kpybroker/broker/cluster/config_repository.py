@@ -25,8 +25,9 @@ import trio
 from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.config.dynamic import is_password, usable_dynamic
 from kpybroker.config.keys.synonyms import TOPIC_DEFAULT_KEYS
+from kpybroker.config.keys.topic import TOPIC_KEYS
 from kpybroker.config.sources.passwords import decoder, renewed
-from kpybroker.config.topic import TOPIC_KEYS, LogConfig, parse_topic_value
+from kpybroker.config.topic import LogConfig, parse_topic_value
 from kpybroker.config.values import ConfigError
 from kpybroker.coordination.tree import create_recursive, delete_recursive, retry_until_connected
 from kpybroker.coordination.watch_loop import WatchLoop
@@ -330,8 +331,9 @@ class ConfigRepository:
         """Apply both layers, and return the keys whose values have changed."""
         entities = (str(self._host.node_id), znodes.CONFIG_DEFAULT_ENTITY)
         own, default = await self.read_many(znodes.CONFIG_BROKERS, entities)
-        own, ignored_own = usable_dynamic(own, per_broker=True, decode=decoder(self._host.config))
-        default, ignored_default = usable_dynamic(default, per_broker=False)
+        keys = self._host.config.keys
+        own, ignored_own = usable_dynamic(own, keys, per_broker=True, decode=decoder(self._host.config))
+        default, ignored_default = usable_dynamic(default, keys, per_broker=False)
         for layer, ignored in (("broker", ignored_own), ("default cluster", ignored_default)):
             for name, reason in ignored.items():
                 dynamic_logger.error("Dynamic %s config %s is ignored: %s", layer, name, reason)

@@ -110,6 +110,7 @@ async def _generated_id(host: Host) -> int:
 async def load_logs(host: Host, configs: ConfigRepository) -> None:
     """Open every log; after an unclean stop this recovers what follows the recovery points."""
     _follow_producer_rules(host, configs)
+    _follow_cordoned(host, configs)
     try:
         host.logs.load(configs.topic_config, host.clock.time_ms())
     except (StorageError, KafkaError) as error:
@@ -124,6 +125,16 @@ def _follow_producer_rules(host: Host, configs: ConfigRepository) -> None:
             producer_id_expiration_ms=host.config.get_int("producer.id.expiration.ms"),
             verification_enabled=host.config.get_bool("transaction.partition.verification.enable"),
         )
+
+    apply()
+    configs.on_broker_change(apply)
+
+
+def _follow_cordoned(host: Host, configs: ConfigRepository) -> None:
+    """Log directories may be cordoned, and opened again, at any time."""
+
+    def apply(_changed: frozenset[str] = frozenset()) -> None:
+        host.logs.dirs.cordon(host.config.cordoned_log_dirs)
 
     apply()
     configs.on_broker_change(apply)

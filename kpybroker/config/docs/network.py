@@ -39,6 +39,7 @@ DOCS: Final[dict[str, str]] = {
     "delete.records.purgatory.purge.interval.requests": (
         "After how many requests the DeleteRecords purgatory is purged."
     ),
+    "config.providers": "Names of Java classes that fetch values of keys from elsewhere. Of Kafka 4.",
     "metrics.num.samples": "Samples kept to compute a metric.",
     "metrics.sample.window.ms": "Length of a metric's sample.",
     "metric.reporters": "Java classes that report metrics.",

@@ -33,6 +33,7 @@ from kpybroker.config.values import (
     LONG,
     STRING,
     at_least,
+    distinct,
 )
 
 LOOPBACK_LISTENER: Final = "PLAINTEXT://127.0.0.1:9092"
@@ -65,6 +66,7 @@ ROWS: Final[tuple[Row, ...]] = (
     ("fetch.purgatory.purge.interval.requests", INT, "1000", ANYTHING, MEDIUM, READ_ONLY, NO_PURGATORY),
     ("producer.purgatory.purge.interval.requests", INT, "1000", ANYTHING, MEDIUM, READ_ONLY, NO_PURGATORY),
     ("delete.records.purgatory.purge.interval.requests", INT, "1", ANYTHING, MEDIUM, READ_ONLY, NO_PURGATORY),
+    ("config.providers", LIST, "", distinct(), LOW, CLUSTER_WIDE, NO_JVM_PLUGIN),
     ("metrics.num.samples", INT, "2", at_least(1), LOW, READ_ONLY, NO_JMX),
     ("metrics.sample.window.ms", LONG, "30000", at_least(1), LOW, READ_ONLY, NO_JMX),
     ("metric.reporters", LIST, "", ANYTHING, LOW, CLUSTER_WIDE, NO_JVM_PLUGIN),

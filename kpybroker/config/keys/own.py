@@ -101,6 +101,9 @@ ROWS: Final[tuple[Row, ...]] = (
     ("kpybroker.shortcuts", LIST, "all", list_of("all", "none", *sorted(SHORTCUTS)), LOW, READ_ONLY, HONOURED),
 )
 
+OWN: Final = frozenset(row[0] for row in ROWS)
+"""The names of the keys that are not Kafka's."""
+
 
 def chosen_shortcuts(names: Iterable[str]) -> frozenset[str]:
     """The shortcuts that a value of `kpybroker.shortcuts` leaves on: `all`, `none`, or a list of names."""

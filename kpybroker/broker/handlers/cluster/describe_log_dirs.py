@@ -33,7 +33,6 @@ LEDGER = Ledger(
         4: "total and usable bytes of the volume (KIP-827)",
         5: "whether a directory is cordoned (KIP-1066)",
     },
-    absent="cordoned log directories: none is",
 )
 
 Result = DescribeLogDirsResponse.DescribeLogDirsResult
@@ -76,6 +75,7 @@ async def _describe_dir(
         topics=[TopicResult(name=name, partitions=partitions) for name, partitions in topics.items()],
         total_bytes=min(usage.total_bytes, LONG_MAX),
         usable_bytes=min(usage.usable_bytes, LONG_MAX),
+        is_cordoned=broker.logs.dirs.is_cordoned(log_dir),
     )
 
 
