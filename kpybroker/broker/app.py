@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
+from kpybroker.broker.client_metrics.received import ReceivedMetrics
 from kpybroker.broker.cluster import loggers
 from kpybroker.broker.cluster.config_repository import CLIENT_TYPES, ConfigRepository
 from kpybroker.broker.cluster.controller import ClusterController
@@ -164,6 +165,7 @@ class Broker:
         self.configs.follow(CONFIG_GROUPS, self.coordinators.group_configs.update)
         self.controller = ClusterController(self, self.registration, self.configs, self.peers)
         self.topics = TopicAdmin(self, self.metadata, self.controller.wait_until_deleted)
+        self.received_metrics = ReceivedMetrics(self)
         self.metrics = self._make_metrics()
         if seams.intercept is not None:
             self.dispatcher.respond_now = seams.intercept(self)

@@ -18,7 +18,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 
 from kpybroker.broker.loop.clock import SystemClock
 from kpybroker.broker.metrics.reporters import otlp
-from kpybroker.broker.metrics.reporters.otlp import RESPONSE_BYTES_MAX, OtlpReporter
+from kpybroker.broker.metrics.reporters.otlp import RESPONSE_BYTES_MAX, OtlpReporter, Sent
 from kpybroker.broker.metrics.reporters.periodic import ReportError
 from kpybroker.metrics.otlp import POINTS_MAX
 from kpybroker.metrics.reading import Reading, single
@@ -95,7 +95,8 @@ async def read_one() -> list[Reading]:
 
 def reporter(url: str, read: Callable[[], Awaitable[list[Reading]]] = read_one) -> OtlpReporter:
     headers = {"Authorization": SECRET}
-    return OtlpReporter(url, headers, Spelling.JMX_EXPORTER, read, lambda: {"service.name": "x"}, SystemClock())
+    sent = Sent(Spelling.JMX_EXPORTER, read)
+    return OtlpReporter(url, headers, sent, lambda: {"service.name": "x"}, SystemClock())
 
 
 async def test_a_report_is_a_post_with_the_headers() -> None:
