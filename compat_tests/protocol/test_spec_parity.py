@@ -54,14 +54,13 @@ def test_spec_equals_kafkas_definition(spec: SpecFile, message: MessageSpec) -> 
 
 
 def test_every_stable_api_between_clients_and_brokers_has_a_spec() -> None:
-    """What Kafka 3.9 serves in ZooKeeper mode, but for telemetry, which clients call once they see it."""
+    """What Kafka 3.9 serves in ZooKeeper mode."""
     served = {
         definition["apiKey"]
         for definition, *_ in definitions_once().values()
         if "zkBroker" in definition.get("listeners", [])
     }
-    kraft_only_or_left_out = {71, 72}
-    assert served - {spec.api_key for spec in SPECS} <= kraft_only_or_left_out
+    assert served <= {spec.api_key for spec in SPECS}
 
 
 _definitions: dict[str, list[dict[str, Any]]] = {}

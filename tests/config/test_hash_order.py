@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kpybroker.config.hash_order import hash_order
+from kpybroker.config.hash_order import hash_order, hash_set_order
 from kpybroker.config.topic import TOPIC_KEYS
 
 FIRST_OF_A_TOPIC = [
@@ -42,3 +42,10 @@ def test_any_name_can_be_ordered() -> None:
     """Java counts UTF-16 units: a character beyond the first plane is two of them."""
     names = ["", "\U0001f600", "\ud83d", "\u00e4"]
     assert sorted(hash_order(names)) == sorted(names)
+
+
+def test_a_java_set_grows_later_than_a_map_of_scala() -> None:
+    # `new HashSet<>(List.of(...)).toString()` in Java 17
+    twelve = [f"k{n}" for n in range(12)]
+    assert hash_set_order(twelve[:3]) == ["k0", "k1", "k2"]
+    assert hash_set_order(twelve) != hash_order(twelve)

@@ -5,8 +5,9 @@ Kafka's `ZkConfigManager`, ``ZkConfigRepository`` and the writing half of ``Admi
 `/config/changes`, which every broker watches. Kept here is what this broker applies: the overrides of topics with the
 `LogConfig` they make, and the dynamic layers of its `BrokerConfig`.
 
-What clients, users, addresses and groups have (`/config/users/<u>[/clients/<c>]`, `/config/clients/<c>`,
-`/config/ips/<ip>`, `/config/groups/<g>`) is passed on to those who `follow` it, and not kept.
+What clients, users, addresses, groups and subscriptions to client metrics have
+(`/config/users/<u>[/clients/<c>]`, `/config/clients/<c>`, `/config/ips/<ip>`, `/config/groups/<g>`,
+`/config/client-metrics/<s>`) is passed on to those who `follow` it, and not kept.
 
 Not here: what the configuration requests mean (`handlers.configuration`, `handlers.security`), and which values are
 allowed (`kpybroker.config`).
@@ -55,10 +56,10 @@ EntityListener = Callable[[str, Mapping[str, str]], None]
 CLIENT_TYPES: Final = (znodes.CONFIG_USERS, znodes.CONFIG_CLIENTS, znodes.CONFIG_IPS)
 """Entities that are not of the broker's own."""
 
-REMOVED_TYPES: Final = (*CLIENT_TYPES, znodes.CONFIG_GROUPS)
+REMOVED_TYPES: Final = (*CLIENT_TYPES, znodes.CONFIG_GROUPS, znodes.CONFIG_CLIENT_METRICS)
 """Their nodes are removed when nothing is set (KAFKA-12632)."""
 
-CHANGED_TYPES: Final = (*znodes.CONFIG_TYPES, znodes.CONFIG_GROUPS)
+CHANGED_TYPES: Final = (*znodes.CONFIG_TYPES, znodes.CONFIG_GROUPS, znodes.CONFIG_CLIENT_METRICS)
 """What a notification may name."""
 
 

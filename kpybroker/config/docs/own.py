@@ -44,6 +44,9 @@ DOCS: Final[dict[str, str]] = {
     "of the broker does not count.",
     "kpybroker.max.state.bytes.per.ip": "The same for the clients of one address that have not logged in.",
     "kpybroker.max.state.bytes.per.principal": "The same for the clients of one principal that have logged in.",
+    "kpybroker.client.metrics": "Whether clients are invited to push their metrics (KIP-714): off, subscribed, which "
+    "is while there is a subscription, or on. Clients ask when they connect, and Java clients that were not invited do "
+    "not ask again.",
     "kpybroker.kafka.version": "Serve what a release of Kafka served, 3.9 to 4.3: its APIs, their versions and its "
     "features, as far as they are served here. 3.9 is that of its ZooKeeper mode. Without it everything is served.",
     "kpybroker.new.cluster.features": "Which feature levels a new cluster finalizes: newest, or none. By default the "

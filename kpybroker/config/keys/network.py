@@ -22,7 +22,6 @@ from kpybroker.config.keys.status import (
     NO_JVM_PLUGIN,
     NO_PURGATORY,
     NO_QUEUE,
-    NO_TELEMETRY,
     NO_THREADS,
 )
 from kpybroker.config.values import (
@@ -73,7 +72,7 @@ ROWS: Final[tuple[Row, ...]] = (
     ("auto.include.jmx.reporter", BOOLEAN, "true", ANYTHING, LOW, READ_ONLY, NO_JMX),
     ("kafka.metrics.reporters", LIST, "", ANYTHING, LOW, READ_ONLY, HONOURED),
     ("kafka.metrics.polling.interval.secs", INT, "10", at_least(1), LOW, READ_ONLY, HONOURED),
-    ("telemetry.max.bytes", INT, "1048576", at_least(1), LOW, READ_ONLY, NO_TELEMETRY),
+    ("telemetry.max.bytes", INT, "1048576", at_least(1), LOW, READ_ONLY, HONOURED),
     ("quota.window.num", INT, "11", at_least(1), LOW, READ_ONLY, HONOURED),
     ("alter.log.dirs.replication.quota.window.num", INT, "11", at_least(1), LOW, READ_ONLY, HONOURED),
     ("controller.quota.window.num", INT, "11", at_least(1), LOW, READ_ONLY, HONOURED),

@@ -50,6 +50,9 @@ _GRAPHITE_DIMENSIONS: Final = (
     *("min", "max", "mean", "stddev", "sum", "median", "p75", "p95", "p98", "p99", "p999"),
 )
 
+CLIENT_METRICS: Final = "kpybroker.client.metrics"
+CLIENT_METRICS_OFF, CLIENT_METRICS_SUBSCRIBED, CLIENT_METRICS_ON = "off", "subscribed", "on"
+"""Whether clients are invited to push metrics: never, while there is a subscription, or always."""
 KAFKA_VERSION: Final = "kpybroker.kafka.version"
 NEW_CLUSTER_FEATURES: Final = "kpybroker.new.cluster.features"
 KAFKA_VERSIONS: Final = ("3.9", "4.0", "4.1", "4.2", "4.3")
@@ -88,6 +91,11 @@ ROWS: Final[tuple[Row, ...]] = (
     ("kpybroker.otlp.headers", PASSWORD, None, ANYTHING, LOW, READ_ONLY, HONOURED),
     ("kpybroker.zookeeper.port", INT, None, between(0, 65535), LOW, READ_ONLY, HONOURED),
     ("kpybroker.zookeeper.host", STRING, "127.0.0.1", ANYTHING, LOW, READ_ONLY, HONOURED),
+    (
+        *(CLIENT_METRICS, STRING, CLIENT_METRICS_OFF),
+        one_of(CLIENT_METRICS_OFF, CLIENT_METRICS_SUBSCRIBED, CLIENT_METRICS_ON),
+        *(LOW, READ_ONLY, HONOURED),
+    ),
     (KAFKA_VERSION, STRING, None, one_of(*KAFKA_VERSIONS), LOW, READ_ONLY, HONOURED),
     (NEW_CLUSTER_FEATURES, STRING, None, one_of("newest", "none"), LOW, READ_ONLY, HONOURED),
     ("kpybroker.shortcuts", LIST, "all", list_of("all", "none", *sorted(SHORTCUTS)), LOW, READ_ONLY, HONOURED),

@@ -21,7 +21,6 @@ NO_CONSUMER_PROTOCOL: Final = "no-consumer-protocol"
 NO_SHARE_GROUPS: Final = "no-share-groups"
 NO_JVM_PLUGIN: Final = "no-jvm-plugin"
 NO_JMX: Final = "no-jmx"
-NO_TELEMETRY: Final = "no-telemetry"
 NO_THREADS: Final = "no-threads"
 NO_QUEUE: Final = "no-queue"
 NO_PURGATORY: Final = "no-purgatory"
@@ -44,7 +43,6 @@ REASONS: Final[dict[str, str]] = {
     NO_SHARE_GROUPS: "share groups (KIP-932) are not served",
     NO_JVM_PLUGIN: "it names a Java class; there is no JVM here to load it",
     NO_JMX: "there is no JMX here, and the metrics that are served are not sampled",
-    NO_TELEMETRY: "client telemetry (KIP-714) is not served",
     NO_THREADS: "one event loop does this work: there is no thread pool to size",
     NO_QUEUE: "requests are not queued for a pool of threads",
     NO_PURGATORY: "requests wait on their partitions' own lists: there is no purgatory to purge",

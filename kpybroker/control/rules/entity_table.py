@@ -224,6 +224,8 @@ _TRANSACTIONS: dict[ApiKey, tuple[Shape, ...]] = {
     ),
     ApiKey.LIST_TRANSACTIONS: (Shape(ALL),),
     ApiKey.LIST_CONFIG_RESOURCES: (Shape(ALL),),
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: (Shape(ALL),),
+    ApiKey.PUSH_TELEMETRY: (Shape(ALL),),
 }
 
 _SHOWN_PARTITIONS = _response_only(array("partitions", ERROR, _LEADERS, partition="partition_index"))

@@ -69,6 +69,8 @@ class ApiKey(IntEnum):
     ALLOCATE_PRODUCER_IDS = 67
     CONSUMER_GROUP_HEARTBEAT = 68
     CONSUMER_GROUP_DESCRIBE = 69
+    GET_TELEMETRY_SUBSCRIPTIONS = 71
+    PUSH_TELEMETRY = 72
     LIST_CONFIG_RESOURCES = 74
     DESCRIBE_TOPIC_PARTITIONS = 75
     SHARE_GROUP_HEARTBEAT = 76
@@ -138,6 +140,8 @@ APIS: dict[ApiKey, tuple[str, int, int, int]] = {
     ApiKey.ALLOCATE_PRODUCER_IDS: ("AllocateProducerIds", 0, 0, 0),
     ApiKey.CONSUMER_GROUP_HEARTBEAT: ("ConsumerGroupHeartbeat", 0, 1, 0),
     ApiKey.CONSUMER_GROUP_DESCRIBE: ("ConsumerGroupDescribe", 0, 1, 0),
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: ("GetTelemetrySubscriptions", 0, 0, 0),
+    ApiKey.PUSH_TELEMETRY: ("PushTelemetry", 0, 0, 0),
     ApiKey.LIST_CONFIG_RESOURCES: ("ListConfigResources", 0, 1, 0),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: ("DescribeTopicPartitions", 0, 0, 0),
     ApiKey.SHARE_GROUP_HEARTBEAT: ("ShareGroupHeartbeat", 1, 1, 0),

@@ -15,6 +15,7 @@ import os
 from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from kpybroker.broker.handlers.configuration import client_metrics
 from kpybroker.broker.handlers.configuration.describe import ConfigResourceType
 from kpybroker.broker.requests.clients import shown
 from kpybroker.config.dynamic import (
@@ -94,11 +95,13 @@ def refuse_type(resource_type: ConfigResourceType, type_id: int) -> KafkaError:
 async def alter(
     broker: Broker, resource_type: ConfigResourceType, name: str, props: dict[str, str], *, validate_only: bool
 ) -> None:
-    """Make `props` the whole of what a topic, a broker layer or a group sets."""
+    """Make `props` the whole of what a topic, a broker layer, a group or a subscription to client metrics sets."""
     if resource_type is ConfigResourceType.BROKER:
         await _store_broker(broker, name, props, validate_only)
     elif resource_type is ConfigResourceType.GROUP:
         await _store_group(broker, name, props, validate_only)
+    elif resource_type is ConfigResourceType.CLIENT_METRICS:
+        await client_metrics.store(broker, name, props, validate_only)
     else:
         await _store_topic(broker, name, props, validate_only)
 
@@ -122,7 +125,7 @@ async def incremental_alter(
     *,
     validate_only: bool,
 ) -> None:
-    """Apply `ops` to what a topic, a broker layer or a group sets. Raises KafkaError, TreeError."""
+    """Apply `ops` to what a topic, a broker layer, a group or a subscription sets. Raises KafkaError, TreeError."""
     try:
         if resource_type is ConfigResourceType.BROKER:
             entity = name or znodes.CONFIG_DEFAULT_ENTITY
@@ -132,6 +135,9 @@ async def incremental_alter(
         elif resource_type is ConfigResourceType.GROUP:
             _refuse_lists(ops)
             props = apply_ops(await _stored_of_group(broker, name), ops, lambda name: None)
+        elif resource_type is ConfigResourceType.CLIENT_METRICS:
+            _refuse_lists(ops)
+            props = apply_ops(await client_metrics.stored(broker, name), ops, lambda name: None)
         else:
             _check_topic_name(name)
             stored = await broker.configs.read(znodes.CONFIG_TOPICS, name)
@@ -142,7 +148,9 @@ async def incremental_alter(
 
 
 def _refuse_lists(ops: Sequence[AlterConfigOp]) -> None:
-    """No key of a group is a list; the text is that of Kafka 4.3's ``ConfigurationControlManager``."""
+    """No key of a group is a list, and Kafka does not take those of subscriptions for lists; the text is that of
+    ``ConfigurationControlManager`` of Kafka 4.3.
+    """
     for name, op, _ in ops:
         if op in (OpType.APPEND, OpType.SUBTRACT):
             raise KafkaError(ErrorCode.INVALID_CONFIG, f"Can't {op.name} to key {name} because its type is not LIST.")

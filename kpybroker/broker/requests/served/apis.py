@@ -66,6 +66,8 @@ SERVED: dict[ApiKey, tuple[int, int]] = {
     ApiKey.DESCRIBE_PRODUCERS: (0, 0),
     ApiKey.DESCRIBE_TRANSACTIONS: (0, 0),
     ApiKey.LIST_TRANSACTIONS: (0, 2),
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: (0, 0),
+    ApiKey.PUSH_TELEMETRY: (0, 0),
     ApiKey.LIST_CONFIG_RESOURCES: (0, 1),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: (0, 0),
     ApiKey.CONSUMER_GROUP_HEARTBEAT: (0, 1),
@@ -86,13 +88,21 @@ ADVISED_SOFTWARE = ("apache-kafka-java", "rdkafka")
 version 1 of ConsumerGroupHeartbeat for the protocol itself."""
 
 
+CLIENT_METRICS = frozenset({ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY})
+"""Those that clients use as soon as they are listed: they are only where pushes are received."""
+
+
 def listed_for(
-    served: Mapping[ApiKey, tuple[int, int]], software: str, supported: Ranges = SUPPORTED
+    served: Mapping[ApiKey, tuple[int, int]],
+    software: str,
+    supported: Ranges = SUPPORTED,
+    *,
+    client_metrics: bool = False,
 ) -> dict[ApiKey, tuple[int, int]]:
     """What ApiVersions lists of `served` for client software of this name and version, at a broker with these features.
 
     Nothing waits for ConsumerGroupDescribe, so it is not listed where it is refused. ListConfigResources is of Kafka 4:
-    a broker in the place of Kafka 3.9 does not list it.
+    a broker in the place of Kafka 3.9 does not list it. `client_metrics`: whether pushes are received.
     """
     has_groups = supported.get(GROUP_VERSION, NOT_SUPPORTED).max > 0
     refused = REFUSED if has_groups else REFUSED | NEEDS_GROUP_VERSION
@@ -100,6 +110,8 @@ def listed_for(
     hidden = refused & {ApiKey.CONSUMER_GROUP_DESCRIBE} if is_advised else refused
     if not has_groups:
         hidden |= {ApiKey.LIST_CONFIG_RESOURCES}
+    if not client_metrics:
+        hidden |= CLIENT_METRICS
     listed = {key: versions for key, versions in served.items() if key not in hidden}
     if ApiKey.CONSUMER_GROUP_HEARTBEAT in hidden and ApiKey.CONSUMER_GROUP_HEARTBEAT in served:
         listed[ApiKey.CONSUMER_GROUP_HEARTBEAT] = (0, 0)

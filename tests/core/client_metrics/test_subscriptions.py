@@ -1,0 +1,87 @@
+"""Which subscriptions apply to a client, and what they ask for together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from kpybroker.core.budget import UNOWNED
+from kpybroker.core.client_metrics.configs import INTERVAL_MS_DEFAULT, parse
+from kpybroker.core.client_metrics.subscriptions import NOTHING, Client, Wanted, applying, merge, uuid_text
+
+INSTANCE = bytes(range(16))
+CLIENT = Client("app-1", "apache-kafka-java", "4.3.1", "10.0.0.7", 40_001, UNOWNED)
+
+
+def applies(match: str, client: Client = CLIENT) -> bool:
+    return names_of({"s": match}, client) == ["s"]
+
+
+def names_of(matches: Mapping[str, str], client: Client = CLIENT) -> list[str]:
+    subscriptions = {name: parse(name, {"match": match}) for name, match in matches.items()}
+    steps = applying(subscriptions.items(), client.attributes(INSTANCE))
+    try:
+        while True:
+            next(steps)
+    except StopIteration as end:
+        found: list[str] = end.value
+        return found
+
+
+@pytest.mark.parametrize(
+    ("match", "expected"),
+    [
+        ("", True),
+        ("client_id=app-.*", True),
+        ("client_id=app", False),  # the whole value must match
+        ("client_software_name=apache-kafka-java,client_software_version=4\\..*", True),
+        ("client_software_name=apache-kafka-java,client_software_version=3\\..*", False),
+        ("client_source_address=10\\.0\\.0\\.\\d+", True),
+        ("client_source_port=4000[1-9]", True),
+        (f"client_instance_id={uuid_text(INSTANCE)}", True),
+        ("client_instance_id=x", False),
+    ],
+)
+def test_a_subscription_applies_to_clients_that_match_all_its_patterns(match: str, expected: bool) -> None:
+    assert applies(match) is expected
+
+
+@pytest.mark.parametrize("client_id", [None, "x" * 250, "\u00e9"])
+def test_no_pattern_matches_a_client_id_that_is_null_too_long_or_not_ascii(client_id: str | None) -> None:
+    client = CLIENT._replace(client_id=client_id)
+    assert not applies("client_id=.*", client)
+    assert applies("client_source_port=.*", client)
+
+
+def test_every_subscription_that_applies_is_named() -> None:
+    assert names_of({"a": "", "b": "client_id=x", "c": "client_id=.*"}) == ["a", "c"]
+
+
+def test_matching_lets_others_run() -> None:
+    subscriptions = {str(n): parse("s", {"match": "client_id=(a|b|c)*d"}) for n in range(1000)}
+    steps = applying(subscriptions.items(), CLIENT.attributes(INSTANCE))
+    assert sum(1 for _ in steps) > 1
+
+
+def merged(*props: Mapping[str, str]) -> Wanted:
+    return merge(parse("s", one) for one in props)
+
+
+def test_a_client_gets_all_metrics_at_the_shortest_interval() -> None:
+    both = merged({"metrics": "b,a", "interval.ms": "2000"}, {"metrics": "a,c", "interval.ms": "1000"})
+    assert (sorted(both.metrics), both.interval_ms) == (["a", "b", "c"], 1000)
+    assert merged({"metrics": "a", "interval.ms": "3600000"}).interval_ms == INTERVAL_MS_DEFAULT
+    assert merged({"metrics": "a"}, {"metrics": "*"}).metrics == ("*",)
+    assert merged() == NOTHING
+
+
+def test_the_subscription_id_is_that_of_kafka() -> None:
+    # As Kafka 4.3.1's `computeSubscriptionId`, of which the parts are known numbers: the CRC-32C of "123456789".
+    wanted = Wanted((), 300_000)
+    assert -(1 << 31) <= wanted.subscription_id(INSTANCE) < 1 << 31
+    assert wanted.subscription_id(INSTANCE) ^ wanted.subscription_id(bytes(16)) == 0x08090A0B ^ 0x00010203 ^ (
+        0x0C0D0E0F ^ 0x04050607
+    )
+    assert wanted.subscription_id(bytes(16)) != Wanted(("*",), 300_000).subscription_id(bytes(16))
+    assert wanted.subscription_id(bytes(16)) != Wanted((), 300_001).subscription_id(bytes(16))
