@@ -52,8 +52,8 @@ ALL: Final = Wanted()
 
 
 async def client_metrics(hosted: Hosted, wanted: Wanted = ALL, series: bool = True) -> JSON:
-    """The clients that have pushed metrics (KIP-714), each as a broker knows it, with the last value of each series; the
-    newest push last. Without `series` only how many there are."""
+    """The clients that have pushed metrics (KIP-714), each as a broker knows it, with the last value of each series;
+    the newest push last. Without `series` only how many there are."""
     return [_client(broker, client, series) for broker, client in wanted.of(hosted)]
 
 
