@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from starlette.exceptions import HTTPException
+from typing import Final
+
 from starlette.requests import Request
 from starlette.responses import Response
 
+from kpybroker.client.connect.errors import CommandError
+from kpybroker.client.show.cells import shown
 from kpybroker.console.queries import control as queries
 from kpybroker.console.queries.pages import Page
 from kpybroker.console.web.context import call_control, render
 from kpybroker.console.web.forms import whole_number
+
+ROWS_MAX: Final = 200
+"""Series on a page."""
 
 
 async def listing(request: Request) -> Response:
@@ -29,6 +35,9 @@ async def one(request: Request) -> Response:
         request, lambda control: queries.client(control, place["instance"], place["broker"], text)
     )
     if found is None:
-        raise HTTPException(404, "this client is not known any more: it has ended, or has not pushed for a while")
-    page = Page.of(len(found["series"]), number, 200)
-    return render(request, "client.html", title=f"Client {found['client_id']}", client=found, page=page, text=text)
+        error = CommandError("this client is not known any more", "see which clients there are: /clients")
+        context = {"error": error, "again": False, "is_refused": False}
+        return render(request, "failed.html", status=404, title="Not found", **context)
+    page = Page.of(len(found["series"]), number, ROWS_MAX)
+    title = f"Client {shown(found['client_id'])}"
+    return render(request, "client.html", title=title, client=found, page=page, text=text)
