@@ -3,8 +3,8 @@
 The bytes are a stranger's: what is read of them is bounded by `STEPS_MAX`, whatever they say. Strings that are no UTF-8
 are refused by protobuf itself, as is what is cut. A point that has no sense is left out, and counted.
 
-Attributes that are lists or maps are left out: KIP-714 has texts and numbers only. So are scopes, and all resources but
-the first: a client has one.
+Java's client has a resource for each metric, always the same: the attributes of the first are the client's. Scopes are
+left out, and attributes that are lists or maps: KIP-714 has texts and numbers only.
 """
 
 from __future__ import annotations
