@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 JsonObject = Mapping[str, Any]
+
+SHOWN_MAX: Final = 20
+"""Names in the text of an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,13 +200,23 @@ class ClientMetrics:
         return [one for one in self.series if one.name == name and labels.items() <= one.labels.items()]
 
     def value(self, name: str, **labels: str) -> float:
-        """The value of the one series of this name that has these labels. Raises AssertionError if there is not one."""
+        """The value of the series of this name with exactly these labels, or of the only one that has more.
+
+        Raises AssertionError if there is no such series, or are several.
+        """
         found = self.find(name, **labels)
+        found = [one for one in found if one.labels == labels] or found
         if len(found) != 1:
-            shown = [dict(one.labels) for one in found] or sorted({one.name for one in self.series})
+            shown: list[Any] = [dict(one.labels) for one in found] or self._like(name)
             cause = f"{self.client_id} has pushed {len(found)} series {name} {labels or ''}".rstrip()
             raise AssertionError(f"{cause}, not one; there are: {shown}")
         return found[0].value
+
+    def _like(self, name: str) -> list[str]:
+        from difflib import get_close_matches
+
+        names = sorted({one.name for one in self.series})
+        return names if len(names) <= SHOWN_MAX else get_close_matches(name, names, SHOWN_MAX, 0)
 
 
 def to_bytes(data: Any) -> bytes | None:

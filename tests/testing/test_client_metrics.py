@@ -68,6 +68,7 @@ def test_numbers_that_json_has_not_are_numbers_again() -> None:
 def test_a_value_is_that_of_the_one_series_with_the_labels() -> None:
     found = client(series("a", 1, labels={"n": "1"}), series("a", 2, labels={"n": "2", "m": "x"}), series("b", 3))
     assert found.value("a", n="2") == 2
+    assert client(series("a", 1, labels={"n": "1"}), series("a", 2)).value("a") == 2
     assert [one.value for one in found.find("a")] == [1, 2]
     assert found.find("a", n="3") == []
     with pytest.raises(AssertionError, match=r"c has pushed 2 series a, not one; there are: \[\{'n': '1'\}"):
