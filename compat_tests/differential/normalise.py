@@ -174,6 +174,7 @@ RULES: dict[tuple[ApiKey | None, str], Rule] = {
     (ApiKey.API_VERSIONS, "api_keys"): _keyed_by("api_key"),
     (ApiKey.CREATE_TOPICS, "topics[].configs"): _configs,
     (ApiKey.DESCRIBE_CONFIGS, "results[].configs"): _configs,
+    (ApiKey.LIST_CONFIG_RESOURCES, "config_resources"): _sorted_by("resource_name"),
     (ApiKey.METADATA, "topics"): _sorted_by("name"),
     (ApiKey.METADATA, "topics[].partitions"): _sorted_by("partition_index"),
     (ApiKey.DESCRIBE_LOG_DIRS, "results[].topics"): _sorted_by("name"),

@@ -105,12 +105,10 @@ def test_a_consumer_of_java(subscribed: Broker, version: str) -> None:
 
 
 def test_confluent_kafka(subscribed: Broker) -> None:
-    producer = subscribed.producer(library="confluent-kafka", **{"client.id": "librdkafka"})
+    producer = subscribed.producer(library="confluent-kafka", client_id="librdkafka")
     producer.produce("orders", "one")
     producer.flush()
-    consumer = subscribed.consumer(
-        "librdkafka-group", "orders", library="confluent-kafka", **{"client.id": "librdkafka-c"}
-    )
+    consumer = subscribed.consumer("librdkafka-group", "orders", library="confluent-kafka", client_id="librdkafka-c")
     found = subscribed.wait_client_metrics("librdkafka", name=LATENCY, pushes=2)
     assert found.value(LATENCY, **{"node.id": "0"}) >= 0
 

@@ -53,6 +53,7 @@ MAIN_CLASSES = {
     "acls-zookeeper": "kafka.admin.AclCommand",  # before 4.0 only
     "topics": "org.apache.kafka.tools.TopicCommand",
     "configs": "kafka.admin.ConfigCommand",
+    "client-metrics": "org.apache.kafka.tools.ClientMetricsCommand",
     "consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
     "groups": "org.apache.kafka.tools.GroupsCommand",  # 4.x only
     "get-offsets": "org.apache.kafka.tools.GetOffsetShell",

@@ -150,8 +150,6 @@ class Broker:
         )
         self.features = Features(self, self.metadata, supported, self._features_unsupported)
         self.configs = ConfigRepository(self)
-        for entity_type in CLIENT_TYPES:
-            self.configs.follow(entity_type, partial(self._entity_changed, entity_type))
         self.producer_ids = ProducerIds(self)
         self.registration = Registration(self, lambda: self.bound, supported)
         self.peers = Peers(
@@ -165,8 +163,7 @@ class Broker:
         self.replicas = Replicas(self, self.metadata, self.configs, self.peers, self._replica_events())
         self.fetch_service = FetchService(self, self.metadata, self.replicas)
         self.coordinators = Coordinators(self, self.metadata, self.producer_ids, self.peers, self.replicas)
-        self.configs.follow(CONFIG_GROUPS, self.coordinators.group_configs.update)
-        self.configs.follow(CONFIG_CLIENT_METRICS, self.client_metrics.update)
+        self._follow_configs()
         self.controller = ClusterController(self, self.registration, self.configs, self.peers)
         self.topics = TopicAdmin(self, self.metadata, self.controller.wait_until_deleted)
         self.metrics = self._make_metrics()
@@ -297,6 +294,12 @@ class Broker:
             log_deleted=self._log_deleted,
             segment_rolled=self.flush_soon,
         )
+
+    def _follow_configs(self) -> None:
+        for entity_type in CLIENT_TYPES:
+            self.configs.follow(entity_type, partial(self._entity_changed, entity_type))
+        self.configs.follow(CONFIG_GROUPS, self.coordinators.group_configs.update)
+        self.configs.follow(CONFIG_CLIENT_METRICS, self.client_metrics.update)
 
     def _make_metrics(self) -> Metrics | None:
         """None where no one asks for them; only other brokers need what is imported here."""

@@ -44,8 +44,9 @@ def test_any_name_can_be_ordered() -> None:
     assert sorted(hash_order(names)) == sorted(names)
 
 
-def test_a_java_set_grows_later_than_a_map_of_scala() -> None:
-    # `new HashSet<>(List.of(...)).toString()` in Java 17
-    twelve = [f"k{n}" for n in range(12)]
-    assert hash_set_order(twelve[:3]) == ["k0", "k1", "k2"]
-    assert hash_set_order(twelve) != hash_order(twelve)
+def test_a_java_set_grows_with_its_thirteenth_element() -> None:
+    """By then it has 32 buckets, and the zero, whose code is 48, is no longer in the first one."""
+    twelve = ["!", *"0abcdefghij"]
+    assert hash_set_order(twelve)[0] == "0"
+    assert hash_set_order([*twelve, "k"])[0] == "!"
+    assert hash_order(twelve)[0] == "!"

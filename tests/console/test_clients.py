@@ -20,7 +20,7 @@ EVIL = '<b>"\x1b[31m&'
 def pushed(broker: Broker) -> Iterator[ClientMetrics]:
     """What a producer pushed, whose id is `EVIL`."""
     broker.subscribe_client_metrics(interval_ms=200)
-    producer = broker.producer(**{"client.id": EVIL, "enable.metrics.push": True})
+    producer = broker.producer(client_id=EVIL, enable_metrics_push=True)
     try:
         producer.produce("orders", "one")
         producer.flush()
@@ -47,7 +47,7 @@ def test_clients_are_listed_and_filtered(browser: TestClient, pushed: ClientMetr
     assert "\x1b" not in page
     assert "&lt;b&gt;" in page
     assert pushed.instance_id in browser.get(f"/clients?client_id={quote(EVIL)}").text
-    assert "none: clients push what a subscription asks for" in browser.get("/clients?client_id=nobody").text
+    assert "none: clients push what a subscription asks for" in browser.get("/clients?client_id=stranger").text
 
 
 def test_a_client_has_its_metrics(browser: TestClient, pushed: ClientMetrics) -> None:

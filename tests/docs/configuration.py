@@ -14,10 +14,13 @@ from kpybroker.config.groups.keys import GROUP_KEYS
 from kpybroker.config.keys import group, kraft, log, network, own, remote, replication, security, zookeeper
 from kpybroker.config.keys.definition import READ_ONLY, Row
 from kpybroker.config.keys.network import LOOPBACK_LISTENER
+from kpybroker.config.keys.own import CLIENT_METRICS, CLIENT_METRICS_SUBSCRIBED
 from kpybroker.config.keys.status import HONOURED, REASONS
 from kpybroker.config.keys.topic import TOPIC_ROWS
 from kpybroker.config.replication_factors import COUNTS_OF_BROKERS
-from kpybroker.config.values import INT
+from kpybroker.config.values import INT, value_text
+from kpybroker.core.client_metrics.configs import ATTRIBUTES, INTERVAL_MS_MAX, INTERVAL_MS_MIN
+from kpybroker.core.client_metrics.configs import KEYS as CLIENT_METRICS_KEYS
 
 PLACE: Final = Path(__file__).parents[2] / "docs" / "reference" / "configuration.md"
 """The file of the page."""
@@ -81,8 +84,9 @@ The quotas of replication can be set dynamically only, as in Kafka:
 {_bullets(COUNTS_OF_BROKERS, "  ")}
 - `kpybroker dev` and brokers of tests have `broker.id=0`, and groups that do not wait:
   `group.initial.rebalance.delay.ms=0`, `group.consumer.heartbeat.interval.ms=100` (and the lower bound of it),
-  `group.consumer.assignment.interval.ms=0`, `group.consumer.min.session.timeout.ms=1000`. A cluster of
-  `dev --brokers N` also has `default.replication.factor` 3 (2 for two brokers).
+  `group.consumer.assignment.interval.ms=0`, `group.consumer.min.session.timeout.ms=1000`. They invite clients to push
+  metrics while there is a subscription: `{CLIENT_METRICS}={CLIENT_METRICS_SUBSCRIBED}`. A cluster of `dev --brokers N`
+  also has `default.replication.factor` 3 (2 for two brokers).
 - These keys cannot be changed while the broker runs:
 {_bullets(FIXED_AT_START, "  ")}
 - Passwords cannot be set dynamically, as in Kafka without `password.encoder.secret`.
@@ -124,10 +128,28 @@ A value must be within the bounds that the broker's keys set. Where they change 
 """
 
 
+_OF_CLIENT_METRICS: Final = f"""\
+A subscription says which of their own metrics clients push to the brokers (KIP-714), how often, and which clients:
+`kpybroker config set client-metrics NAME KEY=VALUE`, `kafka-client-metrics` of Kafka 4, or `kafka-configs
+--entity-type client-metrics`. It is there once a key is set, and gone once none is. Every broker applies a change at
+once; a client learns of it when it pushes next. Clients are invited as `{CLIENT_METRICS}` says.
+
+- `metrics`: prefixes of names, as in `org.apache.kafka.producer.`; `*` is every metric; without any, none.
+- `interval.ms`: {INTERVAL_MS_MIN} to {INTERVAL_MS_MAX}. Of several subscriptions the shortest counts, and never more
+  than the default.
+- `match`: pairs of an attribute and a pattern, as in `client_id=app-.*,client_software_name=librdkafka`. All must match
+  the whole of a client's value; a subscription without pairs is for every client. The attributes are
+{_bullets(ATTRIBUTES, "  ")}
+
+Patterns are in [the language of RE2](../decisions/patterns.md), and cannot have a comma or an equals sign.
+"""
+
+
 def page() -> str:
     """The text of the page, as Markdown."""
     parts = [_HEAD, "\n## Topics\n", *_topic_table()]
     parts += ["\n## One group\n", _OF_GROUPS, *_group_table()]
+    parts += ["\n## One subscription to client metrics\n", _OF_CLIENT_METRICS, *_client_metrics_table()]
     for title, rows in _AREAS:
         parts += [f"\n## {title}\n", *_broker_table(rows)]
     return "\n".join(parts) + "\n"
@@ -146,6 +168,13 @@ def _group_table() -> Iterator[str]:
     yield "|---|---|---|---|---|---|"
     for name, key in GROUP_KEYS.items():
         yield _row(f"`{name}`", INT, f"`{key.default}`", f"`{key.lowest}`", f"`{key.highest}`", GROUP_SENTENCES[name])
+
+
+def _client_metrics_table() -> Iterator[str]:
+    yield "| key | type | default | |"
+    yield "|---|---|---|---|"
+    for name, key in CLIENT_METRICS_KEYS.items():
+        yield _row(f"`{name}`", key.type, _shown(value_text(key.default, key.type)), f"{key.doc}.")
 
 
 def _broker_table(rows: tuple[Row, ...]) -> Iterator[str]:

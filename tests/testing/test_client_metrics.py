@@ -17,8 +17,8 @@ QUEUE_TIME = "org.apache.kafka.producer.record.queue.time.max"
 def test_what_a_client_pushes_is_found() -> None:
     with Broker(topics=["t"], in_thread=True) as broker:
         broker.subscribe_client_metrics(interval_ms=100, match={"client_id": "orders-.*"})
-        watched = broker.producer(**{"client.id": "orders-1", "enable.metrics.push": True})
-        other = broker.producer(**{"client.id": "payments-1", "enable.metrics.push": True})
+        watched = broker.producer(client_id="orders-1", enable_metrics_push=True)
+        other = broker.producer(client_id="payments-1", enable_metrics_push=True)
         for producer in (watched, other):
             producer.produce("t", "one")
             producer.flush()
@@ -38,7 +38,7 @@ def test_a_client_that_pushes_nothing_is_waited_for_in_vain() -> None:
     with Broker(in_thread=True) as broker:
         assert broker.client_metrics() == []
         with pytest.raises(WaitTimeout, match="no such client has pushed its metrics 1 times") as caught:
-            broker.wait_client_metrics("nobody", timeout=0.01)
+            broker.wait_client_metrics("stranger", timeout=0.01)
         assert "subscribe_client_metrics" in caught.value.fix
 
 

@@ -46,10 +46,12 @@ class ReceivedMetrics:
 
         if self._table is None:
             self._table = ClientTable()
-        texts = (pushed.client_id, pushed.software_name, pushed.software_version, pushed.address)
         push = Push(
-            pushed.instance_id,
-            *(text[:TEXT_CHARS_MAX] for text in texts),
+            instance_id=pushed.instance_id,
+            client_id=pushed.client_id[:TEXT_CHARS_MAX],
+            software_name=pushed.software_name[:TEXT_CHARS_MAX],
+            software_version=pushed.software_version[:TEXT_CHARS_MAX],
+            address=pushed.address,
             interval_ms=pushed.interval_ms,
             is_last=pushed.terminating,
         )
@@ -85,7 +87,7 @@ class ReceivedMetrics:
 
 
 def _decoded(metrics: bytes) -> Decoded | str:
-    """In a thread, the import as well: it takes longer than a push. A text for what is no OTLP.
+    """In a thread, the import as well: it takes longer than a push. A text for what is not OTLP.
 
     The error is not raised there: an exception that passes from thread to thread is part of a reference cycle.
     """

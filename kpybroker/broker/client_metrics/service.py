@@ -50,6 +50,7 @@ class ClientMetrics:
         self._host = host
         self._mode = host.config.get_str(CLIENT_METRICS)
         self._matching = trio.Lock()
+        self._props: dict[str, Mapping[str, str]] = {}
 
     @property
     def is_listed(self) -> bool:
@@ -68,8 +69,8 @@ class ClientMetrics:
 
     @property
     def names(self) -> list[str]:
-        """The subscriptions that this broker knows."""
-        return list(self.manager.subscriptions) if self.is_used else []
+        """The subscriptions that this broker knows, in order."""
+        return sorted(self.manager.subscriptions) if self.is_used else []
 
     @property
     def is_used(self) -> bool:
@@ -87,9 +88,17 @@ class ClientMetrics:
         return ClientMetricsManager(max_bytes, partial(host.random.randbytes, ID_BYTES), host.budget)
 
     def update(self, entity: str, props: Mapping[str, str]) -> None:
-        """A subscription has these properties now; `entity` is its name in the tree. Without any it is removed."""
+        """A subscription has these properties now; `entity` is its name in the tree. Without any it is removed.
+
+        A broker learns of its own changes twice; only what differs makes instances new.
+        """
         from kpybroker.core.client_metrics.configs import parse
 
+        if self._props.get(entity, {}) == props:
+            return
+        self._props[entity] = dict(props)
+        if not props:
+            del self._props[entity]
         name = client_metrics_of_entity(entity)
         try:
             self.manager.subscribe(name, parse(name, props) if props else None)
@@ -120,14 +129,13 @@ class ClientMetrics:
         self.manager.push(instance, push, self._host.clock.time_ms())
         if not size:
             return
-        began = self._host.clock.monotonic()
         try:
             await self._export(request, context, instance.wanted.interval_ms)
         except (KafkaError, InvalidMetrics) as error:
             self.manager.not_exported(instance)
             logger.info("Metrics of a client cannot be read: %s", error)
             raise KafkaError(ErrorCode.INVALID_RECORD) from None
-        self.manager.exported(instance, (self._host.clock.monotonic() - began) * 1000)
+        self.manager.exported(instance)
 
     async def _instance(self, instance_id: bytes, context: RequestContext) -> Instance:
         from kpybroker.core.client_metrics.subscriptions import Client

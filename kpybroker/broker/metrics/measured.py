@@ -9,6 +9,7 @@ from kpybroker.broker.loop.host import Host
 
 if TYPE_CHECKING:
     from kpybroker.broker.client_metrics.received import ReceivedMetrics
+    from kpybroker.broker.client_metrics.service import ClientMetrics
     from kpybroker.broker.cluster.controller import ClusterController
     from kpybroker.broker.cluster.features import Features
     from kpybroker.broker.cluster.metadata_cache import MetadataCache
@@ -31,6 +32,7 @@ class Measured(Host, Protocol):
     """The parts of one broker that count something."""
 
     bound: list[BoundListener]
+    client_metrics: ClientMetrics
     cluster_id: str
     """Once it has started."""
     controller: ClusterController

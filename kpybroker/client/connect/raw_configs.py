@@ -1,4 +1,6 @@
-"""Settings of what confluent-kafka cannot name: groups (KIP-848), and all brokers of a cluster at once."""
+"""Settings of what confluent-kafka cannot name: groups (KIP-848), subscriptions to client metrics (KIP-714), and all
+brokers of a cluster at once.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +15,7 @@ from kpybroker.wire.messages.incremental_alter_configs import IncrementalAlterCo
 from kpybroker.wire.messages.list_config_resources import ListConfigResourcesRequest
 
 BROKER: Final = 4
+CLIENT_METRICS: Final = 16
 GROUP: Final = 32
 """Kafka's numbers of types of resources."""
 ALL_BROKERS: Final = ""
@@ -29,9 +32,11 @@ class RawEntry(NamedTuple):
     is_read_only: bool
 
 
-def group_names(wire: WireCluster) -> list[str]:
-    """The groups for which something was set. Raises CommandError, also for a broker that has no such settings."""
-    request = ListConfigResourcesRequest(resource_types=[GROUP])
+def names(wire: WireCluster, kind: int) -> list[str]:
+    """The resources of a type for which something was set. Raises CommandError, also for a broker that has no such
+    settings.
+    """
+    request = ListConfigResourcesRequest(resource_types=[kind])
     response = wire.any().request(ApiKey.LIST_CONFIG_RESOURCES, request)
     check(response.error_code)
     return sorted(one.resource_name for one in response.config_resources)

@@ -40,8 +40,8 @@ DOCS: Final[dict[str, str]] = {
     "records are read only where the response depends on them, and of a sample of all batches; batch headers and "
     "checksums are always checked.",
     "kpybroker.max.state.bytes": "Memory, as estimated, that all clients together may take with what outlives their "
-    "requests: fetch sessions, members of groups, committed offsets, transactional ids. What was there before a start "
-    "of the broker does not count.",
+    "requests: fetch sessions, members of groups, committed offsets, transactional ids, clients that push metrics. "
+    "What was there before a start of the broker does not count.",
     "kpybroker.max.state.bytes.per.ip": "The same for the clients of one address that have not logged in.",
     "kpybroker.max.state.bytes.per.principal": "The same for the clients of one principal that have logged in.",
     "kpybroker.client.metrics": "Whether clients are invited to push their metrics (KIP-714): off, subscribed, which "

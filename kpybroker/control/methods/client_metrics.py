@@ -30,7 +30,7 @@ LOOK_S: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class Filter:
     """Which clients; of them only the metrics of this name, if there is one."""
 
     client_id: str | None = None
@@ -48,16 +48,16 @@ class Wanted:
         return iter(sorted(found, key=lambda one: one[1].pushed_ms))
 
 
-ALL: Final = Wanted()
+ALL: Final = Filter()
 
 
-async def client_metrics(hosted: Hosted, wanted: Wanted = ALL, series: bool = True) -> JSON:
+async def client_metrics(hosted: Hosted, wanted: Filter = ALL, series: bool = True) -> JSON:
     """The clients that have pushed metrics (KIP-714), each as a broker knows it, with the last value of each series;
     the newest push last. Without `series` only how many there are."""
     return [_client(broker, client, series) for broker, client in wanted.of(hosted)]
 
 
-async def wait_client_metrics(hosted: Hosted, wanted: Wanted, pushes: int = 1, timeout_ms: int = 10_000) -> JSON:
+async def wait_client_metrics(hosted: Hosted, wanted: Filter, pushes: int = 1, timeout_ms: int = 10_000) -> JSON:
     """Wait until such a client has pushed so many times, and has a metric of the name, if one is given; that client."""
     with trio.move_on_after(check_timeout("wait_client_metrics", timeout_ms)):
         while True:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from kpybroker.core.budget import StateBudget
@@ -48,14 +48,14 @@ class Push(NamedTuple):
 
 
 @dataclass(slots=True)
-class InstanceCounts:
-    """Of one instance id, over changes of subscriptions: what Kafka counts for its MBean."""
+class Counts:
+    """Since the start, of all instances: what Kafka counts for its MBeans, most of it by instance."""
 
+    unknown_subscriptions: int = 0
+    """Pushes that named a subscription id which is not that of their instance."""
     throttled: int = 0
     exported: int = 0
     failed: int = 0
-    export_ms_total: float = 0.0
-    export_ms_max: float = 0.0
 
 
 @dataclass(slots=True, eq=False)
@@ -68,7 +68,6 @@ class Instance:
     version: int
     wanted: Wanted
     subscription_id: int
-    counts: InstanceCounts = field(default_factory=InstanceCounts)
     expires_ms: int = 0
     last_get_ms: int = 0
     last_push_ms: int = 0
@@ -95,8 +94,7 @@ class ClientMetricsManager:
 
     def __init__(self, max_bytes: int, random_id: Callable[[], bytes], budget: StateBudget) -> None:
         self.max_bytes = max_bytes
-        self.unknown_subscriptions = 0
-        """Pushes that named a subscription id which is not that of their instance."""
+        self.counts = Counts()
         self._random_id = random_id
         self._budget = budget
         self._subscriptions: dict[str, Subscription] = {}
@@ -162,17 +160,14 @@ class ClientMetricsManager:
         finally:
             instance.terminating = push.terminating
 
-    def exported(self, instance: Instance, took_ms: float) -> None:
+    def exported(self, instance: Instance) -> None:
         """What an instance pushed was received."""
-        counts = instance.counts
-        counts.exported += 1
-        counts.export_ms_total += took_ms
-        counts.export_ms_max = max(counts.export_ms_max, took_ms)
+        self.counts.exported += 1
         instance.last_error = ErrorCode.NONE
 
     def not_exported(self, instance: Instance) -> None:
         """What an instance pushed could not be read: INVALID_RECORD."""
-        instance.counts.failed += 1
+        self.counts.failed += 1
         instance.last_error = ErrorCode.INVALID_RECORD
 
     # --- the end of instances
@@ -215,8 +210,6 @@ class ClientMetricsManager:
                 self._wanted[tuple(names)] = wanted
         subscription_id = wanted.subscription_id(instance_id)
         instance = Instance(instance_id, client, connection_id, version, wanted, subscription_id)
-        if before is not None:
-            instance.counts = before.counts
         self._keep(instance)
         return instance
 
@@ -230,7 +223,7 @@ class ClientMetricsManager:
             self._forget(next(iter(self._instances)))
 
     def _too_soon(self, instance: Instance) -> KafkaError:
-        instance.counts.throttled += 1
+        self.counts.throttled += 1
         text = f"Request from the client [{uuid_text(instance.instance_id)}] arrived before the next push interval time"
         return KafkaError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, text)
 
@@ -242,7 +235,7 @@ class ClientMetricsManager:
         if not instance.may_push(now_ms) and not push.terminating:
             raise self._too_soon(instance)
         if push.subscription_id != instance.subscription_id:
-            self.unknown_subscriptions += 1
+            self.counts.unknown_subscriptions += 1
             raise KafkaError(ErrorCode.UNKNOWN_SUBSCRIPTION_ID, f"Unknown client subscription id for the client {who}")
         if push.compression_type not in _CODECS:
             text = f"Unknown compression type [{push.compression_type}] in a push of {who}"

@@ -162,7 +162,7 @@ def _labels(attributes: Iterable[KeyValue]) -> Labels:
 
 
 def _text(value: AnyValue) -> str:
-    """Empty for what is no text, number or bytes."""
+    """Empty for anything but text, number or bytes."""
     kind = value.WhichOneof("value")
     if kind == "string_value":
         return value.string_value[:TEXT_CHARS_MAX]

@@ -53,7 +53,7 @@ def requests_of_clients(clients: Iterable[Client]) -> Iterator[ExportMetricsServ
 def _scope(request: ExportMetricsServiceRequest, client: Client) -> ScopeMetrics:
     of_resource = request.resource_metrics.add()
     of_resource.resource.attributes.extend(_attributes(_resource(client)))
-    scope = of_resource.scope_metrics.add()
+    scope: ScopeMetrics = of_resource.scope_metrics.add()
     scope.scope.name = SCOPE
     return scope
 
@@ -85,7 +85,8 @@ def _add_count(metric: Metric, series: Series, client: Client) -> None:
 
 
 def _number(series: Series, client: Client) -> NumberDataPoint:
-    point = NumberDataPoint(attributes=_attributes(dict(series.labels)), **_times(series, client))
+    point = NumberDataPoint()
+    _begin(point, series, client)
     value = series.number
     if isinstance(value, int) and -_INT64 <= value < _INT64:
         point.as_int = value
@@ -99,31 +100,19 @@ def _add_histogram(metric: Metric, series: Series, client: Client) -> None:
     assert isinstance(value, Distribution)
     metric.histogram.aggregation_temporality = _CUMULATIVE
     counts = [int(one) for one in value.values]
-    metric.histogram.data_points.append(
-        HistogramDataPoint(
-            attributes=_attributes(dict(series.labels)),
-            count=value.count,
-            sum=value.sum,
-            explicit_bounds=value.at,
-            bucket_counts=counts,
-            **_times(series, client),
-        )
-    )
+    point = HistogramDataPoint(count=value.count, sum=value.sum, explicit_bounds=value.at, bucket_counts=counts)
+    _begin(point, series, client)
+    metric.histogram.data_points.append(point)
 
 
 def _add_summary(metric: Metric, series: Series, client: Client) -> None:
     value = series.value
     assert isinstance(value, Distribution)
-    pairs = zip(value.at, value.values, strict=True)
-    metric.summary.data_points.append(
-        SummaryDataPoint(
-            attributes=_attributes(dict(series.labels)),
-            count=value.count,
-            sum=value.sum,
-            quantile_values=[SummaryDataPoint.ValueAtQuantile(quantile=at, value=one) for at, one in pairs],
-            **_times(series, client),
-        )
-    )
+    point = SummaryDataPoint(count=value.count, sum=value.sum)
+    for at, one in zip(value.at, value.values, strict=True):
+        point.quantile_values.add(quantile=at, value=one)
+    _begin(point, series, client)
+    metric.summary.data_points.append(point)
 
 
 _ADD: Final = {
@@ -134,9 +123,11 @@ _ADD: Final = {
 }
 
 
-def _times(series: Series, client: Client) -> dict[str, int]:
-    """In nanoseconds; a start of 0 is one that is not known."""
-    return {"start_time_unix_nano": series.start_ms * 1_000_000, "time_unix_nano": client.pushed_ms * 1_000_000}
+def _begin(point: NumberDataPoint | HistogramDataPoint | SummaryDataPoint, series: Series, client: Client) -> None:
+    """Labels and times, in nanoseconds; a start of 0 is one that is not known."""
+    point.attributes.extend(_attributes(dict(series.labels)))
+    point.start_time_unix_nano = series.start_ms * 1_000_000
+    point.time_unix_nano = client.pushed_ms * 1_000_000
 
 
 def _attributes(labels: Mapping[str, str]) -> list[KeyValue]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +89,7 @@ async def test_a_client_is_waited_for(tmp_path: Path) -> None:
         for wanted in ({"name": QUEUE_TIME}, {"pushes": 4}):
             found.clear()
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(lambda wanted=wanted: wait(client_id="orders", **wanted))
+                nursery.start_soon(partial(wait, client_id="orders", **wanted))
                 await receive(cluster, metrics_data(), broker=1)
                 await trio.testing.wait_all_tasks_blocked()
                 assert found == {}

@@ -50,7 +50,7 @@ def test_a_count_says_since_when_it_is_counted_where_that_is_known() -> None:
     assert {one.name: one.start_ms for one in found.series} == {CREATIONS: NOW_MS, "whole": 0}
 
 
-def test_series_are_told_apart_by_their_labels() -> None:
+def test_series_differ_by_their_labels() -> None:
     table = ClientTable()
     for node in (1, 2, 1):
         push(table, metrics_data(total(CREATIONS, 1, node_id=node)))
@@ -123,7 +123,7 @@ def test_series_are_found_by_client_and_by_name() -> None:
     assert found() == [("a", [LATENCY, QUEUE_TIME]), ("b", [QUEUE_TIME])]
     assert found(client_id="b") == [("b", [QUEUE_TIME])]
     assert found(name=LATENCY) == [("a", [LATENCY]), ("b", [])]
-    assert found(client_id="nobody") == []
+    assert found(client_id="stranger") == []
 
 
 def test_a_client_is_forgotten_after_three_intervals_and_begins_again_from_nothing() -> None:

@@ -184,8 +184,8 @@ def test_names_that_become_the_same_are_one_line_of_one_type() -> None:
 
 
 def test_descriptions_are_help() -> None:
-    told = Series("a", (), SeriesKind.GAUGE, 1, "", "of the\nqueue \\ x")
-    assert parsed(client(told))["a"].documentation == "of the\nqueue \\ x"
+    described = Series("a", (), SeriesKind.GAUGE, 1, "", "of the\nqueue \\ x")
+    assert parsed(client(described))["a"].documentation == "of the\nqueue \\ x"
     assert "HELP" not in "".join(exposition_of_clients([client(series("a"))]))
 
 

@@ -23,7 +23,7 @@ def metrics_data(*metrics: Metric, **resource: str) -> bytes:
     of_resource = data.resource_metrics.add()
     of_resource.resource.attributes.extend(attributes(resource))
     of_resource.scope_metrics.add().metrics.extend(metrics)
-    return data.SerializeToString()
+    return bytes(data.SerializeToString())
 
 
 def gauge(name: str, value: float, **labels: str | int) -> Metric:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,8 +21,12 @@ Begun = tuple[int, trio.lowlevel.TrioToken, trio.CancelScope]
 
 
 @contextmanager
-def threaded_broker(directory: Path, **keys: str) -> Iterator[str]:
-    """Its address. Heartbeats of consumer groups are short enough for a test."""
+def threaded_broker(
+    directory: Path, prepare: Callable[[Broker], None] = lambda broker: None, **keys: str
+) -> Iterator[str]:
+    """Its address. Heartbeats of consumer groups are short enough for a test. `prepare` is called on its thread once it
+    has started.
+    """
     quick = {name.replace(".", "_"): value for name, value in QUICK_GROUPS.items()}
     config = BrokerConfig(settings(directory, **{"listeners": "PLAINTEXT://127.0.0.1:0", **quick, **keys}))
     started: queue.Queue[Begun | BaseException] = queue.Queue()
@@ -30,6 +34,7 @@ def threaded_broker(directory: Path, **keys: str) -> Iterator[str]:
     async def serve() -> None:
         with trio.CancelScope() as scope:
             async with Broker.open(config) as broker:
+                prepare(broker)
                 started.put((broker.bound[0].listener.address[1], trio.lowlevel.current_trio_token(), scope))
                 await trio.sleep_forever()
 
