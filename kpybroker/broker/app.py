@@ -150,20 +150,19 @@ class Broker:
         )
         self.features = Features(self, self.metadata, supported, self._features_unsupported)
         self.configs = ConfigRepository(self)
+        for entity_type in CLIENT_TYPES:
+            self.configs.follow(entity_type, partial(self._entity_changed, entity_type))
         self.producer_ids = ProducerIds(self)
         self.registration = Registration(self, lambda: self.bound, supported)
-        self.peers = Peers(
-            self,
-            self.transport,
-            Directory(self.metadata.inter_broker_address, lambda: self.controller.controller_id),
-            partial(routes.respond_locally, self),
-        )
+        directory = Directory(self.metadata.inter_broker_address, lambda: self.controller.controller_id)
+        self.peers = Peers(self, self.transport, directory, partial(routes.respond_locally, self))
         self._roll_flusher = RollFlusher(self)
         self.flush_soon = self._roll_flusher.flush_soon
         self.replicas = Replicas(self, self.metadata, self.configs, self.peers, self._replica_events())
         self.fetch_service = FetchService(self, self.metadata, self.replicas)
         self.coordinators = Coordinators(self, self.metadata, self.producer_ids, self.peers, self.replicas)
-        self._follow_configs()
+        self.configs.follow(CONFIG_GROUPS, self.coordinators.group_configs.update)
+        self.configs.follow(CONFIG_CLIENT_METRICS, self.client_metrics.update)
         self.controller = ClusterController(self, self.registration, self.configs, self.peers)
         self.topics = TopicAdmin(self, self.metadata, self.controller.wait_until_deleted)
         self.metrics = self._make_metrics()
@@ -294,12 +293,6 @@ class Broker:
             log_deleted=self._log_deleted,
             segment_rolled=self.flush_soon,
         )
-
-    def _follow_configs(self) -> None:
-        for entity_type in CLIENT_TYPES:
-            self.configs.follow(entity_type, partial(self._entity_changed, entity_type))
-        self.configs.follow(CONFIG_GROUPS, self.coordinators.group_configs.update)
-        self.configs.follow(CONFIG_CLIENT_METRICS, self.client_metrics.update)
 
     def _make_metrics(self) -> Metrics | None:
         """None where no one asks for them; only other brokers need what is imported here."""
