@@ -160,11 +160,16 @@ def client(control: Control, instance_id: str, broker: int, text: str) -> dict[s
 
 def _series(series: dict[str, Any]) -> dict[str, Any]:
     labels = ", ".join(f"{name}={value}" for name, value in series["labels"].items())
-    value = series["value"]
+    value = _digits(series["value"])
     if "sum" in series:
-        value = f"{value}, in all {series['sum']}"
+        value = f"{value}, in all {_digits(series['sum'])}"
     shown = {"name": visible(series["name"]), "labels": visible(labels), "value": value}
     return {**series, **shown, "text": f"{series['name']} {labels}"}
+
+
+def _digits(number: int | float | str) -> int | float | str:
+    """Small numbers with what they are: a latency of 0.0445 is not 0."""
+    return f"{number:.4g}" if isinstance(number, float) and not number.is_integer() else number
 
 
 def milliseconds(number: int, unit: str) -> int:
