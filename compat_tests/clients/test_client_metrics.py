@@ -19,7 +19,7 @@ from compat_tests.support.tools import VERSIONS, Tools
 from compat_tests.support.waiting import eventually
 from kpybroker.broker.app import Broker
 from kpybroker.broker.client_metrics.receiver import Pushed
-from tests.support.programs.threaded_broker import threaded_broker
+from tests.support.programs.threaded_broker import prepared_broker
 from tests.support.requests.client_metrics_requests import Recorder
 
 START_S = 60
@@ -49,7 +49,7 @@ def receiving(tmp_path: Path) -> Iterator[Receiving]:
     def prepare(broker: Broker) -> None:
         broker.client_metrics.receiver = found.recorder
 
-    with threaded_broker(tmp_path, prepare, kpybroker_client_metrics="subscribed") as found.bootstrap:
+    with prepared_broker(tmp_path, prepare, kpybroker_client_metrics="subscribed") as found.bootstrap:
         yield found
 
 

@@ -21,7 +21,7 @@ from kpybroker.broker.client_metrics.packages import available
 from kpybroker.broker.client_metrics.receiver import InvalidMetrics, Pushed, Receiver
 from kpybroker.broker.loop.steps import run_to_end
 from kpybroker.broker.loop.yielding import in_thread, paced
-from kpybroker.config.keys.own import CLIENT_METRICS, CLIENT_METRICS_OFF, CLIENT_METRICS_ON
+from kpybroker.config.keys.own import CLIENT_METRICS_OFF, CLIENT_METRICS_ON
 from kpybroker.wire.compression import Codec, decompress
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.znodes import client_metrics_of_entity
@@ -48,7 +48,7 @@ class ClientMetrics:
     def __init__(self, host: Host, receiver: Receiver | None = None) -> None:
         self.receiver = receiver
         self._host = host
-        self._mode = host.config.get_str(CLIENT_METRICS)
+        self._mode = host.config.get_str("kpybroker.client.metrics")
         self._matching = trio.Lock()
         self._props: dict[str, Mapping[str, str]] = {}
 

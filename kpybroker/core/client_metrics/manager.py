@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 
 from kpybroker.core.budget import StateBudget
 from kpybroker.core.client_metrics.configs import Subscription
-from kpybroker.core.client_metrics.subscriptions import Client, Wanted, applying, merge, uuid_text
+from kpybroker.core.client_metrics.subscriptions import Client, MergedSubscription, applying, merge, uuid_text
 from kpybroker.wire.compression import Codec
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.schema import ZERO_UUID
@@ -66,7 +66,7 @@ class Instance:
     client: Client
     connection_id: str
     version: int
-    wanted: Wanted
+    subscription: MergedSubscription
     subscription_id: int
     expires_ms: int = 0
     last_get_ms: int = 0
@@ -76,14 +76,14 @@ class Instance:
 
     def may_get(self, now_ms: int) -> bool:
         """Whether an interval has passed since its last request; if so, its last one is now."""
-        if now_ms - max(self.last_get_ms, self.last_push_ms) < self.wanted.interval_ms:
+        if now_ms - max(self.last_get_ms, self.last_push_ms) < self.subscription.interval_ms:
             return False
         self.last_get_ms = now_ms
         return True
 
     def may_push(self, now_ms: int) -> bool:
         """The same for a push. The first one after asking may follow at once: clients wait 0.5 to 1.5 intervals."""
-        if self.last_get_ms <= self.last_push_ms and now_ms - self.last_push_ms < self.wanted.interval_ms:
+        if self.last_get_ms <= self.last_push_ms and now_ms - self.last_push_ms < self.subscription.interval_ms:
             return False
         self.last_push_ms = now_ms
         return True
@@ -99,7 +99,7 @@ class ClientMetricsManager:
         self._budget = budget
         self._subscriptions: dict[str, Subscription] = {}
         self._version = 0
-        self._wanted: dict[tuple[str, ...], Wanted] = {}
+        self._merged: dict[tuple[str, ...], MergedSubscription] = {}
         self._instances: OrderedDict[bytes, Instance] = OrderedDict()
         self._of_connection: dict[str, bytes] = {}
 
@@ -120,7 +120,7 @@ class ClientMetricsManager:
         elif self._subscriptions.pop(name, None) is None:
             return
         self._version += 1
-        self._wanted.clear()
+        self._merged.clear()
 
     # --- requests
 
@@ -141,7 +141,7 @@ class ClientMetricsManager:
         if found is None or found.version < self._version:
             found = yield from self._renewed(found, instance_id, client, connection_id)
         self._instances.move_to_end(instance_id)
-        found.expires_ms = now_ms + max(EXPIRY_MS_MIN, 3 * found.wanted.interval_ms)
+        found.expires_ms = now_ms + max(EXPIRY_MS_MIN, 3 * found.subscription.interval_ms)
         return found
 
     def get(self, instance: Instance, now_ms: int) -> None:
@@ -203,13 +203,13 @@ class ClientMetricsManager:
             raise KafkaError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "There is no room for one more client instance")
         version, subscriptions = self._version, dict(self._subscriptions)
         names = yield from applying(subscriptions.items(), client.attributes(instance_id))
-        wanted = self._wanted.get(tuple(names)) if version == self._version else None
-        if wanted is None:
-            wanted = merge(subscriptions[name] for name in names)
+        merged = self._merged.get(tuple(names)) if version == self._version else None
+        if merged is None:
+            merged = merge(subscriptions[name] for name in names)
             if version == self._version:
-                self._wanted[tuple(names)] = wanted
-        subscription_id = wanted.subscription_id(instance_id)
-        instance = Instance(instance_id, client, connection_id, version, wanted, subscription_id)
+                self._merged[tuple(names)] = merged
+        subscription_id = merged.subscription_id(instance_id)
+        instance = Instance(instance_id, client, connection_id, version, merged, subscription_id)
         self._keep(instance)
         return instance
 

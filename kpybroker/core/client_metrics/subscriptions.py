@@ -40,7 +40,7 @@ class Client(NamedTuple):
         return {name: value for name, value in found.items() if value is not None and len(value) <= NAME_LENGTH_MAX}
 
 
-class Wanted(NamedTuple):
+class MergedSubscription(NamedTuple):
     """What is asked of a client: prefixes of metric names in the order of Kafka's hash set, and the interval of pushes.
 
     Without a subscription that applies there are no metrics, and the client asks again after the default interval.
@@ -56,7 +56,7 @@ class Wanted(NamedTuple):
         return found - (1 << 32) if found >> 31 else found
 
 
-NOTHING: Final = Wanted((), INTERVAL_MS_DEFAULT)
+NOTHING: Final = MergedSubscription((), INTERVAL_MS_DEFAULT)
 
 
 def applying(
@@ -81,7 +81,7 @@ def applying(
     return found
 
 
-def merge(subscriptions: Iterable[Subscription]) -> Wanted:
+def merge(subscriptions: Iterable[Subscription]) -> MergedSubscription:
     """What subscriptions ask for together: all their metrics, at the shortest of the intervals, and of the default."""
     metrics: dict[str, None] = {}
     interval_ms = INTERVAL_MS_DEFAULT
@@ -89,7 +89,7 @@ def merge(subscriptions: Iterable[Subscription]) -> Wanted:
         metrics.update(dict.fromkeys(subscription.metrics))
         interval_ms = min(interval_ms, subscription.interval_ms)
     names = [ALL_METRICS] if ALL_METRICS in metrics else hash_set_order(list(metrics))
-    return Wanted(tuple(names), interval_ms)
+    return MergedSubscription(tuple(names), interval_ms)
 
 
 def uuid_text(uuid: bytes) -> str:

@@ -34,7 +34,7 @@ ERRORS: Final = MANAGER.attribute(
     "plugin-error-count",
     "pushes",
     "Pushes since the start that could not be read.",
-    "It grows: a client sends what is no OTLP, or more than telemetry.max.bytes when it is decompressed.",
+    "It grows: a client sends anything but OTLP, or more than telemetry.max.bytes when it is decompressed.",
 )
 ERROR_RATE: Final = MANAGER.attribute("plugin-error-rate", "pushes/s", "The same a second, of the last half minute.")
 

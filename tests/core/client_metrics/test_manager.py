@@ -81,7 +81,7 @@ def test_a_client_asks_once_an_interval() -> None:
     clients = Clients()
     first = clients.get()
     assert isinstance(first, Instance)
-    assert (first.wanted.metrics, first.wanted.interval_ms) == (("m.",), INTERVAL_MS)
+    assert (first.subscription.metrics, first.subscription.interval_ms) == (("m.",), INTERVAL_MS)
     assert clients.get(INTERVAL_MS - 1) == THROTTLED
     assert clients.get(INTERVAL_MS) is first
     assert clients.manager.counts.throttled == 1
@@ -97,7 +97,7 @@ def test_a_client_pushes_at_once_after_asking_and_then_once_an_interval() -> Non
 
 
 def test_an_instance_that_no_one_knows_may_push() -> None:
-    # Another broker has told it what to push.
+    # It has its subscription from another broker.
     assert Clients().push() == ErrorCode.NONE
 
 
@@ -157,7 +157,7 @@ def test_a_change_of_any_subscription_makes_instances_new() -> None:
     assert clients.push(4, subscription_id=before.subscription_id) == ErrorCode.UNKNOWN_SUBSCRIPTION_ID
     after = clients.get(5)
     assert isinstance(after, Instance)
-    assert (sorted(after.wanted.metrics), after.wanted.interval_ms) == (["m.", "o."], 2000)
+    assert (sorted(after.subscription.metrics), after.subscription.interval_ms) == (["m.", "o."], 2000)
     assert after is not before
 
 
@@ -166,7 +166,7 @@ def test_an_instance_stays_the_client_that_it_was_first() -> None:
     clients.subscribe("s", metrics="m.", match="client_id=app")
     clients.get()
     clients.subscribe("t", metrics="n.")
-    assert set(clients.instance(client_id="another").wanted.metrics) == {"m.", "n."}
+    assert set(clients.instance(client_id="another").subscription.metrics) == {"m.", "n."}
 
 
 def test_a_subscription_that_is_removed_counts_no_more() -> None:
@@ -176,7 +176,7 @@ def test_a_subscription_that_is_removed_counts_no_more() -> None:
     assert clients.manager.subscriptions == {}
     found = clients.get(1)
     assert isinstance(found, Instance)
-    assert found.wanted == ((), INTERVAL_MS_DEFAULT)
+    assert found.subscription == ((), INTERVAL_MS_DEFAULT)
     clients.subscribe("s")  # there was none: nothing has changed
     assert clients.get(2) == THROTTLED
 

@@ -8,7 +8,7 @@ import pytest
 
 from kpybroker.core.budget import UNOWNED
 from kpybroker.core.client_metrics.configs import INTERVAL_MS_DEFAULT, parse
-from kpybroker.core.client_metrics.subscriptions import NOTHING, Client, Wanted, applying, merge, uuid_text
+from kpybroker.core.client_metrics.subscriptions import NOTHING, Client, MergedSubscription, applying, merge, uuid_text
 
 INSTANCE = bytes(range(16))
 CLIENT = Client("app-1", "apache-kafka-java", "4.3.1", "10.0.0.7", 40_001, UNOWNED)
@@ -64,7 +64,7 @@ def test_matching_lets_others_run() -> None:
     assert sum(1 for _ in steps) > 1
 
 
-def merged(*props: Mapping[str, str]) -> Wanted:
+def merged(*props: Mapping[str, str]) -> MergedSubscription:
     return merge(parse("s", one) for one in props)
 
 
@@ -76,12 +76,28 @@ def test_a_client_gets_all_metrics_at_the_shortest_interval() -> None:
     assert merged() == NOTHING
 
 
-def test_the_subscription_id_is_that_of_kafka() -> None:
-    # As Kafka 4.3.1's `computeSubscriptionId`, of which the parts are known numbers: the CRC-32C of "123456789".
-    wanted = Wanted((), 300_000)
-    assert -(1 << 31) <= wanted.subscription_id(INSTANCE) < 1 << 31
-    assert wanted.subscription_id(INSTANCE) ^ wanted.subscription_id(bytes(16)) == 0x08090A0B ^ 0x00010203 ^ (
-        0x0C0D0E0F ^ 0x04050607
-    )
-    assert wanted.subscription_id(bytes(16)) != Wanted(("*",), 300_000).subscription_id(bytes(16))
-    assert wanted.subscription_id(bytes(16)) != Wanted((), 300_001).subscription_id(bytes(16))
+@pytest.mark.parametrize(
+    ("instance_id", "props", "expected"),
+    [
+        ("3e47b75000b0924b6c9ba5759a7cf15d", None, 483_863_277),
+        (
+            "9bf39d7734eec78dbf1303eb89e97f4b",
+            {"metrics": "org.apache.kafka.producer.,org.apache.kafka.consumer.,org.apache.kafka.admin."},
+            1_593_592_020,
+        ),
+    ],
+)
+def test_the_subscription_id_is_that_of_kafka(instance_id: str, props: dict[str, str] | None, expected: int) -> None:
+    # as Kafka 4.3.1 responded
+    subscription = NOTHING if props is None else merged(props)
+    assert subscription.subscription_id(bytes.fromhex(instance_id)) == expected
+
+
+def test_another_interval_or_other_metrics_have_another_id() -> None:
+    ids = {
+        MergedSubscription(metrics, interval_ms).subscription_id(INSTANCE)
+        for metrics in ((), ("*",), ("a",))
+        for interval_ms in (100, 300_000)
+    }
+    assert len(ids) == 6
+    assert all(-(1 << 31) <= one < 1 << 31 for one in ids)

@@ -46,10 +46,10 @@ async def handle(
         client_instance_id=instance_id,
         subscription_id=instance.subscription_id,
         accepted_compression_types=list(ACCEPTED),
-        push_interval_ms=instance.wanted.interval_ms,
+        push_interval_ms=instance.subscription.interval_ms,
         telemetry_max_bytes=broker.client_metrics.manager.max_bytes,
         delta_temporality=True,
-        requested_metrics=list(instance.wanted.metrics),
+        requested_metrics=list(instance.subscription.metrics),
     )
 
 

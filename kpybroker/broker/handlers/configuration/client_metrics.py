@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from kpybroker.broker.handlers.configuration.describe import TYPE_IDS, UNKNOWN_TYPE, Asked, Entry, Source, Synonym
 from kpybroker.broker.requests.clients import shown
@@ -16,14 +16,11 @@ from kpybroker.config.hash_order import hash_order
 from kpybroker.config.values import value_text
 from kpybroker.core.client_metrics.configs import KEYS, parse, value_of
 from kpybroker.wire import znodes
-from kpybroker.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from kpybroker.broker.handlers.broker import Broker
 
 logger = logging.getLogger("kafka.server.ZkAdminManager")
-
-VALUE_LENGTH_MAX: Final = 32_767
 
 
 def entries(props: Mapping[str, str], asked: Asked) -> Iterator[Entry]:
@@ -60,12 +57,6 @@ async def stored(broker: Broker, name: str) -> dict[str, str]:
 
 async def store(broker: Broker, name: str, props: dict[str, str], validate_only: bool) -> None:
     """Make `props` the whole of a subscription; without any it is removed. Raises KafkaError."""
-    if any(len(value) > VALUE_LENGTH_MAX for value in props.values()):
-        raise KafkaError(
-            ErrorCode.INVALID_CONFIG,
-            f"The configuration value cannot be added because it exceeds the maximum value size of {VALUE_LENGTH_MAX} "
-            "bytes.",
-        )
     parse(name, props)
     if not validate_only and props != await stored(broker, name):
         logger.info("Updating client metrics %s with new configuration : %s", shown(name), props)
