@@ -130,7 +130,7 @@ class ClientMetrics:
         if not size:
             return
         try:
-            await self._export(request, context, instance.wanted.interval_ms)
+            await self._export(request, context, instance.subscription.interval_ms)
         except (KafkaError, InvalidMetrics) as error:
             self.manager.not_exported(instance)
             logger.info("Metrics of a client cannot be read: %s", error)
