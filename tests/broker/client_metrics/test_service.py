@@ -56,10 +56,9 @@ async def test_the_apis_are_listed_as_the_setting_says(tmp_path: Path, mode: str
         assert await listed(broker) is before
 
 
-async def test_a_broker_in_the_place_of_kafka_3_9_lists_and_has_nothing(tmp_path: Path) -> None:
-    async with running_broker(
-        tmp_path, kpybroker_client_metrics=CLIENT_METRICS_ON, kpybroker_kafka_version="3.9"
-    ) as broker:
+@pytest.mark.parametrize("keys", [{"kpybroker_kafka_version": "3.9"}, {"features": {}}], ids=["release", "features"])
+async def test_a_broker_in_the_place_of_kafka_3_9_lists_nothing(tmp_path: Path, keys: dict[str, Any]) -> None:
+    async with running_broker(tmp_path, kpybroker_client_metrics=CLIENT_METRICS_ON, **keys) as broker:
         broker.client_metrics.receiver = Recorder()
         assert not await listed(broker)
 

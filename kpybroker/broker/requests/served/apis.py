@@ -101,8 +101,9 @@ def listed_for(
 ) -> dict[ApiKey, tuple[int, int]]:
     """What ApiVersions lists of `served` for client software of this name and version, at a broker with these features.
 
-    Nothing waits for ConsumerGroupDescribe, so it is not listed where it is refused. ListConfigResources is of Kafka 4:
-    a broker in the place of Kafka 3.9 does not list it. `client_metrics`: whether pushes are received.
+    Nothing waits for ConsumerGroupDescribe, so it is not listed where it is refused. ListConfigResources and client
+    metrics are of Kafka 4: a broker in the place of Kafka 3.9 does not list them. `client_metrics`: whether pushes are
+    received.
     """
     has_groups = supported.get(GROUP_VERSION, NOT_SUPPORTED).max > 0
     refused = REFUSED if has_groups else REFUSED | NEEDS_GROUP_VERSION
@@ -110,7 +111,7 @@ def listed_for(
     hidden = refused & {ApiKey.CONSUMER_GROUP_DESCRIBE} if is_advised else refused
     if not has_groups:
         hidden |= {ApiKey.LIST_CONFIG_RESOURCES}
-    if not client_metrics:
+    if not (client_metrics and has_groups):
         hidden |= CLIENT_METRICS
     listed = {key: versions for key, versions in served.items() if key not in hidden}
     if ApiKey.CONSUMER_GROUP_HEARTBEAT in hidden and ApiKey.CONSUMER_GROUP_HEARTBEAT in served:

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from kpybroker.broker.requests.served.apis import SERVED
+from kpybroker.broker.requests.served.apis import CLIENT_METRICS, SERVED
 from kpybroker.broker.requests.served.kafka_releases import (
     BETWEEN_BROKERS,
     RELEASES,
@@ -30,7 +30,7 @@ def test_versions_only_grow_from_release_to_release() -> None:
 def test_a_cap_at_the_reference_changes_only_what_we_serve_beyond_it() -> None:
     cap = capped(SERVED, versions_of("3.9"))
     beyond = {ApiKey.DESCRIBE_TOPIC_PARTITIONS, ApiKey.SHARE_GROUP_HEARTBEAT, ApiKey.LIST_CONFIG_RESOURCES}
-    assert SERVED.keys() - cap.keys() == beyond
+    assert SERVED.keys() - cap.keys() == beyond | CLIENT_METRICS
     changed = {key for key in cap if SERVED[key] != cap[key]}
     of_records = {ApiKey.FETCH, ApiKey.LIST_OFFSETS, ApiKey.METADATA}
     of_groups = {ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.CONSUMER_GROUP_DESCRIBE, ApiKey.DESCRIBE_GROUPS}
