@@ -29,6 +29,7 @@ from kpybroker.metrics.reading import Reading, single
 from kpybroker.metrics.spelling import Spelling
 from kpybroker.metrics.tables import log, replication
 from tests.broker.replication.test_traffic import produce
+from tests.support.brokers.hosted import until
 from tests.support.brokers.running_broker import ask, running_broker
 from tests.support.metrics.pushes import gauge, metrics_data, pushed
 from tests.support.storage.batches import batch
@@ -261,3 +262,20 @@ async def test_what_clients_pushed_is_forwarded_once_with_their_resources() -> N
         await received.receive(pushed(metrics_data(gauge("a.b", 2.5))))
         await sends.report()
         assert forwarded(there) == [("orders", "a.b", 2.5)]
+
+
+async def test_a_broker_forwards_what_clients_push_to_the_same_address(tmp_path: Path) -> None:
+    keys = {"kpybroker_otlp_interval_ms": "1000", "kpybroker_otlp_headers": "Authorization=Bearer%20s3cret"}
+    async with (
+        receiver() as there,
+        running_broker(
+            tmp_path, topics=["t"], kpybroker_otlp_endpoint=there.url.removesuffix("/v1/metrics"), **keys
+        ) as broker,
+    ):
+        await broker.received_metrics.receive(pushed(metrics_data(gauge("app.queue", 1.5), group_id="g")))
+        await until(lambda: "app.queue" in there.metrics)
+    (request, body) = next(one for one in there.requests if b"app.queue" in one[1])
+    assert dict(request.headers)[b"authorization"] == SECRET.encode()
+    (of_resource,) = ExportMetricsServiceRequest.FromString(body).resource_metrics
+    attributes = {one.key: one.value.string_value for one in of_resource.resource.attributes}
+    assert (attributes["service.name"], attributes["group_id"]) == ("orders", "g")
