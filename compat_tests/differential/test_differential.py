@@ -24,11 +24,15 @@ EMBEDDED, ZOOKEEPER = "embedded", "zookeeper"
 ON_ZOOKEEPER = (
     *("cg-features-listed", "cg-withdrawn", "cg-config-interval-changed", "cg-topics-come-and-go", "cg-uniform-three"),
     *("cg-pattern-shared", "cg-static-away", "cg-upgrade-two-members", "cg-downgrade-and-back", "cg-states-commit"),
+    *("cm-listed", "cm-changed", "cm-odd-names-4", "cm-keys-one-by-one"),
 )
 """Scripts that show most of what has to do with the tree: levels, configurations, topics, and what is stored."""
-WITHOUT_FEATURES = ("update-features", "update-features-types")
-"""Scripts for a broker that supports no feature, as Kafka 3.9 and ours in its place: on ZooKeeper ours would finalize
-what they ask for, and then be another broker for the next scripts.
+WITHOUT_FEATURES = (
+    *("update-features", "update-features-types"),
+    *("client-metrics-described", "client-metrics-altered", "client-metrics-changed"),
+)
+"""Scripts for a broker that supports no feature, as Kafka 3.9 and ours in its place: on ZooKeeper ours would do what
+they ask for, and some would make it another broker for the next scripts.
 """
 
 
