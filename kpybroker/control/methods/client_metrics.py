@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
+from kpybroker.broker.client_metrics.packages import available
 from kpybroker.control.errors import ControlError
 from kpybroker.control.inside import any_broker, ask, check
 from kpybroker.control.methods.faults import check_timeout
@@ -98,6 +99,9 @@ async def subscribe_client_metrics(
     as in `client_id=orders.*`. The same `subscription` is changed; with an empty list of metrics it is removed."""
     from kpybroker.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest as Request
 
+    missing = available()
+    if missing is not None:
+        raise ControlError("no client is asked for its metrics", missing, status=409)
     chosen = ["org.apache.kafka."] if metrics is None else metrics
     values = {"metrics": ",".join(chosen), "interval.ms": str(interval_ms), "match": ",".join(match or ())}
     changes = [

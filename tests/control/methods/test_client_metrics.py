@@ -14,6 +14,7 @@ import trio.testing
 from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 
 from kpybroker.control.errors import ControlError
+from kpybroker.control.methods import client_metrics
 from tests.support.brokers.hosted_cluster import HostedCluster, eventually, hosted_cluster
 from tests.support.metrics.pushes import CREATIONS, LATENCY, QUEUE_TIME, gauge, metrics_data, pushed, total
 
@@ -127,3 +128,13 @@ async def test_a_subscription_that_cannot_be_is_refused(tmp_path: Path) -> None:
     async with hosted_cluster(tmp_path, 1) as cluster:
         with pytest.raises(ControlError, match="changing the subscription test"):
             await cluster.call("subscribe_client_metrics", interval_ms=1)
+
+
+async def test_without_the_packages_a_subscription_is_refused_with_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client_metrics, "available", lambda: "pip install them")
+    async with hosted_cluster(tmp_path, 1) as cluster:
+        with pytest.raises(ControlError, match="no client is asked for its metrics") as caught:
+            await cluster.call("subscribe_client_metrics")
+    assert (caught.value.fix, caught.value.status) == ("pip install them", 409)
