@@ -34,6 +34,15 @@ def test_what_a_client_pushes_is_found() -> None:
         broker.unsubscribe_client_metrics()
 
 
+async def test_a_push_is_awaited() -> None:
+    async with Broker(topics=["t"], in_thread=True) as broker:
+        broker.subscribe_client_metrics(interval_ms=100)
+        producer = broker.producer(client_id="orders-1", enable_metrics_push=True)
+        producer.produce("t", "one")
+        found = await broker.aio.wait_client_metrics("orders-1", name=QUEUE_TIME)
+        assert (found.client_id, {one.name for one in found.series}) == ("orders-1", {QUEUE_TIME})
+
+
 def test_a_client_that_pushes_nothing_is_waited_for_in_vain() -> None:
     with Broker(in_thread=True) as broker:
         assert broker.client_metrics() == []

@@ -265,11 +265,13 @@ async def test_what_clients_pushed_is_forwarded_once_with_their_resources() -> N
 
 
 async def test_a_broker_forwards_what_clients_push_to_the_same_address(tmp_path: Path) -> None:
-    keys = {"kpybroker_otlp_interval_ms": "1000", "kpybroker_otlp_headers": "Authorization=Bearer%20s3cret"}
     async with (
         receiver() as there,
         running_broker(
-            tmp_path, topics=["t"], kpybroker_otlp_endpoint=there.url.removesuffix("/v1/metrics"), **keys
+            tmp_path,
+            kpybroker_otlp_endpoint=there.url.removesuffix("/v1/metrics"),
+            kpybroker_otlp_interval_ms="1000",
+            kpybroker_otlp_headers="Authorization=Bearer%20s3cret",
         ) as broker,
     ):
         await broker.received_metrics.receive(pushed(metrics_data(gauge("app.queue", 1.5), group_id="g")))
