@@ -1,5 +1,5 @@
-"""Stock clients push their metrics once there is a subscription (KIP-714): the Java clients of both versions, and
-librdkafka. What they push is received by this process, and read as OTLP.
+"""Stock clients push their metrics once there is a subscription (KIP-714): the Java clients of both versions,
+librdkafka and franz-go. What they push is received by this process, and read as OTLP.
 
 Whether a client says at its end that a push is its last depends on what it does at that moment: not compared.
 """
@@ -15,6 +15,7 @@ from confluent_kafka import Consumer, Producer
 from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
 
 from compat_tests.support.command_line import CommandLine
+from compat_tests.support.groups.members import start_member
 from compat_tests.support.tools import VERSIONS, Tools
 from compat_tests.support.waiting import eventually
 from kpybroker.broker.app import Broker
@@ -138,3 +139,18 @@ def check_pushes(receiving: Receiving, kind: str) -> None:
     names = set().union(*map(names_in, pushes))
     assert names
     assert all(name.startswith(f"org.apache.kafka.{kind}.") for name in names), sorted(names)
+
+
+def test_franz_go_pushes_unasked(receiving: Receiving) -> None:
+    receiving.subscribe("all", metrics="org.apache.kafka.")  # it takes `*` for a prefix, which no name has
+    Producer({"bootstrap.servers": receiving.bootstrap, "enable.metrics.push": False}).list_topics("t", START_S)
+    member = start_member("franz-go", receiving.bootstrap, group="g", topics=["t"])
+
+    def pushes() -> list[Pushed]:
+        return [one for one in list(receiving.recorder.pushed) if one.software_name == "kgo"]
+
+    eventually(pushes, "a push of franz-go")
+    names = set().union(*map(names_in, pushes()))
+    member.close()
+    assert names
+    assert all(name.startswith("org.apache.kafka.") for name in names), sorted(names)

@@ -134,7 +134,8 @@ A subscription says which of their own metrics clients push to the brokers (KIP-
 --entity-type client-metrics`. It is there once a key is set, and gone once none is. Every broker applies a change at
 once; a client learns of it when it pushes next. Clients are invited as `{CLIENT_METRICS}` says.
 
-- `metrics`: prefixes of names, as in `org.apache.kafka.producer.`; `*` is every metric; without any, none.
+- `metrics`: prefixes of names, as in `org.apache.kafka.producer.`; `*` is every metric; without any, none. franz-go
+  takes `*` for a prefix: `org.apache.kafka.` is every metric to it too.
 - `interval.ms`: {INTERVAL_MS_MIN} to {INTERVAL_MS_MAX}. Of several subscriptions the shortest counts, and never more
   than the default.
 - `match`: pairs of an attribute and a pattern, as in `client_id=app-.*,client_software_name=librdkafka`. All must match
