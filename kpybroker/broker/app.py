@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
+from kpybroker.broker.client_metrics.received import ReceivedMetrics
 from kpybroker.broker.client_metrics.service import ClientMetrics
 from kpybroker.broker.cluster import loggers
 from kpybroker.broker.cluster.config_repository import CLIENT_TYPES, ConfigRepository
@@ -140,7 +141,8 @@ class Broker:
         self.first_times = FirstTimes()
         self.caught_clients = CaughtClients()
         self.dispatcher = Dispatcher(self, routes.load)
-        self.client_metrics = ClientMetrics(self)
+        self.received_metrics = ReceivedMetrics(self)
+        self.client_metrics = ClientMetrics(self, self.received_metrics)
         self.server = Server(config, self.dispatcher, self.clock, self.client_metrics.disconnected)
         self.metadata = MetadataCache(config)
         supported, self.dispatcher.cap_of = release_served(
@@ -152,12 +154,8 @@ class Broker:
             self.configs.follow(entity_type, partial(self._entity_changed, entity_type))
         self.producer_ids = ProducerIds(self)
         self.registration = Registration(self, lambda: self.bound, supported)
-        self.peers = Peers(
-            self,
-            self.transport,
-            Directory(self.metadata.inter_broker_address, lambda: self.controller.controller_id),
-            partial(routes.respond_locally, self),
-        )
+        directory = Directory(self.metadata.inter_broker_address, lambda: self.controller.controller_id)
+        self.peers = Peers(self, self.transport, directory, partial(routes.respond_locally, self))
         self._roll_flusher = RollFlusher(self)
         self.flush_soon = self._roll_flusher.flush_soon
         self.replicas = Replicas(self, self.metadata, self.configs, self.peers, self._replica_events())

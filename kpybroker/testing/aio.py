@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from kpybroker.testing.look import Group
+    from kpybroker.testing.look import ClientMetrics, Group
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -82,6 +82,10 @@ class Waits(Protocol):
         """As `Brokers.wait_assigned`."""
         ...
 
+    def wait_client_metrics(self, client_id: str, *, name: str | None, pushes: int, timeout: float) -> ClientMetrics:
+        """As `Brokers.wait_client_metrics`."""
+        ...
+
 
 class Aio:
     """`broker.aio`."""
@@ -108,6 +112,13 @@ class Aio:
     ) -> Group:
         """As `Brokers.wait_assigned`."""
         return await in_thread(self._brokers.wait_assigned, group, topic, members, timeout)
+
+    async def wait_client_metrics(
+        self, client_id: str, *, name: str | None = None, pushes: int = 1, timeout: float = WAIT_S
+    ) -> ClientMetrics:
+        """As `Brokers.wait_client_metrics`."""
+        wait = self._brokers.wait_client_metrics
+        return await in_thread(wait, client_id, name=name, pushes=pushes, timeout=timeout)
 
     async def start(self) -> None:
         """As `Brokers.start`."""

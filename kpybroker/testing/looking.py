@@ -126,6 +126,25 @@ class Looking:
         wanted: dict[str, Any] = {"api": api, "client_id": client_id, "count": count}
         self.channel.call("wait_requests", wait_s=timeout, timeout_ms=round(timeout * 1000), **wanted)
 
+    def client_metrics(self, client_id: str | None = None, *, name: str | None = None) -> list[look.ClientMetrics]:
+        """What clients of this id have pushed of their metrics (KIP-714), those that pushed last at the end.
+
+        A client that starts again is another one. `name`: only the series of this name.
+        """
+        found = self.channel.call("client_metrics", client_id=client_id, name=name)
+        return list(map(look.client_metrics_of, found))
+
+    def wait_client_metrics(
+        self, client_id: str, *, name: str | None = None, pushes: int = 1, timeout: float = WAIT_S
+    ) -> look.ClientMetrics:
+        """The client of this id once it has pushed so often, and a metric of this name, if one is given.
+
+        Raises WaitTimeout.
+        """
+        wanted: dict[str, Any] = {"client_id": client_id, "name": name, "pushes": pushes}
+        limits: dict[str, Any] = {"wait_s": timeout, "timeout_ms": round(timeout * 1000)}
+        return look.client_metrics_of(self.channel.call("wait_client_metrics", **wanted, **limits))
+
     def status(self) -> Mapping[str, Any]:
         """Version, process, and the state of each broker."""
         status: Mapping[str, Any] = self.channel.call("status")
@@ -211,6 +230,26 @@ class Looking:
         self.channel.call("restore", id=snapshot.id)
 
     # --- what brokers serve
+
+    def subscribe_client_metrics(
+        self,
+        *metrics: str,
+        interval_ms: int = 1000,
+        match: Mapping[str, str] | None = None,
+        subscription: str = "test",
+    ) -> None:
+        """Ask clients to push (KIP-714) the metrics with these prefixes; by default all of Kafka's.
+
+        `match` limits it to some clients, by regular expressions: `{"client_id": "orders.*"}`. Calling it again changes
+        the subscription of this name. Clients ask for it when they start, and as often as they push.
+        """
+        patterns = [f"{name}={pattern}" for name, pattern in (match or {}).items()]
+        wanted: dict[str, Any] = {"metrics": list(metrics) or None, "match": patterns, "subscription": subscription}
+        self.channel.call("subscribe_client_metrics", interval_ms=interval_ms, **wanted)
+
+    def unsubscribe_client_metrics(self, subscription: str = "test") -> None:
+        """Ask clients no more."""
+        self.channel.call("subscribe_client_metrics", subscription=subscription, metrics=[])
 
     def cap_versions(
         self,

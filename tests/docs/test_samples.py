@@ -281,6 +281,14 @@ def test_the_sample_of_graphite_excludes_what_it_says() -> None:
     assert text.count("\n") == 1
 
 
+def test_the_samples_of_client_metrics_ask_and_ask_no_more(broker: DevBroker, commands: None, tmp_path: Path) -> None:
+    config = sample_config("client-metrics.properties")
+    assert (config.get_str("kpybroker.client.metrics"), config.get_int("kpybroker.metrics.port")) == ("on", 9404)
+    out = run_sample("metrics/client-metrics.sh", tmp_path, {})
+    assert re.search(r"metrics\s+org\.apache\.kafka\.producer\.", out)
+    assert re.search(r"match\s+client_software_name=apache-kafka-java", out)
+
+
 def test_the_sample_of_otlp_has_an_address_and_a_header() -> None:
     config = sample_config("otlp.properties")
     assert otlp_url(config.get_str("kpybroker.otlp.endpoint")) == "https://collector.example:4318/v1/metrics"

@@ -24,6 +24,8 @@ class Pushed:
     address: str
     terminating: bool
     metrics: bytes
+    interval_ms: int = 300_000
+    """When the client pushes again."""
 
 
 class Receiver(Protocol):

@@ -3,8 +3,9 @@
 `core.client_metrics` is imported with the first subscription or request, and the task that forgets instances is spawned
 then: a broker of which no one asks for client metrics pays for none.
 
-The APIs are listed to clients while there is a receiver, and `kpybroker.client.metrics` says so: a client that does not
-find them does not ask again. Requests are served all the same, as in Kafka; without a receiver metrics are dropped.
+The APIs are listed to clients while there is a receiver with the packages that it needs, and `kpybroker.client.metrics`
+says so: a client that does not find them does not ask again. Requests are served all the same, as in Kafka; without a
+receiver metrics are dropped.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
+from kpybroker.broker.client_metrics.packages import available
 from kpybroker.broker.client_metrics.receiver import InvalidMetrics, Pushed, Receiver
 from kpybroker.broker.loop.steps import run_to_end
 from kpybroker.broker.loop.yielding import in_thread, paced
@@ -53,9 +55,17 @@ class ClientMetrics:
     @property
     def is_listed(self) -> bool:
         """Whether ApiVersions lists the APIs."""
-        if self.receiver is None or self._mode == CLIENT_METRICS_OFF:
+        if self._mode == CLIENT_METRICS_OFF:
             return False
-        return self._mode == CLIENT_METRICS_ON or bool(self.names)
+        return (self._mode == CLIENT_METRICS_ON or bool(self.names)) and self.receiver is not None and self._can_read
+
+    @cached_property
+    def _can_read(self) -> bool:
+        """Whether there are the packages that read pushes; if not, the log says so once."""
+        fix = available()
+        if fix is not None:
+            logger.warning("[KafkaServer id=%d] No client is asked for its metrics: %s", self._host.node_id, fix)
+        return fix is None
 
     @property
     def names(self) -> list[str]:
@@ -120,7 +130,7 @@ class ClientMetrics:
         if not size:
             return
         try:
-            await self._export(request, context)
+            await self._export(request, context, instance.subscription.interval_ms)
         except (KafkaError, InvalidMetrics) as error:
             self.manager.not_exported(instance)
             logger.info("Metrics of a client cannot be read: %s", error)
@@ -138,7 +148,7 @@ class ClientMetrics:
             steps = self.manager.instance(instance_id, client, connection.connection_id, now_ms)
             return await run_to_end(paced(steps))
 
-    async def _export(self, request: PushTelemetryRequest, context: RequestContext) -> None:
+    async def _export(self, request: PushTelemetryRequest, context: RequestContext, interval_ms: int) -> None:
         """Decompress, and hand it to the receiver. Raises KafkaError, InvalidMetrics."""
         limit = self.manager.max_bytes
         unpack = partial(decompress, Codec(request.compression_type), request.metrics, limit)
@@ -147,7 +157,7 @@ class ClientMetrics:
             metrics = unpack()
         else:
             metrics = await in_thread(unpack, self._host.slow_work.of(context.connection.turns_of))
-        if self.receiver is None:
+        if self.receiver is None or not self._can_read:
             return
         connection = context.connection
         await self.receiver.receive(
@@ -159,6 +169,7 @@ class ClientMetrics:
                 address=connection.client_host,
                 terminating=request.terminating,
                 metrics=bytes(metrics),
+                interval_ms=interval_ms,
             )
         )
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from kpybroker.broker.loop.host import Host
 
 if TYPE_CHECKING:
+    from kpybroker.broker.client_metrics.received import ReceivedMetrics
     from kpybroker.broker.client_metrics.service import ClientMetrics
     from kpybroker.broker.cluster.controller import ClusterController
     from kpybroker.broker.cluster.features import Features
@@ -41,6 +42,8 @@ class Measured(Host, Protocol):
     fetch_service: FetchService
     metadata: MetadataCache
     peers: Peers
+    received_metrics: ReceivedMetrics
+    """What clients push."""
     replicas: Replicas
     server: Server
     stall: LoopStallGauge

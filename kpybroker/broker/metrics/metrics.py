@@ -67,6 +67,7 @@ class Metrics:
             Spelling(broker.config.get_str("kpybroker.metrics.spelling")),
             self.ticker,
             door_of(broker.config),
+            broker.received_metrics.series,
         )
         self.address: tuple[str, int] | None = None
         self._reporters: list[Periodic] = []

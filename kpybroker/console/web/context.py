@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
@@ -32,7 +33,7 @@ NAVIGATION = (
     ("/access", "Access"),
     ("/logs", "Logs"),
 )
-DEVELOPMENT = (("/requests", "Requests"), ("/faults", "Faults"), ("/clock", "Clock"))
+DEVELOPMENT = (("/requests", "Requests"), ("/clients", "Clients"), ("/faults", "Faults"), ("/clock", "Clock"))
 """Only with `--control`."""
 
 
@@ -75,6 +76,14 @@ def console_of(request: Request) -> Console:
     """The console that serves the request."""
     found: Console = request.app.state.console
     return found
+
+
+async def call_control(request: Request, work: Callable[[Control], Any]) -> Any:
+    """The result of calls of the control channel. Raises CommandError; HTTPException without `--control`."""
+    console = console_of(request)
+    if console.control is None:
+        raise HTTPException(404)
+    return await console.live.run(partial(work, console.control))
 
 
 def charts_of(request: Request, page: str) -> Mapping[str, Chart] | None:

@@ -11,6 +11,7 @@ import pytest
 import trio
 
 from kpybroker.broker.app import Broker
+from kpybroker.broker.client_metrics import service
 from kpybroker.config.keys.own import CLIENT_METRICS_OFF, CLIENT_METRICS_ON, CLIENT_METRICS_SUBSCRIBED
 from kpybroker.control.levers.movable_clock import MovableClock
 from kpybroker.coordination.tree import create_recursive
@@ -47,7 +48,8 @@ async def listed(broker: Broker) -> bool:
 )
 async def test_the_apis_are_listed_as_the_setting_says(tmp_path: Path, mode: str, before: bool, after: bool) -> None:
     async with running_broker(tmp_path, kpybroker_client_metrics=mode) as broker:
-        assert not await listed(broker)  # without a receiver
+        broker.client_metrics.receiver = None
+        assert not await listed(broker)
         broker.client_metrics.receiver = Recorder()
         assert await listed(broker) is before
         await subscribe(broker, "s", metrics="m.")
@@ -63,6 +65,22 @@ async def test_a_broker_in_the_place_of_kafka_3_9_lists_nothing(tmp_path: Path, 
         assert not await listed(broker)
 
 
+async def test_without_the_packages_nothing_is_listed_and_the_log_says_once_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(service, "available", lambda: "install them")
+    async with running_broker(tmp_path, kpybroker_client_metrics=CLIENT_METRICS_ON) as broker:
+        await subscribe(broker, "s", metrics="m.")
+        for _ in range(2):
+            assert not await listed(broker)
+        client = PushingClient(broker)
+        await client.get()
+        assert await client.push() == ErrorCode.NONE
+        assert broker.received_metrics.clients() == []
+    lines = [record.getMessage() for record in caplog.records if "install them" in record.getMessage()]
+    assert lines == ["[KafkaServer id=0] No client is asked for its metrics: install them"]
+
+
 async def names(broker: Broker) -> list[str]:
     response = await ask(broker, ListConfigResourcesRequest(), 0)
     return sorted(one.resource_name for one in response.config_resources)
@@ -70,6 +88,7 @@ async def names(broker: Broker) -> list[str]:
 
 async def test_a_subscription_of_another_broker_or_tool_counts(tmp_path: Path) -> None:
     async with running_broker(tmp_path) as broker:
+        broker.client_metrics.receiver = Recorder()
         client = PushingClient(broker)
         assert (await client.get()).requested_metrics == []
         await write(broker, "a/b", {"metrics": "m."})
