@@ -93,6 +93,13 @@ def _by_token(kind: str, field: str) -> Rule:
     return lambda normaliser, value: sorted(value, key=lambda element: normaliser.count(kind, element[field]))
 
 
+def _topics(normaliser: Normaliser, value: Any) -> Any:
+    """By name, or where a version has ids only, in the order in which the script met them; strange ones last."""
+    if value and "name" not in value[0]:
+        return _by_token("topic id", "topic_id")(normaliser, value)
+    return sorted(value, key=lambda element: element["name"])
+
+
 def _positive(_normaliser: Normaliser, value: Any) -> Any:
     return "<positive>" if value > 0 else value
 
@@ -180,11 +187,11 @@ RULES: dict[tuple[ApiKey | None, str], Rule] = {
     (ApiKey.DESCRIBE_LOG_DIRS, "results[].topics[].partitions"): _sorted_by("partition_index"),
     (ApiKey.DELETE_RECORDS, "topics"): _sorted_by("name"),
     (ApiKey.DELETE_RECORDS, "topics[].partitions"): _sorted_by("partition_index"),
-    (ApiKey.OFFSET_COMMIT, "topics"): _sorted_by("name"),
+    (ApiKey.OFFSET_COMMIT, "topics"): _topics,
     (ApiKey.OFFSET_COMMIT, "topics[].partitions"): _sorted_by("partition_index"),
     (ApiKey.OFFSET_FETCH, "topics"): _sorted_by("name"),
     (ApiKey.OFFSET_FETCH, "topics[].partitions"): _sorted_by("partition_index"),
-    (ApiKey.OFFSET_FETCH, "groups[].topics"): _sorted_by("name"),
+    (ApiKey.OFFSET_FETCH, "groups[].topics"): _topics,
     (ApiKey.OFFSET_FETCH, "groups[].topics[].partitions"): _sorted_by("partition_index"),
     (ApiKey.LIST_GROUPS, "groups"): _sorted_by("group_id"),
     (ApiKey.DELETE_GROUPS, "results"): _sorted_by("group_id"),
@@ -202,7 +209,7 @@ RULES: dict[tuple[ApiKey | None, str], Rule] = {
     (ApiKey.CONSUMER_GROUP_DESCRIBE, "groups[].members[].target_assignment.topic_partitions"): _sorted_by("topic_name"),
     (ApiKey.CONSUMER_GROUP_DESCRIBE, "groups[].members[].target_assignment.topic_partitions[].partitions"): _ascending,
     (ApiKey.API_VERSIONS, "finalized_features_epoch"): _known,
-    (ApiKey.PRODUCE, "responses"): _sorted_by("name"),
+    (ApiKey.PRODUCE, "responses"): _topics,
     (ApiKey.PRODUCE, "responses[].partition_responses"): _sorted_by("index"),
     (ApiKey.ADD_PARTITIONS_TO_TXN, "results_by_transaction"): _sorted_by("transactional_id"),
     (ApiKey.ADD_PARTITIONS_TO_TXN, "results_by_transaction[].topic_results"): _sorted_by("name"),

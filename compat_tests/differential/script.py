@@ -18,14 +18,20 @@ from typing import Any
 from kpybroker.broker.requests.served.apis import SERVED
 from kpybroker.broker.requests.served.kafka_releases import versions_of
 from kpybroker.wire.api import ApiKey
+from kpybroker.wire.errors import ErrorCode
 
 Names = Mapping[str, Any]
+
+UNKNOWN_TOPIC_OR_PARTITION = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 _NAME = re.compile(r"\{(\w+)\}")
 
 
 CREATE_TOPICS_NEXT_TO_4 = 4
 """The newest version whose response does not list the topic's settings: Kafka 4 has other ones."""
+SEGMENT_BYTES = "segment.bytes"
+SMALL_SEGMENTS = "{segment_bytes}"
+"""In place of the key `segment.bytes`, which Kafka 4 refuses below 1 MB: each side has the name of its own for it."""
 
 
 class Reference(Enum):
@@ -93,7 +99,10 @@ OF_RESPONSE = ("response", "bind", "until", "waits_ms", "only", "compared")
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """`versions` defaults to every version that both brokers serve. `about` says what the script is after."""
+    """`versions` defaults to every version that both brokers serve. `about` says what the script is after.
+
+    `is_secured`: on brokers with an authorizer, that allow what no rule is about.
+    """
 
     name: str
     api: ApiKey
@@ -101,6 +110,7 @@ class Script:
     steps: tuple[Step, ...]
     versions: tuple[int, int]
     reference: Reference = Reference.KAFKA_3_9
+    is_secured: bool = False
 
     def in_later_versions(self) -> Script | None:
         """The same next to Kafka 4.3.1, in the versions that Kafka 3.9 does not have; None if there are none.
@@ -112,7 +122,10 @@ class Script:
         oldest = max(oldest, newest_before + 1)
         if self.reference is not Reference.KAFKA_3_9 or self.versions[1] < newest_before or oldest > newest:
             return None
-        return replace(self, name=f"{self.name}-4", versions=(oldest, newest), reference=Reference.KAFKA_4_3)
+        steps = tuple(later for step in self.steps for later in _next_to_4(step))
+        return replace(
+            self, name=f"{self.name}-4", versions=(oldest, newest), reference=Reference.KAFKA_4_3, steps=steps
+        )
 
     def version_of(self, step: Ask, played: int) -> int:
         if step.version is None and step.api is self.api:
@@ -148,6 +161,50 @@ def ask(api: ApiKey, *, v: int | None = None, on: str = "main", **fields: Any) -
 
 def response_to(on: str, **bind: str) -> ResponseTo:
     return ResponseTo(on, bind)
+
+
+def _next_to_4(step: Step) -> list[Step]:
+    """The step for Kafka 4, which makes and deletes topics in the background: it is waited for."""
+    if not isinstance(step, Ask) or step.response is not Response.NOW:
+        return [step]
+    if step.api is ApiKey.CREATE_TOPICS:
+        topics = [
+            {**topic, "configs": _with_small_segments(topic.get("configs", ()))} for topic in step.fields["topics"]
+        ]
+        counts = {topic["name"]: topic["num_partitions"] for topic in topics}
+        return [replace(step, fields={**step.fields, "topics": topics}), *led(counts)]
+    if step.api is ApiKey.DELETE_TOPICS:
+        return [step, *(gone(name) for name in step.fields.get("topic_names", ()))]
+    return [step]
+
+
+def _with_small_segments(configs: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    return [{**one, "name": SMALL_SEGMENTS} if one["name"] == SEGMENT_BYTES else one for one in configs]
+
+
+def led(topics: Mapping[str, int]) -> list[Step]:
+    """Wait until topics with so many partitions are in the metadata, and the broker leads all of them."""
+    named = [{"name": name, "topic_id": bytes(16)} for name in topics]
+    known = ask(
+        ApiKey.METADATA,
+        v=12,
+        topics=named,
+        until={f"topics.{number}.error_code": 0 for number in range(len(named))},
+        compared=False,
+    )
+    return [known, *(_offsets_known(name, range(count), 0) for name, count in topics.items())]
+
+
+def gone(name: str) -> Ask:
+    """Wait until the broker has given up a topic that was deleted."""
+    return _offsets_known(name, range(1), UNKNOWN_TOPIC_OR_PARTITION)
+
+
+def _offsets_known(name: str, partitions: Sequence[int], code: int) -> Ask:
+    places = [{"partition_index": index, "timestamp": -1} for index in partitions]
+    until = {f"topics.0.partitions.{index}.error_code": code for index in partitions}
+    topics = [{"name": name, "partitions": places}]
+    return ask(ApiKey.LIST_OFFSETS, v=9, replica_id=-1, topics=topics, until=until, compared=False)
 
 
 def fill_in(value: Any, names: Names) -> Any:

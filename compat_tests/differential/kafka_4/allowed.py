@@ -9,6 +9,7 @@ from kpybroker.wire.errors import ErrorCode
 DEFAULTS = "(coordinator.(rebalance.protocols|threads|append.linger.ms)|consumer.assignors)".replace(".", r"\.")
 
 ALLOWED_NEXT_TO_4: tuple[Allowed, ...] = (
+    Allowed("topics have the settings of Kafka 3.9", r"topics\[\d+\]\.configs.*", ApiKey.CREATE_TOPICS),
     Allowed(
         "what is set nowhere has the default of Kafka 3.9",
         rf"results\[0\]\.configs\.group\.{DEFAULTS}\.(value|synonyms\[0\]\.value)",
