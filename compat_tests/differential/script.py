@@ -22,6 +22,8 @@ from kpybroker.wire.errors import ErrorCode
 
 Names = Mapping[str, Any]
 
+WITHOUT_TWINS = frozenset({ApiKey.UPDATE_FEATURES, ApiKey.CONSUMER_GROUP_HEARTBEAT})
+"""APIs whose scripts next to Kafka 3.9 show what a broker without them says."""
 UNKNOWN_TOPIC_OR_PARTITION = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 _NAME = re.compile(r"\{(\w+)\}")
@@ -120,7 +122,9 @@ class Script:
         newest_before = Reference.KAFKA_3_9.versions(self.api)[1]
         oldest, newest = Reference.KAFKA_4_3.versions(self.api)
         oldest = max(oldest, newest_before + 1)
-        if self.reference is not Reference.KAFKA_3_9 or self.versions[1] < newest_before or oldest > newest:
+        if self.reference is not Reference.KAFKA_3_9 or self.api in WITHOUT_TWINS:
+            return None
+        if self.versions[1] < newest_before or oldest > newest:
             return None
         steps = tuple(later for step in self.steps for later in _next_to_4(step))
         return replace(
