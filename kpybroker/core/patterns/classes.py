@@ -14,7 +14,7 @@ from functools import cache
 from typing import Final, Protocol
 
 from kpybroker.core.patterns.folding import orbit
-from kpybroker.core.patterns.scripts import SCRIPTS, ranges_of
+from kpybroker.core.patterns.scripts import is_script, ranges_of
 
 _ASCII_SIZE: Final = 128
 _ASCII_BITS: Final = (1 << _ASCII_SIZE) - 1
@@ -72,7 +72,7 @@ class _Script:
     name: str
 
     def has(self, code: int) -> bool:
-        return any(first <= code <= last for first, last in ranges_of(self.name))
+        return any(code in some for some in ranges_of(self.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +184,7 @@ def unicode_class(name: str) -> CharSet | None:
         codes = range(_ASCII_SIZE)
         bits = sum(1 << code for code in codes if unicodedata.category(chr(code)).startswith(name))
         return CharSet(bits, (_Category(name),))
-    if name in SCRIPTS:
-        return CharSet(union(char_range(*each) for each in ranges_of(name)).bits, (_Script(name),))
+    if is_script(name):
+        bits = sum(1 << code for some in ranges_of(name) for code in some if code < _ASCII_SIZE)
+        return CharSet(bits, (_Script(name),))
     return None

@@ -93,7 +93,6 @@ FETCH_PROBES: Probes = {
         fetch(asked((ASKED, [0]), member_id="who", member_epoch=-1)),
         fetch(asked((ASKED, [0]), member_id="", member_epoch=-1)),
         fetch({**EVERYTHING, "member_id": "who", "member_epoch": 1}),
-        fetch(),
     ],
 }
 
