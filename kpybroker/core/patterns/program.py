@@ -133,12 +133,10 @@ class Program:
             self._others.clear()
         symbols = []
         for char in text:
-            symbol: int | None = ord(char)
-            if symbol >= _END:
-                symbol = self._others.get(char)
-                if symbol is None:
-                    symbol = self._others[char] = yield from self._new_symbol(ord(char), budget)
-            symbols.append(symbol)
+            code = ord(char)
+            if code >= _END and char not in self._others:
+                self._others[char] = yield from self._new_symbol(code, budget)
+            symbols.append(code if code < _END else self._others[char])
         symbols.append(_END)
         return symbols
 
