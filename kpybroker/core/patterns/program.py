@@ -128,9 +128,11 @@ class Program:
         return mask
 
     def _symbols(self, text: str, budget: WorkBudget) -> Generator[None, None, list[int]]:
-        """Of a text with characters beyond ASCII; numbers are never given twice, so that no state is wrong."""
+        """Of a text with characters beyond ASCII."""
         if len(self._others) > OTHERS_MAX:
-            self._others.clear()
+            self._others, self._symbols_by_mask = {}, {}
+            self._masks = {_END: 1 << _MATCH}
+            self._forget()  # symbols get other numbers
         symbols = []
         for char in text:
             code = ord(char)
