@@ -27,9 +27,10 @@ _CLASSIC_ID = re.compile(r".+-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 class Normaliser:
     """Of one broker, for one play of one script."""
 
-    def __init__(self, port: int, data_dir: Path, *, any_member_id: bool = False) -> None:
-        """With `any_member_id` it may differ which of Kafka's forms the ids have that brokers make for members."""
-        self._any_member_id = any_member_id
+    def __init__(self, port: int, data_dir: Path, *, is_next_to_4: bool = False) -> None:
+        """Next to Kafka 4 it may differ which of Kafka's forms the ids have that brokers make for members."""
+        self._any_member_id = is_next_to_4
+        self._rules = RULES | RULES_NEXT_TO_4 if is_next_to_4 else RULES
         self._port = port
         self._data_dir = str(data_dir)
         self._tokens: dict[tuple[str, Any], str] = {}
@@ -40,7 +41,7 @@ class Normaliser:
         return self._walk(api, "", response)
 
     def _walk(self, api: ApiKey | None, path: str, value: Any) -> Any:
-        rule = RULES.get((api, path)) or RULES.get((None, path.rpartition(".")[2]))
+        rule = self._rules.get((api, path)) or self._rules.get((None, path.rpartition(".")[2]))
         if rule is not None and value is not None:
             value = rule(self, value)
         if isinstance(value, dict):
@@ -235,4 +236,10 @@ RULES: dict[tuple[ApiKey | None, str], Rule] = {
     (ApiKey.ELECT_LEADERS, "replica_election_results[].partition_result"): _sorted_by("partition_id"),
     (ApiKey.ALTER_REPLICA_LOG_DIRS, "results"): _sorted_by("topic_name"),
     (ApiKey.ALTER_REPLICA_LOG_DIRS, "results[].partitions"): _sorted_by("partition_index"),
+}
+
+# in the order of Scala's hash maps, since Kafka 4
+RULES_NEXT_TO_4: dict[tuple[ApiKey | None, str], Rule] = {
+    (ApiKey.LIST_OFFSETS, "topics"): _sorted_by("name"),
+    (ApiKey.LIST_OFFSETS, "topics[].partitions"): _sorted_by("partition_index"),
 }

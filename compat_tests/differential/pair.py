@@ -122,8 +122,8 @@ class Side:
         self.broker = broker
 
     def play(self, played: Script, version: int) -> list[Heard]:
-        any_member_id = played.reference is Reference.KAFKA_4_3
-        normaliser = Normaliser(self.broker.port, self.broker.data_dir, any_member_id=any_member_id)
+        is_next_to_4 = played.reference is Reference.KAFKA_4_3
+        normaliser = Normaliser(self.broker.port, self.broker.data_dir, is_next_to_4=is_next_to_4)
         is_kraft = isinstance(self.broker, KraftBroker)
         names = {
             "t": f"{played.name}-v{version}",
