@@ -95,10 +95,28 @@ def _by_token(kind: str, field: str) -> Rule:
 
 
 def _topics(normaliser: Normaliser, value: Any) -> Any:
-    """By name, or where a version has ids only, in the order in which the script met them; strange ones last."""
-    if value and "name" not in value[0]:
-        return _by_token("topic id", "topic_id")(normaliser, value)
-    return sorted(value, key=lambda element: element["name"])
+    """By name; those without one by the order in which the script met their ids, and by what is said of them."""
+
+    def place(element: dict[str, Any]) -> tuple[str, int, str]:
+        content = {field: inner for field, inner in element.items() if field != "topic_id"}
+        return element.get("name") or "", normaliser.count("topic id", element.get("topic_id")), repr(content)
+
+    return sorted(value, key=place)
+
+
+def _once(normaliser: Normaliser, value: Any) -> Any:
+    """One entry for each topic, and of equal results for one partition one: requests may name both twice."""
+    topics: dict[Any, dict[str, Any]] = {}
+    for element in value:
+        topic = topics.setdefault((element.get("name"), element.get("topic_id")), {**element, "partitions": []})
+        topic["partitions"] += [one for one in element["partitions"] if one not in topic["partitions"]]
+    return _topics(normaliser, list(topics.values()))
+
+
+def _by_kind(_normaliser: Normaliser, value: Any) -> Any:
+    """The kinds in their order, the names of each sorted."""
+    kinds = list(dict.fromkeys(one["resource_type"] for one in value))
+    return sorted(value, key=lambda one: (kinds.index(one["resource_type"]), one["resource_name"]))
 
 
 def _positive(_normaliser: Normaliser, value: Any) -> Any:
@@ -238,8 +256,12 @@ RULES: dict[tuple[ApiKey | None, str], Rule] = {
     (ApiKey.ALTER_REPLICA_LOG_DIRS, "results[].partitions"): _sorted_by("partition_index"),
 }
 
-# in the order of Scala's hash maps, since Kafka 4
+# hash maps of Kafka 4, and requests that name something twice
 RULES_NEXT_TO_4: dict[tuple[ApiKey | None, str], Rule] = {
-    (ApiKey.LIST_OFFSETS, "topics"): _sorted_by("name"),
+    (ApiKey.METADATA, "topics"): _topics,
+    (ApiKey.LIST_OFFSETS, "topics"): _once,
     (ApiKey.LIST_OFFSETS, "topics[].partitions"): _sorted_by("partition_index"),
+    (ApiKey.OFFSET_COMMIT, "topics"): _once,
+    (ApiKey.OFFSET_FETCH, "groups[].topics"): _once,
+    (ApiKey.LIST_CONFIG_RESOURCES, "config_resources"): _by_kind,
 }

@@ -22,8 +22,12 @@ from kpybroker.wire.errors import ErrorCode
 
 Names = Mapping[str, Any]
 
-WITHOUT_TWINS = frozenset({ApiKey.UPDATE_FEATURES, ApiKey.CONSUMER_GROUP_HEARTBEAT})
-"""APIs whose scripts next to Kafka 3.9 show what a broker without them says."""
+WITHOUT_TWINS = frozenset({ApiKey.UPDATE_FEATURES, ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.END_TXN})
+"""APIs whose scripts next to Kafka 3.9 show what a broker without their later versions says. EndTxn 5 takes a producer
+to its next epoch each time, so it needs scripts of its own.
+"""
+REMOVED_KEYS = ("message.downconversion.enable", "message.format.version")
+"""Settings of topics that Kafka 4 does not have."""
 UNKNOWN_TOPIC_OR_PARTITION = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 _NAME = re.compile(r"\{(\w+)\}")
@@ -172,9 +176,7 @@ def _next_to_4(step: Step) -> list[Step]:
     if not isinstance(step, Ask) or step.response is not Response.NOW:
         return [step]
     if step.api is ApiKey.CREATE_TOPICS:
-        topics = [
-            {**topic, "configs": _with_small_segments(topic.get("configs", ()))} for topic in step.fields["topics"]
-        ]
+        topics = [{**topic, "configs": _settings_of_4(topic.get("configs", ()))} for topic in step.fields["topics"]]
         counts = {topic["name"]: topic["num_partitions"] for topic in topics}
         return [replace(step, fields={**step.fields, "topics": topics}), *led(counts)]
     if step.api is ApiKey.DELETE_TOPICS:
@@ -182,8 +184,12 @@ def _next_to_4(step: Step) -> list[Step]:
     return [step]
 
 
-def _with_small_segments(configs: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    return [{**one, "name": SMALL_SEGMENTS} if one["name"] == SEGMENT_BYTES else one for one in configs]
+def _settings_of_4(configs: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    return [
+        {**one, "name": SMALL_SEGMENTS} if one["name"] == SEGMENT_BYTES else one
+        for one in configs
+        if one["name"] not in REMOVED_KEYS
+    ]
 
 
 def led(topics: Mapping[str, int]) -> list[Step]:

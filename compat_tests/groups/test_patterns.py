@@ -15,7 +15,7 @@ from kpybroker.core.patterns.nodes import ANY_TEXT, TOPIC_NAMES, Subject
 from kpybroker.core.patterns.topics import compile_pattern
 from kpybroker.wire.errors import KafkaError
 
-COUNT = 6000
+COUNT, OTHER_COUNT = 6000, 1500
 NAMES_EACH = 8
 PREFIX = "is not a valid regular expression: "
 
@@ -151,6 +151,6 @@ def test_the_same_verdicts() -> None:
 def test_the_same_verdicts_on_any_text() -> None:
     random = Random(10)
     pieces = (*PIECES, *OTHER_PIECES, *OTHER_PIECES)
-    asked = [(pattern, other_names_for(random)) for pattern in random_patterns(OTHER_PIECES, pieces)]
+    asked = [(pattern, other_names_for(random)) for pattern in random_patterns(OTHER_PIECES, pieces)[:OTHER_COUNT]]
     unexplained, _ = parting(asked, ANY_TEXT)
     assert unexplained == []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compat_tests.differential.allowed import Allowed
+from compat_tests.differential.allowed import MISSING, Allowed
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode
 
@@ -40,8 +40,35 @@ ALLOWED_NEXT_TO_4: tuple[Allowed, ...] = (
         "a classic group that rebalances shows no assignments, as in Kafka 3.9",
         r"groups\[0\]\.members\[\d+\]\.member_assignment",
         ApiKey.DESCRIBE_GROUPS,
-        scripts="cg-(downgrade|upgrade)-.*",
+        scripts="cg-(downgrade|upgrade)-.*|(states|static|describe)-.*-4",
         ours=b"",
+    ),
+    Allowed(
+        "offsets that are too large for a batch have the error of Kafka 3.9",
+        r"topics\[\d+\]\.partitions\[\d+\]\.error_code",
+        ApiKey.OFFSET_COMMIT,
+        scripts="commit-too-much-4",
+        kafka=int(ErrorCode.UNKNOWN_SERVER_ERROR),
+        ours=int(ErrorCode.INVALID_COMMIT_OFFSET_SIZE),
+    ),
+    Allowed(
+        "a follower that is refused receives the leader's address, as in Kafka 3.9",
+        r"node_endpoints\[0\]",
+        ApiKey.FETCH,
+        scripts="fetch-replicas-4|id-fetch-high-watermarks-.*",
+        kafka=MISSING,
+    ),
+    Allowed(
+        "Kafka stumbles over an id of zeros that is not the first one of a request",
+        ".*",
+        ApiKey.FETCH,
+        scripts="id-fetch-zeros-.*",
+    ),
+    Allowed(
+        "texts about reassignments are those of Kafka 3.9",
+        r"responses\[\d+\]\.partitions\[\d+\]\.error_message",
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+        scripts="(reassign|later-moves)-.*",
     ),
     Allowed(
         "Kafka stumbles over a partition that there is not in a classic assignment",

@@ -20,13 +20,14 @@ from kpybroker.wire.api import ApiKey
 TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID = 2, 3, 4, 5
 ALL, READ, DESCRIBE, DESCRIBE_CONFIGS = 2, 3, 8, 10
 CLUSTER_NAME = "kafka-cluster"
-DENY, LITERAL = 2, 3
+DENY, ALLOW, LITERAL = 2, 3, 3
 TOPIC_DENIED, GROUP_DENIED, CLUSTER_DENIED = 29, 30, 31
 Denial = tuple[int, str, int]
 """The kind of a resource, its name and an operation."""
 
 
 def deny(*denials: Denial) -> Ask:
+    """Everything else is allowed about these resources: where there is a rule, what it does not name is denied."""
     creations = [
         {
             "resource_type": kind,
@@ -35,9 +36,10 @@ def deny(*denials: Denial) -> Ask:
             "principal": "User:*",
             "host": "*",
             "operation": operation,
-            "permission_type": DENY,
+            "permission_type": permission,
         }
-        for kind, name, operation in denials
+        for kind, name, denied in denials
+        for operation, permission in ((ALL, ALLOW), (denied, DENY))
     ]
     return ask(ApiKey.CREATE_ACLS, creations=creations)
 
@@ -129,7 +131,7 @@ OTHERS: dict[str, tuple[ApiKey, int, Denial, dict[str, Any], Sequence[Ask]]] = {
         LIST,
         2,
         (TRANSACTIONAL_ID, "{t}-a", DESCRIBE),
-        {"transaction_states": []},
+        {"transaction_states": [[]]},
         [ask(LIST, transactional_id_pattern="{t}-[ab]", state_filters=[], producer_id_filters=[])],
     ),
 }

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from compat_tests.differential.kafka_4.topics import ASKED, NO_ID, SOME_ID, Probes, in_states
+from compat_tests.differential.kafka_4.topics import ASKED, NO_ID, SOME_ID, STATES, Probes, in_states
 from compat_tests.differential.script import Ask, ask
 from compat_tests.differential.scripts.fetch import AT_ONCE, FETCH, OPEN, WAITS, fetch, part, session
 
 LONG_MAX = 2**63 - 1
+V = (18, 18)
 ID: dict[str, Any] = {"topic_id": ASKED}
 
 
@@ -39,7 +40,7 @@ FETCH_PROBES: Probes = {
         fetch(part(0), part(0, 1), **ID),
         several((ASKED, 0, 0), (ASKED, 0, 1)),
         several((ASKED, 0, 0), (SOME_ID, 0, 0), ("{other}", 0, 0), (ASKED, 1, 0)),
-        several(("{other}", 0, 0), (NO_ID, 0, 0), (ASKED, 7, 0), (ASKED, 0, 0)),
+        several(("{other}", 0, 0), (SOME_ID, 0, 0), (ASKED, 7, 0), (ASKED, 0, 0)),
         several((ASKED, 0, 0), (ASKED, 0, 9), max_bytes=60),
     ],
     "epochs": [
@@ -58,11 +59,6 @@ FETCH_PROBES: Probes = {
         session("{session}", 6),
         session("{session}", -1),
     ],
-    "waits": [
-        fetch(part(0), **ID, min_bytes=1, **AT_ONCE),
-        fetch(part(7), **ID, min_bytes=1, **AT_ONCE),
-        several((ASKED, 0, 9), ("{other}", 0, 0), min_bytes=1, **AT_ONCE),
-    ],
     "high-watermarks": [
         *(fetch(part(0, high_watermark=mark), **ID) for mark in (-1, 0, 1, 3, 99, LONG_MAX)),
         fetch(part(0, 3, high_watermark=3), **ID, max_wait_ms=1),
@@ -73,13 +69,56 @@ FETCH_PROBES: Probes = {
 }
 """A follower of KRaft sends a high watermark (KIP-1166); of a consumer it means nothing."""
 
+WITH_RECORDS = ("filled", "compacted", "grown", "renewed")
+GONE = ("deleted", "again", "unknown")
+
 SCRIPTS = [
-    *in_states("id-fetch", FETCH, FETCH_PROBES, versions=(18, 18)),
+    *in_states("id-fetch", FETCH, FETCH_PROBES, states=[state for state in STATES if state != "zero"], versions=V),
     *in_states(
         "id-fetch",
         FETCH,
-        {"waits-for-none": [fetch(part(0, 1), **ID, min_bytes=1, **WAITS)]},
-        states=("unknown", "zero", "deleted", "again"),
-        versions=(18, 18),
+        {"waits-not": [fetch(part(0), **ID, min_bytes=1, **AT_ONCE)]},
+        states=("cut", *WITH_RECORDS, *GONE),
+        versions=V,
+    ),
+    *in_states(
+        "id-fetch",
+        FETCH,
+        {
+            "waits": [
+                several((ASKED, 7, 0), (ASKED, 0, 0), min_bytes=1, **AT_ONCE),
+                several((ASKED, 0, 9), ("{other}", 0, 0), min_bytes=1, **AT_ONCE),
+                fetch(part(0), **ID, min_bytes=100_000, **WAITS),
+                fetch(part(1), **ID, min_bytes=1, **WAITS),
+            ]
+        },
+        states=WITH_RECORDS,
+        versions=V,
+    ),
+    *in_states(
+        "id-fetch",
+        FETCH,
+        {
+            "waits-for-others": [
+                several((ASKED, 0, 0), ("{other}", 0, 0), min_bytes=1, **WAITS),
+                session(0, 0, part(0), **ID, min_bytes=1, bind=OPEN, **WAITS),
+                session("{session}", 1, min_bytes=1, **WAITS),
+            ]
+        },
+        states=GONE,
+        versions=V,
+    ),
+    *in_states(
+        "id-fetch",
+        FETCH,
+        {
+            "zeros": [
+                fetch(part(0), topic_id=NO_ID),
+                several((NO_ID, 0, 0), (ASKED, 0, 0)),
+                several((ASKED, 0, 0), (NO_ID, 0, 0)),
+            ]
+        },
+        states=("filled", "deleted"),
+        versions=V,
     ),
 ]

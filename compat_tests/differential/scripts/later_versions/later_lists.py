@@ -18,7 +18,7 @@ RESOURCES = ApiKey.LIST_CONFIG_RESOURCES
 ENDINGS = (
     *("a", "b", "ab", "AB", "a.b", "a b", "42", "_x-y", "k", "\u212a", "s", "\u017f", ""),
     *("\u00e4", "\u00c4", "a\u0308", "\u00df", "\u1e9e", "\u03c3", "\u03c2", "\u03a3", "\u044f", "\u042f"),
-    *("\u4e2d\u6587", "\u0663", "\u2028", "\u00a0", "\U0001f600", "\U0001d400", "\U00010428", "\U00010400"),
+    *("\u4e2d\u6587", "\u0663", "\u2028", "\u00a0", "\U0001f603", "\U0001d400", "\U00010428", "\U00010400"),
     *("\u0130", "\u0131", "i", "I", "\u01c5", "\u00e5", "\u212b", "\u03c9", "\u2126", "a\nb", "\ufffd", "\u1e900"),
 )
 """Of transactional ids: ASCII, other letters in both cases, marks, digits, spaces, and code points of two units."""
@@ -46,8 +46,8 @@ PATTERNS: dict[str, tuple[str, ...]] = {
         "(?i)\u00c4",
         "a\u0308",
         "\u4e2d.",
-        "\U0001f600",
-        "\\x{1F600}",
+        "\U0001f603",
+        "\\x{1F603}",
         "\\xe4",
         "\u00df",
     ),
@@ -68,7 +68,7 @@ PATTERNS: dict[str, tuple[str, ...]] = {
             "[^\\x00-\\x7f]+",
         ),
         *("\\w", "\\W", "\\w+", "\\W+", "\\d+", "\\D+", "\\s", "\\S+", "[[:alpha:]]+", "[[:^alpha:]]+", "[[:^ascii:]]"),
-        *("[\\U0001f600-\\U0001f64f]", "[\U0001f600-\U0001f64f]", "[^\U0001f600]", "[\\W\\d]+"),
+        *("[\\U0001f603-\\U0001f64f]", "[\U0001f603-\U0001f64f]", "[^\U0001f603]", "[\\W\\d]+"),
     ),
     "categories": tuple(
         f"\\{sign}{name}"
