@@ -109,7 +109,9 @@ def _once(normaliser: Normaliser, value: Any) -> Any:
     topics: dict[Any, dict[str, Any]] = {}
     for element in value:
         topic = topics.setdefault((element.get("name"), element.get("topic_id")), {**element, "partitions": []})
-        topic["partitions"] += [one for one in element["partitions"] if one not in topic["partitions"]]
+        for one in element["partitions"]:
+            if one not in topic["partitions"]:
+                topic["partitions"].append(one)
     return _topics(normaliser, list(topics.values()))
 
 
@@ -263,5 +265,6 @@ RULES_NEXT_TO_4: dict[tuple[ApiKey | None, str], Rule] = {
     (ApiKey.LIST_OFFSETS, "topics[].partitions"): _sorted_by("partition_index"),
     (ApiKey.OFFSET_COMMIT, "topics"): _once,
     (ApiKey.OFFSET_FETCH, "groups[].topics"): _once,
+    (ApiKey.ALTER_PARTITION_REASSIGNMENTS, "responses"): _once,
     (ApiKey.LIST_CONFIG_RESOURCES, "config_resources"): _by_kind,
 }

@@ -65,6 +65,38 @@ ALLOWED_NEXT_TO_4: tuple[Allowed, ...] = (
         scripts="id-fetch-zeros-.*",
     ),
     Allowed(
+        "one result for a partition whose offset is committed twice in a request",
+        r"topics\[0\]\.partitions\[\d+\].*",
+        ApiKey.OFFSET_COMMIT,
+        label="step 6: .*",
+        scripts="commit-too-much-4",
+    ),
+    *(
+        Allowed(
+            "the replicas of a reassignment are looked at before its partition, as in Kafka 3.9",
+            r"responses\[\d+\]\.partitions\[\d+\]\.error_code",
+            ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+            scripts="(reassign|later-moves)-.*",
+            kafka=int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+            ours=int(code),
+        )
+        for code in (ErrorCode.INVALID_REPLICA_ASSIGNMENT, ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
+    ),
+    Allowed(
+        "of two reassignments of one partition in a request the later one counts, as in Kafka 3.9",
+        r"responses\[0\]\.partitions\[\d+\].*",
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+        label="step 21: .*",
+        scripts="reassign-partitions-4",
+    ),
+    Allowed(
+        "a topic without partitions is left out, as in Kafka 3.9",
+        r"responses\[0\]",
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+        scripts="(reassign|later-moves)-.*",
+        ours=MISSING,
+    ),
+    Allowed(
         "texts about reassignments are those of Kafka 3.9",
         r"responses\[\d+\]\.partitions\[\d+\]\.error_message",
         ApiKey.ALTER_PARTITION_REASSIGNMENTS,

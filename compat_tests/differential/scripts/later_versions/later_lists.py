@@ -83,7 +83,6 @@ PATTERNS: dict[str, tuple[str, ...]] = {
     "folded-classes": (
         *(
             "(?i)\\p{Lu}",
-            "(?i)\\p{Ll}",
             "(?i)\\P{Lu}",
             "(?i)\\p{Lt}",
             "(?i)\\p{Greek}",
