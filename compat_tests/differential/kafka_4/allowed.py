@@ -32,7 +32,7 @@ ALLOWED_NEXT_TO_4: tuple[Allowed, ...] = (
         "Kafka stumbles over an epoch without a member id",
         r"groups\[0\]\.error_code",
         ApiKey.OFFSET_FETCH,
-        label=".* v9",
+        label=".* v(9|10)",
         kafka=int(ErrorCode.UNKNOWN_SERVER_ERROR),
         ours=int(ErrorCode.UNKNOWN_MEMBER_ID),
     ),
