@@ -59,6 +59,7 @@ LEDGER = Ledger(
         17: "directory id of a follower",
         18: "the high watermark that a follower of KRaft knows (KIP-1166)",
     },
+    absent="the directory and the high watermark of a follower of KRaft are read and passed over",
 )
 
 CONSUMER = -1

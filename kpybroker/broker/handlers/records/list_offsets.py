@@ -46,6 +46,7 @@ LEDGER = Ledger(
         10: "how long to wait for tiered storage (KIP-1075)",
         11: "earliest pending upload (-6, KIP-1023)",
     },
+    absent="tiered storage: -5 and -6 find nothing, how long to wait is read and passed over",
 )
 
 LATEST = -1
@@ -111,7 +112,7 @@ async def _partition_response(
     broker: Broker, request: ListOffsetsRequest, context: RequestContext, topic: str, wanted: WantedPartition
 ) -> PartitionResponse:
     version = context.api_version
-    if version > 0 and wanted.timestamp < 0 and _SPECIAL_SINCE.get(wanted.timestamp, version + 1) > version:
+    if wanted.timestamp < 0 and _SPECIAL_SINCE.get(wanted.timestamp, version + 1) > version:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
     partition = broker.replicas.hosted(topic, wanted.partition_index)
     only_leader = request.replica_id != DEBUGGING_REPLICA
@@ -119,8 +120,6 @@ async def _partition_response(
     end = _visible_end(log, request)
     response = PartitionResponse(partition_index=wanted.partition_index, offset=UNKNOWN, timestamp=UNKNOWN)
     if version == 0:
-        if wanted.timestamp < EARLIEST:
-            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
         if wanted.max_num_offsets < 0:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # Kafka fails to make an array of that size
         response.old_style_offsets = _segment_starts(broker, log, wanted, end)

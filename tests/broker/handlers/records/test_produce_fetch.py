@@ -418,7 +418,7 @@ async def test_offsets_by_time(tmp_path: Path, version: int) -> None:
 
 
 @pytest.mark.parametrize(("timestamp", "since"), [(-3, 7), (-4, 8), (-5, 9), (-6, 11), (-7, 99)])
-@pytest.mark.parametrize("version", [1, 6, 9, 10, 11])
+@pytest.mark.parametrize("version", [0, 1, 6, 9, 10, 11])
 async def test_a_time_that_a_version_does_not_know_is_refused_whatever_the_partition(
     tmp_path: Path, version: int, timestamp: int, since: int
 ) -> None:
