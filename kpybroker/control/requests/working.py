@@ -8,7 +8,7 @@ from kpybroker.control.requests import replies
 from kpybroker.control.requests.calls import TOPIC_IDS_FROM, Call
 from kpybroker.control.requests.seams import Intercepted
 from kpybroker.control.rules import merging
-from kpybroker.control.rules.entities import TOP, identify
+from kpybroker.control.rules.entities import TOP
 from kpybroker.control.rules.merging import Failure
 from kpybroker.wire.api import API_INFO
 from kpybroker.wire.codec import encode
@@ -45,12 +45,10 @@ def _remember_refused(call: Call, request: ProduceRequest, failures: list[Failur
         for entity in failure.selected
     }
     for topic in request.topic_data:
-        identity, names = identify(call.shape.request[0], topic, call.topics)
-        name = names["topic"]
         for data in topic.partition_data:
-            code = codes.get((*identity, ("partition", data.index)))
-            if code is not None and name is not None:
-                call.connection.refused_batches.note(name, data.index, data.records, KafkaError(code))
+            code = codes.get((("topic", topic.name), ("partition", data.index)))
+            if code is not None:
+                call.connection.refused_batches.note(topic.name, data.index, data.records, KafkaError(code))
 
 
 def _refused(broker: Intercepted, call: Call, failure: Failure) -> Steps[Response]:
