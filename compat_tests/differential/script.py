@@ -22,10 +22,14 @@ from kpybroker.wire.errors import ErrorCode
 
 Names = Mapping[str, Any]
 
-WITHOUT_TWINS = frozenset({ApiKey.UPDATE_FEATURES, ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.END_TXN})
-"""APIs whose scripts next to Kafka 3.9 show what a broker without their later versions says. EndTxn 5 takes a producer
-to its next epoch each time, so it needs scripts of its own.
+WITHOUT_TWINS = frozenset({ApiKey.UPDATE_FEATURES, ApiKey.CONSUMER_GROUP_HEARTBEAT})
+"""APIs whose scripts next to Kafka 3.9 show what a broker without their later versions says."""
+OF_TRANSACTIONS_V2 = frozenset({ApiKey.PRODUCE, ApiKey.END_TXN, ApiKey.TXN_OFFSET_COMMIT, ApiKey.WRITE_TXN_MARKERS})
+"""Their later versions are those of transactions of version 2, whose ends take a producer to its next epoch: scripts
+about transactions of version 1 say nothing of them.
 """
+NOT_AGAIN = frozenset({"claims-cleaned"})
+"""Scripts without a twin: what Kafka 4 has cleaned of small segments depends on when it is asked."""
 REMOVED_KEYS = ("message.downconversion.enable", "message.format.version")
 """Settings of topics that Kafka 4 does not have."""
 UNKNOWN_TOPIC_OR_PARTITION = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -126,7 +130,7 @@ class Script:
         newest_before = Reference.KAFKA_3_9.versions(self.api)[1]
         oldest, newest = Reference.KAFKA_4_3.versions(self.api)
         oldest = max(oldest, newest_before + 1)
-        if self.reference is not Reference.KAFKA_3_9 or self.api in WITHOUT_TWINS:
+        if self.reference is not Reference.KAFKA_3_9 or not self._has_twin:
             return None
         if self.versions[1] < newest_before or oldest > newest:
             return None
@@ -134,6 +138,11 @@ class Script:
         return replace(
             self, name=f"{self.name}-4", versions=(oldest, newest), reference=Reference.KAFKA_4_3, steps=steps
         )
+
+    @property
+    def _has_twin(self) -> bool:
+        is_of_version_1 = self.name.startswith("txn-") and self.api in OF_TRANSACTIONS_V2
+        return self.api not in WITHOUT_TWINS and self.name not in NOT_AGAIN and not is_of_version_1
 
     def version_of(self, step: Ask, played: int) -> int:
         if step.version is None and step.api is self.api:

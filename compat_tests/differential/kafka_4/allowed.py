@@ -11,6 +11,12 @@ DEFAULTS = "(coordinator.(rebalance.protocols|threads|append.linger.ms)|consumer
 ALLOWED_NEXT_TO_4: tuple[Allowed, ...] = (
     Allowed("topics have the settings of Kafka 3.9", r"topics\[\d+\]\.configs.*", ApiKey.CREATE_TOPICS),
     Allowed(
+        "the same: timestamps may be far ahead",
+        r".*\.batch_index_error_message",
+        ApiKey.PRODUCE,
+        scripts="claims-limits-4",
+    ),
+    Allowed(
         "what is set nowhere has the default of Kafka 3.9",
         rf"results\[0\]\.configs\.group\.{DEFAULTS}\.(value|synonyms\[0\]\.value)",
         ApiKey.DESCRIBE_CONFIGS,

@@ -22,7 +22,7 @@ Probes = Mapping[str, Sequence[Step]]
 """Steps by what they ask about."""
 
 
-def made(name: str = "{t}", partitions: int = 2, *, id_as: str = "id", **config: object) -> list[Step]:
+def made(name: str = "{t}", partitions: int = 2, *, id_as: str = "id", **config: Any) -> list[Step]:
     """A topic that the broker leads; its id is bound."""
     wanted = create(name, partitions, bind={id_as: "topics.0.topic_id"}, compared=False, **config)
     return [wanted, *led({name: partitions})]

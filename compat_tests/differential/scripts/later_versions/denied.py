@@ -1,5 +1,5 @@
-"""Authorization: what a client that may not read, describe or change is told in the versions with topic ids, and in
-the others that Kafka 3.9 does not have. Whatever no rule denies is allowed.
+"""Authorization: responses to a client that may not read or describe, in the versions with topic ids and in the others
+that Kafka 3.9 does not have. Whatever no rule denies is allowed.
 """
 
 from __future__ import annotations
@@ -162,9 +162,12 @@ def denied_on_cluster(operation: int, question: Ask) -> list[Step]:
 
 
 def secured(name: str, api: ApiKey, version: int, *steps: Step | Sequence[Step]) -> Script:
-    made_before = [made(), made(OTHER, id_as="other"), FILLED, COMMITTED, begin("{t}-a", "a")]
+    made_before: list[Step] = [
+        *(*made(), *made(OTHER, id_as="other"), *FILLED, *COMMITTED),
+        begin("{t}-a", "a"),
+    ]
     about = "what is denied, and what that hides"
-    return replace(next_to_4(name, api, about, *made_before, *steps, versions=(version, version)), is_secured=True)
+    return replace(next_to_4(name, api, about, made_before, *steps, versions=(version, version)), is_secured=True)
 
 
 SCRIPTS = [
