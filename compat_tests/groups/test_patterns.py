@@ -15,7 +15,7 @@ from kpybroker.core.patterns.nodes import ANY_TEXT, TOPIC_NAMES, Subject
 from kpybroker.core.patterns.topics import compile_pattern
 from kpybroker.wire.errors import KafkaError
 
-COUNT, OTHER_COUNT = 6000, 1500
+COUNT = 6000
 NAMES_EACH = 8
 PREFIX = "is not a valid regular expression: "
 
@@ -43,20 +43,20 @@ LISTED = (
 (?i)\p{Ll}
 a{+ a{* {+ a{{2} a{b+ a{b*+ [[:]a] [^[:]-] (?<=a) (?<!a) (?=a) (?!a) (?>a) (?|a) [[:ascii:]]+ [[:blank:]]
 [[:^word:]]+ [[:word:]-a] | || a||b (|) (|a)* * + ? |* (*) ^^ $$ a^b a$b (?m)a$ (?i)ſ (?i)K
-\ a\ \x \x4 \xg \x{ \x{} \x{110000} \x{10FFFF}|a [^\x{430}]+ \777 \08 \é é+|a [а-я]|a [^é]+ 😀|a (a*)*b (a|aa)+ (x+x+)+y
+\ a\ \x \x4 \xg \x{ \x{} \x{110000} \x{10FFFF}|a [^\x{430}]+ \777 \08 \é é+|a [а-я]|a [^é]+ 😃|a (a*)*b (a|aa)+ (x+x+)+y
 """),
     *("", " ", "(?x)a b", "a{ 1}", "a{1 }", "\n", "(?m)a\n^b", "\0", "a" * 250, "[ab]" * 200, ".*" * 100, r"\pL{200}"),
     *("([ab]c*){0,200}" * 50, "a?" * 100 + "a" * 100, "(" * 500 + "a" + ")" * 500, "(?:" * 990 + "a" + ")" * 990),
 )
 
 OTHER_PIECES = _words(r"""
-ä Ä ß ẞ σ ς Σ я Я 中 😀 𐐀 𐐨 İ ı ǅ å Å K ſ ä̈ [ä] [^ä] [а-я] [a-я] [Α-Ω] [^а-я] [^\x00-\x7f] \x{1F600} \xe4 \x{10400}
+ä Ä ß ẞ σ ς Σ я Я 中 😃 𐐀 𐐨 İ ı ǅ å Å K ſ ä̈ [ä] [^ä] [а-я] [a-я] [Α-Ω] [^а-я] [^\x00-\x7f] \x{1F603} \xe4 \x{10400}
 [[:^alpha:]] [[:^ascii:]] [\W] [^\W] [^\w-] \pL \PL \p{Lu} \P{Lu} \pM \pN \p{Nd} \pZ \pS \p{So} \p{Co} \p{^L}
 \p{Greek} \P{Greek} \p{Cyrillic} \p{Han} \p{Common} \P{Common} \p{Inherited} \p{Arabic} \p{Deseret} \p{Latin}
-[\p{Greek}я] [^\p{Greek}я] [\PLä] (?s). (?i)я (?i)[а-я] (?i)σ (?i)[^σ] (?i)𐐀 (?i)\p{Greek} .. .{2} [\x{80}-\x{10FFFF}]
+[\p{Greek}я] [^\p{Greek}я] [\PLä] (?s). (?i)я (?i)[а-я] (?i)σ (?i)[^σ] (?i)𐐀 (?i)\p{Greek} .. .{2}
 """)
 OTHER_NAMES = _words(
-    "ä Ä ß ẞ σ ς Σ я Я 中 文 😀 𐐀 𐐨 İ ı ǅ ǆ å Å Å K k ſ s S ä́ ٣ 4 Ω Ω ω \ue000 \ufffd \u0378 a A b - _"
+    "ä Ä ß ẞ σ ς Σ я Я 中 文 😃 𐐀 𐐨 İ ı ǅ ǆ å Å Å K k ſ s S ä́ ٣ 4 Ω Ω ω \ue000 \ufffd \u0378 a A b - _"
 )
 
 Verdict = tuple[str | None, str]
@@ -151,6 +151,6 @@ def test_the_same_verdicts() -> None:
 def test_the_same_verdicts_on_any_text() -> None:
     random = Random(10)
     pieces = (*PIECES, *OTHER_PIECES, *OTHER_PIECES)
-    asked = [(pattern, other_names_for(random)) for pattern in random_patterns(OTHER_PIECES, pieces)[:OTHER_COUNT]]
+    asked = [(pattern, other_names_for(random)) for pattern in random_patterns(OTHER_PIECES, pieces)]
     unexplained, _ = parting(asked, ANY_TEXT)
     assert unexplained == []
