@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 Topic = AlterPartitionReassignmentsResponse.ReassignableTopicResponse
 Partition = AlterPartitionReassignmentsResponse.ReassignablePartitionResponse
 
+NO_TEXT_FROM = 1
+"""Before this version, as in Kafka 3.9, the text of no error is an empty one; so it is where nothing was asked for."""
 PARTITIONS_AT_ONCE = 10_000
 """In one event of the controller, which holds the loop while it looks at them."""
 
@@ -69,8 +71,12 @@ async def handle(
         in_order = sorted(errors.items())
         await budget.spend(ELEMENT * len(errors))
         topics.append(Topic(name=name, partitions=await listed(starmap(_partition, in_order), budget)))
+    if not request.topics:
+        return AlterPartitionReassignmentsResponse()
     return AlterPartitionReassignmentsResponse(
-        allow_replication_factor_change=request.allow_replication_factor_change, responses=topics
+        allow_replication_factor_change=request.allow_replication_factor_change,
+        error_message=None if context.api_version >= NO_TEXT_FROM else "",
+        responses=topics,
     )
 
 

@@ -23,6 +23,7 @@ LEDGER = Ledger(
     0,
     2,
     {0: "brokers, controller, cluster authorized operations", 1: "endpoint type", 2: "fenced brokers (KIP-1073)"},
+    absent="fenced brokers: with ZooKeeper a broker is registered or it is not",
 )
 
 BROKERS, CONTROLLERS = 1, 2

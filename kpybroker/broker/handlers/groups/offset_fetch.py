@@ -110,6 +110,7 @@ async def _of_group(
         for topic in found:
             topic.topic_id = topic_ids.get(topic.name) or broker.metadata.topic_id(topic.name)
         found = [topic for topic in found if topic.topic_id != ZERO_UUID]
+        unknown += [topic for topic in topics or () if not topic.partition_indexes]  # it is named without an error
     if fetched.error is ErrorCode.NONE:
         found += map(_unknown_topic, unknown)
     return Group(group_id=fetched.group_id, error_code=fetched.error, topics=found)

@@ -59,6 +59,7 @@ LEDGER = Ledger(
         17: "directory id of a follower",
         18: "the high watermark that a follower of KRaft knows (KIP-1166)",
     },
+    absent="the directory and the high watermark of a follower of KRaft are read and passed over",
 )
 
 CONSUMER = -1
@@ -243,8 +244,9 @@ def _put(
 
 
 def _order(visit: Visit) -> int:
-    """Those that were never read are last, each part in the order of the queue."""
-    return visit.cached.queue_position + (visit.is_unread << 62)
+    """Those that were never read are last, first the unknown ids of them, each part in the order of the queue."""
+    rank = 0 if not visit.is_unread else 1 if visit.data.error_code == ErrorCode.UNKNOWN_TOPIC_ID else 2
+    return visit.cached.queue_position + (rank << 62)
 
 
 def _response(session: FetchSession, visits: list[Visit], *, is_full: bool, by_id: bool) -> FetchResponse:

@@ -3,8 +3,8 @@
 -1 the end a reader may see (high watermark, or last stable offset with READ_COMMITTED), -2 the log start, -3 the
 record with the largest timestamp (version 7), -4 the earliest local offset (version 8: here the log start, nothing is
 tiered), -5 the last tiered offset (version 9: none, so -1), -6 the earliest that waits to be tiered (version 11: none).
-Version 0 returns a list of segment starts, as
-before Kafka 0.10.1.
+Version 0 returns a list of segment starts, as before Kafka 0.10.1. How long to wait for tiered storage (version 10) is
+read and passed over: there is none.
 
 A search by time may read a whole segment whose timestamps are wrong: large batches in a thread, others in time slices.
 """
@@ -46,6 +46,7 @@ LEDGER = Ledger(
         10: "how long to wait for tiered storage (KIP-1075)",
         11: "earliest pending upload (-6, KIP-1023)",
     },
+    absent="tiered storage: -5 and -6 find nothing, how long to wait is read and passed over",
 )
 
 LATEST = -1
@@ -111,20 +112,18 @@ async def _partition_response(
     broker: Broker, request: ListOffsetsRequest, context: RequestContext, topic: str, wanted: WantedPartition
 ) -> PartitionResponse:
     version = context.api_version
+    if wanted.timestamp < 0 and _SPECIAL_SINCE.get(wanted.timestamp, version + 1) > version:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
     partition = broker.replicas.hosted(topic, wanted.partition_index)
     only_leader = request.replica_id != DEBUGGING_REPLICA
     log = partition.readable_log(wanted.current_leader_epoch, only_leader=only_leader)
     end = _visible_end(log, request)
     response = PartitionResponse(partition_index=wanted.partition_index, offset=UNKNOWN, timestamp=UNKNOWN)
     if version == 0:
-        if wanted.timestamp < EARLIEST:
-            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
         if wanted.max_num_offsets < 0:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # Kafka fails to make an array of that size
         response.old_style_offsets = _segment_starts(broker, log, wanted, end)
         return response
-    if wanted.timestamp < 0 and _SPECIAL_SINCE.get(wanted.timestamp, version + 1) > version:
-        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
     lags = request.replica_id == CONSUMER_REPLICA and partition.lags_behind_epoch_start
     if lags and wanted.timestamp == LATEST:
         raise _not_available(version)

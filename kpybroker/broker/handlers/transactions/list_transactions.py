@@ -31,7 +31,6 @@ LEDGER = Ledger(
         1: "filter by how long they have been open (KIP-994)",
         2: "filter by a pattern of the transactional id (KIP-1152)",
     },
-    absent="a pattern matches no id with characters outside ASCII",
 )
 
 
@@ -66,9 +65,10 @@ async def handle(broker: Broker, request: ListTransactionsRequest, context: Requ
 
 def _matching(text: str, rows: Iterable[TransactionOverview]) -> Generator[None, None, list[TransactionOverview]]:
     """The rows whose transactional id matches; yields between slices."""
+    from kpybroker.core.patterns.nodes import ANY_TEXT
     from kpybroker.core.patterns.topics import compile_pattern
 
-    pattern = compile_pattern(text, "Transaction ID pattern")
+    pattern = compile_pattern(text, "Transaction ID pattern", ANY_TEXT)
     budget = WorkBudget()
     found = []
     for row in rows:

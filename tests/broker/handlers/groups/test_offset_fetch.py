@@ -80,6 +80,14 @@ async def test_all_offsets(version: int) -> None:
         assert rows(topics) == {("u", 0): (7, 0)}
 
 
+@pytest.mark.parametrize("version", versions(offset_fetch, 8))
+async def test_a_topic_without_partitions_is_named_where_topics_have_ids(version: int) -> None:
+    async with fake_broker() as broker:
+        _, topics = await fetch(broker, version, {"t": [], "u": [0]})
+        named = {topic_of(topic): len(topic.partitions) for topic in topics}
+        assert named == ({"t": 0, "u": 1} if version >= 10 else {"u": 1})
+
+
 async def test_what_was_committed_for_a_topic_of_another_id_does_not_count() -> None:
     async with fake_broker() as broker:
         old = OffsetAndMetadata(9, -1, "", 0, topic_id=b"the old topic's ")

@@ -85,7 +85,12 @@ def values(response: FetchResponse) -> dict[int, list[bytes | None]]:
 
 
 def only(response: FetchResponse) -> FetchResponse.PartitionData:
-    ((data,),) = [topic.partitions for topic in response.responses]
+    (topic,) = response.responses
+    return only_part(topic)
+
+
+def only_part(topic: FetchResponse.FetchableTopicResponse) -> FetchResponse.PartitionData:
+    (data,) = topic.partitions
     return data
 
 
@@ -412,6 +417,19 @@ async def test_offsets_by_time(tmp_path: Path, version: int) -> None:
         assert pending_upload.offset == -1
 
 
+@pytest.mark.parametrize(("timestamp", "since"), [(-3, 7), (-4, 8), (-5, 9), (-6, 11), (-7, 99)])
+@pytest.mark.parametrize("version", [0, 1, 6, 9, 10, 11])
+async def test_a_time_that_a_version_does_not_know_is_refused_whatever_the_partition(
+    tmp_path: Path, version: int, timestamp: int, since: int
+) -> None:
+    async with running_broker(tmp_path) as broker:
+        wanted = ListOffsetsRequest.ListOffsetsPartition(timestamp=timestamp)
+        topics = [ListOffsetsRequest.ListOffsetsTopic(name="missing", partitions=[wanted])]
+        response = await ask(broker, ListOffsetsRequest(replica_id=-1, topics=topics, timeout_ms=-5), version)
+        code = ErrorCode.UNSUPPORTED_VERSION if version < since else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert response.topics[0].partitions[0].error_code == code
+
+
 async def test_of_two_batches_for_one_partition_the_last_is_appended(tmp_path: Path) -> None:
     async with running_broker(tmp_path, topics=["t"]) as broker:
         twice = produce("t", {0: batch(b"first")})
@@ -439,6 +457,18 @@ async def test_what_could_not_be_read_comes_last_and_only_neighbours_share_a_top
         response = await ask(broker, fetch("t", {7: 0, 0: 0}), 12)
         assert [part.partition_index for part in response.responses[0].partitions] == [0, 7]
         assert response.responses[0].partitions[1].aborted_transactions == []
+
+
+async def test_of_what_could_not_be_read_unknown_ids_come_first(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as broker:
+        topic_id = await create_topic(broker, "t")
+        request = fetch(topic_id, {7: 0})
+        request.topics += fetch(b"\x01" * 16, {0: 0}).topics + fetch(topic_id, {0: 0}).topics
+        response = await ask(broker, request, 18)
+        read, unknown, missing = response.responses
+        assert (read.topic_id, only_part(read).error_code) == (topic_id, ErrorCode.NONE)
+        assert only_part(unknown).error_code == ErrorCode.UNKNOWN_TOPIC_ID
+        assert only_part(missing).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 async def test_a_follower_that_is_no_replica_is_sent_to_the_leader(tmp_path: Path) -> None:

@@ -69,6 +69,19 @@ async def test_a_pattern_matches_the_whole_id(tmp_path: Path, pattern: str | Non
         assert await listed(broker, 2, transactional_id_pattern=pattern) == found
 
 
+async def test_a_pattern_and_an_id_may_have_any_characters(tmp_path: Path) -> None:
+    async with transactional_broker(tmp_path) as broker:
+        for transactional_id in ("заказ-1", "ЗАКАЗ-1", "order-1", "😀"):
+            await Producer(broker, transactional_id).init()
+        for pattern, found in (
+            ("(?i)заказ-.", {"заказ-1", "ЗАКАЗ-1"}),
+            (r"\p{Cyrillic}+-\d", {"заказ-1", "ЗАКАЗ-1"}),
+            (".", {"😀"}),
+            ("[^а-я]+", {"ЗАКАЗ-1", "order-1", "😀"}),
+        ):
+            assert await listed(broker, 2, transactional_id_pattern=pattern) == found
+
+
 async def test_a_pattern_that_is_none_is_refused(tmp_path: Path) -> None:
     async with transactional_broker(tmp_path) as broker:
         response = await ask(broker, ListTransactionsRequest(transactional_id_pattern="(a"), 2)
