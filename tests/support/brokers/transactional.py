@@ -10,6 +10,7 @@ from typing import Any
 import trio
 
 from kpybroker.broker.app import Broker
+from kpybroker.broker.handlers.transactions.end_txn import EPOCH_BUMPED_FROM
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from kpybroker.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
@@ -165,6 +166,8 @@ class Producer:
 
     async def end(self, committed: bool, version: int = 3) -> ErrorCode:
         response = await ask(self.broker, EndTxnRequest(**self.names, committed=committed), version)
+        if response.error_code == ErrorCode.NONE and version >= EPOCH_BUMPED_FROM:
+            self.producer_id, self.epoch, self.sequences = response.producer_id, response.producer_epoch, {}
         return ErrorCode(response.error_code)
 
     async def transact(self, *values: bytes, committed: bool = True, index: int = 0) -> None:
