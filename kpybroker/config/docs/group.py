@@ -101,5 +101,10 @@ DOCS: Final[dict[str, str]] = {
     "transaction.remove.expired.transaction.cleanup.interval.ms": (
         "How often the coordinator removes expired transactional ids."
     ),
+    "add.partitions.to.txn.retry.backoff.ms": (
+        "How long a leader waits before it asks again to add a partition to a transaction, while the one before is not "
+        "complete. Of Kafka 4."
+    ),
+    "add.partitions.to.txn.retry.backoff.max.ms": "For how long it asks again, before the producer has to. Of Kafka 4.",
 }
 # fmt: on

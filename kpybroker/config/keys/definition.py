@@ -50,6 +50,8 @@ class Key(NamedTuple):
 
 OF_KAFKA_4: Final = frozenset(
     {
+        "add.partitions.to.txn.retry.backoff.max.ms",
+        "add.partitions.to.txn.retry.backoff.ms",
         "group.consumer.assignment.interval.ms",
         "group.consumer.max.assignment.interval.ms",
         "group.consumer.migration.policy",

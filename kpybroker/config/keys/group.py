@@ -106,5 +106,7 @@ ROWS: Final[tuple[Row, ...]] = (
      HONOURED),
     ("transaction.remove.expired.transaction.cleanup.interval.ms", INT, "3600000", at_least(1),
      LOW, READ_ONLY, HONOURED),
+    ("add.partitions.to.txn.retry.backoff.ms", INT, "20", at_least(1), HIGH, READ_ONLY, HONOURED),
+    ("add.partitions.to.txn.retry.backoff.max.ms", INT, "100", at_least(0), HIGH, READ_ONLY, HONOURED),
 )
 # fmt: on

@@ -148,6 +148,7 @@ class TransactionMachine:
                 step.reply(ticket, InitResult(FULL))
                 return
             transaction = self._new_transaction(request, step.now.wall_ms)
+        transaction.take_owner(request.owner)
         if transaction.pending is not None:
             step.reply(ticket, InitResult(ErrorCode.CONCURRENT_TRANSACTIONS))
         elif request.expected is not None and not transaction.knows(request.expected):
@@ -219,8 +220,7 @@ class TransactionMachine:
         elif not self._has_room_for(transaction, request):
             step.reply(ticket, FULL)
         else:
-            if transaction.owner == UNOWNED:
-                transaction.owner, transaction.size = request.owner, 0
+            transaction.take_owner(request.owner)
             target = transaction.prepare_add(request.partitions, request.version, step.now.wall_ms)
             self._write(step, transaction, target, partial(responses.respond, ticket))
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from kpybroker.broker.coordinators.transaction_verification import Verification
+from kpybroker.broker.coordinators.transaction_verification import Asks, Verification
 from kpybroker.broker.handlers.records.current_leaders import node_endpoints
 from kpybroker.broker.handlers.records.produce_claims import is_true_at_once, is_wrong, slowly
 from kpybroker.broker.handlers.records.produce_refusals import (
@@ -41,7 +41,8 @@ from kpybroker.broker.replication.partition import ALL_IN_SYNC
 from kpybroker.broker.requests.context import ConnectionInfo, RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
-from kpybroker.core.log.producer_state import NO_VERIFICATION, ProducerState
+from kpybroker.core.log.producer_state import ProducerState
+from kpybroker.core.log.verification import NO_VERIFICATION
 from kpybroker.core.topic_names import is_internal
 from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.storage.log.append import CLIENT, AppendInfo, ProducedBatches
@@ -294,7 +295,8 @@ async def _verify(
         budget,
         # what is denied is audited when the topic's batches are refused
         lambda topic: authorizer.authorize(connection.principal, connection.client_host, WRITE, TOPIC, topic),
-        knows_abortable=context.api_version >= ABORTABLE_FROM,
+        asks=Asks.of(context.api_version, ABORTABLE_FROM),
+        owner=context.owner,
     )
 
 
