@@ -149,7 +149,7 @@ class TransactionVerifier:
         producers: dict[tuple[int, int], dict[PartitionKey, int]] = {}
         unknown: dict[PartitionKey, ErrorCode] = {}
         for topic in request.topic_data:
-            if not may_write(topic.name):
+            if not topic.name or not may_write(topic.name):
                 continue
             for data in topic.partition_data:
                 await budget.spend()

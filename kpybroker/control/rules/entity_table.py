@@ -53,9 +53,9 @@ _RECORDS: dict[ApiKey, tuple[Shape, ...]] = {
     ApiKey.PRODUCE: (
         Shape(
             ALL,
-            (array("topic_data", topic="name"), array("partition_data", partition="index")),
+            (array("topic_data", topic="name", topic_id="topic_id"), array("partition_data", partition="index")),
             (
-                array("responses", topic="name"),
+                array("responses", topic="name", topic_id="topic_id"),
                 array("partition_responses", ERROR, {"base_offset": -1}, partition="index"),
             ),
             TRANSACTION,

@@ -145,7 +145,11 @@ class Producer:
             transactional_id=self.transactional_id,
             acks=-1,
             timeout_ms=1000,
-            topic_data=[ProduceRequest.TopicProduceData(name=topic, partition_data=[data])],
+            topic_data=[
+                ProduceRequest.TopicProduceData(
+                    name=topic, topic_id=self.broker.metadata.topic_id(topic), partition_data=[data]
+                )
+            ],
         )
         response = await ask(self.broker, request, version)
         code = ErrorCode(response.responses[0].partition_responses[0].error_code)
