@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
 
-from kpybroker.broker.app import Broker
 from kpybroker.broker.coordinators.transaction_verification import (
     Asks,
     TransactionProducer,
@@ -17,11 +15,17 @@ from kpybroker.broker.coordinators.transaction_verification import (
     VerificationError,
 )
 from kpybroker.core.log.verification import NO_VERIFICATION
-from kpybroker.core.transaction.values import WriteMarkers
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.add_partitions_to_txn import AddPartitionsToTxnResponse
-from tests.support.brokers.transactional import Producer, completed, one_producer, read, transactional_broker
+from tests.support.brokers.transactional import (
+    Producer,
+    completed,
+    held_markers,
+    one_producer,
+    read,
+    transactional_broker,
+)
 
 T0 = ("t", 0)
 UNKNOWN = TransactionProducer("x", 5, 2)
@@ -32,19 +36,6 @@ IMPATIENT = {"add_partitions_to_txn_retry_backoff_max_ms": "0"}
 
 def named(producer: Producer) -> TransactionProducer:
     return TransactionProducer(producer.transactional_id, producer.producer_id, producer.epoch)
-
-
-def held_markers(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> trio.Event:
-    """No marker is written before the event."""
-    write: Callable[[WriteMarkers], Awaitable[Any]] = broker.markers.write
-    released = trio.Event()
-
-    async def write_later(order: WriteMarkers) -> Any:
-        await released.wait()
-        return await write(order)
-
-    monkeypatch.setattr(broker.markers, "write", write_later)
-    return released
 
 
 @pytest.mark.parametrize("version", [12, 13])

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 import trio
 
 from kpybroker.broker.app import Broker
 from kpybroker.broker.handlers.transactions.end_txn import EPOCH_BUMPED_FROM
+from kpybroker.core.transaction.values import WriteMarkers
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from kpybroker.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
@@ -187,6 +189,19 @@ async def completed(broker: Broker, transactional_id: str = "x") -> str:
     while (state := broker.transactions.describe(transactional_id).state).startswith("Prepare"):
         await trio.lowlevel.checkpoint()
     return state
+
+
+def held_markers(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> trio.Event:
+    """No marker is written before the event."""
+    write: Callable[[WriteMarkers], Awaitable[Any]] = broker.markers.write
+    released = trio.Event()
+
+    async def write_later(order: WriteMarkers) -> Any:
+        await released.wait()
+        return await write(order)
+
+    monkeypatch.setattr(broker.markers, "write", write_later)
+    return released
 
 
 async def fetched(
