@@ -23,6 +23,7 @@ from kpybroker.wire.messages.update_features import UpdateFeaturesRequest
 
 V1_LIBRARIES = ("java-3.9.1", "confluent")
 TV2 = "java-4.3.1"
+DUMP = "org.apache.kafka.tools.DumpLogSegments"
 ADDING = ("AddPartitionsToTxn", "AddOffsetsToTxn")
 
 Begin = Callable[..., Transactional]
@@ -189,7 +190,7 @@ def test_the_log_as_kafka_4_reads_it(tmp_path: Path) -> None:
         finally:
             producer.kill()
     (file,) = tmp_path.glob("data/**/__transaction_state-0/00000000000000000000.log")
-    dumped = Tools("4.x", "unused").run("dump-log", "--transaction-log-decoder", "--files", str(file)).out
+    dumped = Tools("4.x", "unused").run_main(DUMP, "--transaction-log-decoder", "--files", str(file)).out
     fields = ("producerEpoch", "transactionStatus", "clientTransactionVersion")
     rows = [
         tuple(int(found.group(1)) if (found := re.search(rf'"{field}":(-?\d+)', line)) else None for field in fields)
