@@ -1,8 +1,8 @@
 """Verifications of a partition (KIP-890): between the question to a coordinator and the append that it allows.
 
 Before a transaction's first batch enters a partition, the coordinator confirms that the transaction is open and has the
-partition, or adds it. Whoever asks takes a guard first, and appends with it. What ends the transaction in between takes
-the guard away: otherwise a late batch would begin a transaction that never ends.
+partition, or adds it. The leader takes a guard before it asks, and appends with it. What ends the transaction in
+between removes the guard: otherwise a late batch would begin a transaction that never ends.
 """
 
 from __future__ import annotations

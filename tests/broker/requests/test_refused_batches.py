@@ -34,8 +34,7 @@ def code_of(
     refused: RefusedBatches,
     records: bytes | None,
     *,
-    topic: str = "t",
-    index: int = 0,
+    place: tuple[str, int] = ("t", 0),
     last: int | None = 0,
     epoch: int = 0,
     topic_id: bytes = ZERO_UUID,
@@ -44,7 +43,7 @@ def code_of(
     known = {} if last is None else {7: SimpleNamespace(producer_epoch=epoch, last_sequence=last)}
     producers: Any = SimpleNamespace(producers=known)
     try:
-        refused.check((topic, index), topic_id, producers, records)
+        refused.check(place, topic_id, producers, records)
     except KafkaError as error:
         return error.code
     return None
@@ -139,12 +138,12 @@ def test_what_is_no_idempotent_producers_is_not_noted(records: bytes | None) -> 
 
 def test_other_partitions_are_free_and_only_so_many_are_noted() -> None:
     refused = after(sent(3))
-    assert code_of(refused, sent(4), index=1) is None
-    assert code_of(refused, sent(4), topic="u") is None
+    assert code_of(refused, sent(4), place=("t", 1)) is None
+    assert code_of(refused, sent(4), place=("u", 0)) is None
     for index in range(1, PARTITIONS_MAX + 1):
         refused.note(("t", index), ZERO_UUID, sent(3), NOT_LEADER)
     assert code_of(refused, sent(4)) is None, "the oldest is forgotten"
-    assert code_of(refused, sent(4), index=1) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert code_of(refused, sent(4), place=("t", 1)) == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 def test_the_name_may_have_been_unknown() -> None:

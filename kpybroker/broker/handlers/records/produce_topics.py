@@ -1,7 +1,7 @@
 """Which topics a Produce means: each partition once, and by its name also where the request has the topic's id.
 
-From version 13 on a topic is named by its id. A topic that was made anew has another id, and no records that were meant
-for the one before.
+From version 13 on a topic is named by its id. A topic that was deleted and created again has another id, and takes no
+records that were meant for the one before.
 """
 
 from __future__ import annotations

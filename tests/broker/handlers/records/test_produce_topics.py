@@ -68,7 +68,7 @@ async def test_each_topic_has_its_own_result(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("others", [0, 1], ids=["alone", "with another topic"])
-async def test_a_topic_that_was_made_anew_takes_nothing_that_was_meant_for_the_one_before(
+async def test_a_topic_that_was_created_again_takes_nothing_that_was_meant_for_the_one_before(
     tmp_path: Path, others: int
 ) -> None:
     """`others`: a request of two topics is never one that is handled without messages."""
