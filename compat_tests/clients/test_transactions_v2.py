@@ -18,7 +18,7 @@ from compat_tests.support import quick
 from compat_tests.support.tools import Tools
 from compat_tests.support.transactional import Failed, Transactional, visible
 from compat_tests.support.waiting import eventually
-from kpybroker.testing import Broker
+from kpybroker.testing import Broker, Cluster
 from kpybroker.wire.messages.update_features import UpdateFeaturesRequest
 
 V1_LIBRARIES = ("java-3.9.1", "confluent")
@@ -51,7 +51,7 @@ def begin(broker: Broker) -> Iterator[Begin]:
         one.kill()
 
 
-def asked(broker: Broker, *apis: str) -> Counter[tuple[str, int]]:
+def asked(broker: Broker | Cluster, *apis: str) -> Counter[tuple[str, int]]:
     """How many requests there were, by API and version."""
     return Counter((one.api, one.version) for api in apis for one in broker.requests(api, limit=10_000))
 
@@ -174,6 +174,37 @@ def test_an_end_whose_response_is_lost_is_repeated(broker: Broker, begin: Begin,
     committed(broker, [*expected, "last"])
     assert broker.transactions()["x"].producer_epoch == 4
     assert set(asked(broker, "InitProducerId").values()) == {1}
+
+
+def test_coordinators_and_leaders_die_in_transactions(begin: Begin) -> None:
+    """Three brokers, each killed in turn between what is written and its end: leaders add at a coordinator elsewhere,
+    another coordinator carries the decision out, and each end bumps the epoch once.
+    """
+    with Cluster(3, config={"transaction.state.log.num.partitions": 3}) as cluster:
+        bootstrap = cluster.bootstrap_servers
+        quick.create_topic(bootstrap, "t", 3, replicas=3, min_insync_replicas=2)
+        producer = begin(TV2, bootstrap)
+        epoch = cluster.transactions()["x"].producer_epoch
+        expected: dict[int, list[str]] = {0: [], 1: [], 2: []}
+        for n in range(9):
+            producer.do("begin")
+            for partition in expected:
+                producer.do("produce", "t", partition, [f"{n} before"])
+            cluster[n % 3].kill()
+            for partition in expected:
+                producer.do("produce", "t", partition, [f"{n} after"])
+            producer.do("commit" if n % 4 else "abort")
+            cluster[n % 3].start()
+            if n % 4:
+                for values in expected.values():
+                    values += [f"{n} before", f"{n} after"]
+        producer.transact("t", "last")
+        expected[0].append("last")
+        for partition, values in expected.items():
+            eventually(lambda: visible(bootstrap, "t", partition) == values, f"{values} in t-{partition}")
+        assert cluster.transactions()["x"].producer_epoch == epoch + 10
+        added = asked(cluster, "AddPartitionsToTxn")
+        assert set(added) == {("AddPartitionsToTxn", 4)}, "between brokers alone"
 
 
 def test_the_log_as_kafka_4_reads_it(tmp_path: Path) -> None:
