@@ -6,6 +6,7 @@ broker, which remembers the requests.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -19,6 +20,7 @@ from compat_tests.support.tools import Tools
 from compat_tests.support.transactional import Failed, Transactional, visible
 from compat_tests.support.waiting import eventually
 from kpybroker.testing import Broker, Cluster
+from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.update_features import UpdateFeaturesRequest
 
 V1_LIBRARIES = ("java-3.9.1", "confluent")
@@ -56,13 +58,22 @@ def asked(broker: Broker | Cluster, *apis: str) -> Counter[tuple[str, int]]:
     return Counter((one.api, one.version) for api in apis for one in broker.requests(api, limit=10_000))
 
 
-def set_level(broker: Broker, level: int) -> None:
+def set_level(broker: Broker | Cluster, level: int) -> None:
     update = UpdateFeaturesRequest.FeatureUpdateKey(
         feature="transaction.version", max_version_level=level, upgrade_type=1 if level else 2
     )
-    with Raw(("127.0.0.1", int(broker.bootstrap_servers.rpartition(":")[2]))) as connection:
-        response = connection.ask(UpdateFeaturesRequest(timeout_ms=30_000, feature_updates=[update]), 2)
-    assert response.error_code == 0, response.error_message
+    addresses = [("127.0.0.1", int(one.rpartition(":")[2])) for one in broker.bootstrap_servers.split(",")]
+
+    def is_set() -> bool:
+        for address in addresses:
+            with contextlib.suppress(OSError), Raw(address) as connection:
+                response = connection.ask(UpdateFeaturesRequest(timeout_ms=30_000, feature_updates=[update]), 2)
+                assert response.error_code in (0, ErrorCode.NOT_CONTROLLER), response.error_message
+                if response.error_code == 0:
+                    return True
+        return False
+
+    eventually(is_set, f"transaction.version={level}")
 
 
 def committed(broker: Broker, expected: list[str], topic: str = "t") -> None:
@@ -176,9 +187,11 @@ def test_an_end_whose_response_is_lost_is_repeated(broker: Broker, begin: Begin,
     assert set(asked(broker, "InitProducerId").values()) == {1}
 
 
-def test_coordinators_and_leaders_die_in_transactions(begin: Begin) -> None:
+@pytest.mark.parametrize("levels", [(2,), (2, 0, 1, 2, 0)], ids=["level 2", "levels that change"])
+def test_coordinators_and_leaders_die_in_transactions(begin: Begin, levels: tuple[int, ...]) -> None:
     """Three brokers, each killed in turn between what is written and its end: leaders add at a coordinator elsewhere,
-    another coordinator carries the decision out, and each end bumps the epoch once.
+    another coordinator carries the decision out, and each end bumps the epoch once. Where the level changes, the log
+    has values of both versions, and the producer changes when it has connected again.
     """
     with Cluster(3, config={"transaction.state.log.num.partitions": 3}) as cluster:
         bootstrap = cluster.bootstrap_servers
@@ -190,6 +203,8 @@ def test_coordinators_and_leaders_die_in_transactions(begin: Begin) -> None:
             producer.do("begin")
             for partition in expected:
                 producer.do("produce", "t", partition, [f"{n} before"])
+            if len(levels) > 1:
+                set_level(cluster, levels[n % len(levels)])
             cluster[n % 3].kill()
             for partition in expected:
                 producer.do("produce", "t", partition, [f"{n} after"])
@@ -202,9 +217,14 @@ def test_coordinators_and_leaders_die_in_transactions(begin: Begin) -> None:
         expected[0].append("last")
         for partition, values in expected.items():
             eventually(lambda: visible(bootstrap, "t", partition) == values, f"{values} in t-{partition}")
-        assert cluster.transactions()["x"].producer_epoch == epoch + 10
+        versions = {version for _, version in asked(cluster, "EndTxn")}
         added = asked(cluster, "AddPartitionsToTxn")
-        assert set(added) == {("AddPartitionsToTxn", 4)}, "between brokers alone"
+        if levels == (2,):
+            assert cluster.transactions()["x"].producer_epoch == epoch + 10
+            assert set(added) == {("AddPartitionsToTxn", 4)}, "between brokers alone"
+            assert versions == {5}
+        else:
+            assert versions == {4, 5}
 
 
 def test_the_log_as_kafka_4_reads_it(tmp_path: Path) -> None:
