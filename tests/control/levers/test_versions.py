@@ -54,7 +54,7 @@ def test_what_makes_no_sense_is_refused(release: str | None, apis: dict[str, Ask
 
 def test_a_range_of_an_api_is_advertised_as_it_is_served() -> None:
     """Of a release that advertises versions of Produce that it refuses, too."""
-    assert _cap("4.3", {}).listed[ApiKey.PRODUCE] == (0, 11)
+    assert _cap("4.3", {}).listed[ApiKey.PRODUCE] == (0, 13)
     cap = _cap("4.3", {"Produce": [4, 8], "Fetch": None})
     assert cap.listed[ApiKey.PRODUCE] == cap.served[ApiKey.PRODUCE] == (4, 8)
     assert ApiKey.FETCH not in cap.listed
