@@ -69,7 +69,7 @@ async def test_a_broker_is_described_as_kafka_describes_it(tmp_path: Path) -> No
     } == recorded
 
 
-async def test_a_broker_that_serves_groups_of_kafka_4_also_lists_their_keys(tmp_path: Path) -> None:
+async def test_a_broker_that_serves_groups_of_kafka_4_also_lists_its_keys(tmp_path: Path) -> None:
     prefix = "group.consumer."
     async with configured_broker(tmp_path, features={}) as broker:
         as_3_9 = rows(await call(broker, describe_configs, asking(BROKER, "0"), 4))
@@ -78,6 +78,7 @@ async def test_a_broker_that_serves_groups_of_kafka_4_also_lists_their_keys(tmp_
     assert as_4.keys() - as_3_9.keys() == {
         *(f"{prefix}{name}assignment.interval.ms" for name in ("", "min.", "max.")),
         f"{prefix}migration.policy",
+        *(f"add.partitions.to.txn.retry.backoff.{name}ms" for name in ("", "max.")),
     }
     dynamic = {name for name, row in as_4.items() if name.startswith(prefix) and not row[4]}
     assert dynamic == {f"{prefix}assignment.interval.ms"}
