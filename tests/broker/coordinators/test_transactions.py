@@ -284,7 +284,10 @@ async def test_the_level_decides_how_values_are_written_and_the_request_how_a_tr
             assert producer.epoch == epoch + n + 1
         assert await read(broker) == [b"a", b"b"]
         shard = broker.transactions.partitions.shard_for("x")
-        data = shard.partition.online_log().read(0, 1_000_000).slice.read()
+        found = shard.partition.online_log().read(0, 1_000_000).slice
+        assert found is not None
+        data = found.read()
+        found.release()
         values = [
             bytes(record.value or b"")
             for position, header in iter_batches(data)
