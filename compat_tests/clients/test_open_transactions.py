@@ -11,12 +11,13 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import OFFSET_INVALID
 
-from compat_tests.clients.test_transactions import Transactional, rows, visible
+from compat_tests.clients.test_transactions import rows
 from compat_tests.conftest import Launcher
 from compat_tests.deps import ROOT
 from compat_tests.support import quick
 from compat_tests.support.services import Broker
 from compat_tests.support.tools import LOG4J, VERSIONS, Tools, program_command, run_process
+from compat_tests.support.transactional import Transactional, visible
 from compat_tests.support.waiting import eventually
 
 SETTLE = ROOT / "compat_tests" / "workers" / "Settle.java"

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 from confluent_kafka import OFFSET_INVALID, Consumer, TopicPartition
@@ -18,52 +16,16 @@ from compat_tests.overload.raw import Raw
 from compat_tests.support import quick
 from compat_tests.support.services import Broker
 from compat_tests.support.tools import VERSIONS, Tools, run_process
+from compat_tests.support.transactional import LIBRARIES, Failed, Transactional, visible
 from compat_tests.support.waiting import eventually
 from kpybroker.wire.messages.produce import ProduceRequest
 from kpybroker.wire.records.builder import BatchFields, build_batch
 
 WORKERS = ROOT / "compat_tests" / "workers"
-LIBRARIES = ("confluent", "kafka-python", "aiokafka")
 READERS = ("confluent", "kafka-python", "aiokafka", "java")
 
 MakeTopic = Callable[..., str]
 StartBroker = Callable[..., Broker]
-
-
-class Failed(Exception):
-    """What the client library said."""
-
-
-class Transactional:
-    """One transactional producer: a process that does one thing at a time."""
-
-    def __init__(self, library: str, bootstrap: str, transactional_id: str, timeout_ms: int) -> None:
-        spec = {"bootstrap": bootstrap, "transactional_id": transactional_id, "timeout_ms": timeout_ms}
-        command = [sys.executable, str(WORKERS / "transactional_client.py"), library, json.dumps(spec)]
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        )
-
-    def do(self, *order: Any) -> None:
-        """Raises Failed."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(order) + "\n")
-        self._process.stdin.flush()
-        line = self._process.stdout.readline()
-        assert line, f"the client ended at {order}"
-        error = json.loads(line).get("error")
-        if error is not None:
-            raise Failed(error)
-
-    def transact(self, topic: str, *values: str, commit: bool = True, partition: int = 0) -> None:
-        self.do("begin")
-        self.do("produce", topic, partition, values)
-        self.do("commit" if commit else "abort")
-
-    def kill(self) -> None:
-        self._process.kill()
-        self._process.wait()
 
 
 Begin = Callable[..., Transactional]
@@ -85,32 +47,6 @@ def begin(broker: Broker, name: str) -> Iterator[Begin]:
     yield start
     for one in started:
         one.kill()
-
-
-def visible(bootstrap: str, topic: str, partition: int = 0, group: str = "none") -> list[str]:
-    """Everything that a read_committed reader gets now, from the start of a partition to its last stable offset."""
-    settings = {
-        "bootstrap.servers": bootstrap,
-        "group.id": group,
-        "isolation.level": "read_committed",
-        "enable.partition.eof": True,
-        "enable.auto.commit": False,
-        "fetch.wait.max.ms": 50,
-        "log_level": 0,
-    }
-    consumer = Consumer(settings)
-    consumer.assign([TopicPartition(topic, partition, 0)])
-    values: list[str] = []
-    try:
-        while True:
-            message = consumer.poll(quick.DEADLINE_S)
-            assert message is not None, f"no end of {topic}-{partition} within {quick.DEADLINE_S} s"
-            if message.error() is not None:
-                assert message.error().name() == "_PARTITION_EOF", message.error()
-                return values
-            values.append(message.value().decode())
-    finally:
-        consumer.close()
 
 
 # --- commit and abort

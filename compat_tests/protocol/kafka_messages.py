@@ -28,12 +28,16 @@ _JARS = {
 
 # APIs of which there is a version that Kafka 3.9 does not have: for that version Kafka 4.x is asked
 LATER_APIS = {
+    0: "Produce",
     1: "Fetch",
     2: "ListOffsets",
     3: "Metadata",
     8: "OffsetCommit",
     9: "OffsetFetch",
     15: "DescribeGroups",
+    26: "EndTxn",
+    27: "WriteTxnMarkers",
+    28: "TxnOffsetCommit",
     35: "DescribeLogDirs",
     45: "AlterPartitionReassignments",
     57: "UpdateFeatures",
@@ -52,6 +56,7 @@ LATER_RECORDS = (
     "ConsumerGroupRegularExpressionValue",
     "ConsumerGroupTargetAssignmentMetadataValue",
     "OffsetCommitValue",
+    "TransactionLogValue",
 )
 
 

@@ -105,7 +105,8 @@ def kafka_facts(definition: dict[str, Any], versions: Range) -> list[Facts]:
     common = {struct["name"]: struct["fields"] for struct in definition.get("commonStructs", [])}
 
     def facts(field: dict[str, Any], enclosing: Range) -> Facts | None:
-        versions = intersect(parse_range(field["versions"]), enclosing)
+        # a field that is tagged in all its versions may leave them out
+        versions = intersect(parse_range(field.get("versions") or field["taggedVersions"]), enclosing)
         if versions is None:
             return None
         type_name = field["type"].removeprefix("[]")

@@ -41,7 +41,7 @@ RETRY_S: Final = 0.1
 Ranges = Mapping[int, tuple[int, int]]
 
 
-NEWEST_WITH_NAMES: Final = {ApiKey.OFFSET_COMMIT: 9, ApiKey.OFFSET_FETCH: 9}
+NEWEST_WITH_NAMES: Final = {ApiKey.PRODUCE: 12, ApiKey.OFFSET_COMMIT: 9, ApiKey.OFFSET_FETCH: 9}
 """The newest versions that a command asks in: later ones have topic ids in place of the names that a command has."""
 
 

@@ -173,8 +173,9 @@ DOCS: Final[dict[str, str]] = {
         "Whether transactions may wait for an outside decision without a timeout. Of Kafka 4."
     ),
     "add.partitions.to.txn.retry.backoff.ms": (
-        "Wait before a partition is added to a transaction again that is still ending. Of Kafka 4."
+        "How long a leader waits before it asks again to add a partition to a transaction, while the one before is not "
+        "complete. Of Kafka 4."
     ),
-    "add.partitions.to.txn.retry.backoff.max.ms": "How long it is tried again at most. Of Kafka 4.",
+    "add.partitions.to.txn.retry.backoff.max.ms": "For how long it asks again, before the producer has to. Of Kafka 4.",
 }
 # fmt: on

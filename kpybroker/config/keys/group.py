@@ -22,7 +22,6 @@ from kpybroker.config.keys.status import (
     NO_SHARE_GROUPS,
     NO_STREAMS_GROUPS,
     NO_THREADS,
-    NO_TRANSACTIONS_2,
     NO_TWO_PHASE_COMMIT,
     ONE_COORDINATOR,
 )
@@ -158,7 +157,7 @@ ROWS: Final[tuple[Row, ...]] = (
     ("transaction.remove.expired.transaction.cleanup.interval.ms", INT, "3600000", at_least(1),
      LOW, READ_ONLY, HONOURED),
     ("transaction.two.phase.commit.enable", BOOLEAN, "false", ANYTHING, LOW, READ_ONLY, NO_TWO_PHASE_COMMIT),
-    ("add.partitions.to.txn.retry.backoff.ms", INT, "20", at_least(1), HIGH, READ_ONLY, NO_TRANSACTIONS_2),
-    ("add.partitions.to.txn.retry.backoff.max.ms", INT, "100", at_least(0), HIGH, READ_ONLY, NO_TRANSACTIONS_2),
+    ("add.partitions.to.txn.retry.backoff.ms", INT, "20", at_least(1), HIGH, READ_ONLY, HONOURED),
+    ("add.partitions.to.txn.retry.backoff.max.ms", INT, "100", at_least(0), HIGH, READ_ONLY, HONOURED),
 )
 # fmt: on

@@ -19,7 +19,6 @@ KRAFT_MAPPED: Final = "kraft-mapped"
 NO_TIERED_STORAGE: Final = "no-tiered-storage"
 NO_SHARE_GROUPS: Final = "no-share-groups"
 NO_STREAMS_GROUPS: Final = "no-streams-groups"
-NO_TRANSACTIONS_2: Final = "no-transactions-2"
 NO_TWO_PHASE_COMMIT: Final = "no-two-phase-commit"
 NO_JVM_PLUGIN: Final = "no-jvm-plugin"
 NO_JMX: Final = "no-jmx"
@@ -46,7 +45,6 @@ REASONS: Final[dict[str, str]] = {
     NO_TIERED_STORAGE: "there is no tiered storage: all data stays in the local log directories",
     NO_SHARE_GROUPS: "share groups (KIP-932) are not served",
     NO_STREAMS_GROUPS: "streams groups (KIP-1071) are not served",
-    NO_TRANSACTIONS_2: "transactions of version 2 (KIP-890) are not served",
     NO_TWO_PHASE_COMMIT: "two-phase commit (KIP-939) is not served, as by every Kafka so far",
     NO_JVM_PLUGIN: "it names a Java class; there is no JVM here to load it",
     NO_JMX: "there is no JMX here, and the metrics that are served are not sampled",

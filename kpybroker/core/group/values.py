@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Final
 
 from kpybroker.core.budget import UNOWNED, Owner
-from kpybroker.core.log.producer_state import NO_VERIFICATION, VerificationGuard
+from kpybroker.core.log.verification import NO_VERIFICATION, VerificationGuard
 from kpybroker.core.offsets.values import OffsetAndMetadata
 from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.wire.constants import INT32_MAX

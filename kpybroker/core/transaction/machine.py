@@ -6,10 +6,9 @@ Rules
   returns an `Outcome` (see `core/machine.py` for what the shell does with it).
 - Only `replay` changes durable state, `Transaction.stored`. Responses are made from `Transaction.current`, which
   follows when the record is committed.
-- A transaction has at most one transition and at most one order of markers in flight. A second, late marker would end
-  the next transaction.
-- A decision is always carried out: markers and the record after them are retried until they are written, or this broker
-  is no longer the coordinator. A new coordinator finds Prepare* in the log and continues (`activate`).
+- A transaction has at most one transition in flight.
+- A decision is always carried out (`completion`). A new coordinator finds Prepare* in the log and continues
+  (`activate`).
 
 Differs from Kafka where a record is in the log and replicas take too long to confirm it: Kafka reverts it in memory,
 and may respond differently from its log. Here the client gets COORDINATOR_NOT_AVAILABLE, and the transition stays
@@ -28,6 +27,7 @@ from kpybroker.core.budget import UNOWNED, StateBudget
 from kpybroker.core.machine import Now, Ticket
 from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.core.transaction import responses
+from kpybroker.core.transaction.completion import Completion
 from kpybroker.core.transaction.records import TransactionRecord
 from kpybroker.core.transaction.state import (
     TRANSACTION_PARTITION_BYTES,
@@ -44,11 +44,9 @@ from kpybroker.core.transaction.values import (
     EndTransaction,
     InitProducerId,
     InitResult,
-    MarkersWritten,
     TransactionConfig,
     TransactionOverview,
     TransactionState,
-    WriteMarkers,
 )
 from kpybroker.wire.constants import NO_TIMESTAMP
 from kpybroker.wire.errors import ErrorCode
@@ -61,7 +59,6 @@ S = TransactionState
 
 FULL = ErrorCode.COORDINATOR_NOT_AVAILABLE
 """The error where the budget has no room: Kafka has none for that, and after this one clients try again."""
-RETRY_S = 0.1
 TOMBSTONES_BYTES_MAX = 500_000
 TOMBSTONE_OVERHEAD = 24  # version, lengths and the record around them, rounded up
 
@@ -77,23 +74,19 @@ _APPEND_ERRORS = {
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
 
-# The partition has the marker, or does not need it: such a log never took a record of the transaction.
-_MARKER_DONE = frozenset((ErrorCode.NONE, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, ErrorCode.UNSUPPORTED_VERSION))
-# The partition knows a later producer epoch or coordinator, and rejects this one's markers for good.
-_MARKER_FENCED = frozenset((ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED))
-
 
 class TransactionMachine:
     """`coordinator_epoch` is the leader epoch in which this broker leads the partition; it goes into every marker."""
 
-    __slots__ = ("_budget", "_config", "_coordinator_epoch", "_retries", "transactions")
+    __slots__ = ("_budget", "_completion", "_config", "expire", "on_markers", "transactions")
 
     def __init__(self, config: TransactionConfig, coordinator_epoch: int, budget: StateBudget | None = None) -> None:
         self._config = config
         self._budget = StateBudget() if budget is None else budget
-        self._coordinator_epoch = coordinator_epoch
-        self._retries: dict[str, float] = {}  # transactional id -> when to try its completion again
         self.transactions: dict[str, Transaction] = {}
+        self._completion = Completion(self.transactions, coordinator_epoch, self._charge)
+        self.on_markers = self._completion.on_markers
+        self.expire = self._completion.retry
 
     # --- requests
 
@@ -155,6 +148,7 @@ class TransactionMachine:
                 step.reply(ticket, InitResult(FULL))
                 return
             transaction = self._new_transaction(request, step.now.wall_ms)
+        transaction.take_owner(request.owner)
         if transaction.pending is not None:
             step.reply(ticket, InitResult(ErrorCode.CONCURRENT_TRANSACTIONS))
         elif request.expected is not None and not transaction.knows(request.expected):
@@ -226,8 +220,7 @@ class TransactionMachine:
         elif not self._has_room_for(transaction, request):
             step.reply(ticket, FULL)
         else:
-            if transaction.owner == UNOWNED:
-                transaction.owner, transaction.size = request.owner, 0
+            transaction.take_owner(request.owner)
             target = transaction.prepare_add(request.partitions, request.version, step.now.wall_ms)
             self._write(step, transaction, target, partial(responses.respond, ticket))
 
@@ -316,7 +309,7 @@ class TransactionMachine:
             transaction.complete()
             self._charge(transaction)
             if transaction.current.state in (S.PREPARE_COMMIT, S.PREPARE_ABORT):
-                self._carry_out(step, transaction)
+                self._completion.start(step, transaction)
         elif error is ErrorCode.REQUEST_TIMED_OUT:
             # It is in the log, so it is not reverted: the client may retry, and the transition stays pending.
             step.read(transaction.written_up_to, partial(self._on_transition, transaction, responses.ignore))
@@ -324,80 +317,12 @@ class TransactionMachine:
             transaction.pending = None
         respond(step, _APPEND_ERRORS.get(error, error))
 
-    def _carry_out(self, step: TransactionStep, transaction: Transaction) -> None:
-        """The end is decided: write the markers, then the Complete* record."""
-        transaction.prepare_complete(step.now.wall_ms)
-        self._resume(step, transaction)
-
-    def _resume(self, step: TransactionStep, transaction: Transaction) -> None:
-        now = transaction.current
-        if now.partitions:
-            step.order(
-                WriteMarkers(
-                    transaction.transactional_id,
-                    now.producer_id,
-                    now.producer_epoch,
-                    self._coordinator_epoch,
-                    now.state is S.PREPARE_COMMIT,
-                    tuple(sorted(now.partitions)),
-                    now.version,
-                )
-            )
-        else:
-            record = TransactionRecord(transaction.transactional_id, transaction.pending)
-            step.write((record,), partial(self._on_complete, transaction))
-
-    def on_markers(self, result: MarkersWritten, now: Now) -> TransactionOutcome:
-        """Take the result of an order, once every partition has responded."""
-        step = TransactionStep(now)
-        order = result.order
-        transaction = self.transactions.get(order.transactional_id)
-        if transaction is None:
-            return step.outcome  # unloaded since: another coordinator continues
-        is_fenced = is_retried = False
-        transaction.markers_written({one for one, error in result.errors.items() if error in _MARKER_DONE})
-        for partition, error in result.errors.items():
-            if error in _MARKER_DONE:
-                continue
-            is_fenced = is_fenced or error in _MARKER_FENCED
-            is_retried = True
-            step.info(
-                f"Sending {order.transactional_id}'s transaction marker for partition {partition[0]}-{partition[1]} "
-                f"has failed with error {error.name}, {'giving up' if error in _MARKER_FENCED else 'retrying'} with "
-                f"current coordinator epoch {order.coordinator_epoch}"
-            )
-        if is_fenced:
-            pass  # as in Kafka it stays in Prepare*, until another coordinator loads the partition
-        elif is_retried:
-            self._retries[order.transactional_id] = now.monotonic + RETRY_S
-        else:
-            self._resume(step, transaction)
-        return step.outcome
-
-    def _on_complete(self, transaction: Transaction, step: TransactionStep, error: ErrorCode) -> None:
-        if error is ErrorCode.NONE:
-            transaction.complete()
-            self._charge(transaction)
-        elif error is ErrorCode.REQUEST_TIMED_OUT:
-            step.read(transaction.written_up_to, partial(self._on_complete, transaction))
-        elif transaction.transactional_id in self.transactions:
-            step.info(f"Not available to append {transaction.pending}: {error.name}; retry appending")
-            self._retries[transaction.transactional_id] = step.now.monotonic + RETRY_S
-
     # --- time
 
     @property
     def deadline(self) -> float | None:
         """The monotonic time before which `expire` has nothing to do."""
-        return min(self._retries.values(), default=None)
-
-    def expire(self, now: Now) -> TransactionOutcome:
-        """Retry completions that have failed, where the retry is due."""
-        step = TransactionStep(now)
-        for transactional_id in [key for key, at in self._retries.items() if at <= now.monotonic]:
-            del self._retries[transactional_id]
-            self._resume(step, self.transactions[transactional_id])
-        return step.outcome
+        return self._completion.deadline
 
     def abort_timed_out(
         self, transactional_id: str, now: Now, level: int = 0, new_producer_id: int = NO_PRODUCER_ID
@@ -497,7 +422,7 @@ class TransactionMachine:
             transaction.current = transaction.stored
             if transaction.current.state in (S.PREPARE_COMMIT, S.PREPARE_ABORT):
                 step.info(f"Sending txn markers for {transactional_id} after loading its partition")
-                self._carry_out(step, transaction)
+                self._completion.start(step, transaction)
             if budget.is_spent():
                 yield
         return step.outcome
@@ -506,7 +431,7 @@ class TransactionMachine:
         """Leadership is lost. Only `settle` may be called after, which responds to waiting requests."""
         for transactional_id in self.ids():
             self._forget(transactional_id)
-        self._retries.clear()
+        self._completion.stop()
         return TransactionStep(now).outcome
 
     # --- the budget

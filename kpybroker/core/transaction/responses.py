@@ -10,10 +10,12 @@ from kpybroker.wire.errors import ErrorCode
 
 
 def respond(ticket: Ticket, step: TransactionStep, error: ErrorCode) -> None:
+    """To AddPartitions: the error alone."""
     step.reply(ticket, error)
 
 
 def respond_to_end(ticket: Ticket, step: TransactionStep, error: ErrorCode) -> None:
+    """To EndTransaction before version 2, which has no id and epoch."""
     step.reply(ticket, EndResult(error))
 
 
@@ -28,10 +30,12 @@ def respond_with_next(transaction: Transaction, ticket: Ticket, step: Transactio
 
 
 def respond_to_init_later(ticket: Ticket, step: TransactionStep, error: ErrorCode) -> None:
+    """To InitProducerId that has aborted what was open: the client asks again."""
     step.reply(ticket, InitResult(ErrorCode.CONCURRENT_TRANSACTIONS if error is ErrorCode.NONE else error))
 
 
 def log_timeout(transactional_id: str, step: TransactionStep, error: ErrorCode) -> None:
+    """To no one: a transaction was open for too long."""
     if error is ErrorCode.NONE:
         step.info(f"Completed rollback of ongoing transaction for transactionalId {transactional_id} due to timeout")
     else:

@@ -123,6 +123,11 @@ class Transaction:
         """Bytes in memory, about."""
         return transaction_bytes(self.transactional_id, len(self.current.partitions))
 
+    def take_owner(self, owner: Owner) -> None:
+        """Who is charged for an id that was in the log before: the first that uses it."""
+        if self.owner == UNOWNED:
+            self.owner, self.size = owner, 0
+
     # --- transitions
 
     def prepare(self, target: TransactionMetadata) -> TransactionMetadata:

@@ -105,7 +105,7 @@ APIS: dict[ApiKey, tuple[str, int, int, int]] = {
     ApiKey.ADD_PARTITIONS_TO_TXN: ("AddPartitionsToTxn", 0, 5, 3),
     ApiKey.ADD_OFFSETS_TO_TXN: ("AddOffsetsToTxn", 0, 4, 3),
     ApiKey.END_TXN: ("EndTxn", 0, 5, 3),
-    ApiKey.WRITE_TXN_MARKERS: ("WriteTxnMarkers", 0, 1, 1),
+    ApiKey.WRITE_TXN_MARKERS: ("WriteTxnMarkers", 0, 2, 1),
     ApiKey.TXN_OFFSET_COMMIT: ("TxnOffsetCommit", 0, 5, 3),
     ApiKey.DESCRIBE_ACLS: ("DescribeAcls", 0, 3, 2),
     ApiKey.CREATE_ACLS: ("CreateAcls", 0, 3, 2),

@@ -118,7 +118,7 @@ async def test_what_is_not_served_ends_the_connection(tmp_path: Path, key: int, 
     ("key", "version", "text"),
     [
         (1234, 0, "API key 1234 is not served here"),
-        (ApiKey.PRODUCE, 12, "PRODUCE version 12 is not served; 0 to 11 are"),
+        (ApiKey.PRODUCE, 14, "PRODUCE version 14 is not served; 0 to 13 are"),
         (ApiKey.ENVELOPE, 0, "ENVELOPE is not served here$"),
     ],
 )

@@ -216,3 +216,12 @@ def test_a_text_tests_bytes_too() -> None:
     request = JoinGroupRequest(group_id="g", protocols=[protocol])
     assert selected(ApiKey.JOIN_GROUP, request, 5, api="JoinGroup", when={"protocols.metadata": "*orders*"})
     assert not selected(ApiKey.JOIN_GROUP, request, 5, api="JoinGroup", when={"protocols.metadata": "orders"})
+
+
+def test_a_produce_by_ids_matches_by_name() -> None:
+    data = [ProduceRequest.PartitionProduceData(index=3)]
+    by_id = ProduceRequest(
+        topic_data=[ProduceRequest.TopicProduceData(topic_id=IDS["orders"], partition_data=data)],
+    )
+    assert identities(ApiKey.PRODUCE, by_id, 13, topic="orders") == [place("orders", 3)]
+    assert identities(ApiKey.PRODUCE, by_id, 13, topic="others") == []

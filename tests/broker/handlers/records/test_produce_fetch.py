@@ -11,6 +11,8 @@ import trio
 import trio.testing
 
 from kpybroker.broker.app import Broker
+from kpybroker.broker.handlers.records import fetch as fetch_handler
+from kpybroker.broker.handlers.records import produce as produce_handler
 from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME
 from kpybroker.wire.errors import ErrorCode, ProtocolError
 from kpybroker.wire.messages.delete_topics import DeleteTopicsRequest
@@ -22,6 +24,7 @@ from kpybroker.wire.records.batch import iter_batches
 from kpybroker.wire.records.builder import build_batch
 from kpybroker.wire.records.legacy import build_message_set
 from kpybroker.wire.records.record import Record, iter_records
+from tests.support.brokers.fake_broker import versions
 from tests.support.brokers.running_broker import ask, create_topic, forget_metadata, running_broker
 from tests.support.storage.batches import NOW_MS, batch
 
@@ -118,7 +121,7 @@ async def test_a_broker_takes_records_after_its_first_metadata_update(
         assert [(response.error_code, response.base_offset) for response in responses] == [(ErrorCode.NONE, 0)]
 
 
-@pytest.mark.parametrize("version", range(12))
+@pytest.mark.parametrize("version", versions(produce_handler))
 async def test_what_is_produced_in_any_version_is_fetched_in_every_other(tmp_path: Path, version: int) -> None:
     async with running_broker(tmp_path) as broker:
         topic_id = await create_topic(broker, "t")
@@ -128,10 +131,12 @@ async def test_what_is_produced_in_any_version_is_fetched_in_every_other(tmp_pat
             records = build_message_set(
                 [Record(0, 5, None, b"a"), Record(1, 6, None, b"b")], magic=1 if version == 2 else 0
             )
-        response = await ask(broker, produce("t", {0: records}), version)
+        asked = produce("t", {0: records})
+        asked.topic_data[0].topic_id = topic_id
+        response = await ask(broker, asked, version)
         (partition,) = response.responses[0].partition_responses
         assert (partition.error_code, partition.base_offset) == (0, 0)
-        for fetch_version in range(18):
+        for fetch_version in versions(fetch_handler):
             request = fetch("t" if fetch_version < 13 else topic_id, {0: 0})
             response = await ask(broker, request, fetch_version)
             assert values(response) == {0: [b"a", b"b"]}, fetch_version

@@ -90,14 +90,19 @@ class WireInstance implements ClusterInstance, WireCluster {
 
     /** What the annotation says, or else what Kafka finalizes with the release. */
     private void finalizeFeatures() throws Exception {
-        features.finalizeGroupVersion(Optional.ofNullable(config.features().get(Feature.GROUP_VERSION))
-            .orElseGet(() -> Feature.GROUP_VERSION.defaultLevel(config.metadataVersion())));
+        features.finalizeLevel(WireFeatures.GROUP_VERSION, levelOf(Feature.GROUP_VERSION));
+        features.finalizeLevel(WireFeatures.TRANSACTION_VERSION, levelOf(Feature.TRANSACTION_VERSION));
+    }
+
+    private short levelOf(Feature feature) {
+        return Optional.ofNullable(config.features().get(feature))
+            .orElseGet(() -> feature.defaultLevel(config.metadataVersion()));
     }
 
     @Override
     public Set<GroupProtocol> supportedGroupProtocols() {
         try {
-            return features.groupVersion() > 0 ? Set.of(GroupProtocol.CLASSIC, GroupProtocol.CONSUMER) : Set.of(GroupProtocol.CLASSIC);
+            return features.levelOf(WireFeatures.GROUP_VERSION) > 0 ? Set.of(GroupProtocol.CLASSIC, GroupProtocol.CONSUMER) : Set.of(GroupProtocol.CLASSIC);
         } catch (Exception error) {
             throw new IllegalStateException(error);
         }
