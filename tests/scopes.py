@@ -26,7 +26,7 @@ FOLDERS_OF_CLIENTS = frozenset(
 APART = frozenset(
     (
         "compat_tests/clients/test_delivery.py",
-        "compat_tests/clients/test_open_transactions.py",
+        "compat_tests/clients/transactions/test_open_transactions.py",
         "compat_tests/clients/test_restart.py",
         "compat_tests/command_line/test_metrics.py",
         "compat_tests/storage/test_compaction.py",

@@ -1,7 +1,7 @@
 """The configuration of a subscription (resource type CLIENT_METRICS): Kafka's ``ClientMetricsConfigs``, and its texts.
 
 One difference: a pattern is in the language of RE2, where Kafka takes ``java.util.regex``. So look-around, references
-to groups, possessive repetitions and intersections of classes are refused; everything that both have means the same.
+to groups and possessive repetitions are refused, and `[a&&b]` is a class of three characters, not an intersection.
 """
 
 from __future__ import annotations
@@ -11,12 +11,17 @@ from typing import Final, NamedTuple
 
 from kpybroker.config.hash_order import hash_order
 from kpybroker.config.values import INT, LIST, ConfigError, Value, parse_value
+from kpybroker.core.patterns.nodes import Subject
 from kpybroker.core.patterns.topics import Pattern, compile_pattern
 from kpybroker.wire.errors import ErrorCode, KafkaError
 
 METRICS: Final = "metrics"
 INTERVAL_MS: Final = "interval.ms"
 MATCH: Final = "match"
+
+VALUE_LENGTH_MAX: Final = 249
+"""Characters of a client's attribute that a pattern is held against; a longer one matches none."""
+_VALUES: Final = Subject(VALUE_LENGTH_MAX, is_ascii=False)
 
 ALL_METRICS: Final = "*"
 """Among the prefixes of a subscription: every metric there is."""
@@ -105,7 +110,7 @@ def _criterion(text: str) -> tuple[str, Pattern]:
     attribute = parts[0].strip(_JAVA_SPACE)
     if len(parts) == 2 and attribute in ATTRIBUTES:
         try:
-            return attribute, compile_pattern(parts[1].strip(_JAVA_SPACE))
+            return attribute, compile_pattern(parts[1].strip(_JAVA_SPACE), subject=_VALUES)
         except KafkaError:
             pass  # Kafka does not say what is wrong with it
     raise KafkaError(ErrorCode.INVALID_CONFIG, f"Illegal client matching pattern: {text}")

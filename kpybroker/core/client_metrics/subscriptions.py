@@ -8,8 +8,7 @@ from typing import Final, NamedTuple
 
 from kpybroker.config.hash_order import hash_set_order
 from kpybroker.core.budget import Owner
-from kpybroker.core.client_metrics.configs import ALL_METRICS, INTERVAL_MS_DEFAULT, Subscription
-from kpybroker.core.patterns.nodes import NAME_LENGTH_MAX
+from kpybroker.core.client_metrics.configs import ALL_METRICS, INTERVAL_MS_DEFAULT, VALUE_LENGTH_MAX, Subscription
 from kpybroker.wire.crc import crc32c
 from kpybroker.wire.yield_budget import WorkBudget
 
@@ -37,7 +36,7 @@ class Client(NamedTuple):
             "client_source_address": self.address,
             "client_source_port": str(self.port),
         }
-        return {name: value for name, value in found.items() if value is not None and len(value) <= NAME_LENGTH_MAX}
+        return {name: value for name, value in found.items() if value is not None and len(value) <= VALUE_LENGTH_MAX}
 
 
 class MergedSubscription(NamedTuple):

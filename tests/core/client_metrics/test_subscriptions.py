@@ -47,8 +47,15 @@ def test_a_subscription_applies_to_clients_that_match_all_its_patterns(match: st
     assert applies(match) is expected
 
 
-@pytest.mark.parametrize("client_id", [None, "x" * 250, "\u00e9"])
-def test_no_pattern_matches_a_client_id_that_is_null_too_long_or_not_ascii(client_id: str | None) -> None:
+def test_a_client_id_may_have_any_characters() -> None:
+    client = CLIENT._replace(client_id="Zo\u00eb")
+    assert applies("client_id=Zo\u00eb|x", client)
+    assert applies("client_id=\\p{L}+", client)
+    assert not applies("client_id=[a-zA-Z]+", client)
+
+
+@pytest.mark.parametrize("client_id", [None, "x" * 250])
+def test_no_pattern_matches_a_client_id_that_is_null_or_too_long(client_id: str | None) -> None:
     client = CLIENT._replace(client_id=client_id)
     assert not applies("client_id=.*", client)
     assert applies("client_source_port=.*", client)

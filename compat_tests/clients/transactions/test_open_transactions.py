@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import OFFSET_INVALID
 
-from compat_tests.clients.test_transactions import rows
+from compat_tests.clients.transactions.test_transactions import rows
 from compat_tests.conftest import Launcher
 from compat_tests.deps import ROOT
 from compat_tests.support import quick
