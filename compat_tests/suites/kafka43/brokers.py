@@ -2,7 +2,7 @@
 
 `{"start": {"0": {KEY: VALUE, ...}, ...}}` is responded to with `{"ports": {"0": 12345, ...}}`, and so is
 `{"join": ...}`, with all ports by then. `{"stop": 0}` and `{"restart": 0}` are responded to with `{}`,
-`{"cleaned": [0, TOPIC, INDEX]}` with `{"offset": OFFSET}`, and what fails with `{"error": TEXT}`. One broker that
+`{"data": 0}` with `{"directory": PATH}`, and what fails with `{"error": TEXT}`. One broker that
 starts alone keeps its tree inside; several, and those that join, share a tree of kpybroker. Nothing is set but where a
 broker listens and keeps its data, so that Kafka's defaults hold as in the tests' own clusters.
 """
@@ -22,7 +22,6 @@ from typing import Any
 
 from compat_tests.support.services import Service, kpybroker_executable, write_properties
 from compat_tests.support.zookeeper.fresh_trees import Trees, fresh_trees
-from kpybroker.storage.disk.names import CLEANER_OFFSET_CHECKPOINT
 from tests.support.network.ports import free_port
 
 TAIL_LINES = 8
@@ -35,7 +34,7 @@ class FreshBroker:
         directory.mkdir(parents=True)
         self.port = free_port()
         self._id = broker_id
-        self._data = directory / "data"
+        self.data = directory / "data"
         self._properties = directory / "server.properties"
         self.service = Service("kpybroker", [str(kpybroker_executable()), "server", str(self._properties)], directory)
 
@@ -44,16 +43,9 @@ class FreshBroker:
         own = {
             "broker.id": self._id,
             "listeners": f"{asked['inter.broker.listener.name']}://localhost:{self.port}",
-            "log.dirs": str(self._data),
+            "log.dirs": str(self.data),
         }
         write_properties(self._properties, {**asked, **own, **({} if tree is None else {"zookeeper.connect": tree})})
-
-    def cleaned_up_to(self, topic: str, partition: int) -> int:
-        """The offset of the cleaner's checkpoint, or -1."""
-        file = self._data / CLEANER_OFFSET_CHECKPOINT
-        lines = file.read_text().splitlines()[2:] if file.exists() else []
-        offsets = {(name, int(index)): int(offset) for name, index, offset in (line.split() for line in lines)}
-        return offsets.get((topic, partition), -1)
 
     def start(self) -> None:
         self.service.start(lambda output: f"[KafkaServer id={self._id}] started" in output)
@@ -88,9 +80,8 @@ class OneTest(socketserver.StreamRequestHandler):
                     return self._start(value, is_shared=len(value) > 1)
                 case "join":
                     return self._start(value, is_shared=True)
-                case "cleaned":
-                    broker_id, topic, partition = value
-                    return {"offset": self._brokers[str(broker_id)].cleaned_up_to(topic, partition)}
+                case "data":
+                    return {"directory": str(self._brokers[str(value)].data)}
                 case "stop":
                     self._brokers[str(value)].service.stop()
                 case _:

@@ -3,9 +3,9 @@
     python -m compat_tests.suites.kafka43.results   # writes the tables of the page again, and names what has no reason
 
 `kafka.txt` and `kpybroker.txt` have the ids of tests that pass, one on a line, and so has `served.txt`, of those that
-pass on kpybroker only if tests see no version that it does not serve. `reasons.txt` has the ids that pass on
-Kafka only, or that Kafka was not asked about, with a reason each: `CLASS.METHOD[N]: REASON`. A run writes reasons that
-it can tell from the failure itself; all others are written by hand, and stay.
+pass on kpybroker only if tests see no version that it does not serve. `reasons.txt` has all other ids of kpybroker's,
+with a reason each: `CLASS.METHOD[N]: REASON`. A run writes reasons that it can tell from the failure itself; all others
+are written by hand, and stay. A failure without one is written as `fails`, which is not enough if it passes on Kafka.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ RESULTS = HERE / "results"
 REASONS = RESULTS / "reasons.txt"
 PAGE = ROOT / "docs" / "testing" / "kafkas-tests.md"
 MARKS = ("<!-- written by make kafka-tests: begin -->", "<!-- written by make kafka-tests: end -->")
-SAID = {verdict.value for verdict in Verdict} - {Verdict.PASSED.value, Verdict.FAILED.value}
-"""Reasons that a run writes."""
+SAID = tuple(verdict.value for verdict in Verdict if verdict is not Verdict.PASSED)
+"""Reasons that a run writes begin so."""
+FAILS_THERE = "fails on Kafka 4.3.1 too"
 LINE_LENGTH = 120
 INVOCATION = re.compile(r"\[(\d+)\]$")
 
@@ -65,13 +66,15 @@ def write(broker: str, class_name: str, found: Iterable[Result]) -> None:
 
 
 def explain(found: Iterable[Result], before: Mapping[str, str]) -> dict[str, str]:
-    """Reasons of tests that did not pass. A failure that does not say its cause keeps the reason that it had."""
+    """Reasons of tests that did not pass. A failure that does not say its cause keeps the reason written by hand."""
     explained: dict[str, str] = {}
     for one in found:
-        if one.verdict.value in SAID:
-            explained[one.name] = one.verdict.value
-        elif one.verdict is Verdict.FAILED and one.name in before and before[one.name] not in SAID:
+        if one.verdict is Verdict.NEEDS_OBJECTS:
+            explained[one.name] = f"{one.verdict.value}: {one.cause}"
+        elif one.verdict is Verdict.FAILED and one.name in before and not before[one.name].startswith(SAID):
             explained[one.name] = before[one.name]
+        elif one.verdict is not Verdict.PASSED:
+            explained[one.name] = one.verdict.value
     return explained
 
 
@@ -79,7 +82,8 @@ def unexplained(on_kafka: Iterable[str], on_kpybroker: Iterable[str], explained:
     """What passes on Kafka and neither passes on kpybroker nor has a reason, of classes that ran on both."""
     here = set(on_kpybroker)
     ran = {class_of(name) for name in [*here, *explained]}
-    return [name for name in on_kafka if name not in here and name not in explained and class_of(name) in ran]
+    known = here | {name for name, reason in explained.items() if reason != Verdict.FAILED.value}
+    return [name for name in on_kafka if name not in known and class_of(name) in ran]
 
 
 def class_of(name: str) -> str:
@@ -120,13 +124,13 @@ def _by_class(kafka: Set[str], here: Set[str], why: Mapping[str, str]) -> list[s
 
 
 def _by_reason(passing: Set[str], why: Mapping[str, str]) -> list[str]:
-    """Methods of one class and reason together; ids that Kafka was asked about and that fail there are left out."""
+    """Methods of one class and reason together."""
     asked = {class_of(name) for name in passing}
     together: dict[tuple[str, str], Counter[str]] = {}
-    for name, reason in why.items():
-        if name in passing or class_of(name) not in asked:
-            methods = together.setdefault((reason, class_of(name)), Counter())
-            methods[INVOCATION.sub("", name.partition(".")[2])] += 1
+    for name, said in why.items():
+        reason = said if name in passing or class_of(name) not in asked else FAILS_THERE
+        methods = together.setdefault((reason, class_of(name)), Counter())
+        methods[INVOCATION.sub("", name.partition(".")[2])] += 1
     rows = ["| why not | class | tests |", "|---|---|---|"]
     for (reason, class_name), methods in sorted(together.items()):
         named = ", ".join(f"``{method}``" + (f" ({n})" if n > 1 else "") for method, n in sorted(methods.items()))

@@ -3,16 +3,14 @@ package org.apache.kafka.common.test.junit;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 
-import org.apache.kafka.common.TopicPartition;
-
 import java.io.BufferedReader;
+import java.io.File;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.UncheckedIOException;
 import java.net.InetAddress;
 import java.net.Socket;
 import java.nio.charset.StandardCharsets;
-import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
@@ -81,9 +79,9 @@ class WireBrokers implements AutoCloseable {
         down.remove(id);
     }
 
-    /** The offset in the cleaner's checkpoint, or -1. */
-    long cleanedUpTo(int id, TopicPartition partition) {
-        return ask(Map.of("cleaned", List.of(id, partition.topic(), partition.partition()))).get("offset").asLong();
+    /** Where a broker keeps its data, in the format of Kafka's. */
+    File data(int id) {
+        return new File(ask(Map.of("data", id)).get("directory").asText());
     }
 
     private synchronized JsonNode ask(Map<String, ?> request) {

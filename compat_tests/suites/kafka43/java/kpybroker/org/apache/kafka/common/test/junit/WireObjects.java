@@ -81,6 +81,7 @@ final class WireObjects {
         known.put("metadataCache", call -> cache);
         known.put("groupCoordinator", call -> groups);
         known.put("logManager", call -> WireLogs.manager(cluster, brokers, id));
+        known.put("replicaManager", call -> WireLogs.replicas(cluster, brokers, id));
         known.put("isShutdown", call -> brokers.isDown(id));
         known.put("clusterId", call -> cluster.idOfCluster());
         known.put("shutdown", call -> {
