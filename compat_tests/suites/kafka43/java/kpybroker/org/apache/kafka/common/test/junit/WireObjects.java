@@ -10,6 +10,8 @@ import kafka.server.SharedServer;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.TopicDescription;
 import org.apache.kafka.clients.admin.TopicListing;
+import org.apache.kafka.common.Node;
+import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
 import org.apache.kafka.controller.Controller;
@@ -35,6 +37,7 @@ import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.function.Supplier;
+import java.util.stream.Collectors;
 
 /**
  * Stand-ins for a broker and a controller: what they know by the wire or by the test's own properties (ports, topics and
@@ -101,6 +104,7 @@ final class WireObjects {
             "numPartitions", call -> Optional.of(leaders(cluster, port.get(), call.getArgument(0)).size()).filter(n -> n > 0),
             "contains", call -> call.getArgument(0) instanceof String topic
                 && !leaders(cluster, port.get(), topic).isEmpty(),
+            "getPartitionReplicaEndpoints", call -> replicas(cluster, port.get(), call.getArgument(0)),
             "getTopicId", call -> topicIds(cluster).getOrDefault((String) call.getArgument(0), Uuid.ZERO_UUID),
             "getLeaderAndIsr", call -> Optional.ofNullable(
                 leaders(cluster, port.get(), call.getArgument(0)).get((int) call.getArgument(1))))));
@@ -159,6 +163,15 @@ final class WireObjects {
             }
         }
         return found;
+    }
+
+    /** Those of a partition that this broker sees. */
+    private static Map<Integer, Node> replicas(WireCluster cluster, int port, TopicPartition partition) throws Exception {
+        try (Admin admin = cluster.admin(Map.of("bootstrap.servers", "localhost:" + port))) {
+            TopicDescription described = admin.describeTopics(List.of(partition.topic())).topicNameValues().get(partition.topic()).get();
+            return described.partitions().get(partition.partition()).replicas().stream().filter(node -> !node.isEmpty())
+                .collect(Collectors.toMap(Node::id, node -> node));
+        }
     }
 
     /** Of each partition that has a leader, as this broker says; empty for a topic that it does not know. */
