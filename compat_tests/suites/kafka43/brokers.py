@@ -1,10 +1,11 @@
 """Fresh brokers for each of Kafka's tests: a connection asks for them in lines of JSON, and they live as long as it.
 
-`{"start": {"0": {KEY: VALUE, ...}, ...}}` is responded to with `{"ports": {"0": 12345, ...}}`, and so is
-`{"join": ...}`, with all ports by then. `{"stop": 0}` and `{"restart": 0}` are responded to with `{}`,
+`{"start": {"0": {KEY: VALUE, ...}, ...}}` is responded to with `{"ports": {"0": {LISTENER: 12345, ...}, ...}}`, and so
+is `{"join": ...}`, with all ports by then. `{"stop": 0}` and `{"restart": 0}` are responded to with `{}`,
 `{"data": 0}` with `{"directory": PATH}`, and what fails with `{"error": TEXT}`. One broker that
 starts alone keeps its tree inside; several, and those that join, share a tree of kpybroker. Nothing is set but where a
-broker listens and keeps its data, so that Kafka's defaults hold as in the tests' own clusters.
+broker listens and keeps its data, so that Kafka's defaults hold as in the tests' own clusters. Two keys are for us:
+`listener.names`, and the `principals` of those listeners.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import json
 import shutil
 import socket
 import socketserver
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
@@ -25,27 +27,33 @@ from compat_tests.support.zookeeper.fresh_trees import Trees, fresh_trees
 from tests.support.network.ports import free_port
 
 TAIL_LINES = 8
+WITH_PRINCIPALS = Path(__file__).with_name("principals.py")
+OURS = ("listener.names", "principals")
 
 
 class FreshBroker:
     """One process on a directory of its own."""
 
-    def __init__(self, directory: Path, broker_id: str) -> None:
+    def __init__(self, directory: Path, broker_id: str, asked: Mapping[str, str]) -> None:
         directory.mkdir(parents=True)
-        self.port = free_port()
+        self.ports = {name: free_port() for name in asked["listener.names"].split(",")}
         self._id = broker_id
         self.data = directory / "data"
         self._properties = directory / "server.properties"
-        self.service = Service("kpybroker", [str(kpybroker_executable()), "server", str(self._properties)], directory)
+        principals = asked.get("principals")
+        with_principals = [sys.executable, str(WITH_PRINCIPALS), principals or ""]
+        command = with_principals if principals else [str(kpybroker_executable())]
+        self.service = Service("kpybroker", [*command, "server", str(self._properties)], directory)
 
     def configure(self, asked: Mapping[str, str], tree: str | None) -> None:
         """What holds from its next start on."""
         own = {
             "broker.id": self._id,
-            "listeners": f"{asked['inter.broker.listener.name']}://localhost:{self.port}",
+            "listeners": ",".join(f"{name}://localhost:{port}" for name, port in self.ports.items()),
             "log.dirs": str(self.data),
         }
-        write_properties(self._properties, {**asked, **own, **({} if tree is None else {"zookeeper.connect": tree})})
+        known = {key: value for key, value in asked.items() if key not in OURS}
+        write_properties(self._properties, {**known, **own, **({} if tree is None else {"zookeeper.connect": tree})})
 
     def start(self) -> None:
         self.service.start(lambda output: f"[KafkaServer id={self._id}] started" in output)
@@ -97,10 +105,10 @@ class OneTest(socketserver.StreamRequestHandler):
             self._tree = self._stack.enter_context(self.server.tree())
         for broker_id, properties in asked.items():
             if broker_id not in self._brokers:
-                self._brokers[broker_id] = FreshBroker(self._directory / broker_id, broker_id)
+                self._brokers[broker_id] = FreshBroker(self._directory / broker_id, broker_id, properties)
             self._brokers[broker_id].configure(properties, self._tree)
             self._brokers[broker_id].start()
-        return {"ports": {broker_id: broker.port for broker_id, broker in self._brokers.items()}}
+        return {"ports": {broker_id: broker.ports for broker_id, broker in self._brokers.items()}}
 
 
 class BrokerMaker(socketserver.ThreadingTCPServer):

@@ -39,6 +39,8 @@ import java.util.concurrent.ExecutionException;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
 
+import scala.Option;
+
 /**
  * Stand-ins for a broker and a controller: what they know by the wire or by the test's own properties (ports, topics and
  * their leaders, configuration, topic ids), and a NeedsBrokerObjects for all else.
@@ -70,7 +72,7 @@ final class WireObjects {
 
     static KafkaBroker broker(WireCluster cluster, WireBrokers brokers, KafkaConfig config, Start start) {
         int id = config.brokerId();
-        SocketServer sockets = Mockito.mock(SocketServer.class, only(Map.of("boundPort", call -> brokers.ports().get(id))));
+        SocketServer sockets = Mockito.mock(SocketServer.class, only(Map.of("boundPort", call -> brokers.port(id, call.getArgument(0)))));
         KRaftMetadataCache cache = metadataCache(cluster, () -> brokers.ports().get(id));
         GroupCoordinator groups = Mockito.mock(GroupCoordinator.class, only(Map.of(
             "groupMetadataTopicConfigs", call -> offsetsTopic(config))));
@@ -80,7 +82,8 @@ final class WireObjects {
         known.put("config", call -> config);
         known.put("sharedServer", call -> shared);
         known.put("socketServer", call -> sockets);
-        known.put("boundPort", call -> brokers.ports().get(id));
+        known.put("boundPort", call -> brokers.port(id, call.getArgument(0)));
+        known.put("authorizerPlugin", call -> Option.apply(WireAcls.plugin(cluster)));
         known.put("metadataCache", call -> cache);
         known.put("groupCoordinator", call -> groups);
         known.put("logManager", call -> WireLogs.manager(cluster, brokers, id));
@@ -149,10 +152,14 @@ final class WireObjects {
     /** Its log is empty. */
     static ControllerServer controller(WireCluster cluster) {
         Controller controller = Mockito.mock(Controller.class, only(Map.of(
+            "isActive", call -> true,
             "findAllTopicIds", call -> CompletableFuture.completedFuture(topicIds(cluster)))));
         RaftLog log = Mockito.mock(RaftLog.class, only(Map.of("endOffset", call -> new LogOffsetMetadata(0))));
         KafkaRaftManager<?> raft = Mockito.mock(KafkaRaftManager.class, only(Map.of("raftLog", call -> log)));
-        return Mockito.mock(ControllerServer.class, only(Map.of("controller", call -> controller, "raftManager", call -> raft)));
+        return Mockito.mock(ControllerServer.class, only(Map.of(
+            "authorizerPlugin", call -> Option.apply(WireAcls.plugin(cluster)),
+            "controller", call -> controller,
+            "raftManager", call -> raft)));
     }
 
     private static Map<String, Uuid> topicIds(WireCluster cluster) throws Exception {
