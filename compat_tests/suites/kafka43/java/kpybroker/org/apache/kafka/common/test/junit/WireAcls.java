@@ -32,13 +32,13 @@ final class WireAcls {
     }
 
     private static Collection<AclBinding> acls(WireCluster cluster, AclBindingFilter filter) throws Exception {
-        try (Admin admin = cluster.admin(Map.of())) {
+        try (Admin admin = cluster.internalAdmin(Map.of())) {
             return admin.describeAcls(filter).values().get();
         }
     }
 
     private static List<CompletableFuture<AclCreateResult>> create(WireCluster cluster, List<AclBinding> bindings) throws Exception {
-        try (Admin admin = cluster.admin(Map.of())) {
+        try (Admin admin = cluster.internalAdmin(Map.of())) {
             admin.createAcls(bindings).all().get();
         }
         return bindings.stream().map(one -> CompletableFuture.completedFuture(AclCreateResult.SUCCESS)).toList();
@@ -46,7 +46,7 @@ final class WireAcls {
 
     private static List<CompletableFuture<AclDeleteResult>> delete(WireCluster cluster, List<AclBindingFilter> filters) throws Exception {
         List<CompletableFuture<AclDeleteResult>> results = new ArrayList<>();
-        try (Admin admin = cluster.admin(Map.of())) {
+        try (Admin admin = cluster.internalAdmin(Map.of())) {
             DeleteAclsResult deleted = admin.deleteAcls(filters);
             for (AclBindingFilter filter : filters) {
                 List<AclBindingDeleteResult> gone = deleted.values().get(filter).get().values().stream()

@@ -85,7 +85,7 @@ final class WireLogs {
     }
 
     private static long logEndOffset(WireCluster cluster, TopicPartition partition) throws Exception {
-        try (Admin admin = cluster.admin(Map.of())) {
+        try (Admin admin = cluster.internalAdmin(Map.of())) {
             return admin.listOffsets(Map.of(partition, OffsetSpec.latest())).partitionResult(partition).get().offset();
         }
     }
@@ -93,7 +93,7 @@ final class WireLogs {
     private static boolean awaitCleaned(
         WireCluster cluster, WireBrokers brokers, int id, TopicPartition partition, long offset, long withinMs
     ) throws Exception {
-        try (Admin admin = cluster.admin(Map.of())) {
+        try (Admin admin = cluster.internalAdmin(Map.of())) {
             configure(admin, partition.topic(), AlterConfigOp.OpType.SET);
             admin.alterConsumerGroupOffsets(GROUP, Map.of(partition, new OffsetAndMetadata(0))).all().get();
             TestUtils.waitForCondition(() -> checkpoint(brokers, id, CLEANED, partition) >= offset, withinMs,

@@ -27,6 +27,7 @@ import org.mockito.Mockito;
 import org.mockito.stubbing.Answer;
 
 import java.util.AbstractMap;
+import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -134,12 +135,17 @@ final class WireObjects {
         return found;
     }
 
-    /** A map that has no entries to go through, so that nobody waits for a metadata log, and one controller to get. */
-    static Map<Integer, ControllerServer> controllers(WireCluster cluster) {
+    /** One controller to get, and no entries: who goes through them waits for a metadata log, or is there for its ACLs. */
+    static Map<Integer, ControllerServer> controllers(WireCluster cluster, boolean hasAcls) {
         return new AbstractMap<>() {
             @Override
             public Set<Entry<Integer, ControllerServer>> entrySet() {
                 return Set.of();
+            }
+
+            @Override
+            public Collection<ControllerServer> values() {
+                return hasAcls ? List.of(controller(cluster)) : List.of();
             }
 
             @Override
@@ -164,7 +170,7 @@ final class WireObjects {
 
     private static Map<String, Uuid> topicIds(WireCluster cluster) throws Exception {
         Map<String, Uuid> found = new TreeMap<>();
-        try (Admin admin = cluster.admin(Map.of())) {
+        try (Admin admin = cluster.internalAdmin(Map.of())) {
             for (TopicListing topic : admin.listTopics().listings().get()) {
                 found.put(topic.name(), topic.topicId());
             }
@@ -174,7 +180,7 @@ final class WireObjects {
 
     /** Those of a partition that this broker sees. */
     private static Map<Integer, Node> replicas(WireCluster cluster, int port, TopicPartition partition) throws Exception {
-        try (Admin admin = cluster.admin(Map.of("bootstrap.servers", "localhost:" + port))) {
+        try (Admin admin = cluster.internalAdmin(Map.of("bootstrap.servers", "localhost:" + port))) {
             TopicDescription described = admin.describeTopics(List.of(partition.topic())).topicNameValues().get(partition.topic()).get();
             return described.partitions().get(partition.partition()).replicas().stream().filter(node -> !node.isEmpty())
                 .collect(Collectors.toMap(Node::id, node -> node));
@@ -184,7 +190,7 @@ final class WireObjects {
     /** Of each partition that has a leader, as this broker says; empty for a topic that it does not know. */
     static Map<Integer, LeaderAndIsr> leaders(WireCluster cluster, int port, String topic) throws Exception {
         Map<Integer, LeaderAndIsr> found = new TreeMap<>();
-        try (Admin admin = cluster.admin(Map.of("bootstrap.servers", "localhost:" + port))) {
+        try (Admin admin = cluster.internalAdmin(Map.of("bootstrap.servers", "localhost:" + port))) {
             TopicDescription described = admin.describeTopics(List.of(topic)).topicNameValues().get(topic).get();
             described.partitions().stream().filter(one -> one.leader() != null && !one.leader().isEmpty()).forEach(one ->
                 found.put(one.partition(), new LeaderAndIsr(one.leader().id(), 0,

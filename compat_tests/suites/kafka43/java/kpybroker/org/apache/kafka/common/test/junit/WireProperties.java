@@ -12,10 +12,12 @@ import java.util.stream.Stream;
 final class WireProperties {
     static final String AUTHORIZER = "authorizer.class.name";
     static final String ACL_AUTHORIZER = "kafka.security.authorizer.AclAuthorizer";
-    private static final String PRINCIPAL_BUILDER = "principal.builder.class";
+    static final String PRINCIPAL_BUILDER = "principal.builder.class";
     /** What those classes do that give a principal by the listener: the one between brokers is first. */
     private static final Map<String, String> PRINCIPALS = Map.of(
-        "kafka.api.AbstractAuthorizerIntegrationTest$PrincipalBuilder", "BROKER=User:broker,CLIENT=User:client");
+        "kafka.api.AbstractAuthorizerIntegrationTest$PrincipalBuilder", "BROKER=User:broker,CLIENT=User:client",
+        "org.apache.kafka.clients.security.GroupAuthorizerIntegrationTest$GroupPrincipalBuilder",
+        "BROKER=Group:broker,EXTERNAL=Group:client");
     private static final Set<String> JAVA_PLUGINS = Set.of(PRINCIPAL_BUILDER, "create.topic.policy.class.name",
         "alter.config.policy.class.name", "metric.reporters", "client.quota.callback.class");
     private static final Set<String> ASSIGNORS = Set.of("uniform", "range");
@@ -50,6 +52,6 @@ final class WireProperties {
         all.put("listener.security.protocol.map",
             listeners.stream().map(one -> one + ":" + protocol.name).collect(Collectors.joining(",")));
         all.put("listener.names", String.join(",", listeners));
-        all.put("inter.broker.listener.name", listener);
+        all.put("inter.broker.listener.name", listeners.get(0));
     }
 }
