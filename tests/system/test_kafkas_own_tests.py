@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from compat_tests.suites.kafka43 import results
+from compat_tests.suites.kafka43.principals import by_listener
 from compat_tests.suites.kafka43.results import class_of, explain, passes, reasons, unexplained
 from compat_tests.suites.kafka43.run import chosen
 from compat_tests.suites.kafka43.verdicts import Result, Verdict, judge, lost, read, split, table
+from kpybroker.core.authorizer import ANONYMOUS, Principal
 
 REPORT = """<?xml version="1.0" encoding="UTF-8"?>
 <testsuite name="JUnit Jupiter" tests="6">
@@ -184,3 +186,8 @@ def test_results_of_a_class_replace_those_before_and_the_page_follows(
     assert {f"| {unserved.value} | `A` | ``a`` |", f"| {results.FAILS_THERE} | `A` | ``c`` |"} <= set(lines)
     results.write("kpybroker", "A", found(A_a=passed))
     assert (passes("kpybroker"), reasons()) == (["A.a[1]", "B.a[1]"], {})
+
+
+def test_each_listener_has_the_principal_that_the_command_line_gives_it() -> None:
+    found = by_listener("BROKER=Group:broker,EXTERNAL=User:ANONYMOUS")
+    assert found == {"BROKER": Principal("Group", "broker"), "EXTERNAL": ANONYMOUS}
