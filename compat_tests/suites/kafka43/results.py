@@ -51,15 +51,20 @@ def unserved(class_name: str) -> list[str]:
     return sorted({INVOCATION.sub("", name).partition(".")[2] for name in wanted if class_of(name) == class_name})
 
 
-def write(broker: str, class_name: str, found: Iterable[Result]) -> None:
-    """What one class did, in place of what it did before."""
+def write(broker: str, class_name: str, found: Iterable[Result], is_whole: bool = True) -> None:
+    """What one class did, or some tests of it, in place of what it did before."""
     found = list(found)
-    kept = [name for name in passes(broker) if class_of(name) != class_name]
+    ran = {one.name for one in found}
+
+    def is_kept(name: str) -> bool:
+        return class_of(name) != class_name if is_whole else name not in ran
+
+    kept = [name for name in passes(broker) if is_kept(name)]
     whole = set(passes("kpybroker")) if broker == "served" else set()
     passed = [one.name for one in found if one.verdict is Verdict.PASSED and one.name not in whole]
     (RESULTS / f"{broker}.txt").write_text("".join(f"{name}\n" for name in sorted({*kept, *passed})))
     if broker == "kpybroker":
-        explained = {name: why for name, why in reasons().items() if class_of(name) != class_name}
+        explained = {name: why for name, why in reasons().items() if is_kept(name)}
         explained |= explain(found, reasons())
         REASONS.write_text("".join(f"{name}: {why}\n" for name, why in sorted(explained.items())))
     write_page()

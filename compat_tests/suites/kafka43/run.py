@@ -6,8 +6,8 @@ A class of ours in place of Kafka's `RaftClusterInvocationContext` makes the clu
 `--broker kafka` they run on Kafka's own. CLASS is a part of the names of classes, or has `*` and `?`; without one
 all of `classes.txt` run, each in a JVM of its own, one after the other. A test that is known to pass and does not
 (`results.py`), fails the run. With `--served-versions` the tests run that ended at a version of an API which kpybroker
-does not serve, and see no such version. `--write` writes what the classes that ran did to the results and to the page;
-`--methods` runs some tests of them, and writes nothing.
+does not serve, and see no such version. `--methods` runs some tests of the classes. `--write` writes what those that
+ran did to the results and to the page.
 Reports stay in `build/kafka-tests/`.
 """
 
@@ -38,6 +38,7 @@ HEAP = {"kpybroker": "-Xmx768m", "kafka": "-Xmx2g"}
 """Kafka's clusters are in the JVM of the tests."""
 SERVED = "served"
 """The name of results in the versions that kpybroker serves."""
+ALL = ".*"
 JUNIT = "org.junit.platform.console.ConsoleLauncher"
 JUNIT_KEYS = {
     "junit.jupiter.extensions.autodetection.enabled": "true",
@@ -82,7 +83,7 @@ def under(broker: str, name: str) -> Iterator[Under]:
                 yield Under([*options, *ours_only], REPORTS / name)
 
 
-def run_class(name: str, where: Under, methods: str = ".*") -> list[Result]:
+def run_class(name: str, where: Under, methods: str = ALL) -> list[Result]:
     """One class in a JVM, or the methods of it that match; what it printed stands next to its reports."""
     reports = where.reports / name
     reports.mkdir(parents=True, exist_ok=True)
@@ -119,12 +120,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--broker", choices=sorted(HEAP), default="kpybroker")
     parser.add_argument("--served-versions", action="store_true")
-    parser.add_argument("--methods", default=".*")
+    parser.add_argument("--methods", default=ALL)
     parser.add_argument("--write", action="store_true")
     parser.add_argument("patterns", nargs="*", metavar="CLASS")
     options = parser.parse_args()
-    if options.write and options.methods != ".*":
-        parser.error("results are written for whole classes")
     asked = SERVED if options.served_versions else options.broker
     classes = chosen(options.patterns)
     methods = {name: results.unserved(name.rpartition(".")[2]) for name in classes}
@@ -137,9 +136,9 @@ def main() -> int:
             found += of_class
             report(name, of_class)
             if options.write:
-                results.write(asked, name.rpartition(".")[2], of_class)
+                results.write(asked, name.rpartition(".")[2], of_class, is_whole=options.methods == ALL)
     print("\n".join(table(found)))
-    if options.write or options.methods != ".*":
+    if options.write or options.methods != ALL:
         return 0
     names = [name.rpartition(".")[2] for name in classes]
     missing = lost(results.passes(asked), {one.name: one for one in found}, names)

@@ -16,6 +16,7 @@ import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
 import org.apache.kafka.controller.Controller;
 import org.apache.kafka.coordinator.group.GroupCoordinator;
+import org.apache.kafka.metadata.BrokerState;
 import org.apache.kafka.metadata.LeaderAndIsr;
 import org.apache.kafka.metadata.LeaderRecoveryState;
 import org.apache.kafka.metadata.KRaftMetadataCache;
@@ -90,6 +91,7 @@ final class WireObjects {
         known.put("logManager", call -> WireLogs.manager(cluster, brokers, id));
         known.put("replicaManager", call -> WireLogs.replicas(cluster, brokers, id));
         known.put("isShutdown", call -> brokers.isDown(id));
+        known.put("brokerState", call -> brokers.isDown(id) ? BrokerState.NOT_RUNNING : BrokerState.RUNNING);
         known.put("clusterId", call -> cluster.idOfCluster());
         known.put("shutdown", call -> {
             brokers.stopOne(id);
