@@ -1,6 +1,6 @@
 """A kpybroker whose plain listeners give principals, as a class of Java does that Kafka's tests load into a broker.
 
-    python principals.py BROKER=User:broker,CLIENT=User:client server server.properties
+python principals.py BROKER=User:broker,CLIENT=User:client server server.properties
 """
 
 from __future__ import annotations
