@@ -4,6 +4,7 @@ import kafka.network.SocketServer;
 import kafka.raft.KafkaRaftManager;
 import kafka.server.BrokerServer;
 import kafka.server.ControllerServer;
+import kafka.server.KafkaApis;
 import kafka.server.KafkaBroker;
 import kafka.server.KafkaConfig;
 import kafka.server.SharedServer;
@@ -76,6 +77,8 @@ final class WireObjects {
         int id = config.brokerId();
         SocketServer sockets = Mockito.mock(SocketServer.class, only(Map.of("boundPort", call -> brokers.port(id, call.getArgument(0)))));
         KRaftMetadataCache cache = metadataCache(cluster, () -> brokers.ports().get(id));
+        KafkaApis apis = Mockito.mock(KafkaApis.class, only(Map.of(
+            "clusterId", call -> cluster.idOfCluster(), "metadataCache", call -> cache)));
         GroupCoordinator groups = Mockito.mock(GroupCoordinator.class, only(Map.of(
             "groupMetadataTopicConfigs", call -> offsetsTopic(config))));
         SharedServer shared = Mockito.mock(SharedServer.class, only(Map.of(
@@ -87,6 +90,7 @@ final class WireObjects {
         known.put("boundPort", call -> brokers.port(id, call.getArgument(0)));
         known.put("authorizerPlugin", call -> Option.apply(WireAcls.plugin(cluster)));
         known.put("metadataCache", call -> cache);
+        known.put("dataPlaneRequestProcessor", call -> apis);
         known.put("groupCoordinator", call -> groups);
         known.put("logManager", call -> WireLogs.manager(cluster, brokers, id));
         known.put("replicaManager", call -> WireLogs.replicas(cluster, brokers, id));
@@ -110,6 +114,7 @@ final class WireObjects {
             "numPartitions", call -> Optional.of(leaders(cluster, port.get(), call.getArgument(0)).size()).filter(n -> n > 0),
             "contains", call -> call.getArgument(0) instanceof String topic
                 && !leaders(cluster, port.get(), topic).isEmpty(),
+            "hasAliveBroker", call -> isAlive(cluster, port.get(), call.getArgument(0)),
             "getPartitionReplicaEndpoints", call -> replicas(cluster, port.get(), call.getArgument(0)),
             "getTopicId", call -> topicIds(cluster).getOrDefault((String) call.getArgument(0), Uuid.ZERO_UUID),
             "getLeaderAndIsr", call -> Optional.ofNullable(
@@ -178,6 +183,12 @@ final class WireObjects {
             }
         }
         return found;
+    }
+
+    private static boolean isAlive(WireCluster cluster, int port, int id) throws Exception {
+        try (Admin admin = cluster.internalAdmin(Map.of("bootstrap.servers", "localhost:" + port))) {
+            return admin.describeCluster().nodes().get().stream().anyMatch(node -> node.id() == id);
+        }
     }
 
     /** Those of a partition that this broker sees. */
