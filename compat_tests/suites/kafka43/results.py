@@ -2,10 +2,11 @@
 
     python -m compat_tests.suites.kafka43.results   # writes the tables of the page again, and names what has no reason
 
-`kafka.txt` and `kpybroker.txt` have the ids of tests that pass, one on a line, and so has `served.txt`, of those that
-pass on kpybroker only if tests see no version that it does not serve. `reasons.txt` has all other ids of kpybroker's,
-with a reason each: `CLASS.METHOD[N]: REASON`. A run writes reasons that it can tell from the failure itself; all others
-are written by hand, and stay. A failure without one is written as `fails`, which is not enough if it passes on Kafka.
+`kafka.txt` and `kpybroker.txt` have the ids of tests that pass, one on a line, and `kafka-fails.txt` those that fail on
+Kafka; `served.txt` has those that pass on kpybroker only if tests see no version that it does not serve. `reasons.txt`
+has all other ids of kpybroker's, with a reason each: `CLASS.METHOD[N]: REASON`. A run writes reasons that it can tell
+from the failure itself; all others are written by hand, and stay. A failure without one is written as `fails`, which is
+not enough if it passes on Kafka.
 """
 
 from __future__ import annotations
@@ -29,12 +30,14 @@ MARKS = ("<!-- written by make kafka-tests: begin -->", "<!-- written by make ka
 SAID = tuple(verdict.value for verdict in Verdict if verdict is not Verdict.PASSED)
 """Reasons that a run writes begin so."""
 FAILS_THERE = "fails on Kafka 4.3.1 too"
+FAILING = "kafka-fails"
+NOT_ASKED = "fails; Kafka 4.3.1 was not asked"
 LINE_LENGTH = 120
 INVOCATION = re.compile(r"\[(\d+)\]$")
 
 
 def passes(broker: str) -> list[str]:
-    """Ids of tests that pass on the broker."""
+    """Ids of tests that pass on the broker, or of another file of results."""
     file = RESULTS / f"{broker}.txt"
     return file.read_text().split() if file.exists() else []
 
@@ -63,6 +66,10 @@ def write(broker: str, class_name: str, found: Iterable[Result], is_whole: bool 
     whole = set(passes("kpybroker")) if broker == "served" else set()
     passed = [one.name for one in found if one.verdict is Verdict.PASSED and one.name not in whole]
     (RESULTS / f"{broker}.txt").write_text("".join(f"{name}\n" for name in sorted({*kept, *passed})))
+    if broker == "kafka":
+        before = [name for name in passes(FAILING) if is_kept(name)]
+        failed = [one.name for one in found if one.verdict is not Verdict.PASSED]
+        (RESULTS / f"{FAILING}.txt").write_text("".join(f"{name}\n" for name in sorted({*before, *failed})))
     if broker == "kpybroker":
         explained = {name: why for name, why in reasons().items() if is_kept(name)}
         explained |= explain(found, reasons())
@@ -100,7 +107,7 @@ def tables() -> list[str]:
     """In Markdown: which classes did not run, how many ids by class, and why which ids do not pass."""
     kafka, here, why = passes("kafka"), passes("kpybroker"), reasons()
     ran = {class_of(name) for name in [*here, *why]}
-    parts = [_not_run(ran), _by_class(set(kafka), set(here), why), _by_reason(set(kafka), why)]
+    parts = [_not_run(ran), _by_class(set(kafka), set(here), why), _by_reason(set(passes(FAILING)), why)]
     return [line for part in parts for line in [*part, ""]][:-1]
 
 
@@ -128,12 +135,11 @@ def _by_class(kafka: Set[str], here: Set[str], why: Mapping[str, str]) -> list[s
     return [*rows, f"| all | {len(kafka)} | {len(kafka & here)} | {len(here)} | {len(served)} |"]
 
 
-def _by_reason(passing: Set[str], why: Mapping[str, str]) -> list[str]:
+def _by_reason(failing: Set[str], why: Mapping[str, str]) -> list[str]:
     """Methods of one class and reason together."""
-    asked = {class_of(name) for name in passing}
     together: dict[tuple[str, str], Counter[str]] = {}
     for name, said in why.items():
-        reason = said if name in passing or class_of(name) not in asked else FAILS_THERE
+        reason = FAILS_THERE if name in failing else NOT_ASKED if said == Verdict.FAILED.value else said
         methods = together.setdefault((reason, class_of(name)), Counter())
         methods[INVOCATION.sub("", name.partition(".")[2])] += 1
     rows = ["| why not | class | tests |", "|---|---|---|"]
