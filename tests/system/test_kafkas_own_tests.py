@@ -70,6 +70,7 @@ def test_the_name_of_an_invocation(name: str, method: str, invocation: int) -> N
         ("StreamsTest.testJoin[1]", "java.lang.AssertionError: no", Verdict.LATER_GROUPS),
         ("T.testJoin[1]", "UnsupportedVersionException: The node does not support LIST", Verdict.UNSERVED_VERSIONS),
         ("T.testJoin[1]", "EOFException: \nat X.connectAndReceive(X:1)", Verdict.UNSERVED_VERSIONS),
+        ("T.testJoin[1]", "EOFException\nat BaseRequestTest.sendAndReceive(X:1)", Verdict.UNSERVED_VERSIONS),
         ("T.testJoin[1]", "EOFException: \nat X.readLine(X:1)", Verdict.FAILED),
     ],
 )
