@@ -12,8 +12,8 @@ from typing import NamedTuple
 NEEDS_OBJECTS = re.compile(r"NeedsBrokerObjects: (.+)")
 LATER_GROUPS = re.compile(r"share|streams", re.IGNORECASE)
 UNSERVED_VERSIONS = re.compile(
-    r"UnsupportedVersionException|EOFException[\s\S]*(?:connectAndReceive|BaseRequestTest\.sendAndReceive)|Unknown resource type 32"
-    r"|API keys in ApiVersionsResponse must match"
+    r"UnsupportedVersionException|EOFException[\s\S]*(?:connectAndReceive|BaseRequestTest\.sendAndReceive)"
+    r"|Unknown resource type 32|API keys in ApiVersionsResponse must match"
 )
 """A client that minds ApiVersions says so itself; to raw requests of such a version a broker ends the connection."""
 INVOCATION = re.compile(r"^(\w+)\(.*\)\[(\d+)\]$|^(\w+)\{.*\}\[(\d+)\]$|^(\w+)(?:\(.*\))?()$")
