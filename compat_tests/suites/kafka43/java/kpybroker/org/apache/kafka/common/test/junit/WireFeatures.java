@@ -25,7 +25,7 @@ final class WireFeatures {
         }
         FeatureUpdate.UpgradeType way = level == 0
             ? FeatureUpdate.UpgradeType.SAFE_DOWNGRADE : FeatureUpdate.UpgradeType.UPGRADE;
-        try (Admin admin = cluster.admin(Map.of())) {
+        try (Admin admin = cluster.internalAdmin(Map.of())) {
             FeatureUpdate update = new FeatureUpdate(level, way);
             admin.updateFeatures(Map.of(GROUP_VERSION, update), new UpdateFeaturesOptions()).all().get();
         }
@@ -39,7 +39,7 @@ final class WireFeatures {
             if (brokers.isDown(id)) {
                 continue;
             }
-            try (Admin admin = cluster.admin(Map.of("bootstrap.servers", "localhost:" + brokers.ports().get(id)))) {
+            try (Admin admin = cluster.internalAdmin(Map.of("bootstrap.servers", "localhost:" + brokers.ports().get(id)))) {
                 var finalized = admin.describeFeatures().featureMetadata().get().finalizedFeatures();
                 short level = finalized.containsKey(GROUP_VERSION) ? finalized.get(GROUP_VERSION).maxVersionLevel() : 0;
                 if (found != null && found != level) {
