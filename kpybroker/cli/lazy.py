@@ -77,11 +77,11 @@ def _client_command(name: str) -> click.Command | None:
 
             return transaction
         case "acl":
-            from kpybroker.client.commands.acl import acl
+            from kpybroker.client.commands.security.acl import acl
 
             return acl
         case "user":
-            from kpybroker.client.commands.user import user
+            from kpybroker.client.commands.security.user import user
 
             return user
         case "metrics":

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
 from kpybroker.client.connect.errors import CommandError
-from kpybroker.console.queries.outside import http, proto
+from kpybroker.client.schemas import http, proto
 
 SCHEMA_BYTES_MAX: Final = 4 << 20
 KEPT_MAX: Final = 1000

@@ -35,8 +35,8 @@ from google.protobuf import (
 from google.protobuf.message import DecodeError
 
 from kpybroker.client.connect.errors import CommandError
-from kpybroker.console.queries.outside.plain_values import fields_of, with_plain_values
-from kpybroker.console.queries.outside.registry import Schema
+from kpybroker.client.schemas.plain_values import fields_of, with_plain_values
+from kpybroker.client.schemas.registry import Schema
 
 DATA_BYTES_MAX: Final = 1 << 20
 DEEP_BYTES_MAX: Final = 500
