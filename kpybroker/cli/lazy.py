@@ -8,7 +8,7 @@ from kpybroker.cli.param_types import CheckedCommand
 
 CLIENT_COMMANDS = (
     *("topic", "group", "offsets", "config", "cluster", "feature", "transaction", "acl", "user"),
-    *("replay", "mirror", "verify-replicas", "metrics", "doctor", "completion"),
+    *("replay", "mirror", "verify-replicas", "metrics", "doctor", "profile", "completion"),
 )
 LAZY_COMMANDS = (*CLIENT_COMMANDS, "console", "registry")
 
@@ -92,6 +92,10 @@ def _client_command(name: str) -> click.Command | None:
             from kpybroker.client.commands.doctor import doctor, verify_replicas
 
             return doctor if name == "doctor" else verify_replicas
+        case "profile":
+            from kpybroker.client.commands.profile import profile
+
+            return profile
         case "completion":
             from kpybroker.client.commands.complete import completion
 

@@ -152,6 +152,17 @@ def test_the_file_of_a_client_is_understood(tmp_path: Path) -> None:
     }
 
 
+def test_a_profile_is_made_and_used(broker: DevBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in (ENVIRONMENT, "KPYBROKER_PROFILE"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    (tmp_path / "client.properties").write_text("security.protocol=SASL_SSL\nsasl.password=alice-secret\n")
+    out = run_sample("commands/profiles.sh", tmp_path, places(broker))
+    assert re.search(rf"^local +yes +{broker.bootstrap} +PLAINTEXT", out, re.MULTILINE)
+    assert re.search(r"^sasl.password +\*\*\*$", out, re.MULTILINE)
+    assert "alice-secret" not in out
+
+
 def test_the_lag_of_a_group_is_shown(broker: DevBroker, tmp_path: Path) -> None:
     run_sample("start/first_message.py", tmp_path, {**places(broker), "readers": "readers-of-lag"})
     out = run_sample("tools/lag.py", tmp_path, {**places(broker), '"readers"': '"readers-of-lag"'})

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from kpybroker.client.actions.consume import ConsumeOptions
 from kpybroker.client.actions.partitions import Place, Topic, bounds, topics
 from kpybroker.client.actions.topics import expanded
+from kpybroker.client.connect import profiles
 from kpybroker.client.connect.admin import Cluster
 from kpybroker.client.connect.errors import CommandError, Failures, note, usage
 from kpybroker.client.connect.settings import Connection, Settings, load
@@ -33,6 +34,7 @@ class MirrorOptions(NamedTuple):
     to: str | None = None
     to_config: str | None = None
     to_options: Sequence[str] = ()
+    to_profile: str | None = None
     group: str | None = None
     num: int | None = None
     exit_at_end: bool = False
@@ -42,10 +44,10 @@ class MirrorOptions(NamedTuple):
 
 def mirror(connection: Connection, options: MirrorOptions) -> int:
     """Copy until Ctrl-C, -n or -e; the exit code. Raises CommandError."""
-    if options.to is None and options.to_config is None:
-        raise usage("the target cluster is not named", "name it: --to HOST:PORT, or --to-config FILE")
+    if options.to is None and options.to_config is None and options.to_profile is None:
+        raise usage("the target cluster is not named", "name it: --to HOST:PORT, --to-config FILE or --to-profile NAME")
     settings = load(connection)
-    to = load(Connection(options.to, options.to_config, tuple(options.to_options), connection.timeout_s))
+    to = load(_target(connection, options))
     source, target = Cluster(settings), Cluster(to)
     target_id = _check_two(source, target)
     group = options.group or f"kpybroker-mirror-{target_id}"
@@ -64,6 +66,14 @@ def mirror(connection: Connection, options: MirrorOptions) -> int:
         return record.topic or "", -1 if options.by_key or record.partition is None else record.partition
 
     return copy(reader, Target(to, where, room), options.num, group=group, has_end=has_end)
+
+
+def _target(connection: Connection, options: MirrorOptions) -> Connection:
+    """How the target is reached. The environment names the source, so the address of a profile overrides it."""
+    address, name = options.to, options.to_profile
+    if name is not None and address is None:
+        address = profiles.load(name).get("bootstrap.servers")
+    return Connection(address, options.to_config, tuple(options.to_options), connection.timeout_s, name)
 
 
 def _check_two(source: Cluster, target: Cluster) -> str:
