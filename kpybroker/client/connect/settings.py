@@ -35,6 +35,7 @@ class Connection(NamedTuple):
     options: tuple[str, ...] = ()
     timeout_s: float = 30.0
     profile: str | None = None
+    registry: str | None = None
 
 
 class Registry(NamedTuple):
@@ -80,7 +81,7 @@ def load(connection: Connection) -> Settings:
     own = _own(connection)
     for given in (saved, own):
         keep_secret(value for key, value in given.items() if is_secret(key))
-    registry = _registry(saved, own)
+    registry = _registry(connection, saved, own)
     properties, ignored = translate({**_without_registry(saved), **_without_registry(own)})
     keep_secret(value for key, value in properties.items() if is_secret(key))
     if ignored:
@@ -113,9 +114,9 @@ def _without_registry(given: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in given.items() if not OF_REGISTRY.fullmatch(key)}
 
 
-def _registry(saved: Mapping[str, str], own: Mapping[str, str]) -> Registry | None:
-    """The registry of keys or the environment, with the login that belongs to it."""
-    named = own.get("schema.registry.url") or os.environ.get(REGISTRY_ENVIRONMENT)
+def _registry(connection: Connection, saved: Mapping[str, str], own: Mapping[str, str]) -> Registry | None:
+    """The registry, with the login that belongs to it."""
+    named = connection.registry or own.get("schema.registry.url") or os.environ.get(REGISTRY_ENVIRONMENT)
     url = named or saved.get("schema.registry.url")
     if not url:
         return None

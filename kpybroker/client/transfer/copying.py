@@ -15,13 +15,13 @@ from confluent_kafka import KafkaException, Producer
 from kpybroker.client.actions.consume import Reader
 from kpybroker.client.actions.interrupts import Interrupts
 from kpybroker.client.actions.partitions import Place
+from kpybroker.client.actions.producing.room import Room
 from kpybroker.client.connect.admin import ErrorWatch, make
 from kpybroker.client.connect.errors import CommandError, kafka_error, note
 from kpybroker.client.connect.settings import Settings
 from kpybroker.client.records.exact import Exact, is_plain
 from kpybroker.client.records.record import Record
 from kpybroker.client.transfer.progress import Progress
-from kpybroker.client.transfer.room import Room
 
 INTERRUPTED: Final = 130
 BATCH_RECORDS: Final = 2000

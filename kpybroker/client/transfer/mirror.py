@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 from kpybroker.client.actions.consume import ConsumeOptions
 from kpybroker.client.actions.partitions import Place, Topic, bounds, topics
-from kpybroker.client.actions.topics import expanded
+from kpybroker.client.actions.producing.room import Room, TargetTopic, in_target
+from kpybroker.client.actions.topics import matched
 from kpybroker.client.connect import profiles
 from kpybroker.client.connect.admin import Cluster
 from kpybroker.client.connect.errors import CommandError, Failures, note, usage
@@ -24,7 +25,6 @@ from kpybroker.client.records.offsets import Bounds
 from kpybroker.client.records.record import Record
 from kpybroker.client.transfer.copying import Target, copy
 from kpybroker.client.transfer.member import MirrorReader
-from kpybroker.client.transfer.room import Room, TargetTopic, in_target
 
 
 class MirrorOptions(NamedTuple):
@@ -89,10 +89,7 @@ def _check_two(source: Cluster, target: Cluster) -> str:
 def _topics(source: Cluster, options: MirrorOptions) -> list[Topic]:
     """Those of the names and patterns. Raises CommandError or, where failures are reported, SystemExit."""
     failures = Failures()
-    names = [name for name in expanded(source, options.topics) if name in options.topics or not name.startswith("__")]
-    if not names:
-        raise CommandError(f"no topic matches {' or '.join(options.topics)}", "kpybroker topic list shows the topics")
-    found = topics(source, names, failures)
+    found = topics(source, matched(source, options.topics), failures)
     if failures.exit_code():
         raise SystemExit(1)
     return found

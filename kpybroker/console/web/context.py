@@ -68,7 +68,10 @@ class Console:
 
 
 def _registry(options: ConsoleOptions) -> Registry | None:
-    return None if options.registry is None else Registry(check_address("--schema-registry", options.registry))
+    if options.registry is None:
+        return None
+    login = None if options.settings.registry is None else options.settings.registry.login
+    return Registry(check_address("--schema-registry", options.registry), login=login)
 
 
 def console_of(request: Request) -> Console:
