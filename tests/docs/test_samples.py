@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 import yaml
 
@@ -89,6 +94,42 @@ def test_records_are_written_read_and_copied(broker: DevBroker, commands: None, 
     copied, found = (read_values(name, broker, tmp_path) for name in ("orders-copy", "found"))
     assert sorted(copied) == ["first", "hello", "second", "third"]
     assert found == ["second"]
+    described = run_json("topic", "describe", "orders", "orders-copy", "orders-empty", directory=tmp_path)
+    assert len({len(row["partitions"]) for row in described}) == 1
+
+
+@needs_jq
+def test_values_with_a_schema_are_json(
+    broker: DevBroker, commands: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schema = {
+        "type": "record",
+        "name": "Order",
+        "fields": [{"name": "id", "type": "long"}, {"name": "note", "type": "string"}],
+    }
+    with external(broker) as registry:
+        httpx.post(f"{registry}/subjects/orders-value/versions", json={"schema": json.dumps(schema)}).raise_for_status()
+        monkeypatch.setenv("KPYBROKER_SCHEMA_REGISTRY", registry)
+        out = run_sample("commands/schemas.sh", tmp_path, {"orders --": "orders-of-schemas --"})
+    assert out == '{"id":7,"note":"in a hurry"}\n'
+
+
+@contextmanager
+def external(broker: DevBroker) -> Iterator[str]:
+    """The address of a `kpybroker registry` for the broker."""
+    command = [sys.executable, "-m", "kpybroker", "registry", "-b", broker.bootstrap, "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().split()[-1].rstrip("/")
+        finally:
+            process.terminate()
+
+
+def run_json(*words: str, directory: Path) -> Any:
+    command = ["kpybroker", *words, "--format", "json"]
+    done = subprocess.run(command, env=environment(directory / "data"), capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
 
 
 def read_values(topic: str, broker: DevBroker, directory: Path) -> list[str]:

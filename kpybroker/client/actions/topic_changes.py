@@ -77,7 +77,7 @@ def create(connection: Connection, names: Sequence[str], options: NewTopicOption
 
 def _as(
     cluster: Cluster, source: str, options: NewTopicOptions, configs: Mapping[str, str]
-) -> tuple[NewTopicOptions, Mapping[str, str]]:
+) -> tuple[NewTopicOptions, dict[str, str]]:
     """The options with what they leave open as another topic has it. Raises CommandError, or SystemExit."""
     failures = Failures()
     found = topics(cluster, [source], failures)

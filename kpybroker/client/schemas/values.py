@@ -137,12 +137,15 @@ def _check_objects(message: Any, value: Any) -> None:
 
 def _messages_in(field: Any, name: str, value: Any) -> list[Any]:
     """The values of a field that are messages."""
-    is_map = field.message_type.GetOptions().map_entry
-    if is_map or isinstance(field.default_value, list):
-        if not isinstance(value, dict if is_map else list):
-            raise ValueError(f"{name} is not {'an object' if is_map else 'a list'}")
-        return [{"value": part} for part in value.values()] if is_map else value
-    return [value]
+    if field.message_type.GetOptions().map_entry:
+        if not isinstance(value, dict):
+            raise ValueError(f"{name} is not an object")
+        return [{"value": part} for part in value.values()]
+    if not isinstance(field.default_value, list):
+        return [value]
+    if not isinstance(value, list):
+        raise ValueError(f"{name} is not a list")
+    return value
 
 
 def _json(schema: Schema, message: str | None) -> Codec:
