@@ -7,7 +7,7 @@ import click
 from kpybroker.cli.param_types import CheckedCommand
 
 CLIENT_COMMANDS = (
-    *("topic", "group", "offsets", "config", "cluster", "feature", "transaction", "acl", "user"),
+    *("topic", "group", "offsets", "config", "cluster", "feature", "transaction", "acl", "user", "quota"),
     *("replay", "mirror", "verify-replicas", "metrics", "doctor", "profile", "completion"),
 )
 LAZY_COMMANDS = (*CLIENT_COMMANDS, "console", "registry")
@@ -107,6 +107,10 @@ def _of_security(name: str) -> click.Command | None:
             from kpybroker.client.commands.security.user import user
 
             return user
+        case "quota":
+            from kpybroker.client.commands.security.quota import quota
+
+            return quota
         case _:
             return None
 
