@@ -7,7 +7,7 @@ import click
 from kpybroker.cli.param_types import CheckedCommand
 
 CLIENT_COMMANDS = (
-    *("topic", "group", "offsets", "config", "cluster", "feature", "transaction", "acl", "user", "quota"),
+    *("topic", "group", "offsets", "config", "cluster", "partition", "feature", "transaction", "acl", "user", "quota"),
     *("replay", "mirror", "verify-replicas", "metrics", "doctor", "profile", "completion"),
 )
 LAZY_COMMANDS = (*CLIENT_COMMANDS, "console", "registry")
@@ -84,6 +84,10 @@ def _of_the_cluster(name: str) -> click.Command | None:
             from kpybroker.client.commands.cluster import cluster
 
             return cluster
+        case "partition":
+            from kpybroker.client.commands.partition import partition
+
+            return partition
         case "feature":
             from kpybroker.client.commands.feature import feature
 

@@ -28,6 +28,7 @@ from kpybroker.metrics.graphite import Layout, lines
 from kpybroker.metrics.reading import Reading
 from kpybroker.metrics.spelling import Spelling
 from kpybroker.metrics.tables import log, requests, topics
+from kpybroker.testing import Cluster
 from tests.support.network.ports import free_port
 from tests.support.programs.pytest_runs import pytest_command
 from tests.support.programs.samples import (
@@ -176,6 +177,17 @@ def test_records_are_deleted_below_an_offset(broker: DevBroker, commands: None, 
 
 def test_a_look_at_transactions_finds_none(broker: DevBroker, commands: None, tmp_path: Path) -> None:
     assert run_sample("tools/transactions.sh", tmp_path, {}) == ""
+
+
+def test_partitions_are_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Cluster(3) as cluster:
+        monkeypatch.setenv(ENVIRONMENT, cluster.bootstrap_servers)
+        run_json("topic", "create", "orders", "--replica-assignment", "0,0", directory=tmp_path)
+        out = run_sample("commands/partitions.sh", tmp_path, {})
+    assert re.search(r"^orders +0 +0 +1 +moved$", out, re.MULTILINE)
+    assert re.search(r"^orders +0 +\d +\d,\d,\d +moved$", out, re.MULTILINE)
+    before = json.loads((tmp_path / "before.json").read_text())["partitions"]
+    assert [one["replicas"] for one in before] == [[0], [0]]
 
 
 def test_the_file_of_a_client_is_understood(tmp_path: Path) -> None:

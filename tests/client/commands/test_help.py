@@ -42,7 +42,7 @@ def test_the_help_has_an_example_and_fits_a_terminal(words: tuple[str, ...]) -> 
 
 
 def test_every_command_that_destroys_asks_for_execute() -> None:
-    destroying = {"delete", "trim", "seek", "offset-delete", "abort", "import"}
+    destroying = {"delete", "trim", "seek", "offset-delete", "abort", "import", "move", "cancel", "elect"}
     for words in client_commands():
         help_text = CliRunner().invoke(cli, [*words, "--help"]).output
         assert ("--execute" in help_text) == (words[-1] in destroying), words
