@@ -87,8 +87,10 @@ def load(connection: Connection) -> Settings:
     if ignored:
         note(f"note: these keys have no effect here: {', '.join(ignored)}")
     found = properties.pop("bootstrap.servers", None)
-    named = connection.bootstrap or (found if "bootstrap.servers" in own else None) or os.environ.get(ENVIRONMENT)
-    bootstrap = named or found or DEFAULT_BOOTSTRAP
+    bootstrap = connection.bootstrap
+    if bootstrap is None:
+        named = (found if "bootstrap.servers" in own else None) or os.environ.get(ENVIRONMENT)
+        bootstrap = named or found or DEFAULT_BOOTSTRAP
     for part in bootstrap.split(","):
         parse_address(part)
     for key, value in properties.items():
@@ -116,11 +118,13 @@ def _without_registry(given: Mapping[str, str]) -> dict[str, str]:
 
 def _registry(connection: Connection, saved: Mapping[str, str], own: Mapping[str, str]) -> Registry | None:
     """The registry, with the login that belongs to it."""
-    named = connection.registry or own.get("schema.registry.url") or os.environ.get(REGISTRY_ENVIRONMENT)
-    url = named or saved.get("schema.registry.url")
-    if not url:
+    named = connection.registry
+    if named is None:
+        named = own.get("schema.registry.url") or os.environ.get(REGISTRY_ENVIRONMENT)
+    url = named if named is not None else saved.get("schema.registry.url")
+    if url is None:
         return None
-    given = {**({} if named else saved), **own}
+    given = {**({} if named is not None else saved), **own}
     if given.get("basic.auth.credentials.source", "").upper() == "SASL_INHERIT":
         user, password = given.get("sasl.username"), given.get("sasl.password")
         return Registry(url, f"{user}:{password}" if user and password else None)

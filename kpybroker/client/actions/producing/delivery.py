@@ -279,7 +279,7 @@ class Delivery:
         """The connection's failure when that is why it timed out."""
         if error.name() == "_MSG_TIMED_OUT":
             try:
-                self._watch.check()
+                self._watch.check(has_timed_out=True)
             except CommandError as why:
                 return why
         return kafka_error(error)
