@@ -110,7 +110,7 @@ def described(admin: AdminClient, resource: ConfigResource, names: Mapping[str, 
     [
         ("minimal.properties", [], False),
         ("production.properties", ["--override", "zookeeper.connect="], True),
-        ("production-kraft.properties", [], True),
+        ("production-kraft.properties", ["--override", "zookeeper.connect="], True),
     ],
     ids=["minimal", "production without its ZooKeeper", "production of KRaft"],
 )

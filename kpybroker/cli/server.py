@@ -16,11 +16,15 @@ from kpybroker.cli.options import parse_overrides, python_level
 from kpybroker.config.interpret import Note
 from kpybroker.config.keys.registry import BROKER_KEYS
 from kpybroker.config.keys.synonyms import base_key
-from kpybroker.config.sources.environment import keys_from_environment
+from kpybroker.config.sources.environment import keys_from_environment, listeners_of
 from kpybroker.config.sources.properties import UnreadableFile, load_properties
 
 if TYPE_CHECKING:
     from kpybroker.config.broker import BrokerConfig
+
+
+CLUSTER_ID = "CLUSTER_ID"
+"""With which Kafka's own image formats its directory."""
 
 
 def run_server(
@@ -47,12 +51,21 @@ def run_server(
                 EXIT_CONFIG,
             )
     from_environment, without_effect = keys_from_environment(environment)
+    notes = [Note(v, f"{v} has no effect: it is for a JVM or the image's scripts", False) for v in without_effect]
     props |= from_environment | given
+    if "listeners" not in props and "advertised.listeners" in from_environment:
+        props["listeners"] = listeners_of(from_environment["advertised.listeners"])
+        text = (
+            f"listeners={props['listeners']} is taken from KAFKA_ADVERTISED_LISTENERS, since KAFKA_LISTENERS is not set"
+        )
+        notes.append(Note("listeners", text, False))
+    if environment.get(CLUSTER_ID):
+        text = f"{CLUSTER_ID} has no effect: a new cluster gets an id of its own, which is in its tree"
+        notes.append(Note(CLUSTER_ID, text, False))
     source = _source(file, bool(from_environment), bool(given))
     wanted = run.plan(props, source)
     if file is not None:
         exposure.warn(exposure.of_properties(file, props))
-    notes = [Note(v, f"{v} has no effect: it is for a JVM or the image's scripts", False) for v in without_effect]
     wanted = wanted._replace(notes=[*wanted.notes, *notes])
     if processes > 1:
         return _run_processes(wanted, processes, log_format, log_level)

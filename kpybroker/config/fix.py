@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kpybroker.config.interpret import OtherNodes
 from kpybroker.config.keys.definition import Key
 from kpybroker.config.keys.registry import BROKER_KEYS
 from kpybroker.config.keys.synonyms import base_key
@@ -28,9 +29,16 @@ def fix_for(error: ConfigError) -> str:
     name = error.name
     if isinstance(error, NotServed):
         return _fix_of_unserved(error.names)
+    if isinstance(error, OtherNodes):
+        return (
+            "join brokers with zookeeper.connect=HOST:PORT, or on one machine with --processes N; "
+            "an empty zookeeper.connect starts this one alone"
+        )
     key = BROKER_KEYS.get(base_key(name))
     if name in ("listeners", "advertised.listeners"):
         return f"write {name} as NAME://host:port, e.g. {name}={_LISTENER_EXAMPLE} (several: separated by commas)"
+    if name == "inter.broker.listener.name":
+        return f"set {name} to the name of a listener, or security.inter.broker.protocol to its protocol, such as SSL"
     if name == "process.roles":
         return "set process.roles=broker,controller, or leave process.roles out"
     if key is None or isinstance(error, ConfigTextError):

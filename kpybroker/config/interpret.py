@@ -25,6 +25,14 @@ _POLICIES: Final = frozenset({"create.topic.policy.class.name", "alter.config.po
 _CUSTOM_SPACES: Final = ("rsm.config.", "rlmm.config.", "confluent.", "config.providers")
 
 
+VOTERS: Final = "controller.quorum.voters"
+QUORUM_SERVERS: Final = "controller.quorum.bootstrap.servers"
+
+
+class OtherNodes(ConfigTextError):
+    """A KRaft file of a cluster: this broker would be a cluster of its own."""
+
+
 class Note(NamedTuple):
     """One line to log at start. `serious`: the key or its value is probably a mistake."""
 
@@ -41,7 +49,11 @@ class Interpreted(NamedTuple):
 
 
 def interpret(props: Mapping[str, str]) -> Interpreted:
-    """The properties and notes of `props`. Raises `ConfigTextError` for a KRaft file that describes no broker."""
+    """The properties and notes of `props`.
+
+    Raises `ConfigTextError` for a KRaft file that describes no broker, or one of several nodes, unless
+    `zookeeper.connect` says with whom it is a cluster: alone, if it is empty.
+    """
     result = dict(props)
     notes = [] if "process.roles" not in props else _from_kraft(result)
     mapped = {note.key for note in notes}
@@ -84,6 +96,8 @@ def _from_kraft(props: dict[str, str]) -> list[Note]:
             f"process.roles={','.join(roles)} describes a KRaft controller without a broker, which has no "
             "counterpart here",
         )
+    if "zookeeper.connect" not in props:
+        _refuse_other_nodes(props, roles)
     notes = [
         Note("process.roles", f"process.roles has no effect: {REASONS[NO_KRAFT]}", False),
     ]
@@ -96,6 +110,23 @@ def _from_kraft(props: dict[str, str]) -> list[Note]:
     if controllers:
         notes += _drop_listeners(props, controllers)
     return notes
+
+
+def _refuse_other_nodes(props: Mapping[str, str], roles: list[str]) -> None:
+    """Each node of a KRaft cluster would start a cluster of its own. Raises OtherNodes."""
+    voters, servers = (_items(props.get(key, "")) for key in (VOTERS, QUORUM_SERVERS))
+    if "controller" not in roles:
+        why = "has its controller in another process"
+        raise OtherNodes("process.roles", f"process.roles={','.join(roles)} {why}, and KRaft is not served here")
+    if len(voters) > 1 or len(servers) > 1:
+        name, count = (
+            (VOTERS, len(voters)) if len(voters) > 1 else ("controller.quorum.bootstrap.servers", len(servers))
+        )
+        raise OtherNodes(name, f"{name} names {count} controllers, and KRaft is not served here")
+    node_id = props.get("node.id", props.get("broker.id", "")).strip()
+    if voters and node_id and voters[0].partition("@")[0] != node_id:
+        why = f"names another node than {node_id}, and KRaft is not served here"
+        raise OtherNodes(VOTERS, f"{VOTERS}={voters[0]} {why}")
 
 
 def _drop_listeners(props: dict[str, str], controllers: list[str]) -> list[Note]:

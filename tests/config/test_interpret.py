@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kpybroker.config.broker import BrokerConfig
-from kpybroker.config.interpret import did_you_mean, interpret
+from kpybroker.config.fix import fix_for
+from kpybroker.config.interpret import OtherNodes, did_you_mean, interpret
 from kpybroker.config.keys.own import GRAPHITE_REPORTER
 from kpybroker.config.keys.registry import BROKER_KEYS
 from kpybroker.config.keys.replication import RACK_AWARE_SELECTOR
@@ -44,6 +45,23 @@ def test_a_controller_without_a_broker_is_refused() -> None:
         interpret({"process.roles": "controller"})
 
 
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"process.roles": "broker"}, "process.roles=broker has its controller in another process"),
+        ({"controller.quorum.voters": "1@a:1,2@b:1,3@c:1"}, "controller.quorum.voters names 3 controllers"),
+        ({"controller.quorum.voters": "", "controller.quorum.bootstrap.servers": "a:1,b:1"}, "names 2 controllers"),
+        ({"controller.quorum.voters": "3000@a:1"}, "names another node than 2001"),
+    ],
+)
+def test_a_node_of_a_kraft_cluster_is_refused_unless_it_is_said_with_whom(changes: dict[str, str], named: str) -> None:
+    with pytest.raises(OtherNodes, match=named) as caught:
+        interpret({**KRAFT, **changes})
+    assert "--processes N" in fix_for(caught.value)
+    for where in ("", "zookeeper:2181"):
+        assert interpret({**KRAFT, **changes, "zookeeper.connect": where}).props["zookeeper.connect"] == where
+
+
 def test_kraft_keys_without_a_kraft_file_are_reported() -> None:
     (note,) = interpret({"controller.quorum.voters": "1@h:1"}).notes
     assert note.text.startswith("controller.quorum.voters has no effect: ")
@@ -51,7 +69,7 @@ def test_kraft_keys_without_a_kraft_file_are_reported() -> None:
 
 @pytest.mark.parametrize("name", sorted(BROKER_KEYS))
 def test_a_known_key_is_reported_exactly_when_it_has_no_effect(name: str) -> None:
-    value = {"process.roles": "broker", "replica.selector.class": RACK_AWARE_SELECTOR}.get(name, "1")
+    value = {"process.roles": "broker,controller", "replica.selector.class": RACK_AWARE_SELECTOR}.get(name, "1")
     notes = interpret({name: value}).notes
     status = BROKER_KEYS[name].status
     # alone, without its prefix or a listener that uses it

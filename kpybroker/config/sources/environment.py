@@ -55,6 +55,17 @@ def keys_from_environment(environment: Mapping[str, str]) -> tuple[dict[str, str
     return keys, without_effect
 
 
+def listeners_of(advertised: str) -> str:
+    """Listeners at the ports that are advertised, on every address: what Confluent's images set where only
+    KAFKA_ADVERTISED_LISTENERS is.
+    """
+    made = []
+    for uri in advertised.split(","):
+        name, separator, rest = uri.strip().partition("://")
+        made.append(f"{name}{separator}:{rest.rpartition(':')[2]}" if separator else uri.strip())
+    return ",".join(made)
+
+
 def key_of(variable: str) -> str:
     """The key that a variable names; the prefix is `KAFKA_`, or `KAFKA_CFG_` in some images."""
     dotted = variable.removeprefix(_PREFIX).removeprefix("CFG_").lower().replace("_", ".")
