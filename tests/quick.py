@@ -19,8 +19,8 @@ import pytest
 STARTS_PROCESSES = (
     "broker/lifecycle/test_zookeeper_client.py",
     "broker/maintenance/test_log_cleaner.py",
+    "cli/containers",
     "cli/health/test_ping.py",
-    "cli/test_images.py",
     "cli/test_control.py",
     "cli/test_log.py",
     "cli/test_main.py",

@@ -246,7 +246,9 @@ def cancel(connection: Connection, places: Sequence[str], execute: bool, output:
         ongoing = asking.moves(wire)
         chosen = asking.partitions(wire, places) if places else ongoing
         wanted = [place for place in ongoing if place in chosen]
-        rows = [{"topic": t, "partition": n, "status": "would be cancelled", "error": None} for t, n in wanted]
+        rows: list[dict[str, Any]] = [
+            {"topic": t, "partition": n, "status": "would be cancelled", "error": None} for t, n in wanted
+        ]
         if execute and wanted:
             refused = asking.reassign(wire, dict.fromkeys(wanted), wire.timeout_s)
             for row, place in zip(rows, wanted, strict=True):

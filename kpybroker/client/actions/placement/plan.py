@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from kpybroker.client.actions.partitions import Place
 from kpybroker.client.connect.errors import usage
@@ -83,17 +83,17 @@ def load(text: str) -> dict[Place, list[int]]:
 def _part(part: Any) -> tuple[Place, list[int]]:
     given = part if isinstance(part, dict) else {}
     topic, number, replicas = given.get("topic"), given.get("partition"), given.get("replicas")
-    if not (isinstance(topic, str) and _is_id(number) and isinstance(replicas, list) and _are_brokers(replicas)):
-        cause = f"the plan has {json.dumps(part)[:100]}, which is no partition with its brokers"
-        raise usage(cause, f"write it like {FORM}")
-    return (topic, number), replicas
+    if isinstance(topic, str) and _is_id(number) and isinstance(replicas, list) and _are_brokers(replicas):
+        return (topic, number), replicas
+    cause = f"the plan has {json.dumps(part)[:100]}, which is no partition with its brokers"
+    raise usage(cause, f"write it like {FORM}")
 
 
 def _are_brokers(values: list[Any]) -> bool:
     return bool(values) and all(map(_is_id, values)) and len(set(values)) == len(values)
 
 
-def _is_id(value: Any) -> bool:
+def _is_id(value: Any) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31
 
 
