@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
+from kpybroker.client.commands.complete import profile_names
 from kpybroker.client.connect.visible import is_text, visible
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -115,6 +116,7 @@ _connection_options = stacked(
     click.option(
         "--profile",
         metavar="PROFILE",
+        shell_complete=profile_names,
         help="A profile of `kpybroker profile`, or none. Default: $KPYBROKER_PROFILE, else the one in use.",
     ),
     click.option(
