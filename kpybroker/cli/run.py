@@ -65,9 +65,23 @@ def plan(props: Mapping[str, str], source: str, temporary: str | None = None) ->
     """Check the keys that the user gave; `source` says where, for the error. Ends the process if one is bad."""
     try:
         interpreted = interpret(props)
-        return BrokerToRun(BrokerConfig(interpreted.props), interpreted.notes, temporary)
+        config = BrokerConfig(interpreted.props)
+        return BrokerToRun(config, [*interpreted.notes, *_unheard(config)], temporary)
     except ConfigError as error:
         fail(f"{error} ({source})", fix_for(error), EXIT_CONFIG)
+
+
+def _unheard(config: BrokerConfig) -> list[Note]:
+    """A warning for each address that clients get, and at whose port nothing of this broker listens."""
+    ports = {endpoint.port for endpoint in config.listeners}
+    if 0 in ports:
+        return []  # known only when it is bound
+    text = "advertised.listeners: no listener is at port {0.port} of {0}; clients need something that leads there"
+    return [
+        Note("advertised.listeners", text.format(endpoint), True)
+        for endpoint in config.advertised_listeners
+        if endpoint.port not in ports
+    ]
 
 
 class Supervisor(Protocol):
