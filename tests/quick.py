@@ -19,11 +19,13 @@ import pytest
 STARTS_PROCESSES = (
     "broker/lifecycle/test_zookeeper_client.py",
     "broker/maintenance/test_log_cleaner.py",
+    "cli/containers",
     "cli/health/test_ping.py",
     "cli/test_control.py",
     "cli/test_log.py",
     "cli/test_main.py",
     "cli/test_signals.py",
+    "cli/walk",
     "client/actions",
     "client/commands/test_complete.py",
     "client/doctor",

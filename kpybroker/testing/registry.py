@@ -57,6 +57,7 @@ class SchemaRegistry(Block):
         settings = self._broker.config("confluent-kafka", user="admin" if self._broker.users else None)
         bootstrap = settings.pop("bootstrap.servers")
         command = [sys.executable, "-P", "-m", "kpybroker", "registry", "-b", bootstrap, "--port", str(self._port)]
+        command += ["--profile", "none"]  # a developer's own is not the broker's
         command += ["--exit-with", str(os.getpid()), "--options-from-stdin", "--log-level", "WARNING"]
         self._log = tempfile.TemporaryFile("a+b", prefix="kpybroker-registry-")  # noqa: SIM115 -- closed by `kill`
         self._child = subprocess.Popen(

@@ -66,7 +66,8 @@ A KRaft file works too if it describes one node that is broker and controller: `
 controller's listeners are removed from `listeners` and `advertised.listeners`, and every other key of the quorum is
 logged as having no effect. A file of a larger KRaft cluster (several voters, a controller that is another node) is
 refused, because each of its nodes would start as a cluster of its own. It starts where its brokers find each other
-another way: with the same `zookeeper.connect` in each file, or as `kpybroker server FILE --processes N`.
+another way: with the same `zookeeper.connect` in each file, or as `kpybroker server FILE --processes N`. An empty
+`zookeeper.connect` starts one of them alone.
 
 The quotas of replication can be set dynamically only, as in Kafka:
 

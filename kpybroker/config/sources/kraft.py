@@ -2,7 +2,8 @@
 
 There is no quorum here, so only a file that is a whole cluster by itself has a counterpart: one broker that is its only
 controller. Files of clusters with more nodes are refused, because each would start as a cluster of its own. With
-`zookeeper.connect`, or where one command starts several brokers, they find each other another way.
+`zookeeper.connect`, or where one command starts several brokers, they find each other another way. An empty
+`zookeeper.connect` says that the broker is meant to be alone.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def from_kraft(props: dict[str, str], *, alone: bool) -> list[Mapped]:
             f"{ROLES}={','.join(roles)} describes a KRaft controller without a broker, which has no counterpart here",
         )
     controllers = _items(props.pop("controller.listener.names", ""))
-    if alone and not props.get("zookeeper.connect", "").strip():
+    if alone and "zookeeper.connect" not in props:
         _check_one_node(props, roles, controllers)
     mapped = [Mapped(ROLES, f"{ROLES} has no effect: {REASONS[NO_KRAFT]}")]
     if "node.id" in props:

@@ -82,3 +82,5 @@ def test_it_starts_where_its_brokers_find_each_other(others: dict[str, str], _ca
     with_zookeeper = interpret(KRAFT | others | {"zookeeper.connect": "zk:2181"})
     assert BrokerConfig(with_zookeeper.props).get_int("broker.id") == 2001
     assert BrokerConfig(interpret(KRAFT | others, alone=False).props).get_int("broker.id") == 2001
+    meant = interpret(KRAFT | others | {"zookeeper.connect": ""})
+    assert BrokerConfig(meant.props).get_int("broker.id") == 2001

@@ -17,14 +17,9 @@ from kpybroker.client.actions.partitions import Topic
 from kpybroker.client.connect.admin import POLL_S, Cluster
 from kpybroker.client.connect.errors import CommandError, Failures
 
-OF_THE_CLUSTER: Final = frozenset(
-    {
-        "follower.replication.throttled.replicas",
-        "leader.replication.throttled.replicas",
-        "min.insync.replicas",
-        "unclean.leader.election.enable",
-    }
-)
+THROTTLES: Final = frozenset({"follower.replication.throttled.replicas", "leader.replication.throttled.replicas"})
+"""Settings of a topic that name its replicas: no other topic has these."""
+OF_THE_CLUSTER: Final = THROTTLES | {"min.insync.replicas", "unclean.leader.election.enable"}
 """Settings of a topic that belong to its brokers: a new topic in another cluster does not get them."""
 
 
@@ -94,13 +89,26 @@ class Room:
         self._wait_for({name: count})
         return True
 
+    def has(self, name: str) -> bool:
+        """Whether there is such a topic."""
+        if name not in self._counts:
+            self._refresh()
+        return name in self._counts
+
+    def create(self, name: str) -> None:
+        """Make a topic with the target's own numbers and settings. Raises CommandError."""
+        request = [NewTopic(name, -1, -1)]
+        with self._errors():
+            self._target.result(self._target.admin.create_topics(request, **self._target.timeouts)[name])
+        self._wait_for({name: 1})
+
     def _create(self, source: Cluster, missing: Sequence[TargetTopic]) -> None:
         """As many partitions as the source has, its settings, and the target's number of replicas."""
         names = [ConfigResource(ConfigResource.Type.TOPIC, one.source.name) for one in missing]
         described = source.admin.describe_configs(names, **source.timeout)
         found = {key.name: source.result(future) for key, future in described.items()}
         request = [
-            NewTopic(one.name, len(one.source.partitions), -1, config=_own_settings(found[one.source.name]))
+            NewTopic(one.name, len(one.source.partitions), -1, config=own_settings(found[one.source.name]))
             for one in missing
         ]
         failures = Failures()
@@ -131,11 +139,13 @@ class Room:
         self._counts = {name: len(topic.partitions) for name, topic in found.items() if topic.partitions}
 
 
-def _own_settings(found: Mapping[str, Any]) -> dict[str, str]:
+def own_settings(found: Mapping[str, Any], *, everything: bool = False) -> dict[str, str]:
+    """What was set for a topic; without `everything`, for another cluster, not what belongs to its brokers."""
     return {
         key: entry.value
         for key, entry in found.items()
-        if entry.source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value and key not in OF_THE_CLUSTER
+        if entry.source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+        and key not in (THROTTLES if everything else OF_THE_CLUSTER)
     }
 
 

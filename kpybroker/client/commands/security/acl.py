@@ -46,7 +46,7 @@ acl_options = stacked(
 @client_command
 def list_acls(connection: Connection, output_format: str, **options: Any) -> int:
     """List ACLs: all, or those that fit the options."""
-    from kpybroker.client.actions import acls
+    from kpybroker.client.actions.security import acls
     from kpybroker.client.show.output import Output
 
     return acls.show_list(connection, acls.AclOptions(**options), Output(output_format))
@@ -67,7 +67,7 @@ def list_acls(connection: Connection, output_format: str, **options: Any) -> int
 @client_command
 def create(connection: Connection, output_format: str, **options: Any) -> int:
     """Create an ACL for each principal, host, operation and resource that is named."""
-    from kpybroker.client.actions import acls
+    from kpybroker.client.actions.security import acls
     from kpybroker.client.show.output import Output
 
     return acls.create(connection, acls.AclOptions(**options), Output(output_format))
@@ -86,7 +86,7 @@ def delete(connection: Connection, execute: bool, output_format: str, **options:
 
     Without --execute it shows which ACLs would be deleted.
     """
-    from kpybroker.client.actions import acls
+    from kpybroker.client.actions.security import acls
     from kpybroker.client.show.output import Output
 
     return acls.delete(connection, acls.AclOptions(**options), execute, Output(output_format))

@@ -23,11 +23,16 @@ OK: Final = 200
 NOT_FOUND: Final = 404
 
 
+UNAUTHORIZED: Final = 401
+FORBIDDEN: Final = 403
+
+
 class BadStatus(CommandError):
     """A response with another status than 200."""
 
     def __init__(self, url: str, status: int) -> None:
-        super().__init__(f"{shown(url)} responds with status {status}", "check the address")
+        fix = "give the login of a user who may read it" if status in (UNAUTHORIZED, FORBIDDEN) else "check the address"
+        super().__init__(f"{shown(url)} responds with status {status}", fix)
         self.status = status
 
 
@@ -51,10 +56,12 @@ def shown(url: str) -> str:
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
-def new_client() -> httpx.Client:
-    """A client for any threads."""
+def new_client(login: str | None = None) -> httpx.Client:
+    """A client for any threads; `login` is USER:PASSWORD."""
     trusted = ssl.create_default_context()  # the system's authorities, or SSL_CERT_FILE
-    return httpx.Client(timeout=STEP_S_MAX, trust_env=False, follow_redirects=False, verify=trusted)
+    user, _, password = (login or "").partition(":")
+    auth = None if login is None else httpx.BasicAuth(user, password)
+    return httpx.Client(timeout=STEP_S_MAX, trust_env=False, follow_redirects=False, verify=trusted, auth=auth)
 
 
 def lines(client: httpx.Client, url: str, bytes_max: int) -> Iterator[str]:

@@ -10,7 +10,6 @@ they claim, so a recursive schema is used for DEEP_BYTES_MAX at most, and one wi
 
 from __future__ import annotations
 
-import base64
 import io
 import json
 import threading
@@ -19,40 +18,18 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, Protocol
 
 import fastavro
-from google.protobuf import (
-    any_pb2,
-    descriptor_pb2,
-    descriptor_pool,
-    duration_pb2,
-    empty_pb2,
-    field_mask_pb2,
-    json_format,
-    message_factory,
-    struct_pb2,
-    timestamp_pb2,
-    wrappers_pb2,
-)
-from google.protobuf.message import DecodeError
+from google.protobuf import json_format
 
 from kpybroker.client.connect.errors import CommandError
-from kpybroker.console.queries.outside.plain_values import fields_of, with_plain_values
-from kpybroker.console.queries.outside.registry import Schema
+from kpybroker.client.schemas.descriptors import Messages
+from kpybroker.client.schemas.plain_values import fields_of, with_plain_values
+from kpybroker.client.schemas.registry import Schema
 
 DATA_BYTES_MAX: Final = 1 << 20
 DEEP_BYTES_MAX: Final = 500
 PREFIX_BYTES: Final = 5
 READERS_MAX: Final = 200
 EMPTY_VALUES_MAX: Final = 1000
-KNOWN_FILES: Final = (
-    any_pb2,
-    descriptor_pb2,
-    duration_pb2,
-    empty_pb2,
-    field_mask_pb2,
-    struct_pb2,
-    timestamp_pb2,
-    wrappers_pb2,
-)
 OTHER: Final = "show the message as hex or text"
 
 Reader = Callable[[bytes], Any]
@@ -206,27 +183,12 @@ def _values_without_bytes(schema: Any, names: Names, known: dict[str, int]) -> i
 
 
 def _protobuf(schema: Schema) -> Reader:
-    pool = descriptor_pool.DescriptorPool()
-    for known in KNOWN_FILES:
-        pool.AddSerializedFile(known.DESCRIPTOR.serialized_pb)
-    known_names = {known.DESCRIPTOR.name for known in KNOWN_FILES}
-    for name, text in schema.references:
-        if name not in known_names:
-            pool.AddSerializedFile(_file(text, name).SerializeToString())
-    main = _file(schema.text, "schema.proto")
-    pool.AddSerializedFile(main.SerializeToString())
-    found = pool.FindFileByName(main.name)
-    top = [found.message_types_by_name[one.name] for one in main.message_type]
+    messages = Messages(schema)
 
     def read(data: bytes) -> Any:
-        indexes, start = _indexes(data)
-        message = top[indexes[0]]
-        for index in indexes[1:]:
-            message = message.nested_types[index]
-        made = message_factory.GetMessageClass(message)()
-        made.ParseFromString(data[start:])
+        made = messages.parsed(data)
         try:
-            return json_format.MessageToDict(made, preserving_proto_field_name=True, descriptor_pool=pool)
+            return json_format.MessageToDict(made, preserving_proto_field_name=True, descriptor_pool=messages.pool)
         except (
             json_format.Error,
             ValueError,
@@ -236,45 +198,6 @@ def _protobuf(schema: Schema) -> Reader:
             return fields_of(made)
 
     return read
-
-
-def _file(text: str, name: str) -> Any:
-    """A descriptor of a file as the registry compiles it. Raises CommandError for its text."""
-    try:
-        made = descriptor_pb2.FileDescriptorProto.FromString(base64.b64decode(text, validate=True))
-    except (ValueError, DecodeError):
-        why = "the registry does not compile Protobuf, and the console does so with kpybroker[protobuf] only"
-        raise CommandError(why, "pip install 'kpybroker[protobuf]'") from None
-    made.name = name
-    return made
-
-
-def _indexes(data: bytes) -> tuple[list[int], int]:
-    """Which message of the file: its index at each level, and where the data begin."""
-    count, at = _zigzag(data, 0)
-    if count == 0:
-        return [0], at
-    if not 0 < count <= 100:
-        raise ValueError(f"{count} indexes of a message")
-    found = []
-    for _ in range(count):
-        index, at = _zigzag(data, at)
-        if index < 0:
-            raise ValueError(f"message {index}")
-        found.append(index)
-    return found, at
-
-
-def _zigzag(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while shift < 35:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return (value >> 1) ^ -(value & 1), at
-        shift += 7
-    raise ValueError("a number of more than five bytes")
 
 
 # --- JSON

@@ -1,4 +1,4 @@
-"""A client of a schema registry's REST interface: `GET /schemas/ids/N`, and what a schema refers to.
+"""A client of a schema registry's REST interface: schemas by id, what they refer to, and the latest of a subject.
 
 Schemas never change, so they are kept. A registry that fails is left alone for AWAY_S, so that the messages of a page
 wait for it once; an id that it does not know is remembered as long.
@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
 from kpybroker.client.connect.errors import CommandError
-from kpybroker.console.queries.outside import http, proto
+from kpybroker.client.schemas import http, proto
 
 SCHEMA_BYTES_MAX: Final = 4 << 20
 KEPT_MAX: Final = 1000
@@ -36,21 +36,25 @@ class Schema(NamedTuple):
     references: tuple[tuple[str, str], ...] = ()
 
 
-class Registry:
-    """Of any threads. `now` is a monotonic clock in seconds."""
+class Away(CommandError):
+    """The registry cannot be asked."""
 
-    def __init__(self, url: str, now: Callable[[], float] = time.monotonic) -> None:
+
+class Registry:
+    """Of any threads. `now` is a monotonic clock in seconds, `login` is USER:PASSWORD."""
+
+    def __init__(self, url: str, now: Callable[[], float] = time.monotonic, *, login: str | None = None) -> None:
         self._url = url
         self._now = now
-        self._client = http.new_client()
+        self._client = http.new_client(login)
         self._lock = threading.Lock()
         self._schemas: OrderedDict[int, Schema | CommandError] = OrderedDict()
         self._forget_at: dict[int, float] = {}
         self._away_until = 0.0
-        self._why: CommandError | None = None
+        self._why: Away | None = None
 
     def schema(self, number: int) -> Schema:
-        """The schema with this id. Raises CommandError, at once where that is known already."""
+        """The schema with this id. Raises CommandError, at once where that is known already; Away is one of them."""
         with self._lock:
             found = self._kept(number)
             if found is None:
@@ -60,6 +64,18 @@ class Registry:
                     self._forget_at.pop(self._schemas.popitem(last=False)[0], None)
         if isinstance(found, CommandError):
             raise found
+        return found
+
+    def latest(self, subject: str) -> int:
+        """The id of a subject's latest schema. Raises CommandError."""
+        try:
+            found = self._get(f"/subjects/{quote(subject, safe='')}/versions/latest").get("id")
+        except http.BadStatus as error:
+            if error.status != http.NOT_FOUND:
+                raise
+            raise CommandError(f"the registry has no subject {subject}", "register its schema first") from None
+        if isinstance(found, bool) or not isinstance(found, int):
+            raise CommandError(f"{http.shown(self._url)} is no schema registry's", "check --schema-registry")
         return found
 
     def _kept(self, number: int) -> Schema | CommandError | None:
@@ -97,9 +113,9 @@ class Registry:
         self._forget_at[number] = self._now() + AWAY_S
         return CommandError(why, "name the registry that the producer uses")
 
-    def _away(self, error: CommandError) -> CommandError:
-        self._why, self._away_until = error, self._now() + AWAY_S
-        return error
+    def _away(self, error: CommandError) -> Away:
+        self._why, self._away_until = Away(error.cause, error.fix), self._now() + AWAY_S
+        return self._why
 
     def _collect(self, schema: dict[str, Any], serialized: str, found: dict[str, str]) -> None:
         """Texts of all that is referred to, by the name of the reference."""

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AclOperation, AclPermissionType, ResourcePatternType, ResourceType
 
-from kpybroker.client.actions.acls import AclOptions, bindings, filters, operations_for, principal
-from kpybroker.client.actions.users import read_password
+from kpybroker.client.actions.security.acls import AclOptions, bindings, filters, operations_for, principal
+from kpybroker.client.actions.security.users import read_password
 from kpybroker.client.connect.errors import CommandError
 from tests.client.conftest import Run
 

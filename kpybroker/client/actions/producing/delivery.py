@@ -1,4 +1,4 @@
-"""`topic produce`: records from standard input, counted until each is acknowledged.
+"""`Delivery`: records of an input are sent, and counted until each is acknowledged.
 
 Nothing is lost without a line about it: a failed record is reported with its line in the input, and goes to the file
 of `--undelivered`. Reading stops at a line that is no record, and at a failure that the next records will have too.
@@ -6,27 +6,27 @@ of `--undelivered`. Reading stops at a line that is no record, and at a failure 
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
-from typing import Any, BinaryIO, Final, NamedTuple
+from typing import Any, BinaryIO, Final
 
 from confluent_kafka import KafkaException, Producer
 
 from kpybroker.client.actions.interrupts import InterruptibleSource, Interrupts
+from kpybroker.client.actions.producing.creation import Creation
+from kpybroker.client.actions.producing.options import ProduceOptions
 from kpybroker.client.connect.admin import ErrorWatch, make
-from kpybroker.client.connect.errors import CommandError, kafka_error, note, report, usage
-from kpybroker.client.connect.settings import Connection, Settings, load
+from kpybroker.client.connect.errors import CommandError, kafka_error, note, report
+from kpybroker.client.connect.settings import Settings
 from kpybroker.client.records import json_lines
 from kpybroker.client.records.exact import Exact, is_plain
 from kpybroker.client.records.json_lines import BadLine
-from kpybroker.client.records.lines import LineOptions, Parse, parser, pieces
-from kpybroker.client.records.output import writer
+from kpybroker.client.records.lines import Parse, pieces
 from kpybroker.client.records.record import Record, of_parts
-from kpybroker.client.records.template import BadTemplate, Part, unescape
+from kpybroker.client.records.template import Part
 
 INTERRUPTED: Final = 130
 POLL_S: Final = 0.1
@@ -50,81 +50,32 @@ OF_ONE_RECORD: Final = frozenset(
 """Errors that say nothing about the next record, by `CommandError.name`."""
 
 
-class ProduceOptions(NamedTuple):
-    """What `topic produce` is asked for. `partition` -1 leaves the choice to the partitioner."""
-
-    topic: str | None = None
-    format_name: str = "line"
-    key: str | None = None
-    key_separator: str | None = None
-    delimiter: str = "\\n"
-    headers: Sequence[str] = ()
-    partition: int | None = None
-    compression: str | None = None
-    empty_is_null: bool = False
-    output_format: str | None = None
-    undelivered: str | None = None
+class Unreadable(BadLine):
+    """The input ends with an error of the system."""
 
 
-def produce(connection: Connection, options: ProduceOptions) -> int:
-    """Send what standard input has; 0 if all of it was delivered."""
-    try:
-        parse, delimiter = _parser(options), unescape(options.delimiter)
-        show = None
-        if options.output_format is not None:
-            show = writer(options.output_format, is_terminal=sys.stdout.isatty())
-    except BadTemplate as error:
-        raise usage(str(error), "kpybroker topic produce --help has the formats") from None
-    if not delimiter:
-        raise usage("-D is empty", "name what ends a record, as in -D '\\n'")
-    settings = load(connection)
-    with ExitStack() as stack:
-        undelivered = stack.enter_context(_opened(options.undelivered)) if options.undelivered else None
-        delivery = Delivery(settings, options, show, undelivered)
-        return delivery.run(sys.stdin.buffer, delimiter, parse)
+class NotMade(BadLine):
+    """A topic or partition that the record needs could not be made."""
 
-
-def _parser(options: ProduceOptions) -> Parse:
-    if options.format_name != "line" and options.key_separator is not None:
-        raise usage(
-            f"-K separates the parts of a line, and the format is {options.format_name}", "leave one of them out"
-        )
-    separator = None if options.key_separator is None else unescape(options.key_separator)
-    if separator == b"":
-        raise usage("-K is empty", "name what separates a key from its value, as in -K:")
-    headers = tuple(parse_header(text) for text in options.headers)
-    key = None if options.key is None else os.fsencode(options.key)
-    return parser(options.format_name, LineOptions(key, separator, headers, options.empty_is_null))
-
-
-def parse_header(text: str) -> tuple[str, bytes | None]:
-    """`NAME=VALUE`; `NAME` alone has a null value. Both may be bytes of any kind. Raises CommandError."""
-    name, equals, value = text.partition("=")
-    if not name:
-        raise usage(f"{text!r} has no name", "write -H NAME=VALUE")
-    return name, os.fsencode(value) if equals else None
-
-
-@contextmanager
-def _opened(path: str) -> Iterator[BinaryIO]:
-    try:
-        file = open(path, "ab")  # noqa: SIM115
-    except OSError as error:
-        raise usage(f"{path} cannot be written: {error.strerror}", "name a file that this user may write") from None
-    try:
-        yield file
-    finally:
-        with suppress(OSError):  # reported when it was written
-            file.close()
+    def __init__(self, cause: str, fix: str) -> None:
+        super().__init__(cause)
+        self.fix = fix
 
 
 class Delivery:
     """A producer and what became of its records. Callbacks run in a thread, so that a quiet input delays no report."""
 
     def __init__(
-        self, settings: Settings, options: ProduceOptions, show: Part | None, undelivered: BinaryIO | None
+        self,
+        settings: Settings,
+        options: ProduceOptions,
+        show: Part | None,
+        undelivered: BinaryIO | None,
+        creation: Creation | None,
     ) -> None:
         self._options = options
+        self._creation = creation
+        self._timeout_s = settings.timeout_s
         self._show = show
         self._undelivered = undelivered
         self._watch = ErrorWatch()
@@ -212,6 +163,10 @@ class Delivery:
                 self._lines += 1
         except BadLine as error:
             return error
+        except OSError as error:
+            return Unreadable(f"the input cannot be read: {error.strerror or error}")
+        except CommandError as error:
+            return NotMade(error.cause, error.fix)
         return None
 
     def _send(self, record: Record, line: int) -> None:
@@ -219,6 +174,8 @@ class Delivery:
         if topic is None:
             raise BadLine("it names no topic, and the command names none either")
         partition = record.partition if self._options.partition is None else self._options.partition
+        if self._creation is not None and self._creation.require(record, topic, partition):
+            self._learn(topic)
         if not is_plain(record):
             self._send_exactly(record._replace(topic=topic, partition=-1 if partition is None else partition), line)
             return
@@ -243,6 +200,13 @@ class Delivery:
                 return
             except (TypeError, ValueError, OverflowError) as error:
                 raise BadLine(str(error)) from None
+
+    def _learn(self, topic: str) -> None:
+        """The producer remembers how many partitions a topic had."""
+        try:
+            self._producer.list_topics(topic, timeout=self._timeout_s)
+        except KafkaException as error:
+            raise kafka_error(error.args[0]) from None
 
     def _send_exactly(self, record: Record, line: int) -> None:
         """One that librdkafka cannot send as it is, after all before it."""
@@ -315,7 +279,7 @@ class Delivery:
         """The connection's failure when that is why it timed out."""
         if error.name() == "_MSG_TIMED_OUT":
             try:
-                self._watch.check()
+                self._watch.check(has_timed_out=True)
             except CommandError as why:
                 return why
         return kafka_error(error)
@@ -342,10 +306,21 @@ class Delivery:
             kept = f"; they are in {self._options.undelivered}" if self._undelivered is not None else ""
             note(f"not delivered: {self.failed}{kept}")
         if bad is not None:
-            report(f"line {self._lines + 1} is no record: {bad}")
-            self._fixes.setdefault(f"correct it, and go on from there: tail -n +{self._lines + 1}")
+            self._report_bad(bad)
         elif self._hopeless.is_set() or code:
             note(f"stopped after line {self._lines} of the input")
         for fix in self._fixes:
             note(f"fix: {fix}")
         return code or int(bool(self.failed or bad or self._is_unwritten))
+
+    def _report_bad(self, bad: BadLine) -> None:
+        next_line = f"tail -n +{self._lines + 1}"
+        if isinstance(bad, Unreadable):
+            report(f"{bad}, after line {self._lines}")
+        elif isinstance(bad, NotMade):
+            report(f"line {self._lines + 1}: {bad}")
+            self._fixes.setdefault(bad.fix)
+            self._fixes.setdefault(f"then go on from there: {next_line}")
+        else:
+            report(f"line {self._lines + 1} is no record: {bad}")
+            self._fixes.setdefault(f"correct it, and go on from there: {next_line}")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from kpybroker.client.actions.partitions import topics
+from kpybroker.client.actions.producing.room import Room, TargetTopic, in_target
 from kpybroker.client.connect.admin import Cluster
 from kpybroker.client.connect.errors import CommandError, Failures
 from kpybroker.client.connect.settings import Connection, load
-from kpybroker.client.transfer.room import Room, TargetTopic, in_target
 from tests.client.conftest import Run
 
 

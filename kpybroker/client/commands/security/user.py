@@ -25,7 +25,7 @@ def user() -> None:
 @client_command
 def list_users(connection: Connection, users: tuple[str, ...], output_format: str) -> int:
     """List users with their mechanisms. Passwords cannot be read back."""
-    from kpybroker.client.actions import users as action
+    from kpybroker.client.actions.security import users as action
     from kpybroker.client.show.output import Output
 
     return action.show_list(connection, users, Output(output_format))
@@ -65,7 +65,7 @@ def set_user(
     The password is read from --password-file, else from standard input, else it is asked for. It is never an argument,
     which other users of the machine could see.
     """
-    from kpybroker.client.actions import users
+    from kpybroker.client.actions.security import users
     from kpybroker.client.show.output import Output
 
     return users.set_credentials(connection, user, mechanisms, iterations, password_file, Output(output_format))
@@ -88,7 +88,7 @@ def delete(connection: Connection, user: str, mechanisms: tuple[str, ...], execu
 
     Without --execute it shows what would be deleted.
     """
-    from kpybroker.client.actions import users
+    from kpybroker.client.actions.security import users
     from kpybroker.client.show.output import Output
 
     return users.delete(connection, user, mechanisms, execute, Output(output_format))
