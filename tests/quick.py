@@ -19,7 +19,6 @@ import pytest
 STARTS_PROCESSES = (
     "broker/lifecycle/test_zookeeper_client.py",
     "broker/maintenance/test_log_cleaner.py",
-    "cli/containers",
     "cli/health/test_ping.py",
     "cli/test_control.py",
     "cli/test_log.py",
