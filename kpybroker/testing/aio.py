@@ -8,7 +8,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
 
-from kpybroker.testing.waiting import WAIT_S
+from kpybroker.testing.checking import kinds
+from kpybroker.testing.errors import TestingError
+from kpybroker.testing.waiting import WAIT_S, check_decided
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -58,7 +60,11 @@ class Block(ABC):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await in_thread(self.stop)
+        try:
+            await in_thread(self.stop)
+        except TestingError:
+            if error is None:  # it is not to hide the other one
+                raise
 
 
 class Waits(Protocol):
@@ -91,7 +97,10 @@ class Aio:
 
     async def call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Any call that waits: `await broker.aio.call(fault.wait, 2)`."""
-        return await in_thread(function, *args, **kwargs)
+        kinds.refuse(kinds.called(function), f"call({function!r})")
+        result = await in_thread(function, *args, **kwargs)
+        check_decided(result, "the function")
+        return result
 
     async def wait_for(self, condition: Callable[[], T], timeout: float = WAIT_S, what: str | None = None) -> T:
         """As `Brokers.wait_for`; the condition runs in a thread."""

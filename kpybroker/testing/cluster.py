@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from kpybroker.testing.brokers import Brokers
+from kpybroker.testing.brokers import GROUP, Brokers
+from kpybroker.testing.checking import kinds
+from kpybroker.testing.checking.calls import checked
 from kpybroker.testing.errors import UsageError
 from kpybroker.testing.fault import Fault
-from kpybroker.testing.running.options import BrokerKeywords, BrokerOptions, takes
+from kpybroker.testing.running.options import OPTIONS, BrokerKeywords, BrokerOptions, by_one_name, takes
 
 if TYPE_CHECKING:
     from typing import Unpack
 
     from kpybroker.testing.running.channel import Channel
+
+
+BROKERS: Final = kinds.integer(1, 9)
+"""How many brokers a cluster may have."""
+_BROKER: Final = kinds.optional(kinds.index)
+_GROUP_OF_BROKERS: Final = kinds.each(kinds.index, "ids of brokers")
 
 
 class Node:
@@ -83,6 +91,8 @@ class Cluster(Brokers):
     """
 
     @takes(BrokerOptions)
+    @by_one_name
+    @checked(OPTIONS, brokers=BROKERS)
     def __init__(self, brokers: int = 3, **options: Unpack[BrokerKeywords]) -> None:
         super().__init__(brokers, **options)
 
@@ -93,6 +103,7 @@ class Cluster(Brokers):
         """Of all brokers, up or down."""
         return [broker["id"] for broker in self.status()["brokers"]]
 
+    @checked(broker=kinds.index)
     def __getitem__(self, broker: int) -> Node:
         if broker not in self.ids:
             raise UsageError(f"there is no broker {broker}", f"the brokers are {self.ids}")
@@ -110,16 +121,19 @@ class Cluster(Brokers):
         found = self.status()["controller"]
         return None if found is None else Node(self, found)
 
+    @checked(broker=_BROKER, rack=kinds.optional(kinds.text))
     def add_broker(self, broker: int | None = None, *, rack: str | None = None) -> Node:
         """Start one more, with the next free id or with this one."""
         return Node(self, self.channel.call("add_broker", broker=broker, rack=rack)["id"])
 
+    @checked(broker=kinds.index)
     def remove_broker(self, broker: int) -> None:
         """Stop one, for good."""
         self.channel.call("remove_broker", broker=broker)
 
     # --- the network between them
 
+    @checked(groups=kinds.brokers, coordination=kinds.optional(_GROUP_OF_BROKERS))
     def partition(self, *groups: Sequence[int], coordination: Sequence[int] | None = None) -> None:
         """Cut the connections between these groups of brokers; clients reach all of them.
 
@@ -134,33 +148,39 @@ class Cluster(Brokers):
 
     # --- leaders and replicas
 
+    @checked(topic=kinds.topic, partition=kinds.index, to=_BROKER)
     def move_leader(self, topic: str, partition: int = 0, *, to: int | None) -> None:
         """Make a replica the leader; None: leave the partition without one."""
         self.channel.call("move_leader", topic=topic, partition=partition, to=to)
 
+    @checked(topic=kinds.optional(kinds.topic), seed=kinds.index)
     def shuffle_leaders(self, topic: str | None = None, seed: int = 0) -> None:
         """Make a random replica the leader of each partition."""
         self.channel.call("shuffle_leaders", topic=topic, seed=seed)
 
+    @checked(to=_BROKER, group=GROUP, transactional_id=GROUP)
     def move_coordinator(
         self, *, to: int | None, group: str | None = None, transactional_id: str | None = None
     ) -> None:
         """Make a broker the coordinator of a group or of a transactional id; None: leave it without one."""
         self.channel.call("move_coordinator", to=to, group=group, transactional_id=transactional_id)
 
+    @checked(topic=kinds.topic, partition=kinds.index, to=_GROUP_OF_BROKERS)
     def shrink_isr(self, topic: str, partition: int = 0, *, to: Sequence[int]) -> Fault:
         """Take all but these replicas out of the ISR, and keep them out until the fault is removed."""
         made = self.channel.call("shrink_isr", topic=topic, partition=partition, to=list(to))
-        return Fault(self.channel, made["id"])
+        return self.faults[made["id"]]
 
+    @checked(topic=kinds.topic, partition=kinds.index, broker=kinds.index, offset=kinds.optional(kinds.offset))
     def lag_follower(self, topic: str, partition: int = 0, *, broker: int, offset: int | None = None) -> Fault:
         """Let a follower have nothing from `offset` on (None: the log's end) until the fault is removed.
 
         The high watermark waits for it while it is in the ISR.
         """
         made = self.channel.call("lag_follower", topic=topic, partition=partition, broker=broker, offset=offset)
-        return Fault(self.channel, made["id"])
+        return self.faults[made["id"]]
 
+    @checked(broker=kinds.index)
     def expire_session(self, broker: int) -> None:
         """As `cluster[broker].expire_session()`."""
         self[broker].expire_session()

@@ -10,6 +10,8 @@ import threading
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from kpybroker.testing.aio import Block
+from kpybroker.testing.checking import kinds
+from kpybroker.testing.checking.calls import checked
 from kpybroker.testing.errors import BrokerGone, StartError, UsageError
 from kpybroker.testing.running.options import START_S
 
@@ -23,6 +25,12 @@ LOG_BYTES_SHOWN: Final = 4_000
 READY: Final = re.compile(r"kpybroker registry ready at (\S+?)/?\s")
 
 
+def _brokers() -> type:
+    from kpybroker.testing.brokers import Brokers
+
+    return Brokers
+
+
 class SchemaRegistry(Block):
     """`kpybroker registry` for the length of a `with` or `async with` block, or between `start` and `stop`.
 
@@ -30,6 +38,11 @@ class SchemaRegistry(Block):
     whatever ends it. It needs `pip install 'kpybroker[registry]'`. `port`: 0 takes a free one.
     """
 
+    @checked(
+        broker=kinds.instance_of(_brokers, "give a Broker or a Cluster"),
+        port=kinds.integer(0, 65_535),
+        start_timeout=kinds.number(0.001, 3_600),
+    )
     def __init__(self, broker: Brokers, *, port: int = 0, start_timeout: float = START_S) -> None:
         self._broker = broker
         self._port = port

@@ -33,6 +33,8 @@ class Fault:
         self.hits = Hits()
         self.matches = 0
         """Requests that its match selected."""
+        self.undecided = 0
+        """Requests about which its predicate did not decide in time."""
         self.clients: set[Client] = set()
         """Those of a black hole."""
         self.is_open = False
@@ -98,6 +100,7 @@ class Fault:
             **self.rule.data,
             "hits": self.hits.count,
             "matches": self.matches,
+            **({"undecided": self.undecided} if self.rule.match.is_asked else {}),
             "holds": len(self._held),
             "is_over": self.is_over or self.is_open,
         }

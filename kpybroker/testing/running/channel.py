@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 CALL_S_MAX: Final = 60.0
 IDLE_CONNECTIONS_MAX: Final = 8
 
+MAKES_FAULTS: Final = frozenset(("add_fault", "load_faults", "disk_fault", "shrink_isr", "lag_follower"))
+"""Methods that return the ids of faults."""
+
 _BY_STATUS: Final[dict[int, type[TestingError]]] = {408: WaitTimeout, 500: TestingError}
 
 
@@ -26,6 +29,8 @@ class Channel:
 
     def __init__(self, host: str, port: int, why_gone: Callable[[], TestingError | None]) -> None:
         self.address: Final = (host, port)
+        self.on_made: Callable[[int], None] = lambda fault_id: None
+        """Receives the id of each fault that is made through this channel."""
         self._why_gone = why_gone
         self._lock = threading.Lock()
         self._idle: list[HTTPConnection] = []
@@ -40,6 +45,9 @@ class Channel:
         status, data = self._exchange(f"/v1/{method}", body, wait_s + CALL_S_MAX)
         result = json.loads(data)
         if status == 200:
+            if method in MAKES_FAULTS:
+                for made in result if isinstance(result, list) else [result]:
+                    self.on_made(made["id"])
             return result
         error = result["error"]
         raise _BY_STATUS.get(status, UsageError)(error["cause"], error["fix"])
