@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kpybroker.pytest_plugin.options import broker_scope, external, extra_config, security
+from kpybroker.pytest_plugin.options import broker_scope, external, extra_config, marked, security
+from kpybroker.pytest_plugin.real import NEEDS_OURS
 
 if TYPE_CHECKING:
     from kpybroker.pytest_plugin.external import ExternalKafka
@@ -28,22 +30,15 @@ def kafka_broker(request: pytest.FixtureRequest) -> Iterator[AnyBroker]:
     """A broker: `.bootstrap_servers`, `.config(library)`, `.producer()`, `.records(topic)` ...
 
     It is a `kpybroker.testing.Broker`, one for the whole run; `--kafka-broker-scope=function` makes it one a test.
-    With pytest-xdist the workers share one, unless a test of the run takes `kafka_faults`, `kafka_clock` or
-    `kafka_requests`: then each worker has its own. With `--kafka-bootstrap` it is that cluster, as far as stock
-    clients can serve.
+    With pytest-xdist each worker has its own. With `--kafka-bootstrap` it is that cluster, as far as stock clients can
+    serve.
     """
     address = external(request.config)
     if address is not None:
         from kpybroker.pytest_plugin.external import ExternalKafka
 
-        yield ExternalKafka(address)
-        return
-    from kpybroker.pytest_plugin.shared import shared_broker
-
-    shared = shared_broker(request)
-    if shared is not None:
-        with shared:
-            yield shared
+        with ExternalKafka(address) as cluster:
+            yield cluster
         return
     from kpybroker.testing import Broker
 
@@ -69,26 +64,28 @@ def kafka_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
 
 @pytest.fixture
 def kafka_broker_factory(request: pytest.FixtureRequest) -> Iterator[Callable[..., Broker | Cluster]]:
-    """Starts brokers for this test: `kafka_broker_factory(partitions=3)`, `kafka_broker_factory(num_brokers=3)`,
+    """Starts brokers for this test: `kafka_broker_factory(partitions=3)`, `kafka_broker_factory(brokers=3)`,
     `kafka_broker_factory(tls=True, sasl="scram")`.
 
     The arguments are those of `kpybroker.testing.Broker` and `Cluster`; all end with the test.
     """
     _skip_if_external(request, "kafka_broker_factory starts brokers")
     from kpybroker.testing import Broker, Cluster
+    from kpybroker.testing.checking.calls import checked
+    from kpybroker.testing.cluster import BROKERS
+    from kpybroker.testing.running.options import OPTIONS, by_one_name
 
-    started: list[Broker | Cluster] = []
+    with ExitStack() as stack:
 
-    def start(num_brokers: int = 1, *, config: dict[str, Any] | None = None, **options: Any) -> Broker | Cluster:
-        keys = {**extra_config(request.config), **(config or {})}
-        options = {**security(request.config), **options}
-        made = Broker(config=keys, **options) if num_brokers == 1 else Cluster(num_brokers, config=keys, **options)
-        started.append(made.start())
-        return made
+        @by_one_name
+        @checked(OPTIONS, brokers=BROKERS)
+        def kafka_broker_factory(brokers: int = 1, **options: Any) -> Broker | Cluster:
+            keys = {**extra_config(request.config), **(options.pop("config", None) or {})}
+            options = {**security(request.config), **options, "config": keys}
+            made = Broker(**options) if brokers == 1 else Cluster(brokers, **options)
+            return stack.enter_context(made)
 
-    yield start
-    for one in reversed(started):
-        one.stop()
+        yield kafka_broker_factory
 
 
 @pytest.fixture(scope=broker_scope)
@@ -106,18 +103,14 @@ def kafka_schema_registry(request: pytest.FixtureRequest, kafka_broker: AnyBroke
 
 
 @pytest.fixture
-def kafka_topic(request: pytest.FixtureRequest, kafka_broker: AnyBroker) -> str:
+def kafka_topic(request: pytest.FixtureRequest, kafka_broker: AnyBroker) -> Iterator[str]:
     """The name of a topic that no other test has. `@pytest.mark.kafka(partitions=3)` says how it is created."""
-    marker = request.node.get_closest_marker("kafka")
     name = _unique(request)
-    wanted = marker.kwargs if marker is not None else {}
-    unknown = wanted.keys() - {"partitions", "config", "group_protocol"}
-    if unknown:
-        raise pytest.UsageError(
-            f"pytest.mark.kafka has no argument {sorted(unknown)[0]!r}: partitions, config, group_protocol"
-        )
+    wanted = marked(request.node) if request.node.get_closest_marker("kafka") is not None else {}
     kafka_broker.create_topic(name, wanted.get("partitions", 1), config=wanted.get("config"))
-    return name
+    yield name
+    if external(request.config) is not None:  # which does not end with the run
+        kafka_broker.delete_topic(name)
 
 
 @pytest.fixture
@@ -139,9 +132,11 @@ def kafka_producer(kafka_broker: AnyBroker) -> Iterator[Any]:
     """A producer of confluent-kafka, or else of kafka-python. It is flushed at the end of the test."""
     producer = kafka_broker.producer()
     yield producer
-    producer.flush(FLUSH_S_MAX)
+    pending = producer.flush(FLUSH_S_MAX)
     if hasattr(producer, "close"):
         producer.close()
+    if pending and kafka_broker.is_running:
+        pytest.fail(f"kafka_producer: {pending} records were not delivered within {FLUSH_S_MAX:g} s", pytrace=False)
 
 
 @pytest.fixture
@@ -166,10 +161,10 @@ def kafka_admin(kafka_broker: AnyBroker) -> Iterator[Any]:
 
 @pytest.fixture
 def kafka_faults(request: pytest.FixtureRequest, kafka_broker: Broker) -> Iterator[Faults]:
-    """Makes requests and the disk fail; all faults are removed at the end of the test."""
+    """Makes requests and the disk fail; all faults end with the test, and one that never acted fails it."""
     _skip_if_external(request, "a real cluster does not fail on request")
     yield kafka_broker.faults
-    kafka_broker.reset()
+    kafka_broker.faults.clear_others()
 
 
 @pytest.fixture
@@ -190,4 +185,4 @@ def kafka_requests(request: pytest.FixtureRequest, kafka_broker: Broker) -> Call
 def _skip_if_external(request: pytest.FixtureRequest, why: str) -> None:
     address = external(request.config)
     if address is not None:
-        pytest.skip(f"--kafka-bootstrap={address}: {why}")
+        pytest.skip(f"{NEEDS_OURS}: {why}")

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from kpybroker.pytest_plugin.options import external
+
 if TYPE_CHECKING:
     from kpybroker.testing import Broker, Cluster, Request
 
@@ -29,10 +31,11 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Add the sections to the report of a test that failed and took a broker."""
     report = yield
+    is_external = external(item.config) is not None
     if report.failed:
         for name in BROKER_FIXTURES:
             broker = getattr(item, "funcargs", {}).get(name)
-            if broker is not None and getattr(broker, "is_running", False) is True:
+            if broker is not None and not is_external and broker.is_running:
                 report.sections += _sections(name, broker, item.stash.get(_began, 0.0))
     return report
 

@@ -55,6 +55,8 @@ async def requests(hosted: Hosted, selection: Selection = ALL, limit: int = 1000
     """The newest `limit` requests, oldest first; `since` is an `id` after which they begin. `bodies` decodes them."""
     if not 0 < limit <= LIMIT_MAX:
         raise ControlError(f"requests: `limit` is {limit}", f"give 1 to {LIMIT_MAX}")
+    if selection.broker is not None:
+        hosted.plan(selection.broker)  # raises if there is none
     found = list(selection.of(hosted.part(RequestLog)))
     listed = []
     for entry in found[-limit:]:

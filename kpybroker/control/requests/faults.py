@@ -31,6 +31,7 @@ class Fault:
         self.id = fault_id
         self.rule = rule
         self.hits = Hits()
+        self.can_hold = isinstance(rule.act, WAITING)
         self.matches = 0
         """Requests that its match selected."""
         self.undecided = 0
@@ -107,7 +108,7 @@ class Fault:
 
     def release(self, *, again: bool) -> int:
         """As `Handle.release`; an act that does not wait has nothing to release."""
-        if not isinstance(self.rule.act, WAITING):
+        if not self.can_hold:
             return 0
         held = list(self._held)
         self.is_open = not again

@@ -98,6 +98,8 @@ def directory(value: Any) -> str | None:
     fix = path(value)
     if fix is None and os.path.exists(value) and not os.path.isdir(value):
         return "give a directory: this is a file"
+    if fix is None and "," in os.fspath(value):
+        return "give one directory, without a comma in its path"
     return fix
 
 
