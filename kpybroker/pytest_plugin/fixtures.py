@@ -82,8 +82,9 @@ def kafka_broker_factory(request: pytest.FixtureRequest) -> Iterator[Callable[..
         def kafka_broker_factory(brokers: int = 1, **options: Any) -> Broker | Cluster:
             keys = {**extra_config(request.config), **(options.pop("config", None) or {})}
             options = {**security(request.config), **options, "config": keys}
-            made = Broker(**options) if brokers == 1 else Cluster(brokers, **options)
-            return stack.enter_context(made)
+            if brokers == 1:
+                return stack.enter_context(Broker(**options))
+            return stack.enter_context(Cluster(brokers, **options))
 
         yield kafka_broker_factory
 

@@ -25,7 +25,7 @@ def _kit(config: pytest.Config) -> ModuleType | None:
     """The part of the test kit that knows the faults; None while no test has imported it."""
     kit = sys.modules.get("kpybroker.testing.checking.unused")
     if kit is not None:
-        kit.policy = unused_faults(config)
+        vars(kit)["policy"] = unused_faults(config)
     return kit
 
 
@@ -85,5 +85,11 @@ def _end(config: pytest.Config, faults: list[Fault]) -> None:
 def _report(config: pytest.Config, problems: list[Any]) -> None:
     __tracebackhide__ = True
     kit = _kit(config)
-    if kit is not None:
+    if kit is None:
+        return
+    from kpybroker.testing import UnusedFault
+
+    try:
         kit.report(problems)
+    except UnusedFault as error:
+        pytest.fail(str(error), pytrace=False)

@@ -26,7 +26,7 @@ class Comparison(TypedDict, total=False):
     partition: int | None
     in_any_order: bool
     isolation: Isolation
-    committed: bool
+    committed: bool | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ COMPARISON: Final[Mapping[str, Kind]] = {
     "partition": kinds.optional(kinds.index),
     "in_any_order": kinds.flag,
     "isolation": kinds.one_of("read_committed", "read_uncommitted"),
-    "committed": kinds.flag,
+    "committed": kinds.optional(kinds.flag),
 }
 """The kinds of `Comparison`."""
 _VALUES: Final = kinds.optional(kinds.listed("values"))

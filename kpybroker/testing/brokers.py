@@ -70,6 +70,7 @@ class Brokers(Asserting, Block):
 
     # --- life
 
+    @checked()
     def start(self) -> Self:
         """Start, and return once the brokers serve and the topics exist. Raises StartError."""
         if self._runner is not None:
@@ -90,6 +91,7 @@ class Brokers(Asserting, Block):
     def _new_runner(self) -> Runner:
         return self._launch.runner()
 
+    @checked()
     def stop(self) -> None:
         """Stop in order, and remove what was not to be kept. Stopping again does nothing."""
         runner, channel = self._runner, self._channel
@@ -121,6 +123,7 @@ class Brokers(Asserting, Block):
         except TestingError:
             pass  # the broker has ended: what they did is not known
 
+    @checked()
     def kill(self) -> None:
         """End at once, as SIGKILL does, and remove what was not to be kept."""
         runner = self._runner
@@ -273,6 +276,7 @@ class Brokers(Asserting, Block):
         """The brokers' clock."""
         return BrokerClock(self.channel)
 
+    @checked()
     def reset(self) -> None:
         """Remove all faults, resume what is paused, heal the network. Clock and data stay as they are."""
         if self._handles is not None:

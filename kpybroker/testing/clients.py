@@ -65,7 +65,8 @@ def made_by(library: str) -> Iterator[None]:
     except UsageError:
         raise
     except Exception as error:
-        cause = f"{library} does not make this client: {type(error).__name__}: {error}"
+        reason = f"{type(error).__name__}: {error}".replace(".__init__()", "()")
+        cause = f"{library} does not make this client: {reason}"
         raise UsageError(cause, f"give settings that {library} has") from error
 
 

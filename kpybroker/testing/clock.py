@@ -38,11 +38,13 @@ class BrokerClock:
             raise UsageError(f"advance(): the clock would move {given}", "move it forward, by a hundred years at most")
         self._channel.call("advance", ms=round(total))
 
+    @checked()
     def now_ms(self) -> int:
         """Milliseconds since the epoch, as in the time stamps of records that it appends."""
         now: int = self._channel.call("clock")["now_ms"]
         return now
 
+    @checked()
     def now(self) -> datetime.datetime:
         """The time, in UTC."""
         import datetime

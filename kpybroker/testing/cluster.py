@@ -35,30 +35,37 @@ class Node:
     def _channel(self) -> Channel:
         return self._cluster.channel
 
+    @checked()
     def stop(self) -> None:
         """Stop it in order: it hands over what it leads, and registers no more. Returns when it has ended."""
         self._channel.call("broker_down", broker=self.id, how="stop")
 
+    @checked()
     def kill(self) -> None:
         """End it as SIGKILL ends a process: connections are reset, and its files stay as they are."""
         self._channel.call("broker_down", broker=self.id, how="kill")
 
+    @checked()
     def start(self) -> None:
         """Start it again, with the same id, port and directory. Returns when it serves."""
         self._channel.call("broker_up", broker=self.id)
 
+    @checked()
     def pause(self) -> None:
         """Let it do nothing, as SIGSTOP does; its connections stay open."""
         self._channel.call("pause", broker=self.id)
 
+    @checked()
     def resume(self) -> None:
         """The reverse of `pause`."""
         self._channel.call("resume", broker=self.id)
 
+    @checked()
     def expire_session(self) -> None:
         """End its session in ZooKeeper, or in the embedded tree; it registers again by itself."""
         self._channel.call("expire_session", broker=self.id)
 
+    @checked()
     def status(self) -> Mapping[str, Any]:
         """Its state, listeners, rack and log directories."""
         for broker in self._cluster.status()["brokers"]:
@@ -142,6 +149,7 @@ class Cluster(Brokers):
         named = None if coordination is None else list(coordination)
         self.channel.call("partition_network", groups=[list(group) for group in groups], coordination=named)
 
+    @checked()
     def heal(self) -> None:
         """The reverse of `partition`."""
         self.channel.call("heal_network")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -48,6 +47,7 @@ class Fault:
         hits: int = self.status()["hits"]
         return hits
 
+    @checked()
     def status(self) -> Mapping[str, Any]:
         """Everything that is known of it: its rule, its hits, its state; after `remove`, as it was then."""
         self._raise_failure()
@@ -75,6 +75,7 @@ class Fault:
         """Let what it holds go on. It holds no more, or, with `again`, what arrives from now on."""
         self._channel.call("release_fault", id=self.id, again=again)
 
+    @checked()
     def remove(self) -> None:
         """Remove it; what it holds goes on. Removing it again, or after `reset`, does nothing."""
         if self._at_end is None:
@@ -171,6 +172,8 @@ class Handles:
 
 def _text(state: Mapping[str, Any]) -> str:
     """Its rule, in short."""
+    import json
+
     rule = {name: value for name, value in state.items() if name in ("match", "act", "trigger", "disk") and value}
     return json.dumps(rule, default=str)
 

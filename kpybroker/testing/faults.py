@@ -7,6 +7,7 @@ argument is the API, by name or key, or several of them; None is any. Keyword ar
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
 
@@ -16,7 +17,6 @@ from kpybroker.testing.errors import UsageError
 from kpybroker.testing.fault import Fault, Handles
 
 if TYPE_CHECKING:
-    import os
     from typing import Unpack
 
     from kpybroker.testing.running.channel import Channel
@@ -64,7 +64,7 @@ class Selection(Timing, total=False):
 
 
 _TIMING = frozenset(Timing.__annotations__)
-_APIS: Final = kinds.one_or_each(kinds.api, "names of APIs")
+_APIS: Final = kinds.optional(kinds.one_or_each(kinds.api, "names of APIs"))
 _TEXTS: Final = kinds.one_or_each(kinds.text, "texts")
 _NUMBERS: Final = kinds.one_or_each(kinds.index, "numbers")
 _MOMENT: Final = kinds.one_of("before", "after")
@@ -279,15 +279,18 @@ class Faults:
             raise UsageError(f"{os.fspath(path)} has no faults", "write one, or a list of them under `faults`")
         return [self._made(one["id"], expect_unused) for one in added]
 
+    @checked()
     def all(self) -> list[Fault]:
         """Every fault there is."""
         return [self._handles[one["id"]] for one in self._channel.call("faults")]
 
+    @checked()
     def clear(self) -> None:
         """Remove all faults."""
         for fault in self.all():
             fault.remove()
 
+    @checked()
     def clear_others(self) -> None:
         """Remove the faults that other programs have added, by the control channel."""
         for fault in self.all():

@@ -46,6 +46,7 @@ class Snapshot:
         """That of its brokers."""
         return self._channel
 
+    @checked()
     def drop(self) -> None:
         """Forget it, and free what it takes on the disk."""
         self._channel.call("drop_snapshot", id=self.id)
@@ -109,6 +110,7 @@ class Looking:
             )
         return list(map(look.record_of, found))
 
+    @checked()
     def groups(self) -> dict[str, look.Group]:
         """All groups by id."""
         return {group.group_id: group for group in map(look.group_of, self.channel.call("groups"))}
@@ -167,6 +169,7 @@ class Looking:
         found = look.topic_of(self.channel.call("topic", name=topic))
         return {one.index: _known(topic, one, one.end_offset) for one in found.partitions}
 
+    @checked()
     def transactions(self) -> dict[str, look.Transaction]:
         """All transactional ids."""
         found = map(look.transaction_of, self.channel.call("transactions"))
@@ -192,6 +195,7 @@ class Looking:
         wanted: dict[str, Any] = {"api": api, "client_id": client_id, "broker": broker, "since": since, "limit": limit}
         return list(map(look.request_of, self.channel.call("requests", **wanted)))
 
+    @checked()
     def clear_requests(self) -> None:
         """Forget the requests so far."""
         self.channel.call("clear_requests")
@@ -202,6 +206,7 @@ class Looking:
         wanted: dict[str, Any] = {"api": api, "client_id": client_id, "count": count}
         self.channel.call("wait_requests", wait_s=timeout, timeout_ms=round(timeout * 1000), **wanted)
 
+    @checked()
     def status(self) -> Mapping[str, Any]:
         """Version, process, and the state of each broker."""
         status: Mapping[str, Any] = self.channel.call("status")
@@ -288,6 +293,7 @@ class Looking:
         """Delete what retention does not keep, now."""
         self.channel.call("apply_retention", topic=topic)
 
+    @checked()
     def snapshot(self) -> Snapshot:
         """Keep the state of all brokers, for `restore`."""
         return Snapshot(self.channel, self.channel.call("snapshot")["id"])
@@ -320,6 +326,7 @@ class Looking:
         ranges = {api: list(one) if isinstance(one, tuple) else one for api, one in (apis or {}).items()}
         self.channel.call("cap_versions", as_version=as_version, apis=ranges, broker=broker)
 
+    @checked()
     def reset(self) -> None:
         """Remove all faults, resume what is paused, heal the network. Clock and data stay as they are."""
         self.channel.call("reset")

@@ -61,6 +61,7 @@ class SchemaRegistry(Block):
             raise BrokerGone(f"{self!r} is not running", "use it in its `with` block, or call start()")
         return self._url
 
+    @checked()
     def start(self) -> Self:
         """Start, and return once it serves. Raises StartError."""
         import tempfile
@@ -115,6 +116,7 @@ class SchemaRegistry(Block):
         with self._child.stdout as output:
             lines.append(output.readline())
 
+    @checked()
     def log(self) -> str:
         """The end of what it logged; only warnings and errors are."""
         if self._log is None:
@@ -122,6 +124,7 @@ class SchemaRegistry(Block):
         self._log.seek(0)
         return self._log.read()[-LOG_BYTES_SHOWN:].decode(errors="replace")
 
+    @checked()
     def stop(self) -> None:
         """Stop in order. Stopping again does nothing."""
         child = self._child
@@ -133,6 +136,7 @@ class SchemaRegistry(Block):
                 pass  # `kill` follows
         self.kill()
 
+    @checked()
     def kill(self) -> None:
         """End at once, as SIGKILL does."""
         child, log = self._child, self._log

@@ -143,12 +143,12 @@ def shown(value: Any) -> str:
     return text if len(text) <= SHOWN_MAX else f"{text[: SHOWN_MAX - 3]}..."
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.5) -> str:
     """The fix for a name that does not exist: the nearest that does, or all of them."""
     import difflib
 
     names = list(known)
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=cutoff)
     if near:
         return f"did you mean {near[0]!r}?"
     return f"give one of {', '.join(map(repr, names))}" if names else "leave it out"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -58,6 +57,8 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _record(line: str, where: str) -> dict[str, Any]:
+    import json
+
     try:
         record = json.loads(line, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:

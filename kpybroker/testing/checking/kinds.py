@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from kpybroker.testing.checking.calls import Kind, did_you_mean
-from kpybroker.testing.errors import UsageError
 
 TIMEOUT_S_MAX: Final = 600
 PARTITIONS_MAX: Final = 10_000
@@ -149,8 +148,8 @@ def predicate(value: Any) -> str | None:
 
 
 def api(value: Any) -> str | None:
-    """An API by its name or key; which there are, the broker knows. None is any."""
-    is_right = value is None or (isinstance(value, (str, int)) and not isinstance(value, bool) and value != "")
+    """An API by its name or key; which there are, the broker knows."""
+    is_right = isinstance(value, (str, int)) and not isinstance(value, bool) and value != ""
     return None if is_right else "give an API by name, such as 'Produce', or by key"
 
 
@@ -182,7 +181,7 @@ def one_of(*words: str) -> Kind:
 
     def kind(value: Any) -> str | None:
         if isinstance(value, str):
-            return None if value in words else did_you_mean(value, words)
+            return None if value in words else did_you_mean(value, words, cutoff=0.7)
         return f"give one of {', '.join(map(repr, words))}"
 
     return kind
@@ -310,12 +309,6 @@ def listed(what: str) -> Kind:
 def elsewhere(fix: str) -> Kind:
     """What is an argument of something else."""
     return lambda value: fix
-
-
-def refuse(fix: str | None, cause: str) -> None:
-    """Raise UsageError where a kind has a fix."""
-    if fix is not None:
-        raise UsageError(cause, fix)
 
 
 def instance_of(load: Callable[[], type], fix: str) -> Kind:
