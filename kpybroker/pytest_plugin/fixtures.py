@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kpybroker.pytest_plugin.options import broker_scope, external, extra_config, marked, security
+from kpybroker.pytest_plugin import marker
+from kpybroker.pytest_plugin.options import broker_scope, external, extra_config, security
 from kpybroker.pytest_plugin.real import NEEDS_OURS
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def kafka_schema_registry(request: pytest.FixtureRequest, kafka_broker: AnyBroke
 def kafka_topic(request: pytest.FixtureRequest, kafka_broker: AnyBroker) -> Iterator[str]:
     """The name of a topic that no other test has. `@pytest.mark.kafka(partitions=3)` says how it is created."""
     name = _unique(request)
-    wanted = marked(request.node) if request.node.get_closest_marker("kafka") is not None else {}
+    wanted = marker.given(request.node)
     kafka_broker.create_topic(name, wanted.get("partitions", 1), config=wanted.get("config"))
     yield name
     if external(request.config) is not None:  # which does not end with the run

@@ -1,10 +1,12 @@
-"""Options, ini settings and the marker of the plugin."""
+"""Options and ini settings of the plugin."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import pytest
+
+from kpybroker.pytest_plugin import marker
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,11 +18,6 @@ SCOPES: Final[tuple[Scope, ...]] = ("session", "module", "class", "function")
 PROTOCOLS: Final[tuple[GroupProtocol, ...]] = ("classic", "consumer")
 CHOICES: Final = (*PROTOCOLS, "both")
 POLICIES: Final = ("fail", "warn")
-MARKER_ARGUMENTS: Final = ("partitions", "config", "group_protocol")
-MARKER: Final = (
-    "kafka(partitions=1, config={...}, group_protocol=...): how `kafka_topic` of this test is created: its number of "
-    "partitions and its Kafka keys; the only group protocol that the test is for"
-)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -55,7 +52,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker, and check what is given. Raises UsageError."""
-    config.addinivalue_line("markers", MARKER)
+    config.addinivalue_line("markers", marker.TEXT)
     address = external(config)
     if address is not None:
         check_addresses(address)
@@ -76,32 +73,6 @@ def unused_faults(config: pytest.Config) -> str:
     if chosen not in POLICIES:
         raise pytest.UsageError(f"kafka_unused_faults is {chosen!r}: choose {', '.join(POLICIES)}")
     return chosen
-
-
-def marked(item: pytest.Item) -> dict[str, Any]:
-    """The arguments of the test's markers, of which the nearest count. Raises UsageError."""
-    from kpybroker.testing.checking import kinds
-    from kpybroker.testing.checking.calls import did_you_mean, shown
-
-    right = {
-        "partitions": kinds.partitions,
-        "config": kinds.optional(kinds.settings),
-        "group_protocol": kinds.one_of(*PROTOCOLS),
-    }
-    found: dict[str, Any] = {}
-    for marker in item.iter_markers("kafka"):
-        if marker.args:
-            cause = f"pytest.mark.kafka({shown(marker.args[0])}) has an argument without a name"
-            raise pytest.UsageError(f"{item.nodeid}: {cause}: partitions=, config= or group_protocol=")
-        for name, value in marker.kwargs.items():
-            if name not in right:
-                cause = f"pytest.mark.kafka has no argument {name!r}"
-                raise pytest.UsageError(f"{item.nodeid}: {cause}: {did_you_mean(name, MARKER_ARGUMENTS)}")
-            fix = right[name](value)
-            if fix is not None:
-                raise pytest.UsageError(f"{item.nodeid}: pytest.mark.kafka({name}={shown(value)}): {fix}")
-        found = {**marker.kwargs, **found}
-    return found
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:

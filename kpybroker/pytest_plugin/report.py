@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from kpybroker.pytest_plugin import marker
 from kpybroker.pytest_plugin.options import external
 
 if TYPE_CHECKING:
@@ -21,8 +22,9 @@ _began = pytest.StashKey[float]()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Remember when the test began."""
+    """Remember when the test began. Raises UsageError for a marker that is wrong."""
     item.stash[_began] = time.time() * 1000
+    marker.check(item)
 
 
 @pytest.hookimpl(wrapper=True)

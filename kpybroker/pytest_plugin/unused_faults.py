@@ -89,7 +89,10 @@ def _report(config: pytest.Config, problems: list[Any]) -> None:
         return
     from kpybroker.testing import UnusedFault
 
+    text = None
     try:
         kit.report(problems)
     except UnusedFault as error:
-        pytest.fail(str(error), pytrace=False)
+        text = str(error)
+    if text is not None:
+        pytest.fail(text, pytrace=False)

@@ -142,10 +142,13 @@ def test_workers_of_xdist_have_one_broker_each_which_ends_with_the_run(tmp_path:
 
 
 def test_a_fault_reaches_no_test_of_another_worker(tmp_path: Path) -> None:
-    tests = SCOPED.format(count=4) + """
+    tests = (
+        SCOPED.format(count=4)
+        + """
 def test_fault(kafka_faults):
     kafka_faults.error('Fetch', 'UNKNOWN_SERVER_ERROR', expect_unused=True)
 """
+    )
     run = run_pytest(tmp_path, tests, "-n", "2", "--dist", "each")
     assert run.counts["passed"] == 10, run.output
     assert len({pid for pid, _ in brokers_used(tmp_path)}) == 2

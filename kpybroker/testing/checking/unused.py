@@ -60,6 +60,7 @@ def settle(faults: Iterable[Fault]) -> list[TestingError]:
 
 def report(problems: list[TestingError]) -> None:
     """Raise the first of these problems, which names all of them; or warn, by `policy`."""
+    __tracebackhide__ = True
     unused = [one for one in problems if isinstance(one, UnusedFault)]
     if policy == "warn":
         for one in unused:
