@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-LOG_LINES_MAX: Final = 1_000
+LOG_LINES_MAX: Final = 2_000
 USER: Final = kinds.optional(kinds.text)
 LIBRARY: Final = kinds.optional(kinds.one_of(*clients.SYNC))
 GROUP: Final = kinds.optional(kinds.text)

@@ -146,7 +146,7 @@ LOOKING: Final = (
     ("broker.wait_requests('ListGroups', timeout=0)", "0 such requests have arrived within"),
     ("broker.log(0)", "give an integer from 1"),
     ("broker.log('5')", "give an integer from 1"),
-    ("broker.log(10**9)", "to 1000"),
+    ("broker.log(10**9)", "to 2000"),
 )
 
 PUTTING_IN: Final = (
