@@ -14,10 +14,7 @@ from kpybroker.pytest_plugin.options import broker_scope, external, extra_config
 from kpybroker.pytest_plugin.real import NEEDS_OURS
 
 if TYPE_CHECKING:
-    from kpybroker.pytest_plugin.external import ExternalKafka
     from kpybroker.testing import Broker, BrokerClock, Cluster, Faults, Request, SchemaRegistry
-
-    AnyBroker = Broker | ExternalKafka
 
 FLUSH_S_MAX = 10.0
 NAME_MAX = 200
@@ -27,7 +24,7 @@ NAME_MAX = 200
 
 
 @pytest.fixture(scope=broker_scope)
-def kafka_broker(request: pytest.FixtureRequest) -> Iterator[AnyBroker]:
+def kafka_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
     """A broker: `.bootstrap_servers`, `.config(library)`, `.producer()`, `.records(topic)` ...
 
     It is a `kpybroker.testing.Broker`, one for the whole run; `--kafka-broker-scope=function` makes it one a test.
@@ -48,7 +45,7 @@ def kafka_broker(request: pytest.FixtureRequest) -> Iterator[AnyBroker]:
 
 
 @pytest.fixture(scope=broker_scope)
-def kpybroker(kafka_broker: AnyBroker) -> AnyBroker:
+def kpybroker(kafka_broker: Broker) -> Broker:
     """The same as `kafka_broker`, under a name that no other plugin has."""
     return kafka_broker
 
@@ -91,12 +88,11 @@ def kafka_broker_factory(request: pytest.FixtureRequest) -> Iterator[Callable[..
 
 
 @pytest.fixture(scope=broker_scope)
-def kafka_schema_registry(request: pytest.FixtureRequest, kafka_broker: AnyBroker) -> Iterator[SchemaRegistry]:
+def kafka_schema_registry(request: pytest.FixtureRequest, kafka_broker: Broker) -> Iterator[SchemaRegistry]:
     """A schema registry of `kafka_broker`: `.url`. It lives as long; subjects are those of all tests."""
     _skip_if_external(request, "kafka_schema_registry writes schemas into the broker")
-    from kpybroker.testing import Broker, SchemaRegistry
+    from kpybroker.testing import SchemaRegistry
 
-    assert isinstance(kafka_broker, Broker)
     with SchemaRegistry(kafka_broker) as registry:
         yield registry
 
@@ -105,7 +101,7 @@ def kafka_schema_registry(request: pytest.FixtureRequest, kafka_broker: AnyBroke
 
 
 @pytest.fixture
-def kafka_topic(request: pytest.FixtureRequest, kafka_broker: AnyBroker) -> Iterator[str]:
+def kafka_topic(request: pytest.FixtureRequest, kafka_broker: Broker) -> Iterator[str]:
     """The name of a topic that no other test has. `@pytest.mark.kafka(partitions=3)` says how it is created."""
     name = _unique(request)
     wanted = marker.given(request.node)
@@ -130,7 +126,7 @@ def _unique(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def kafka_producer(kafka_broker: AnyBroker) -> Iterator[Any]:
+def kafka_producer(kafka_broker: Broker) -> Iterator[Any]:
     """A producer of confluent-kafka, or else of kafka-python. It is flushed at the end of the test."""
     producer = kafka_broker.producer()
     yield producer
@@ -142,7 +138,7 @@ def kafka_producer(kafka_broker: AnyBroker) -> Iterator[Any]:
 
 
 @pytest.fixture
-def kafka_consumer(kafka_broker: AnyBroker, kafka_topic: str, group_id: str) -> Iterator[Any]:
+def kafka_consumer(kafka_broker: Broker, kafka_topic: str, group_id: str) -> Iterator[Any]:
     """A consumer of `kafka_topic` in the group `group_id`, from the earliest offset; closed at the end of the test."""
     consumer = kafka_broker.consumer(group_id, kafka_topic)
     yield consumer
@@ -150,7 +146,7 @@ def kafka_consumer(kafka_broker: AnyBroker, kafka_topic: str, group_id: str) -> 
 
 
 @pytest.fixture
-def kafka_admin(kafka_broker: AnyBroker) -> Iterator[Any]:
+def kafka_admin(kafka_broker: Broker) -> Iterator[Any]:
     """An admin client of confluent-kafka, or else of kafka-python."""
     admin = kafka_broker.admin()
     yield admin

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+from weakref import WeakSet
 
 from kpybroker.testing import clients
-from kpybroker.testing.aio import Aio, Block
+from kpybroker.testing.aio import Aio, Block, in_thread
 from kpybroker.testing.asserting import Asserting
 from kpybroker.testing.checking import kinds, unused
 from kpybroker.testing.checking.calls import checked, did_you_mean
@@ -22,13 +24,18 @@ from kpybroker.testing.security import Security
 from kpybroker.testing.waiting import WAIT_S, wait_for
 
 if TYPE_CHECKING:
+    from types import TracebackType
     from typing import Self, Unpack
 
-    from kpybroker.testing.look import Group
+    from kpybroker.testing.look import Group, Request
     from kpybroker.testing.running.runner import Runner
 
 T = TypeVar("T")
 
+SEEN_LINES, SEEN_REQUESTS = 40, 20
+"""So much of its log, and of its requests, the report of a failed test shows."""
+known: WeakSet[Brokers] = WeakSet()
+"""All that were started by this process and are still referred to."""
 LOG_LINES_MAX: Final = 2_000
 USER: Final = kinds.optional(kinds.text)
 LIBRARY: Final = kinds.optional(kinds.one_of(*clients.SYNC))
@@ -66,6 +73,10 @@ class Brokers(Asserting, Block):
         self._channel: Channel | None = None
         self._handles: Handles | None = None
         self._log_at_end = ""
+        self.seen: tuple[list[str], list[Request]] | None = None
+        """The log and the last requests of a block that failed, as they were then."""
+        self.started_s = 0.0
+        """When it was started last."""
         self._listeners: list[tuple[str, int]] = []
 
     # --- life
@@ -76,6 +87,8 @@ class Brokers(Asserting, Block):
         if self._runner is not None:
             raise UsageError(f"{self!r} is started already", "start it once, or make another one")
         self._runner = self._new_runner()
+        self.seen, self.started_s = None, time.time()
+        known.add(self)
         try:
             address = self._runner.start(self._start_timeout)
             self._channel = Channel(*address, self._runner.why_gone)
@@ -108,6 +121,27 @@ class Brokers(Asserting, Block):
         self._forget(runner)
         if sys.exc_info()[1] is None:
             unused.report(unsettled)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            self._look_back()
+        super().__exit__(kind, error, trace)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            await in_thread(self._look_back)
+        await super().__aexit__(kind, error, trace)
+
+    def _look_back(self) -> None:
+        """Keep the log and the last requests: the block has failed."""
+        try:
+            self.seen = self.log(SEEN_LINES), self.requests(limit=SEEN_REQUESTS)
+        except TestingError:
+            pass  # it has ended
 
     def _end_faults(self) -> list[TestingError]:
         """They end with their broker; what is to be reported of them."""

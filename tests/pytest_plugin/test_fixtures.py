@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -213,6 +214,29 @@ def test_it(kafka_broker, kafka_producer, kafka_topic):
     assert "kafka_broker: the last 40 lines of its log" in run.output
     assert "kafka_broker: its last requests" in run.output
     assert "Produce v" in run.output
+
+
+OWN_BROKERS = """
+from kpybroker.testing import Broker
+
+def test_inline():
+    with Broker(in_thread=True, topics=["inline"]) as broker:
+        broker.admin(library="confluent-kafka").list_topics("inline", timeout=60)
+        assert False, "on purpose"
+
+def test_factory(kafka_broker_factory):
+    one = kafka_broker_factory(in_thread=True, topics=["factory"])
+    one.admin(library="confluent-kafka").list_topics("factory", timeout=60)
+    assert False, "on purpose"
+"""
+
+
+def test_so_does_one_in_a_broker_of_its_own(tmp_path: Path) -> None:
+    run = run_pytest(tmp_path, OWN_BROKERS)
+    assert run.counts == {"failed": 2}
+    for topic in ("inline", "factory"):
+        assert re.search(rf"Metadata v.* from rdkafka: answered.*'{topic}'", run.output), run.output
+    assert run.output.count("its last requests") == 2
 
 
 def test_nothing_is_started_or_imported_that_no_test_asks_for(tmp_path: Path) -> None:

@@ -165,8 +165,9 @@ def test_what_was_meant_is_done(broker: Broker) -> None:
 
 
 def test_num_brokers_is_brokers_with_a_warning() -> None:
+    old_name: Any = {"num_brokers": 2}
     with pytest.warns(DeprecationWarning, match="num_brokers= is called brokers= now") as warned:
-        cluster = Cluster(num_brokers=2, in_thread=True)
+        cluster = Cluster(**old_name, in_thread=True)
     assert warned[0].filename == __file__
     with cluster:
         assert cluster.ids == [0, 1]

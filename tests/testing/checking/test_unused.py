@@ -85,9 +85,7 @@ def test_a_predicate_that_raised_is_reported_also_where_no_one_asks_for_its_hits
     assert isinstance(caught.value.__cause__, KeyError)
 
 
-@pytest.mark.parametrize(
-    "result", [lambda: (one for one in ()), lambda: running.__name__.upper], ids=["iterator", "method"]
-)
+@pytest.mark.parametrize("result", [lambda: iter([]), lambda: running.__name__.upper], ids=["iterator", "method"])
 def test_a_predicate_that_decides_nothing_is_reported(running: Broker, result: Any) -> None:
     fault = running.faults.delay("Metadata", 0, when=lambda request: result())
     with pytest.raises(TestingError, match="always true"), fault:
@@ -155,7 +153,7 @@ def test_what_was_removed_with_all_others_is_known_afterwards(running: Broker) -
 
 def test_faults_that_are_made_by_the_channel_or_a_file_are_known(running: Broker, tmp_path: Path) -> None:
     rule = {"act": {"observe": True}, "match": {"api": "DeleteAcls"}}
-    made = running.channel.call("add_fault", **rule)["id"]
+    made = running.channel.call("add_fault", act=rule["act"], match=rule["match"])["id"]
     file = tmp_path / "faults.json"
     file.write_text('[{"act": {"observe": true}, "match": {"api": "DeleteAcls"}}]')
     (loaded,) = running.faults.load(file)

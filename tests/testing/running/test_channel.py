@@ -100,8 +100,7 @@ def test_many_threads_get_their_own_results_and_few_connections_are_kept() -> No
 
         def run(thread: int) -> None:
             for number in range(20):
-                wanted = {"of": [thread, number]}
-                got.append((channel.call("echo", **wanted), wanted))
+                got.append((channel.call("echo", of=[thread, number]), {"of": [thread, number]}))
 
         threads = [threading.Thread(target=run, args=(number,)) for number in range(20)]
         for thread in threads:
