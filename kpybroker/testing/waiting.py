@@ -66,7 +66,7 @@ def check_decided(result: Any, what: str) -> None:
         )
     if inspect.isroutine(result):
         raise UsageError(f"{what} returned a function, which is always true", "call it: add () to its name")
-    if hasattr(result, "__next__"):
+    if hasattr(result, "__next__") and type(result).__module__ == "builtins":  # a file is true, too
         raise UsageError(f"{what} returned an iterator, which is always true", "return a list of it: list(...)")
 
 
