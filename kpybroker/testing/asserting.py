@@ -84,7 +84,7 @@ class Asserting(Looking):
         those of open and aborted transactions do not count; with "read_uncommitted" they do.
         """
         compared = Compared(**how)
-        wanted = _Wanted.of(values, keys, count, compared.in_any_order)
+        wanted = _Expectation.of(values, keys, count, compared.in_any_order)
         limit = 1 + max(wanted.count or 0, SHOWN_MAX)
         records = self.records(topic, compared.partition, limit=limit, isolation=compared.level)
         if count is not None and len(records) != count:
@@ -142,7 +142,7 @@ class Asserting(Looking):
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class _Expectation:
     """What `assert_records` compares with, by what it is of a record. Raises UsageError where that makes no sense."""
 
     lists: Mapping[str, list[Any]]
@@ -151,7 +151,7 @@ class _Wanted:
     @classmethod
     def of(
         cls, values: Iterable[Any] | None, keys: Iterable[Any] | None, count: int | None, in_any_order: bool
-    ) -> _Wanted:
+    ) -> _Expectation:
         """What was given."""
         lists: dict[str, list[Any]] = {}
         for what, given in (("value", values), ("key", keys)):

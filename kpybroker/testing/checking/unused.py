@@ -12,24 +12,33 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from kpybroker.testing.errors import TestingError, UnusedFault, UnusedFaultWarning
 
 if TYPE_CHECKING:
     from types import FrameType
 
-    from kpybroker.testing.fault import Fault
+
+class Ends(Protocol):
+    """A fault, as far as its end is concerned."""
+
+    def remove(self) -> None:
+        """It acts no more. Raises TestingError where its broker has ended."""
+
+    def problem(self) -> TestingError | None:
+        """What is to be reported about it, once."""
+
 
 Policy = Literal["fail", "warn"]
 POLICIES: tuple[Policy, ...] = ("fail", "warn")
 
 policy: Policy = "fail"
 """What becomes of a fault that never acted: the pytest plugin sets it."""
-_made: list[Fault] = []
+_made: list[Any] = []
 
 
-def note(fault: Fault) -> None:
+def note(fault: Ends) -> None:
     """It was made, and will have to be settled."""
     _made.append(fault)
 
@@ -39,7 +48,7 @@ def count() -> int:
     return len(_made)
 
 
-def taken(is_wanted: Callable[[Fault], bool] = lambda fault: True, since: int = 0) -> list[Fault]:
+def taken(is_wanted: Callable[[Any], bool] = lambda fault: True, since: int = 0) -> list[Any]:
     """Take those that are wanted off the list, of all that were made after the first `since`."""
     found = [fault for fault in _made[since:] if is_wanted(fault)]
     for fault in found:
@@ -47,7 +56,7 @@ def taken(is_wanted: Callable[[Fault], bool] = lambda fault: True, since: int = 
     return found
 
 
-def settle(faults: Iterable[Fault]) -> list[TestingError]:
+def settle(faults: Iterable[Ends]) -> list[TestingError]:
     """Remove these faults; what is to be reported about them."""
     listed = list(faults)
     for fault in reversed(listed):
