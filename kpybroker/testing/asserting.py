@@ -134,11 +134,16 @@ class Asserting(Looking):
 
     @checked(api=kinds.optional(kinds.one_or_each(kinds.api, "names of APIs")), client_id=kinds.optional(kinds.text))
     def assert_no_requests(self, api: str | None = None, *, client_id: str | None = None) -> None:
-        """No such request has arrived since the last `clear_requests`, of all that the broker remembers."""
-        found = self.requests(api, client_id=client_id, limit=SHOWN_MAX)
-        if found:
+        """No such request has arrived since the last `clear_requests`. Raises UsageError where the log is too short."""
+        wanted: dict[str, Any] = {"api": api, "client_id": client_id}
+        there = self.channel.call("wait_requests", count=0, timeout_ms=0, **wanted)
+        if there["count"]:
+            found = self.requests(api, client_id=client_id, limit=SHOWN_MAX)
             listed = ", ".join(f"{one.api} v{one.version} of {one.client_id}" for one in found)
             raise AssertionError(f"{_counted(len(found), SHOWN_MAX)} requests have arrived: {listed}")
+        if there["dropped"]:
+            cause = f"the broker has forgotten {there['dropped']} requests that arrived since the last clear_requests()"
+            raise UsageError(cause, "call clear_requests() shortly before what is not to make requests")
 
 
 @dataclass(frozen=True, slots=True)

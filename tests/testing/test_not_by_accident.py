@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from confluent_kafka import TopicPartition
 
+from kpybroker.control.requests.request_log import RequestLog
 from kpybroker.testing import Broker, Cluster, NotThere, Record, UsageError
 
 
@@ -162,6 +163,21 @@ def test_what_was_meant_is_done(broker: Broker) -> None:
     broker.assert_records("meant", (value for value in ("v", "w", "x", "y")), in_any_order=True)
     with broker.faults.observe("DeleteAcls", once=False, expect_unused=True) as fault:
         assert fault.status()["trigger"] == {}
+
+
+def test_no_requests_are_not_those_that_were_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RequestLog.__init__, "__defaults__", (2, 1 << 20))
+    with Broker(in_thread=True) as broker:
+        broker.assert_no_requests()
+        admin = broker.admin(library="confluent-kafka")
+        for _ in range(3):
+            admin.list_topics(timeout=60)
+        with pytest.raises(AssertionError, match="requests have arrived: Metadata"):
+            broker.assert_no_requests("Metadata")
+        with pytest.raises(UsageError, match=r"has forgotten \d+ requests .*\nfix: call clear_requests"):
+            broker.assert_no_requests("DeleteAcls")
+        broker.clear_requests()
+        broker.assert_no_requests("DeleteAcls")
 
 
 def test_num_brokers_is_brokers_with_a_warning() -> None:
