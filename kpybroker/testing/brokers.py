@@ -153,7 +153,7 @@ class Brokers(Asserting, Block):
         """Keep what is known of the faults, which are left as they are: what they hold is not to go on."""
         try:
             if self._handles is not None:
-                self._handles.capture()
+                self._handles.end()
         except TestingError:
             pass  # the broker has ended: what they did is not known
 

@@ -142,17 +142,45 @@ class Fault:
         return f"<Fault {self.id}>"
 
 
+class Lever:
+    """What holds back something else than requests: capped versions, a pause, a network that is cut. It ends as faults
+    do, and is not reported.
+    """
+
+    def __init__(self, channel: Channel, undo: str, arguments: Mapping[str, Any]) -> None:
+        self.channel = channel
+        self._undo = undo
+        self._arguments = arguments
+        self.is_over = False
+
+    def remove(self) -> None:
+        """Undo it, unless its broker has ended; what was undone before stays so."""
+        if not self.is_over:
+            self.is_over = True
+            self.channel.call(self._undo, **self._arguments)
+
+    def problem(self) -> None:
+        """There is nothing to report."""
+
+
 class Handles:
     """The handles of one broker's faults, by id. Those that this process makes are noted, to be settled in the end."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
         self._by_id: dict[int, Fault] = {}
+        self._levers: list[Lever] = []
         channel.on_made = self._note
+        channel.on_held = self._note_lever
 
     def _note(self, fault_id: int) -> None:
         self._by_id[fault_id] = fault = Fault(self._channel, fault_id)
         unused.note(fault)
+
+    def _note_lever(self, undo: str, arguments: Mapping[str, Any]) -> None:
+        self._levers = [one for one in self._levers if not one.is_over]
+        self._levers.append(Lever(self._channel, undo, arguments))
+        unused.note(self._levers[-1])
 
     def __getitem__(self, fault_id: int) -> Fault:
         """That of a fault; one that another program made ends only when it is removed."""
@@ -161,6 +189,12 @@ class Handles:
     def __contains__(self, fault_id: int) -> bool:
         """Whether this process made it."""
         return fault_id in self._by_id
+
+    def end(self) -> None:
+        """The broker is about to end: there is nothing to undo, and what is known of its faults is kept."""
+        for lever in self._levers:
+            lever.is_over = True
+        self.capture()
 
     def capture(self) -> None:
         """All faults are about to be removed at once: keep what is known of those that were made here."""

@@ -142,6 +142,48 @@ def test_it_can_be_a_warning(tmp_path: Path) -> None:
     assert "kafka_unused_faults is 'no': choose fail, warn" in run.output
 
 
+LEVERS = """
+import pytest
+from kpybroker.testing import Broker
+
+@pytest.fixture(scope="module")
+def old(kafka_broker):
+    kafka_broker.cap_versions("3.0")
+
+def oldest(broker):
+    broker.admin(library="confluent-kafka").list_topics(timeout=60)
+    return broker.requests("Metadata")[-1].version
+
+def test_holds(kafka_broker, kafka_cluster):
+    kafka_broker.cap_versions("2.4")
+    assert oldest(kafka_broker) == 9
+    kafka_cluster.partition([0], [1, 2])
+    kafka_cluster[1].pause()
+    kafka_cluster[2].pause()
+    kafka_cluster[2].resume()
+
+def test_nothing_is_held(kafka_broker, kafka_cluster):
+    assert oldest(kafka_broker) == 12
+    assert [node.status()["state"] for node in kafka_cluster] == ["up", "up", "up"]
+    kafka_cluster.create_topic("t", replication_factor=3)
+    kafka_cluster.wait_for(lambda: len(kafka_cluster.topics()["t"].partitions[0].isr) == 3)
+
+def test_a_fixture_holds(old, kafka_broker):
+    assert oldest(kafka_broker) == 11
+    kafka_broker.cap_versions("2.4", broker=0)
+
+def test_a_broker_ends_while_it_holds():
+    with Broker() as broker:
+        broker.cap_versions("2.4")
+        broker.channel.call("pause", broker=0)
+"""
+
+
+def test_what_else_a_test_holds_back_ends_with_it(tmp_path: Path) -> None:
+    run = run_pytest(tmp_path, LEVERS)
+    assert run.counts == {"passed": 4}, run.output
+
+
 LOOPS = """
 import pytest
 {head}
