@@ -5,7 +5,8 @@ A test that needs our broker is skipped, with a reason that begins with `NEEDS_O
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import pytest
 
@@ -27,21 +28,58 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     if address is None or is_worker or config.option.collectonly:
         return
     from kpybroker.cli.health.no_broker import NoBroker
+
+    try:
+        _first_that_responds(_places(address))
+    except NoBroker as error:
+        _end(f"--kafka-bootstrap={address}: {error.cause}", "start the cluster, or name another one")
+    named = _named_by_the_cluster(address)
+    try:
+        _first_that_responds(named)
+    except NoBroker as error:
+        brokers = ", ".join(f"{host}:{port}" for host, port in named)
+        cause = f"--kafka-bootstrap={address}: the cluster names its brokers {brokers}: {error.cause}"
+        _end(cause, "set advertised.listeners to addresses that this machine reaches")
+
+
+def _places(address: str) -> list[tuple[str, int]]:
+    split = (one.strip().rpartition(":") for one in address.split(","))
+    return [(host.removeprefix("[").removesuffix("]"), int(port)) for host, _, port in split]
+
+
+def _first_that_responds(places: Sequence[tuple[str, int]]) -> None:
+    """Return when one does. Raises NoBroker, of the first, where none does."""
+    from kpybroker.cli.health.no_broker import NoBroker
     from kpybroker.cli.health.ping import count_apis
 
     first: NoBroker | None = None
-    for one in address.split(","):
-        host, _, port = one.strip().rpartition(":")
+    for host, port in places:
         try:
-            count_apis(host.removeprefix("[").removesuffix("]"), int(port), REACH_S_MAX)
+            count_apis(host, port, REACH_S_MAX)
         except NoBroker as error:
             first = first or error
         else:
             return
-    assert first is not None
-    raise pytest.UsageError(
-        f"--kafka-bootstrap={address}: {first.cause}", "fix: start the cluster, or name another one"
-    )
+    if first is not None:
+        raise first
+
+
+def _named_by_the_cluster(address: str) -> list[tuple[str, int]]:
+    """Where clients find its brokers; none where that cannot be asked."""
+    try:
+        from confluent_kafka import KafkaException
+        from confluent_kafka.admin import AdminClient
+    except ImportError:
+        return []
+    try:
+        found = AdminClient({"bootstrap.servers": address, "log_level": 0}).list_topics(timeout=REACH_S_MAX)
+    except KafkaException as error:
+        _end(f"--kafka-bootstrap={address}: {error.args[0].str()}", "name a listener without TLS and logins")
+    return [(broker.host, broker.port) for broker in found.brokers.values()]
+
+
+def _end(cause: str, fix: str) -> NoReturn:
+    raise pytest.UsageError(cause, f"fix: {fix}")
 
 
 def pytest_terminal_summary(terminalreporter: TerminalReporter, config: pytest.Config) -> None:

@@ -50,6 +50,22 @@ def test_a_cluster_that_does_not_respond_ends_the_run_once_in_two_lines(
     ]
 
 
+def test_so_does_one_whose_brokers_are_elsewhere(tmp_path: Path) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        elsewhere = f"127.0.0.1:{unused.getsockname()[1]}"
+        with Broker(config={"advertised.listeners": f"PLAINTEXT://{elsewhere}"}) as broker:
+            address = f"{broker.host}:{broker.port}"
+            run = run_pytest(tmp_path, PLANTED, f"--kafka-bootstrap={address}")
+    assert run.code == pytest.ExitCode.USAGE_ERROR
+    lines = [line for line in run.output.splitlines() if line.strip()]
+    why = f"the cluster names its brokers {elsewhere}: {elsewhere} refuses connections"
+    assert lines == [
+        f"ERROR: --kafka-bootstrap={address}: {why}",
+        "ERROR: fix: set advertised.listeners to addresses that this machine reaches",
+    ]
+
+
 def test_the_first_address_that_responds_is_enough(tmp_path: Path) -> None:
     with socket.socket() as unused, Broker() as broker:
         unused.bind(("127.0.0.1", 0))
