@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
-from typing import Any, Final, NoReturn, TypeVar
+from typing import Any, Final, NoReturn, TypeVar, cast
 
 from kpybroker.testing.errors import UsageError
 
@@ -40,8 +40,7 @@ def checked(rest: Mapping[str, Kind] | None = None, /, **kinds: Kind) -> Callabl
             return function(*args, **kwargs)
 
         call.__dict__[KINDS] = {**kinds, **(rest or {})}
-        checked_: Any = call
-        return checked_  # type: ignore[no-any-return]
+        return cast("F", call)
 
     return around
 

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, cast
 
 from kpybroker.testing.checking import kinds
 from kpybroker.testing.checking.calls import Kind
@@ -139,5 +139,4 @@ def by_one_name(function: F) -> F:
             options["brokers"] = options.pop("num_brokers")
         return function(*args, **options)
 
-    named: Any = call
-    return named  # type: ignore[no-any-return]
+    return cast("F", call)
