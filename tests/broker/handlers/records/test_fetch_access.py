@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,7 +63,7 @@ async def test_a_session_feels_a_change_at_its_next_request(tmp_path: Path) -> N
     ],
 )
 async def test_an_empty_name_is_a_name_that_no_topic_has(
-    tmp_path: Path, version: int, changes: dict[str, str], error: ErrorCode
+    tmp_path: Path, version: int, changes: dict[str, Any], error: ErrorCode
 ) -> None:
     async with running_broker(tmp_path, **changes) as broker:
         _, found = await fetch(broker, 0, 0, names=True, topic="", version=version)
