@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -55,15 +56,15 @@ async def test_a_session_feels_a_change_at_its_next_request(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("version", [4, VERSION])
 @pytest.mark.parametrize(
-    ("authorizer", "error"),
+    ("changes", "error"),
     [
-        ("", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
-        ("kafka.security.authorizer.AclAuthorizer", ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+        ({}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ({"authorizer_class_name": "kafka.security.authorizer.AclAuthorizer"}, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
     ],
 )
 async def test_an_empty_name_is_a_name_that_no_topic_has(
-    tmp_path: Path, version: int, authorizer: str, error: ErrorCode
+    tmp_path: Path, version: int, changes: dict[str, Any], error: ErrorCode
 ) -> None:
-    async with running_broker(tmp_path, authorizer_class_name=authorizer) as broker:
+    async with running_broker(tmp_path, **changes) as broker:
         _, found = await fetch(broker, 0, 0, names=True, topic="", version=version)
         assert found == {0: error, 1: error}
