@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """Nothing is collected within. (A library's `gc.callbacks`, such as hypothesis has, would be counted too.)"""
+    """Nothing is collected within. (What a library has added to be called then, as hypothesis does, would be counted too.)"""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
