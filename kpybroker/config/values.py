@@ -200,6 +200,7 @@ POSITIVE_OR_MINUS_ONE: Final[Validator] = ("positive_or_minus_one",)
 GZIP_LEVEL: Final[Validator] = ("gzip_level",)
 METADATA_VERSION: Final[Validator] = ("metadata_version",)
 THROTTLED_REPLICAS: Final[Validator] = ("throttled_replicas",)
+CLUSTER_ID: Final[Validator] = ("cluster_id",)
 REGEX: Final[Validator] = ("regex",)
 """A regular expression that means the same in Java and in Python."""
 ANYTHING: Final[Validator] = ("anything",)
@@ -260,6 +261,14 @@ def _check_metadata_version(name: str, value: Value) -> None:
         raise ConfigError(name, value, f"Version `{value}` is not a valid version")
 
 
+_CLUSTER_ID: Final = re.compile(r"[0-9A-Za-z_-]{1,64}")
+
+
+def _check_cluster_id(name: str, value: Value) -> None:
+    if value is not None and not _CLUSTER_ID.fullmatch(value):
+        raise ConfigError(name, value, "An id has 1 to 64 letters, digits, `_` and `-`")
+
+
 _THROTTLED: Final = re.compile(r"[0-9]+:[0-9]+")
 
 
@@ -312,6 +321,7 @@ _CHECKS: Final[dict[str, Callable[..., None]]] = {
     "gzip_level": _check_gzip_level,
     "metadata_version": _check_metadata_version,
     "distinct": _check_distinct,
+    "cluster_id": _check_cluster_id,
     "throttled_replicas": _check_throttled_replicas,
     "regex": _check_regex,
     "anything": _check_nothing,

@@ -70,8 +70,12 @@ Highest first, as in Kafka:
 Environment variables are read by `kpybroker server` only and are named as in the container images:
 `KAFKA_LOG_RETENTION_HOURS` is `log.retention.hours`, `__` is `_`, `___` is `-`.
 
-A KRaft file works too: `node.id` becomes `broker.id`, the controller's listeners are removed from `listeners` and
-`advertised.listeners`, and every other key of the quorum is logged as having no effect.
+A KRaft file works too if it describes one node that is broker and controller: `node.id` becomes `broker.id`, the
+controller's listeners are removed from `listeners` and `advertised.listeners`, and every other key of the quorum is
+logged as having no effect. A file of a larger KRaft cluster (several voters, a controller that is another node) is
+refused, because each of its nodes would start as a cluster of its own. It starts where its brokers find each other
+another way: with the same `zookeeper.connect` in each file, or as `kpybroker server FILE --processes N`. An empty
+`zookeeper.connect` starts one of them alone.
 
 The quotas of replication can be set dynamically only, as in Kafka:
 

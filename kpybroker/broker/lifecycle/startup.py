@@ -82,7 +82,7 @@ def lock_log_dirs(host: Host) -> LogManager:
 
 async def agree_on_ids(host: Host) -> tuple[str, int]:
     """(cluster id, broker id), on which the tree, the configuration and `meta.properties` agree."""
-    cluster_id = await read_cluster_id(host.tree, host.random)
+    cluster_id = await read_cluster_id(host.tree, host.random, host.config.get_str("kpybroker.new.cluster.id"))
     node_id = host.node_id
     if node_id < 0:
         stored = host.logs.dirs.meta.broker_id

@@ -237,6 +237,11 @@ class WireCluster:
         assert failure is not None, "there is at least one address"
         raise failure
 
+    @property
+    def timeout_s(self) -> float:
+        """How long a broker may take."""
+        return self._settings.timeout_s
+
     def any(self) -> WireBroker:
         """A broker, whichever."""
         return self._any

@@ -15,13 +15,13 @@ from confluent_kafka import KafkaException, Producer
 from kpybroker.client.actions.consume import Reader
 from kpybroker.client.actions.interrupts import Interrupts
 from kpybroker.client.actions.partitions import Place
+from kpybroker.client.actions.producing.room import Room
 from kpybroker.client.connect.admin import ErrorWatch, make
 from kpybroker.client.connect.errors import CommandError, kafka_error, note
 from kpybroker.client.connect.settings import Settings
 from kpybroker.client.records.exact import Exact, is_plain
 from kpybroker.client.records.record import Record
 from kpybroker.client.transfer.progress import Progress
-from kpybroker.client.transfer.room import Room
 
 INTERRUPTED: Final = 130
 BATCH_RECORDS: Final = 2000
@@ -131,7 +131,7 @@ class Target:
         """The connection's failure when that is why it timed out."""
         if error.name() == "_MSG_TIMED_OUT":
             try:
-                self._watch.check()
+                self._watch.check(has_timed_out=True)
             except CommandError as why:
                 return why
         return kafka_error(error)

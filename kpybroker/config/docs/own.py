@@ -51,6 +51,8 @@ DOCS: Final[dict[str, str]] = {
     "features, as far as they are served here. 3.9 is that of its ZooKeeper mode. Without it everything is served.",
     "kpybroker.new.cluster.features": "Which feature levels a new cluster finalizes: newest, or none. By default the "
     "newest where the tree is embedded, and none with ZooKeeper.",
+    "kpybroker.new.cluster.id": "Id of a cluster that is new; CLUSTER_ID of the container images is the same. A "
+    "cluster that exists keeps its own.",
     "kpybroker.shortcuts": "Which shortcuts for speed are taken: all, none, or a list of names. The plain paths "
     "next to them give the same results. For tests, for measuring, and to find the cause of an error.",
     "kpybroker.metrics.port": "Port on which /metrics is served to Prometheus; 0 takes a free one. "

@@ -15,6 +15,7 @@ from kpybroker.config.keys.status import HONOURED
 from kpybroker.config.values import (
     ANYTHING,
     BOOLEAN,
+    CLUSTER_ID,
     INT,
     LIST,
     LONG,
@@ -55,6 +56,7 @@ CLIENT_METRICS_OFF, CLIENT_METRICS_SUBSCRIBED, CLIENT_METRICS_ON = "off", "subsc
 """Whether clients are invited to push metrics: never, while there is a subscription, or always."""
 KAFKA_VERSION: Final = "kpybroker.kafka.version"
 NEW_CLUSTER_FEATURES: Final = "kpybroker.new.cluster.features"
+NEW_CLUSTER_ID: Final = "kpybroker.new.cluster.id"
 KAFKA_VERSIONS: Final = ("3.9", "4.0", "4.1", "4.2", "4.3")
 """Releases of Kafka whose place a broker can take."""
 
@@ -98,6 +100,7 @@ ROWS: Final[tuple[Row, ...]] = (
     ),
     (KAFKA_VERSION, STRING, None, one_of(*KAFKA_VERSIONS), LOW, READ_ONLY, HONOURED),
     (NEW_CLUSTER_FEATURES, STRING, None, one_of("newest", "none"), LOW, READ_ONLY, HONOURED),
+    (NEW_CLUSTER_ID, STRING, None, CLUSTER_ID, LOW, READ_ONLY, HONOURED),
     ("kpybroker.shortcuts", LIST, "all", list_of("all", "none", *sorted(SHORTCUTS)), LOW, READ_ONLY, HONOURED),
 )
 

@@ -12,12 +12,12 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from kpybroker.client.connect.errors import hide
+from kpybroker.client.schemas.http import check_address
+from kpybroker.client.schemas.registry import Registry
 from kpybroker.client.show.cells import moment, shown, size
 from kpybroker.console.options import ConsoleOptions
 from kpybroker.console.queries.control import Control, metrics_addresses, parse_address
-from kpybroker.console.queries.outside.http import check_address
 from kpybroker.console.queries.outside.metrics import CHARTS, Chart, Metrics
-from kpybroker.console.queries.outside.registry import Registry
 from kpybroker.console.queries.samples import Samples
 from kpybroker.console.web.live import Live
 from kpybroker.console.web.permissions import needed
@@ -69,7 +69,10 @@ class Console:
 
 
 def _registry(options: ConsoleOptions) -> Registry | None:
-    return None if options.registry is None else Registry(check_address("--schema-registry", options.registry))
+    if options.registry is None:
+        return None
+    login = None if options.settings.registry is None else options.settings.registry.login
+    return Registry(check_address("--schema-registry", options.registry), login=login)
 
 
 def console_of(request: Request) -> Console:

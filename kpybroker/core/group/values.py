@@ -56,7 +56,10 @@ NOT_COUNTED: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """JoinGroup; `new_member_id` is the id for a member that has none, drawn by the caller; "" for one that has."""
+    """JoinGroup; `new_member_id` is the id for a member that has none, drawn by the caller; "" for one that has.
+
+    `rights` is returned in the effect that resolves the patterns of other members, if the group is a consumer group.
+    """
 
     group_id: str
     member_id: str
@@ -71,6 +74,7 @@ class Join:
     require_known_member_id: bool
     support_skipping_assignment: bool
     reason: str
+    rights: object = None
     owner: Owner = UNOWNED
     protocols_size: int = NOT_COUNTED  # bytes in memory
 

@@ -180,4 +180,4 @@ async def test_a_transactional_id(tmp_path: Path) -> None:
 async def test_without_a_broker_there_is_nothing_to_look_at(tmp_path: Path) -> None:
     async with hosted_brokers(tmp_path) as (hosted, call):
         await hosted.stop_broker(0)
-        assert await refusal(call("topics")) == "all brokers are down; start one with broker_up"
+        assert await refusal(call("topics")) == "all brokers are down; start one"

@@ -26,7 +26,7 @@ final class WireFeatures {
         }
         FeatureUpdate.UpgradeType way = level < levelOf(feature)
             ? FeatureUpdate.UpgradeType.SAFE_DOWNGRADE : FeatureUpdate.UpgradeType.UPGRADE;
-        try (Admin admin = cluster.admin(Map.of())) {
+        try (Admin admin = cluster.internalAdmin(Map.of())) {
             FeatureUpdate update = new FeatureUpdate(level, way);
             admin.updateFeatures(Map.of(feature, update), new UpdateFeaturesOptions()).all().get();
         }
@@ -40,7 +40,7 @@ final class WireFeatures {
             if (brokers.isDown(id)) {
                 continue;
             }
-            try (Admin admin = cluster.admin(Map.of("bootstrap.servers", "localhost:" + brokers.ports().get(id)))) {
+            try (Admin admin = cluster.internalAdmin(Map.of("bootstrap.servers", "localhost:" + brokers.ports().get(id)))) {
                 var finalized = admin.describeFeatures().featureMetadata().get().finalizedFeatures();
                 short level = finalized.containsKey(feature) ? finalized.get(feature).maxVersionLevel() : 0;
                 if (found != null && found != level) {

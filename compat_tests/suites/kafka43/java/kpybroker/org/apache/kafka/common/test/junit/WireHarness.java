@@ -47,7 +47,7 @@ public class WireHarness implements WireCluster, AutoCloseable {
     }
 
     @Override
-    public Admin admin(Map<String, Object> configs) {
+    public Admin internalAdmin(Map<String, Object> configs) {
         Map<String, Object> all = new HashMap<>(configs);
         all.putIfAbsent("bootstrap.servers", brokers.ports().entrySet().stream().filter(one -> !brokers.isDown(one.getKey()))
             .map(one -> "localhost:" + one.getValue()).collect(Collectors.joining(",")));
