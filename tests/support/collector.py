@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """Nothing is collected within. (What a library has added to be called then, as hypothesis does, would be counted too.)"""
+    """Nothing is collected within. Some libraries, such as hypothesis, have a function called with each collection."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
