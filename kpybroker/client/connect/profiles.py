@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import re
 import secrets
-import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -23,6 +22,7 @@ from kpybroker.client.connect.errors import CommandError, usage
 from kpybroker.client.connect.properties import is_secret
 from kpybroker.client.connect.visible import is_text
 from kpybroker.config.sources.properties import UnreadableFile, load_properties
+from kpybroker.system.user_directories import config_directory
 
 ENVIRONMENT: Final = "KPYBROKER_PROFILE"
 NONE: Final = "none"
@@ -34,12 +34,10 @@ SUFFIX: Final = ".properties"
 
 def directory() -> Path:
     """Where profiles are: XDG_CONFIG_HOME's, Windows' APPDATA's, or ~/.config. Raises CommandError without a home."""
-    given = os.environ.get("APPDATA" if sys.platform == "win32" else "XDG_CONFIG_HOME")
     try:
-        base = Path(given) if given else Path.home() / ".config"
+        return config_directory(os.environ)
     except RuntimeError:
         raise usage("this user has no home directory", "set XDG_CONFIG_HOME to where profiles are kept") from None
-    return base / "kpybroker"
 
 
 def chosen(flag: str | None) -> str | None:

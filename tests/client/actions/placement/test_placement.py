@@ -81,9 +81,10 @@ def test_a_move_is_seen_and_cancelled(run: Run, cluster: Cluster, name: str) -> 
     run("topic", "produce", name, "-p", "0", stdin=b"".join(b"%d" % n * 500 + b"\n" for n in range(200)))
     assert run("partition", "moves").err == "no partition is moving\n"
     plan = json.dumps({"partitions": [{"topic": name, "partition": 0, "replicas": [2, 0]}]}).encode()
-    with cluster.faults.disconnect("Fetch", topic=name):
+    with cluster.faults.disconnect("Fetch", topic=name) as fault:
         started = run("partition", "move", "--plan", "-", "--throttle", "1000", "--execute", stdin=plan)
         assert started.code == 0
+        fault.wait(1)
         assert "kpybroker partition moves --end-throttle" in started.err
         (row,) = run("partition", "moves", "--format", "json").json
         assert (row["topic"], row["partition"], row["adding"], row["copied"]) == (name, 0, [2], 0)
