@@ -73,7 +73,7 @@ async def test_the_epoch_rises_with_every_change_and_a_restart_keeps_it(tmp_path
 async def test_a_broker_in_the_place_of_a_release_lists_what_that_served(tmp_path: Path, release: str) -> None:
     async with running_broker(tmp_path, features=GROUPS, kpybroker_kafka_version=release) as broker:
         response = await api_versions(broker, 4)
-        unlisted = {ApiKey.CONSUMER_GROUP_DESCRIBE} if release == "3.9" else CLIENT_METRICS  # nobody subscribes
+        unlisted = {ApiKey.CONSUMER_GROUP_DESCRIBE} if release == "3.9" else CLIENT_METRICS  # no one subscribes
         expected = capped(SERVED, versions_of(release))
         assert listed(response) == {key: expected[key] for key in expected.keys() - unlisted}
         levels = {} if release == "3.9" else {"group.version": 1}
