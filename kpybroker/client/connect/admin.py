@@ -62,6 +62,15 @@ class ErrorWatch:
         if self._down_since is not None and (has_timed_out or time.monotonic() - self._down_since > GRACE_S):
             raise self.unreachable()
 
+    def cause(self, error: Any) -> CommandError:
+        """Why a record could not be delivered: the connection's failure, if that is why it timed out."""
+        if error.name() == "_MSG_TIMED_OUT":
+            try:
+                self.check(has_timed_out=True)
+            except CommandError as why:
+                return why
+        return kafka_error(error)
+
     def unreachable(self) -> CommandError:
         """No broker can be reached: the cause that librdkafka gave last, without its bookkeeping."""
         text = AFTER.sub("", self._why.str()) if self._why is not None else "all brokers are down"

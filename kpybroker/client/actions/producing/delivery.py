@@ -253,7 +253,7 @@ class Delivery:
             if error is None:
                 self._keep(of_parts(message, record.headers))  # delivery reports have none
             else:
-                self._fail(record, line, self._cause(error))
+                self._fail(record, line, self._watch.cause(error))
 
     def _fail(self, record: Record, line: int, found: CommandError) -> None:
         self.failed += 1
@@ -274,15 +274,6 @@ class Delivery:
             report(f"{self._options.undelivered} cannot be written: {error.strerror}")
             self._undelivered = None
             self._hopeless.set()
-
-    def _cause(self, error: Any) -> CommandError:
-        """The connection's failure when that is why it timed out."""
-        if error.name() == "_MSG_TIMED_OUT":
-            try:
-                self._watch.check(has_timed_out=True)
-            except CommandError as why:
-                return why
-        return kafka_error(error)
 
     def _keep(self, sent: Record) -> None:
         """Count it, and print it with its place."""
