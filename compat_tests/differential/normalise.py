@@ -116,9 +116,9 @@ def _once(normaliser: Normaliser, value: Any) -> Any:
 
 
 def _by_kind(_normaliser: Normaliser, value: Any) -> Any:
-    """The kinds in their order, the names of each sorted."""
-    kinds = list(dict.fromkeys(one["resource_type"] for one in value))
-    return sorted(value, key=lambda one: (kinds.index(one["resource_type"]), one["resource_name"]))
+    """The kinds in their order, the names of each sorted. Version 0 has one kind, and does not say which."""
+    kinds = list(dict.fromkeys(one.get("resource_type") for one in value))
+    return sorted(value, key=lambda one: (kinds.index(one.get("resource_type")), one["resource_name"]))
 
 
 def _positive(_normaliser: Normaliser, value: Any) -> Any:
