@@ -98,7 +98,11 @@ def _topics(normaliser: Normaliser, value: Any) -> Any:
     """By name; those without one by the order in which the script met their ids, and by what is said of them."""
 
     def place(element: dict[str, Any]) -> tuple[str, int, str]:
-        content = {field: inner for field, inner in element.items() if field != "topic_id"}
+        content = {
+            field: sorted(map(repr, inner)) if isinstance(inner, list) else inner
+            for field, inner in element.items()
+            if field != "topic_id"
+        }
         return element.get("name") or "", normaliser.count("topic id", element.get("topic_id")), repr(content)
 
     return sorted(value, key=place)
