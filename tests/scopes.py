@@ -21,7 +21,13 @@ TABLE_S_MIN = 3
 CLIENTS = "clients and tools"
 SPARK = "Spark"
 FOLDERS_OF_CLIENTS = frozenset(
-    ("compat_tests/clients", "compat_tests/command_line", "compat_tests/storage", "compat_tests/tools")
+    (
+        "compat_tests/clients",
+        "compat_tests/clients/transactions",
+        "compat_tests/command_line",
+        "compat_tests/storage",
+        "compat_tests/tools",
+    )
 )
 APART = frozenset(
     (
