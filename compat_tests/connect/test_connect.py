@@ -13,6 +13,7 @@ from compat_tests.connect.workers import DEADLINE_S, JARS, Place, Worker
 from compat_tests.support import quick
 from compat_tests.support.cluster import Cluster
 from compat_tests.support.services import Broker, started
+from compat_tests.support.transaction_log import newest_at, used
 from compat_tests.support.waiting import eventually
 
 FILE_SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
@@ -88,6 +89,7 @@ def test_a_file_through_a_topic_while_workers_and_the_broker_die(
     with started(Scenario(Place(broker.bootstrap, tmp_path, jars=jars))) as scenario:
         _tell(scenario, broker)
         assert scenario.topic(len(scenario.lines)) == scenario.lines
+        assert used(broker) == {newest_at(broker) if "4.3.1" in jars else 0}
         _check_internal_topics(broker)
         _check_offsets(scenario, scenario.workers[0])
 

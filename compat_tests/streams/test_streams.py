@@ -26,6 +26,7 @@ from compat_tests.streams.recount import USERS, Event, count, join, make_events,
 from compat_tests.support import quick
 from compat_tests.support.services import Broker
 from compat_tests.support.tools import LOG4J, compiled
+from compat_tests.support.transaction_log import newest_at, used
 from compat_tests.support.waiting import eventually
 
 APPLICATION = Path(__file__).with_name("Shop.java")
@@ -191,6 +192,7 @@ def test_joined_and_counted_once(own_broker: StartBroker, tmp_path: Path, jars: 
         application.close()
     finally:
         application.kill()
+    assert used(broker) == {newest_at(broker) if "4.3.1" in jars else 0}
     assert Counter(written(broker, "known")) == Counter(shop.known)
     visits = Counter((one.user, one.value) for one in shop.visits)
     assert Counter(written(broker, "visits")) == visits

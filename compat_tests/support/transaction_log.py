@@ -7,9 +7,13 @@ from collections import defaultdict
 from confluent_kafka import Message
 
 from compat_tests.eos.readers import messages_to_end
+from compat_tests.overload.raw import Raw
 from compat_tests.support.quick import DEADLINE_S, admin_client
+from compat_tests.support.services import Broker
+from kpybroker.core.features import TRANSACTION_VERSION
 from kpybroker.core.transaction.records import TransactionRecord, decode_record
 from kpybroker.core.transaction.values import EPOCH_BUMP_FROM, TransactionState
+from kpybroker.wire.messages.api_versions import ApiVersionsRequest
 
 STATES = "__transaction_state"
 COMPLETE = (TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT)
@@ -28,10 +32,17 @@ def completed(bootstrap: str) -> dict[str, list[int]]:
     return dict(versions)
 
 
-def all_of_version_2(bootstrap: str, ids: str = "") -> bool:
-    """Whether there are transactions whose id begins with `ids`, and all of them are of version 2."""
-    found = [version for name, some in completed(bootstrap).items() if name.startswith(ids) for version in some]
-    return bool(found) and set(found) == {EPOCH_BUMP_FROM}
+def used(broker: Broker) -> set[int]:
+    """The versions of all transactions that have ended there."""
+    return {version for versions in completed(broker.bootstrap).values() for version in versions}
+
+
+def newest_at(broker: Broker) -> int:
+    """The version of transactions of a client that knows both: as `transaction.version` is finalized there."""
+    request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
+    with Raw(("127.0.0.1", broker.port)) as raw:
+        levels = {one.name: one.max_version_level for one in raw.ask(request, 3).finalized_features}
+    return EPOCH_BUMP_FROM if levels.get(TRANSACTION_VERSION, 0) >= EPOCH_BUMP_FROM else 0
 
 
 def _record(message: Message) -> TransactionRecord:

@@ -21,6 +21,7 @@ from compat_tests.field.flink.standalone import Job, Standalone
 from compat_tests.support import quick
 from compat_tests.support.services import Broker
 from compat_tests.support.tools import Tools
+from compat_tests.support.transaction_log import newest_at, used
 from compat_tests.support.waiting import eventually
 from tests.support.network.ports import free_port
 
@@ -160,6 +161,11 @@ class Scene:
         assert rows(hanging.out) == [], str(hanging)
         for topic in OUTPUTS:
             assert self.is_open(topic) is False, topic
+
+    def check_versions(self, version: str) -> None:
+        """Flink 2 uses the newest version of transactions that the broker has, Flink 1 knows the first one alone."""
+        expected = newest_at(self.broker) if version.startswith("flink-2") else 0
+        assert expected in used(self.broker)
 
     def is_open(self, topic: str) -> bool:
         """Whether a partition has records after its last stable offset."""

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -98,7 +99,7 @@ func records(topic string, partition int32, values []string) []*kgo.Record {
 
 func (p *producer) options() []kgo.Opt {
 	return []kgo.Opt{
-		kgo.SeedBrokers(p.spec.Bootstrap),
+		kgo.SeedBrokers(strings.Split(p.spec.Bootstrap, ",")...),
 		kgo.TransactionalID(p.spec.TransactionalID),
 		kgo.TransactionTimeout(time.Duration(p.spec.TimeoutMs) * time.Millisecond),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),
