@@ -89,7 +89,7 @@ def test_a_file_through_a_topic_while_workers_and_the_broker_die(
     with started(Scenario(Place(broker.bootstrap, tmp_path, jars=jars))) as scenario:
         _tell(scenario, broker)
         assert scenario.topic(len(scenario.lines)) == scenario.lines
-        assert used(broker) == {newest_at(broker) if "4.3.1" in jars else 0}
+        assert used(broker.bootstrap) == {newest_at(broker.bootstrap) if "4.3.1" in jars else 0}
         _check_internal_topics(broker)
         _check_offsets(scenario, scenario.workers[0])
 

@@ -30,6 +30,8 @@ OVERRIDES = {
     "transaction.state.log.num.partitions": "4",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
 }
+WITHOUT_FEATURES = {"kpybroker.new.cluster.features": "none"}
+"""Keys of a broker with a tree of its own whose transactions are of version 1; Kafka knows no such key."""
 KILLED_WHILE_STARTING = 0.25
 GROUP_KEY, TRANSACTION_KEY = 0, 1
 

@@ -8,8 +8,9 @@ from confluent_kafka import Message
 
 from compat_tests.eos.readers import messages_to_end
 from compat_tests.overload.raw import Raw
+from compat_tests.support.command_line import CommandLine
 from compat_tests.support.quick import DEADLINE_S, admin_client
-from compat_tests.support.services import Broker
+from compat_tests.support.waiting import eventually
 from kpybroker.core.features import TRANSACTION_VERSION
 from kpybroker.core.transaction.records import TransactionRecord, decode_record
 from kpybroker.core.transaction.values import EPOCH_BUMP_FROM, TransactionState
@@ -32,17 +33,31 @@ def completed(bootstrap: str) -> dict[str, list[int]]:
     return dict(versions)
 
 
-def used(broker: Broker) -> set[int]:
+def used(bootstrap: str) -> set[int]:
     """The versions of all transactions that have ended there."""
-    return {version for versions in completed(broker.bootstrap).values() for version in versions}
+    return {version for versions in completed(bootstrap).values() for version in versions}
 
 
-def newest_at(broker: Broker) -> int:
-    """The version of transactions of a client that knows both: as `transaction.version` is finalized there."""
+def newest_at(bootstrap: str) -> int:
+    """The version of transactions of a client that knows both, as `transaction.version` is finalized at all of these
+    brokers.
+    """
+    levels = [_level(int(address.rpartition(":")[2])) for address in bootstrap.split(",")]
+    return EPOCH_BUMP_FROM if min(levels) >= EPOCH_BUMP_FROM else 0
+
+
+def have_version_2(bootstrap: str) -> None:
+    """Finalize it, and wait until all of these brokers have."""
+    CommandLine(bootstrap).run("feature", "upgrade", f"{TRANSACTION_VERSION}={EPOCH_BUMP_FROM}")
+    eventually(lambda: newest_at(bootstrap) == EPOCH_BUMP_FROM, "transactions of version 2 everywhere")
+
+
+def _level(port: int) -> int:
     request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
-    with Raw(("127.0.0.1", broker.port)) as raw:
-        levels = {one.name: one.max_version_level for one in raw.ask(request, 3).finalized_features}
-    return EPOCH_BUMP_FROM if levels.get(TRANSACTION_VERSION, 0) >= EPOCH_BUMP_FROM else 0
+    with Raw(("127.0.0.1", port)) as raw:
+        finalized = raw.ask(request, 3).finalized_features
+    levels: dict[str, int] = {one.name: one.max_version_level for one in finalized}
+    return levels.get(TRANSACTION_VERSION, 0)
 
 
 def _record(message: Message) -> TransactionRecord:

@@ -22,14 +22,15 @@ TIMEOUT_MS = 900_000
 class Transacting(Task):
     """Writes transaction after transaction; every fourth one is aborted."""
 
-    def __init__(self, library: str, history: History, target: Target) -> None:
+    def __init__(self, library: str, history: History, target: Target, **settings: str) -> None:
+        """`settings` are those of a Java client, with `_` for `.`."""
         super().__init__(library, history)
         self.committed = 0
         self.errors: list[str] = []
         """What its processes met; each has cost one of them."""
         self.offsets = {-1}
         """One of these is committed for the group: the last that is known to be, or one since whose fate is unknown."""
-        self._target = target
+        self._target, self._settings = target, settings
         self._next = self._transactions = 0
         self._renewing = threading.Event()
         self._producer: Transactional | None = None
@@ -56,7 +57,8 @@ class Transacting(Task):
             self._live()  # which ends what may be open, so that committed readers come to the end
 
     def _live(self) -> None:
-        producer = self._producer = Transactional(self.name, self._target.bootstrap, self.name, TIMEOUT_MS)
+        producer = Transactional(self.name, self._target.bootstrap, self.name, TIMEOUT_MS, **self._settings)
+        self._producer = producer
         try:
             producer.do("init")
             while not self.stopping.is_set() and not self._renewing.is_set():

@@ -164,8 +164,8 @@ class Scene:
 
     def check_versions(self, version: str) -> None:
         """Flink 2 uses the newest version of transactions that the broker has, Flink 1 knows the first one alone."""
-        expected = newest_at(self.broker) if version.startswith("flink-2") else 0
-        assert expected in used(self.broker)
+        expected = newest_at(self.broker.bootstrap) if version.startswith("flink-2") else 0
+        assert expected in used(self.broker.bootstrap)
 
     def is_open(self, topic: str) -> bool:
         """Whether a partition has records after its last stable offset."""
