@@ -15,7 +15,7 @@ FAILED = "The update failed for all features since the following feature had an 
 
 @pytest.fixture(scope="module")
 def bootstrap() -> Iterator[str]:
-    """A kpybroker that supports group.version 0 and 1, and has finalized 1."""
+    """A kpybroker that has finalized what it supports: group.version 1 and transaction.version 2."""
     with OwnBroker(in_thread=True) as broker:
         yield broker.bootstrap_servers
 
@@ -25,9 +25,10 @@ def features(version: str, bootstrap: str, *words: str) -> Result:
 
 
 def described(version: str, bootstrap: str) -> tuple[list[str], int]:
-    """Words of the one line, without the epoch; and the epoch."""
-    (line,) = features(version, bootstrap, "describe").lines
-    words = line.split()
+    """Words of the line of group.version, without the epoch; and the epoch."""
+    lines = features(version, bootstrap, "describe").lines
+    assert [line.split()[1] for line in lines] == ["group.version", "transaction.version"]
+    words = lines[0].split()
     assert words[-2] == "Epoch:"
     return words[:-2], int(words[-1])
 
@@ -51,6 +52,20 @@ def test_features_are_described_lowered_and_raised(version: str, bootstrap: str)
     assert described(version, bootstrap) == (before, epoch + 2)
     disabled = features(version, bootstrap, "disable", "--feature", "group.version", "--dry-run")
     assert (disabled.code, disabled.lines) == (0, ["group.version can be disabled."])
+
+
+def test_transactions_are_lowered_and_raised(bootstrap: str) -> None:
+    """By the tool of 4.x; 3.9.1's does the same."""
+    for how, words, level in (("downgrade", "downgraded", 0), ("upgrade", "upgraded", 1), ("upgrade", "upgraded", 2)):
+        changed = features("4.x", bootstrap, how, "--feature", f"transaction.version={level}")
+        assert (changed.code, changed.lines) == (0, [f"transaction.version was {words} to {level}."])
+        (line,) = (line for line in features("4.x", bootstrap, "describe").lines if "transaction.version" in line)
+        assert line.split()[4:8] == ["SupportedMaxVersion:", "2", "FinalizedVersionLevel:", str(level)]
+    refused = features("4.x", bootstrap, "upgrade", "--feature", "transaction.version=3")
+    assert refused.lines == [
+        f"Could not upgrade transaction.version to 3. {FAILED} 3 for feature transaction.version. Local controller 0 "
+        "only supports versions 0-2"
+    ]
 
 
 def test_what_4_refuses_in_its_words(bootstrap: str) -> None:
