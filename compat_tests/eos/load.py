@@ -16,9 +16,10 @@ from compat_tests.faults.clients.writers import Target
 from compat_tests.faults.history import History, Partition
 from compat_tests.support import quick
 from compat_tests.support.cluster import Cluster
-from compat_tests.support.transaction_log import completed
+from compat_tests.support.transaction_log import ends
 from compat_tests.support.transactional import FRANZ, OF_VERSION_2
 from compat_tests.support.waiting import eventually
+from kpybroker.core.transaction.values import EPOCH_BUMP_FROM
 
 TOPIC = "written"
 LIBRARIES = ("java-4.3.1", "java-3.9.1", "confluent", FRANZ)
@@ -61,15 +62,19 @@ class Load:
         eventually(all_have, f"all commit, {when}", DEADLINE_S)
 
     def is_of_version(self, version: int) -> None:
-        """Wait until those that know version 2 write transactions of `version`, and see that the others never do."""
+        """Wait until those that know version 2 write transactions of `version`: in version 2 each has an epoch of its
+        own. The others never do.
+        """
 
         def is_used() -> bool:
-            found = completed(self._bootstrap)
-            last = {library: found[library][-1] for library in OF_VERSION_2}
-            assert set(last.values()) == {version}, last
-            others = {library: set(found[library]) for library in LIBRARIES if library not in OF_VERSION_2}
-            if any(versions != {0} for versions in others.values()):
-                raise ValueError(f"of a client of version 1: {others}")
+            found = ends(self._bootstrap)
+            for library in LIBRARIES:
+                before, last = found[library][-2:]
+                if library in OF_VERSION_2:
+                    is_bumped = (before.producer_id, before.producer_epoch) != (last.producer_id, last.producer_epoch)
+                    assert (last.version, is_bumped) == (version, version == EPOCH_BUMP_FROM), (library, before, last)
+                elif any(end.version for end in found[library]):
+                    raise ValueError(f"{library} has no transactions of version 2")
             return True
 
         eventually(is_used, f"transactions of version {version}", DEADLINE_S)

@@ -13,6 +13,7 @@ from compat_tests.support.quick import DEADLINE_S, admin_client
 from compat_tests.support.waiting import eventually
 from kpybroker.core.features import TRANSACTION_VERSION
 from kpybroker.core.transaction.records import TransactionRecord, decode_record
+from kpybroker.core.transaction.state import TransactionMetadata
 from kpybroker.core.transaction.values import EPOCH_BUMP_FROM, TransactionState
 from kpybroker.wire.messages.api_versions import ApiVersionsRequest
 
@@ -20,17 +21,22 @@ STATES = "__transaction_state"
 COMPLETE = (TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT)
 
 
-def completed(bootstrap: str) -> dict[str, list[int]]:
-    """By transactional id the versions of its transactions that have ended, in order; all since the log began, while
-    that is not compacted.
+def ends(bootstrap: str) -> dict[str, list[TransactionMetadata]]:
+    """By transactional id how its transactions have ended, in order; all since the log began, while that is not
+    compacted. Where `transaction.version` is 0 the log says nothing of their version, but still the epochs.
     """
-    versions: defaultdict[str, list[int]] = defaultdict(list)
+    found: defaultdict[str, list[TransactionMetadata]] = defaultdict(list)
     partitions = admin_client(bootstrap).list_topics(STATES, timeout=DEADLINE_S).topics[STATES].partitions
     for messages in messages_to_end(bootstrap, STATES, partitions, "read_uncommitted").values():
         for record in map(_record, messages):
             if record.value is not None and record.value.state in COMPLETE:
-                versions[record.transactional_id].append(record.value.version)
-    return dict(versions)
+                found[record.transactional_id].append(record.value)
+    return dict(found)
+
+
+def completed(bootstrap: str) -> dict[str, list[int]]:
+    """The versions of those transactions."""
+    return {name: [end.version for end in some] for name, some in ends(bootstrap).items()}
 
 
 def used(bootstrap: str) -> set[int]:

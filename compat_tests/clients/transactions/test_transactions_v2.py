@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka import OFFSET_INVALID
 
 from compat_tests.eos.readers import read_to_end
 from compat_tests.overload.raw import Raw
@@ -219,6 +220,55 @@ def test_the_level_falls_and_rises_while_a_producer_works(broker: Broker, begin:
         assert bool(asked(broker, *ADDING)) is (then < 5)
         expected += [f"{level} {word}" for word in ("before", "after", "then")]
         committed(broker, expected)
+
+
+def test_franz_goes_on_in_version_2_until_it_starts_again(broker: Broker, begin: Begin) -> None:
+    """A connection that hears of a lower level does not make it go back; what it sends is served."""
+    quick.create_topic(broker.bootstrap_servers, "t")
+    producer = begin(FRANZ)
+    producer.transact("t", "before")
+    set_level(broker, 0, falls=True)
+    with broker.faults.disconnect("Produce", once=True):
+        producer.transact("t", "after")
+    producer.transact("t", "dropped", commit=False)
+    begin(FRANZ).transact("t", "again")
+    committed(broker, ["before", "after", "again"])
+    assert asked(broker, "EndTxn") == {("EndTxn", 5): 3, ("EndTxn", 4): 1}
+
+
+@pytest.mark.parametrize("library", ["java-4.3.1", "java-3.9.1", "confluent", FRANZ])
+def test_a_topic_is_made_again_between_transactions(broker: Broker, begin: Begin, library: str) -> None:
+    """Each goes on in the new topic, whose id it has to learn; franz-go refuses to before it starts again. No group has
+    anything committed there.
+    """
+    bootstrap = broker.bootstrap_servers
+    quick.create_topic(bootstrap, "t")
+    producer = begin(library)
+    for topic in ("first", "second"):
+        producer.do("begin")
+        if (library, topic) == (FRANZ, "second"):
+            with pytest.raises(Failed, match="UNKNOWN_TOPIC_ID"):
+                producer.do("produce", "t", 0, ["lost"])
+            producer = begin(FRANZ)
+            producer.do("begin")
+        producer.do("produce", "t", 0, [f"{topic} a", f"{topic} b"])
+        if library != FRANZ:
+            producer.do("offsets", "g", [("t", 0, 2)])
+        producer.do("commit")
+        committed(broker, [f"{topic} a", f"{topic} b"])
+        if library != FRANZ:
+            eventually(lambda: quick.committed(bootstrap, "g", [("t", 0)]) == [2], "the group's offset")
+        if topic == "first":
+            make_again(bootstrap)
+            eventually(lambda: quick.committed(bootstrap, "g", [("t", 0)]) == [OFFSET_INVALID], "no offset")
+
+
+def make_again(bootstrap: str) -> None:
+    """The topic `t`, once it is gone."""
+    admin = quick.admin_client(bootstrap)
+    admin.delete_topics(["t"], operation_timeout=quick.DEADLINE_S)["t"].result(quick.DEADLINE_S)
+    eventually(lambda: "t" not in admin.list_topics(timeout=quick.DEADLINE_S).topics, "t is gone")
+    quick.create_topic(bootstrap, "t")
 
 
 @pytest.mark.parametrize("commit", [True, False])
