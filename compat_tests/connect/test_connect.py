@@ -10,10 +10,10 @@ from confluent_kafka.admin import ConfigResource
 
 from compat_tests.conftest import Launcher, StartBroker
 from compat_tests.connect.workers import DEADLINE_S, JARS, Place, Worker
+from compat_tests.eos.transaction_log import newest_at, used
 from compat_tests.support import quick
 from compat_tests.support.cluster import Cluster
 from compat_tests.support.services import Broker, started
-from compat_tests.support.transaction_log import newest_at, used
 from compat_tests.support.waiting import eventually
 
 FILE_SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from confluent_kafka import IsolationLevel, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
+from compat_tests.eos.transaction_log import ends
 from compat_tests.faults.check import check
 from compat_tests.faults.clients.readers import Follower, read_log
 from compat_tests.faults.clients.transacting import WITH_OFFSETS, Transacting
@@ -16,7 +17,6 @@ from compat_tests.faults.clients.writers import Target
 from compat_tests.faults.history import History, Partition
 from compat_tests.support import quick
 from compat_tests.support.cluster import Cluster
-from compat_tests.support.transaction_log import ends
 from compat_tests.support.transactional import FRANZ, OF_VERSION_2
 from compat_tests.support.waiting import eventually
 from kpybroker.core.transaction.values import EPOCH_BUMP_FROM

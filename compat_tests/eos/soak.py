@@ -31,6 +31,7 @@ from compat_tests.eos.check import Copying, check
 from compat_tests.eos.copiers import CONFLUENT, JAVA, Copier, Task
 from compat_tests.eos.place import GROUP, OVERRIDES, SOURCE, TARGET, WITHOUT_FEATURES, OneBroker, Place, Replicated
 from compat_tests.eos.readers import JavaReader, Reader, read_to_end
+from compat_tests.eos.transaction_log import have_version_2, used
 from compat_tests.support.cluster import Cluster
 from compat_tests.support.quick import committed, fill
 from compat_tests.support.services import Broker
@@ -43,7 +44,6 @@ from compat_tests.support.soaks import (
     soak_parser,
 )
 from compat_tests.support.tools import VERSIONS
-from compat_tests.support.transaction_log import have_version_2, used
 from compat_tests.support.waiting import eventually
 from kpybroker.core.transaction.values import EPOCH_BUMP_FROM
 

@@ -22,6 +22,7 @@ from confluent_kafka import KafkaException
 from kazoo.exceptions import KazooException
 from kazoo.handlers.threading import KazooTimeoutError
 
+from compat_tests.eos.transaction_log import have_version_2
 from compat_tests.faults.groups.applications import Application
 from compat_tests.faults.groups.history import SESSION_MS
 from compat_tests.faults.history import Absence, History
@@ -31,7 +32,6 @@ from compat_tests.support.command_line import CommandLine
 from compat_tests.support.groups.serving import serves_groups
 from compat_tests.support.quick import admin_client
 from compat_tests.support.services import KAFKA_VERSION, Broker, ZooKeeper, write_properties
-from compat_tests.support.transaction_log import have_version_2
 from compat_tests.support.waiting import eventually
 from compat_tests.support.zookeeper.sessions import end_session
 from kpybroker.core.features import GROUP_VERSION

@@ -27,6 +27,7 @@ from typing import Literal
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
 
 from compat_tests.cluster.traffic import wait_for_equal_logs
+from compat_tests.eos.transaction_log import completed
 from compat_tests.faults.check import Problem, check
 from compat_tests.faults.clients.copying import Copying
 from compat_tests.faults.clients.housekeeping import ADMIN_S, TRIMMED, Housekeeping
@@ -57,7 +58,6 @@ from compat_tests.faults.scenarios import GROUP, SCENARIOS
 from compat_tests.support.quick import admin_client
 from compat_tests.support.soaks import add_transaction_version, check_transaction_version
 from compat_tests.support.tools import VERSIONS
-from compat_tests.support.transaction_log import completed
 from compat_tests.support.waiting import eventually
 from kpybroker.core.transaction.values import EPOCH_BUMP_FROM
 

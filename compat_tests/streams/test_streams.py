@@ -22,11 +22,11 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from compat_tests.conftest import StartBroker
 from compat_tests.deps import jars_dir
 from compat_tests.eos.readers import messages_to_end
+from compat_tests.eos.transaction_log import newest_at, used
 from compat_tests.streams.recount import USERS, Event, count, join, make_events, visit
 from compat_tests.support import quick
 from compat_tests.support.services import Broker
 from compat_tests.support.tools import LOG4J, compiled
-from compat_tests.support.transaction_log import newest_at, used
 from compat_tests.support.waiting import eventually
 
 APPLICATION = Path(__file__).with_name("Shop.java")

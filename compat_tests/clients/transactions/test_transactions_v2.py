@@ -16,10 +16,10 @@ import pytest
 from confluent_kafka import OFFSET_INVALID
 
 from compat_tests.eos.readers import read_to_end
+from compat_tests.eos.transaction_log import completed
 from compat_tests.overload.raw import Raw
 from compat_tests.support import quick
 from compat_tests.support.tools import Tools
-from compat_tests.support.transaction_log import completed
 from compat_tests.support.transactional import FRANZ, LIBRARIES, OF_VERSION_2, Failed, Transactional, visible
 from compat_tests.support.waiting import eventually
 from kpybroker.testing import Broker, Cluster
@@ -129,11 +129,11 @@ def test_each_client_at_each_level(broker: Broker, begin: Begin, level: int, lib
         producer.do("commit" if n % 3 else "abort")
     is_second = level == 2 and library in OF_VERSION_2
     eventually(lambda: completed(bootstrap) == {"x": [2 if is_second else 0] * 6}, f"six of {library} at {level}")
-    for isolation, ends in (("read_uncommitted", "012345"), ("read_committed", "1245")):
-        read = read_to_end(bootstrap, "t", written, isolation)
-        values = {partition: [one.value for one in stored] for partition, stored in read.items()}
-        assert values == {
-            partition: [value for value in some if value[0] in ends] for partition, some in written.items()
+    for isolation, shown in (("read_uncommitted", "012345"), ("read_committed", "1245")):
+        found = read_to_end(bootstrap, "t", written, isolation)
+        read = {partition: [one.value for one in stored] for partition, stored in found.items()}
+        assert read == {
+            partition: [value for value in some if value[0] in shown] for partition, some in written.items()
         }
     if library != FRANZ:
         eventually(lambda: quick.committed(bootstrap, "g", [("t", 1)]) == [5], "the offset that was committed last")

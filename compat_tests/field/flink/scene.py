@@ -16,12 +16,12 @@ from compat_tests.clients.transactions.test_transactions import rows
 from compat_tests.conftest import Launcher
 from compat_tests.eos.gate import Gate
 from compat_tests.eos.readers import messages_to_end
+from compat_tests.eos.transaction_log import newest_at, used
 from compat_tests.field.flink.recount import SPAN_MS, WINDOW_MS, Click, make_clicks, numbered, windows
 from compat_tests.field.flink.standalone import Job, Standalone
 from compat_tests.support import quick
 from compat_tests.support.services import Broker
 from compat_tests.support.tools import Tools
-from compat_tests.support.transaction_log import newest_at, used
 from compat_tests.support.waiting import eventually
 from tests.support.network.ports import free_port
 
