@@ -199,9 +199,10 @@ soak: test-deps  ## crash matrix, failing calls and damage whole; two hundred ki
 power-cuts: test-deps  ## a hundred power cuts of the broker's disk with each way to flush; root only, 20 minutes
 	$(BIN)/python -m compat_tests.crash.power_cuts --cuts 100
 
-soak-eos: test-deps  ## 100 000 records copied exactly once over twenty kills of the broker, zombies and all; then by a group
+soak-eos: test-deps  ## 100 000 records copied exactly once over twenty kills of the broker, zombies and all; then by a group; then in transactions of version 1
 	$(BIN)/python -m compat_tests.eos.soak
 	$(BIN)/python -m compat_tests.eos.soak --groups --records 30000 --kills 10
+	$(BIN)/python -m compat_tests.eos.soak --transaction-version 1 --records 30000 --kills 10
 
 soak-eos-cluster: test-deps  ## the same copied in a cluster of three whose leaders and coordinators are killed
 	$(BIN)/python -m compat_tests.eos.soak --cluster --records 40000 --kills 12

@@ -18,10 +18,13 @@ from pathlib import Path
 from kpybroker.broker.handlers import routes
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.broker.requests.served.apis import REFUSED, SERVED
+from kpybroker.broker.requests.served.kafka_releases import versions_of
 from kpybroker.wire.api import API_INFO, ApiKey
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENT = ROOT / "docs" / "reference" / "compatibility.md"
+RELEASES = ("3.9", "4.3")
+"""Of Kafka, whose versions stand next to ours."""
 CLIENTS_HEADING = "## Clients and tools\n"
 
 INTRODUCTION = """# APIs and clients
@@ -30,11 +33,11 @@ INTRODUCTION = """# APIs and clients
 
 ## APIs that are served
 
-Every version in the table is served completely and advertised. The last column says what a version added, and what is
-deliberately absent.
+Every version in the table is served completely and advertised. Next to them are the versions of Kafka 3.9 with
+ZooKeeper and of Kafka 4.3 with KRaft. The last column says what a version added, and what is deliberately absent.
 
-| key | API | versions | behaviour |
-|---|---|---|---|
+| key | API | versions | 3.9 | 4.3 | behaviour |
+|---|---|---|---|---|---|
 """
 
 
@@ -44,23 +47,43 @@ REFUSED_TEXT = """
 Each request of these is refused. Those that join a group are advertised: clients that did not find them would wait
 without a word.
 
-| key | API | versions | behaviour |
-|---|---|---|---|
+| key | API | versions | 3.9 | 4.3 | behaviour |
+|---|---|---|---|---|---|
 """
 
 NOT_SERVED = """
 ## APIs that are not served
 
-Kafka 3.9 has these too. They are neither served nor advertised.
+Kafka has these too. They are neither served nor advertised.
 
-| key | API | why |
-|---|---|---|
+| key | API | Kafka | why |
+|---|---|---|---|
 """
 
 REASONS = {
-    "ACLs are not there yet": (ApiKey.DESCRIBE_ACLS, ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS),
     "requests are not forwarded to the controller": (ApiKey.ENVELOPE,),
 }
+KRAFT, SHARE_GROUPS, STREAMS_GROUPS = "KRaft alone", "share groups (KIP-932)", "streams groups (KIP-1071)"
+ONLY_IN_4_3 = {
+    55: ("DescribeQuorum", KRAFT),
+    64: ("UnregisterBroker", KRAFT),
+    77: ("ShareGroupDescribe", SHARE_GROUPS),
+    78: ("ShareFetch", SHARE_GROUPS),
+    79: ("ShareAcknowledge", SHARE_GROUPS),
+    80: ("AddRaftVoter", KRAFT),
+    81: ("RemoveRaftVoter", KRAFT),
+    83: ("InitializeShareGroupState", SHARE_GROUPS),
+    84: ("ReadShareGroupState", SHARE_GROUPS),
+    85: ("WriteShareGroupState", SHARE_GROUPS),
+    86: ("DeleteShareGroupState", SHARE_GROUPS),
+    87: ("ReadShareGroupStateSummary", SHARE_GROUPS),
+    88: ("StreamsGroupHeartbeat", STREAMS_GROUPS),
+    89: ("StreamsGroupDescribe", STREAMS_GROUPS),
+    90: ("DescribeShareGroupOffsets", SHARE_GROUPS),
+    91: ("AlterShareGroupOffsets", SHARE_GROUPS),
+    92: ("DeleteShareGroupOffsets", SHARE_GROUPS),
+}
+"""APIs of Kafka 4.3 without messages here: by key their name, and what they are for."""
 
 
 def ledger_of(key: ApiKey) -> Ledger:
@@ -76,13 +99,22 @@ def api_rows(keys: Iterable[ApiKey]) -> list[str]:
         if ledger.absent:
             text += f". **Absent:** {ledger.absent}"
         name = API_INFO[key].name
-        rows.append(f"| {int(key)} | {name} | {ledger.min_version}-{ledger.max_version} | {text} |")
+        cells = (f"{ledger.min_version}-{ledger.max_version}", *(versions_in(release, key) for release in RELEASES))
+        rows.append(f"| {int(key)} | {name} | {' | '.join(cells)} | {text} |")
     return rows
+
+
+def versions_in(release: str, key: ApiKey) -> str:
+    """The versions that a release of Kafka serves; a dash for none."""
+    found = versions_of(release).get(key)
+    return f"{found[0]}-{found[1]}" if found else "–"
 
 
 def missing_rows() -> list[str]:
     reasons = {key: reason for reason, keys in REASONS.items() for key in keys}
-    return [f"| {int(key)} | {API_INFO[key].name} | {reasons[key]} |" for key in sorted(ApiKey) if key not in SERVED]
+    missing = {int(key): (API_INFO[key].name, "3.9", reasons[key]) for key in ApiKey if key not in SERVED}
+    missing |= {key: (name, "4.3", reason) for key, (name, reason) in ONLY_IN_4_3.items()}
+    return [f"| {key} | {' | '.join(cells)} |" for key, cells in sorted(missing.items())]
 
 
 def apis() -> str:

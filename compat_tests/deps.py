@@ -39,6 +39,7 @@ PYTHON_JAR = "org.bytedeco:cpython:3.14.3-1.5.13:jar:linux-x86_64"
 GO_CLIENTS = ROOT / "compat_tests" / "security" / "clients" / "go"
 NODE_CLIENTS = GO_CLIENTS.with_name("node")
 GO_MEMBERS = ROOT / "compat_tests" / "workers" / "go_members"
+GO_TRANSACTIONAL = GO_MEMBERS.with_name("go_transactional")
 REGISTRY_CLIENTS = ROOT / "compat_tests" / "registry" / "clients"
 """Clients of a schema registry: programs of Go and of Node, and Python's, which has a directory of its own."""
 REGISTRY_PYTHON = ("python-schema-registry-client==2.6.1",)
@@ -79,6 +80,11 @@ def go_clients() -> Path:
 def go_members() -> Path:
     """The program of group members that `clients` builds."""
     return CACHE / "go" / "members" / "go_members"
+
+
+def go_transactional() -> Path:
+    """The transactional producer that `clients` builds."""
+    return CACHE / "go" / "transactional" / "go_transactional"
 
 
 def node_modules() -> Path:
@@ -252,6 +258,7 @@ def fetch_clients() -> None:
             raise DependencyError(f"{command} is missing: install {what}")
     _build_go(GO_CLIENTS, go_clients())
     _build_go(GO_MEMBERS, go_members())
+    _build_go(GO_TRANSACTIONAL, go_transactional())
     _build_go(REGISTRY_CLIENTS / "go", go_registry())
     _install_node_packages(NODE_CLIENTS, node_modules().parent)
     _install_node_packages(REGISTRY_CLIENTS / "node", node_registry_modules().parent)

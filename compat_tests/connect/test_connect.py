@@ -10,6 +10,7 @@ from confluent_kafka.admin import ConfigResource
 
 from compat_tests.conftest import Launcher, StartBroker
 from compat_tests.connect.workers import DEADLINE_S, JARS, Place, Worker
+from compat_tests.eos.transaction_log import newest_at, used
 from compat_tests.support import quick
 from compat_tests.support.cluster import Cluster
 from compat_tests.support.services import Broker, started
@@ -88,6 +89,7 @@ def test_a_file_through_a_topic_while_workers_and_the_broker_die(
     with started(Scenario(Place(broker.bootstrap, tmp_path, jars=jars))) as scenario:
         _tell(scenario, broker)
         assert scenario.topic(len(scenario.lines)) == scenario.lines
+        assert used(broker.bootstrap) == {newest_at(broker.bootstrap) if "4.3.1" in jars else 0}
         _check_internal_topics(broker)
         _check_offsets(scenario, scenario.workers[0])
 

@@ -12,7 +12,7 @@ import threading
 from dataclasses import asdict, dataclass
 
 from compat_tests.deps import ROOT
-from compat_tests.support.tools import Tools
+from compat_tests.support.tools import VERSIONS, Tools
 from compat_tests.support.waiting import eventually
 
 WORKER = ROOT / "compat_tests" / "workers" / "confluent_copier.py"
@@ -30,7 +30,10 @@ librdkafka's question for committed offsets, which is asked once, of a coordinat
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What to copy; `partition` is None for a member of a group, who never ends by itself when it is confluent's."""
+    """What to copy; `partition` is None for a member of a group, who never ends by itself when it is confluent's.
+
+    `jars` are those of the Java copier: of 3.9.1 its transactions are of version 1, of 4.x of the newest that there is.
+    """
 
     bootstrap: str
     group: str
@@ -40,6 +43,7 @@ class Task:
     partition: int | None
     count: int
     seed: int
+    jars: str = VERSIONS[0]
 
 
 class Copier:
@@ -126,7 +130,7 @@ def java_command(task: Task) -> list[str]:
     # in group mode the partition is asked for and ignored
     options += ["--input-partition", str(task.partition or 0)]
     options += ["--group-mode", "--use-group-metadata"] if task.partition is None else []
-    return Tools("3.9.1", task.bootstrap).command("message-copier", *options)
+    return Tools(task.jars, task.bootstrap).command("message-copier", *options)
 
 
 def confluent_command(task: Task) -> list[str]:

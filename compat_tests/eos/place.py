@@ -6,12 +6,9 @@ copies, and who coordinates the group: what they knew must be known to the next 
 
 from __future__ import annotations
 
-import json
-import tempfile
 import time
 from collections.abc import Iterator
 from itertools import count
-from pathlib import Path
 from random import Random
 from typing import ClassVar, Protocol
 
@@ -33,6 +30,8 @@ OVERRIDES = {
     "transaction.state.log.num.partitions": "4",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
 }
+WITHOUT_FEATURES = {"kpybroker.new.cluster.features": "none"}
+"""Keys of a broker with a tree of its own whose transactions are of version 1; Kafka knows no such key."""
 KILLED_WHILE_STARTING = 0.25
 GROUP_KEY, TRANSACTION_KEY = 0, 1
 
@@ -141,7 +140,7 @@ class Replicated:
         return response.node_id if response.error_code == ErrorCode.NONE else None
 
     def kill(self, random: Random) -> int:
-        self._whole()
+        self.cluster.wait_until_whole()
         turn = next(self._turn)
         if turn % 3 == 0:
             victim = self._coordinator("copier-0", TRANSACTION_KEY)
@@ -151,33 +150,10 @@ class Replicated:
             victim = self._coordinator(GROUP, GROUP_KEY)
         return kill_and_start(victim, random)
 
-    def _whole(self) -> None:
-        """Every replica of every partition is in sync."""
-        cluster = self.cluster
-
-        def is_whole() -> bool:
-            for topic in cluster.tree.get_children("/brokers/topics"):
-                for partition in cluster.tree.get_children(f"/brokers/topics/{topic}/partitions"):
-                    assert cluster.state(topic, int(partition)).isr == set(cluster.brokers), f"{topic}-{partition}"
-            return True
-
-        cluster.wait(is_whole, "all replicas in sync")
-
     def each_leads(self, topic: str) -> Iterator[str]:
-        cluster = self.cluster
-        self._whole()
-        partitions = range(len(cluster.json(f"/brokers/topics/{topic}")["partitions"]))
-        for first in cluster.brokers:
-            order = [first, *(i for i in cluster.brokers if i != first)]
-            wanted = [{"topic": topic, "partition": i, "replicas": order} for i in partitions]
-            with tempfile.TemporaryDirectory() as directory:
-                plan = Path(directory, "plan.json")
-                plan.write_text(json.dumps({"version": 1, "partitions": wanted}))
-                cluster.tools.run("reassign-partitions", "--reassignment-json-file", str(plan), "--execute")
-            cluster.wait(lambda: all(cluster.replicas(topic, i) == order for i in partitions), "new order")
-            cluster.tools.run("leader-election", "--election-type", "preferred", "--all-topic-partitions")
-            for partition in partitions:
-                cluster.wait_for_leader(topic, first, partition)
+        self.cluster.wait_until_whole()
+        for first in self.cluster.brokers:
+            self.cluster.lead_all(topic, first)
             yield f"broker {first}"
 
     def stop_and_check(self) -> list[str]:

@@ -1,10 +1,13 @@
 """Copy exactly once while the broker and the copiers are killed, frozen and replaced, and check what came out.
 
     python -m compat_tests.eos.soak --records 100000 --kills 20 --seed 7 [--groups] [--cluster] [--broker kafka]
+        [--transaction-version 1]
 
 Three partitions are copied by stock clients, a transaction for every ten records: the first by Kafka's
-TransactionalMessageCopier, the second by confluent-kafka, the third by both in turns under one transactional id. All
-of them abort transactions on purpose. Readers of committed data, librdkafka's and Java's, look on. Between the kills
+TransactionalMessageCopier, the second by confluent-kafka, the third by both in turns under one transactional id. Java's
+transactions are of version 2, with the copier of Kafka 4, or of version 1, with that of 3.9; confluent's are of
+version 1. All of them abort transactions on purpose. Readers of committed data, librdkafka's and Java's, look on.
+Between the kills
 copiers are killed too, or frozen within a transaction while a successor takes over; thawed, a zombie must be fenced.
 The source is filled in portions, one for each kill and one after them, so that no copier runs ahead; and the
 end of a zombie's transaction is held back (`gate.py`), so that it is frozen within one at any speed.
@@ -26,13 +29,23 @@ from random import Random
 
 from compat_tests.eos.check import Copying, check
 from compat_tests.eos.copiers import CONFLUENT, JAVA, Copier, Task
-from compat_tests.eos.place import GROUP, OVERRIDES, SOURCE, TARGET, OneBroker, Place, Replicated
+from compat_tests.eos.place import GROUP, OVERRIDES, SOURCE, TARGET, WITHOUT_FEATURES, OneBroker, Place, Replicated
 from compat_tests.eos.readers import JavaReader, Reader, read_to_end
+from compat_tests.eos.transaction_log import have_version_2, used
 from compat_tests.support.cluster import Cluster
 from compat_tests.support.quick import committed, fill
 from compat_tests.support.services import Broker
-from compat_tests.support.soaks import connect_string, report, say, soak_parser
+from compat_tests.support.soaks import (
+    add_transaction_version,
+    check_transaction_version,
+    connect_string,
+    report,
+    say,
+    soak_parser,
+)
+from compat_tests.support.tools import VERSIONS
 from compat_tests.support.waiting import eventually
+from kpybroker.core.transaction.values import EPOCH_BUMP_FROM
 
 PARTITIONS = 3
 KINDS = ((JAVA,), (CONFLUENT,), (CONFLUENT, JAVA))
@@ -53,10 +66,14 @@ class Numbers:
 class Soak:
     """A place, the copiers and readers there."""
 
-    def __init__(self, place: Place, seed: int, records: int, *, groups: bool, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, place: Place, seed: int, records: int, *, groups: bool, version: int, say: Callable[[str], None]
+    ) -> None:
+        """`version` is that of Java's transactions."""
         self.place = place
         self.random = Random(seed)
         self.groups = groups
+        self.version = version
         self.say = say
         self.numbers = Numbers()
         self.problems: list[str] = []
@@ -74,6 +91,8 @@ class Soak:
 
     def run(self, kills: int, zombies: int) -> list[str]:
         """Everything that is wrong afterwards. The place is left stopped."""
+        if self.version == EPOCH_BUMP_FROM:
+            have_version_2(self.place.bootstrap)
         for topic in (SOURCE, TARGET):
             self.place.create_topic(topic, PARTITIONS)
         self.reader = Reader(self.place.bootstrap, TARGET, range(PARTITIONS))
@@ -120,6 +139,7 @@ class Soak:
             # Java's ends when it has copied what there was at its start, confluent's waits for the rest
             count=self.filled[number] if kind == JAVA else len(self.inputs[number]),
             seed=self.random.randrange(2**30),
+            jars=VERSIONS[self.version - 1],
         )
         return Copier(kind, task)
 
@@ -256,6 +276,7 @@ class Soak:
             positions=dict(zip(partitions, committed(bootstrap, GROUP, places), strict=True)),
         )
         self.problems += check(copying)
+        self.problems += self._check_versions()
         self.problems += self.reader.failures
         for who in self.place.each_leads(TARGET):
             for isolation, expected in (("read_committed", final), ("read_uncommitted", copying.log)):
@@ -264,6 +285,10 @@ class Soak:
         self.problems += self.place.stop_and_check()
         self._say_numbers(copying)
         return self.problems
+
+    def _check_versions(self) -> list[str]:
+        found, expected = used(self.place.bootstrap), {0, self.version if self.version == EPOCH_BUMP_FROM else 0}
+        return [] if found == expected else [f"transactions are of versions {found}, not {expected}"]
 
     def _commit_called(self) -> dict[str, int]:
         """Of the records that a confluent copier, and no Java one, has had in its hands."""
@@ -289,7 +314,8 @@ class Soak:
 
 def _place(options: argparse.Namespace, directory: Path, connect: str | None) -> Place:
     if not options.cluster:
-        return OneBroker(Broker(options.broker, directory / "broker", connect, OVERRIDES))
+        keys = {**OVERRIDES, **WITHOUT_FEATURES} if options.transaction_version < EPOCH_BUMP_FROM else OVERRIDES
+        return OneBroker(Broker(options.broker, directory / "broker", connect, keys))
     assert connect is not None
     return Replicated(Cluster(directory / "brokers", connect, [options.broker] * 3, Replicated.PROPERTIES))
 
@@ -300,7 +326,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--zombies", type=int, default=6)
     parser.add_argument("--groups", action="store_true", help="the copiers are members of one group")
     parser.add_argument("--cluster", action="store_true", help="three brokers on a real ZooKeeper")
+    add_transaction_version(parser)
     options = parser.parse_args(arguments)
+    check_transaction_version(parser, options)
     say(f"{options.records} records, {options.kills} kills of {options.broker}, seed {options.seed}")
     directory = Path(tempfile.mkdtemp(prefix="eos-"))
     needs_zookeeper = options.zookeeper or options.cluster or options.broker == "kafka"
@@ -308,7 +336,8 @@ def main(arguments: list[str]) -> int:
         place = _place(options, directory, connect)
         try:
             place.start()
-            soak = Soak(place, options.seed, options.records, groups=options.groups, say=say)
+            version: int = options.transaction_version
+            soak = Soak(place, options.seed, options.records, groups=options.groups, version=version, say=say)
             problems = soak.run(options.kills, options.zombies)
         finally:
             place.close()

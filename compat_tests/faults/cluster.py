@@ -22,6 +22,7 @@ from confluent_kafka import KafkaException
 from kazoo.exceptions import KazooException
 from kazoo.handlers.threading import KazooTimeoutError
 
+from compat_tests.eos.transaction_log import have_version_2
 from compat_tests.faults.groups.applications import Application
 from compat_tests.faults.groups.history import SESSION_MS
 from compat_tests.faults.history import Absence, History
@@ -34,6 +35,7 @@ from compat_tests.support.services import KAFKA_VERSION, Broker, ZooKeeper, writ
 from compat_tests.support.waiting import eventually
 from compat_tests.support.zookeeper.sessions import end_session
 from kpybroker.core.features import GROUP_VERSION
+from kpybroker.core.transaction.values import EPOCH_BUMP_FROM
 from kpybroker.wire.records.batch import iter_batches
 from kpybroker.wire.records.builder import build_batch
 from tests.support.network.ports import free_port
@@ -93,8 +95,10 @@ class BrokerEnded(Exception):
 class FaultyCluster:
     """`applications` are the processes of groups' members, if there are any."""
 
-    def __init__(self, kind: str, directory: Path, history: History) -> None:
+    def __init__(self, kind: str, directory: Path, history: History, transaction_version: int = 1) -> None:
+        """`transaction_version` is that of clients that know both; always 1 where no feature is served."""
         self.kind = kind
+        self.transaction_version = transaction_version if self.serves_features else 1
         self.history = history
         self.applications: Sequence[Application] = ()
         self.network = Network()
@@ -104,7 +108,7 @@ class FaultyCluster:
         self._starter.submit(self.zookeeper.start).result()
         self.tree_address = f"{self.zookeeper.connect}/{CHROOT}"
         properties = {**QUICK, "zookeeper.session.timeout.ms": ZOOKEEPER_SESSION_MS[kind]}
-        if self.serves_new_groups:
+        if self.serves_features:
             properties |= CONSUMER_GROUPS
         self.cluster = Cluster(directory / "brokers", self.tree_address, [], properties)
         self._away_since: dict[int, int] = {}
@@ -139,15 +143,17 @@ class FaultyCluster:
         return ",".join(f"127.0.0.1:{port}" for port in self.client_ports.values())
 
     @property
-    def serves_new_groups(self) -> bool:
+    def serves_features(self) -> bool:
         return self.kind == "kpybroker" and os.environ.get(KAFKA_VERSION) != "3.9"
 
     def start(self) -> None:
         for broker_id in BROKERS:
             self.start_broker(broker_id)
         self.activate()
-        if self.serves_new_groups:
+        if self.serves_features:
             self._finalize_groups()
+        if self.transaction_version == EPOCH_BUMP_FROM:
+            have_version_2(self.bootstrap)
 
     def _finalize_groups(self) -> None:
         """On ZooKeeper no feature is finalized unasked."""

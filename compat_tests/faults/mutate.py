@@ -94,8 +94,8 @@ def installed(mutant: Mutant) -> Iterator[None]:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def hunt(mutant: Mutant, seconds: float, first_seed: int, *, aloud: bool) -> list[Problem]:
-    """Seed after seed, until something is found or time is up."""
+def hunt(mutant: Mutant, seconds: float, first_seed: int, *, version: int, aloud: bool) -> list[Problem]:
+    """Seed after seed, until something is found or time is up; `version` is that of transactions."""
     end = time.monotonic() + seconds
     longest = SCENARIO_S if SCENARIOS.keys() >= set(mutant.faults) else SEED_S
     with installed(mutant):
@@ -103,7 +103,8 @@ def hunt(mutant: Mutant, seconds: float, first_seed: int, *, aloud: bool) -> lis
         while time.monotonic() < end:
             with contextlib.nullcontext() if aloud else contextlib.redirect_stdout(io.StringIO()):
                 groups = GROUPS if OF_MEMBERS & set(mutant.faults) else {}
-                storm = Storm("kpybroker", min(longest, end - time.monotonic()), mutant.faults, groups=groups)
+                left_s = min(longest, end - time.monotonic())
+                storm = Storm("kpybroker", left_s, mutant.faults, groups=groups, transaction_version=version)
                 problems = run_seed(storm, seed, keep="none")
             if problems:
                 return problems
@@ -118,13 +119,20 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--minutes", type=float, default=4, help="for each")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--aloud", action="store_true", help="tell what happens in each run")
+    parser.add_argument("--transaction-version", type=int, choices=(1, 2), default=2, help="of clients that know both")
     options = parser.parse_args(arguments)
     if unknown := set(options.names) - known.keys():
         parser.error(f"no such mutants: {sorted(unknown)}; there are {sorted(known)}")
     surviving = []
     for name in options.names or known:
         began = time.monotonic()
-        problems = hunt(known[name], options.minutes * 60, options.seed, aloud=options.aloud)
+        problems = hunt(
+            known[name],
+            options.minutes * 60,
+            options.seed,
+            version=options.transaction_version,
+            aloud=options.aloud,
+        )
         took = f"{time.monotonic() - began:.0f} s"
         if problems:
             kinds = ", ".join(dict.fromkeys(problem.kind for problem in problems))

@@ -1,6 +1,7 @@
 """`make soak-cluster`: three brokers on ZooKeeper under a seeded storm of faults, and nothing may be lost.
 
     python -m compat_tests.faults.soak --seeds 20 --minutes 10 --seed 1 --broker kpybroker --others franz aiokafka-txn
+        --transaction-version 1
 
 Clients of every kind write, copy, read and commit all along; applications with members of groups of both protocols
 (`groups/`) are killed and stand still themselves. A round of faults is followed by a quiet time in which the
@@ -26,12 +27,14 @@ from typing import Literal
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
 
 from compat_tests.cluster.traffic import wait_for_equal_logs
+from compat_tests.eos.transaction_log import completed
 from compat_tests.faults.check import Problem, check
 from compat_tests.faults.clients.copying import Copying
 from compat_tests.faults.clients.housekeeping import ADMIN_S, TRIMMED, Housekeeping
 from compat_tests.faults.clients.others import ROLES as OTHERS
 from compat_tests.faults.clients.others import Others
 from compat_tests.faults.clients.readers import Follower, Member, read_log
+from compat_tests.faults.clients.transacting import Transacting
 from compat_tests.faults.clients.watchers import (
     GROUP_PARTITIONS,
     GROUP_TOPIC,
@@ -53,7 +56,10 @@ from compat_tests.faults.history import History, Partition, Reader
 from compat_tests.faults.rounds import LENGTH_S, plan, play
 from compat_tests.faults.scenarios import GROUP, SCENARIOS
 from compat_tests.support.quick import admin_client
+from compat_tests.support.soaks import add_transaction_version, check_transaction_version
+from compat_tests.support.tools import VERSIONS
 from compat_tests.support.waiting import eventually
+from kpybroker.core.transaction.values import EPOCH_BUMP_FROM
 
 PARTITIONS: list[Partition] = [(MAIN, index) for index in range(len(SPREAD))]
 WATCHED: list[Partition] = [*PARTITIONS, (TRIMMED, 0)]
@@ -63,13 +69,16 @@ PROGRESS = 20
 PROGRESS_S = 150.0
 END_S = 180.0
 ELECTIONS = 0.6
+IMPATIENT = {"max_block_ms": "30000", "request_timeout_ms": "5000", "delivery_timeout_ms": "30000"}
+"""Settings of a Java client that is replaced when it does not get on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Storm:
     """So many `seconds` on brokers of a kind, of all faults or `only` these, with `others` as clients.
 
-    `groups` are those of the applications, in addition to the one that is always there.
+    `groups` are those of the applications, in addition to the one that is always there. `transaction_version` is that
+    of clients that know both: Java's, and franz-go's where that is one of the others.
     """
 
     kind: str
@@ -78,6 +87,7 @@ class Storm:
     length_max_s: float = LENGTH_S[1]
     others: Collection[str] = ()
     groups: Mapping[str, GroupProtocol] = field(default_factory=lambda: GROUPS)
+    transaction_version: int = EPOCH_BUMP_FROM
 
 
 class Run:
@@ -89,7 +99,7 @@ class Run:
         self.history = History()
         self.began = time.monotonic()
         self._say = say
-        self.cluster = FaultyCluster(storm.kind, directory, self.history)
+        self.cluster = FaultyCluster(storm.kind, directory, self.history, storm.transaction_version)
         self.housekeeping = Housekeeping(self.cluster, self.history, self.random)
         self._directory = directory
         self._tasks: list[Task] = []
@@ -126,6 +136,7 @@ class Run:
         if self._tasks:
             self.copying.kill()
             self.java.kill()
+            self.java_transactions.kill()
             self.others.kill()
             self.applications.roller.stopping.set()
             self.applications.kill()
@@ -141,9 +152,10 @@ class Run:
         self.writer = Writer("librdkafka", history, main, rate=60)
         self.transactional = TransactionalWriter("tx", history, main, 8, self._seed(), self.say)
         self.java = JavaWriter(7, history, main, 60, self._directory)
+        self.java_transactions = Transacting("java-4.3.1", history, main, **IMPATIENT)
         self.feeder = Writer("feeder", history, Target(bootstrap, "source", 2), rate=20)
         self.others = Others(self.storm.others, history, bootstrap, PARTITIONS, self._directory)
-        self.copying = Copying(bootstrap, self._seed(), self.say)
+        self.copying = Copying(bootstrap, self._seed(), self.say, VERSIONS[self.cluster.transaction_version - 1])
         self.followers = [
             Follower(history, bootstrap, PARTITIONS, isolation) for isolation in ("read_uncommitted", "read_committed")
         ]
@@ -165,7 +177,7 @@ class Run:
         ]
         self._tasks = [
             *(self.states, *self.watchers, *self.group_watchers, *self.followers, *self.members),
-            *(self.writer, self.transactional, self.java, self.feeder, *self.probers),
+            *(self.writer, self.transactional, self.java, self.java_transactions, self.feeder, *self.probers),
         ]
         for task in self._tasks:
             task.start()
@@ -174,7 +186,7 @@ class Run:
 
     def _make_applications(self) -> None:
         groups = self.storm.groups
-        if not self.cluster.serves_new_groups:
+        if not self.cluster.serves_features:
             groups = {name: protocol for name, protocol in groups.items() if protocol is GroupProtocol.CLASSIC}
         self.applications = Applications(groups, self.history, self.cluster.bootstrap, PARTITIONS, self._directory)
         self.cluster.applications = self.applications.all
@@ -188,6 +200,7 @@ class Run:
             "librdkafka": self.writer.acknowledged,
             "Java": self.java.acknowledged,
             "transactions": self.transactional.ended * 4,
+            "Java's": self.java_transactions.committed * len(SPREAD) * 2,
             "copied": self.copying.reader.count,
             **self.others.counts(),
             **self.applications.counts(),
@@ -252,7 +265,14 @@ class Run:
 
     def _finish(self) -> None:
         """Writers end, everybody reads to the end, and all is read once more."""
-        writers = (self.writer, self.java, self.transactional, self.feeder, *self.others.writers)
+        writers = (
+            self.writer,
+            self.java,
+            self.transactional,
+            self.java_transactions,
+            self.feeder,
+            *self.others.writers,
+        )
         for task in (*self.probers, *writers):
             task.stop()
             self.say(f"{task.name} has ended")
@@ -277,6 +297,7 @@ class Run:
         for name, group in self.applications.groups.items():
             self._look_at_commits(name, group.commits_found)
         self._look_at_logs()
+        self._look_at_versions()
         self.say(f"the end: {self._counts()}, {self._numbers()}")
 
     def _read_all(self) -> None:
@@ -318,6 +339,12 @@ class Run:
             for partition, version, time_ns in heard_states(broker.service.log_file.read_text(errors="replace")):
                 heard = self.history.heard[partition]
                 heard[version] = min(time_ns, heard.get(version, time_ns))
+
+    def _look_at_versions(self) -> None:
+        expected = EPOCH_BUMP_FROM if self.cluster.transaction_version == EPOCH_BUMP_FROM else 0
+        found = set(completed(self.cluster.bootstrap)[self.java_transactions.name])
+        if found != {expected}:
+            self.history.failures.append(f"Java's transactions are of versions {found}, not {expected}")
 
     def _numbers(self) -> str:
         history = self.history
@@ -367,9 +394,17 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--only", nargs="*", choices=[*FAULTS, *SCENARIOS], default=[], help="faults to draw from")
     parser.add_argument("--others", nargs="*", choices=OTHERS, default=[], help="clients in addition to the usual ones")
     parser.add_argument("--keep-files", action="store_true")
+    add_transaction_version(parser)
     options = parser.parse_args(arguments)
     faulthandler.register(signal.SIGUSR1)  # where every thread stands, for a run that does
-    storm = Storm(options.broker, options.minutes * 60, options.only, others=options.others)
+    check_transaction_version(parser, options)
+    storm = Storm(
+        options.broker,
+        options.minutes * 60,
+        options.only,
+        others=options.others,
+        transaction_version=options.transaction_version,
+    )
     keep: Literal["all", "useful"] = "all" if options.keep_files else "useful"
     seeds = range(options.seed, options.seed + options.seeds)
     failed = [seed for seed in seeds if run_seed(storm, seed, keep)]

@@ -22,6 +22,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from compat_tests.conftest import StartBroker
 from compat_tests.deps import jars_dir
 from compat_tests.eos.readers import messages_to_end
+from compat_tests.eos.transaction_log import newest_at, used
 from compat_tests.streams.recount import USERS, Event, count, join, make_events, visit
 from compat_tests.support import quick
 from compat_tests.support.services import Broker
@@ -191,6 +192,7 @@ def test_joined_and_counted_once(own_broker: StartBroker, tmp_path: Path, jars: 
         application.close()
     finally:
         application.kill()
+    assert used(broker.bootstrap) == {newest_at(broker.bootstrap) if "4.3.1" in jars else 0}
     assert Counter(written(broker, "known")) == Counter(shop.known)
     visits = Counter((one.user, one.value) for one in shop.visits)
     assert Counter(written(broker, "visits")) == visits

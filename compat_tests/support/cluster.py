@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -166,3 +167,31 @@ class Cluster:
 
     def wait_for_isr(self, topic: str, isr: set[int], partition: int = 0) -> None:
         self.wait(lambda: self.state(topic, partition).isr == isr, f"the ISR of {topic}-{partition} is {isr}")
+
+    def wait_until_whole(self, isr: set[int] | None = None) -> None:
+        """The ISR of every partition is of `isr`, or of all brokers."""
+        wanted = isr or set(self.brokers)
+
+        def is_whole() -> bool:
+            for topic in self.tree.get_children("/brokers/topics"):
+                for partition in self.tree.get_children(f"/brokers/topics/{topic}/partitions"):
+                    assert self.state(topic, int(partition)).isr == wanted, f"{topic}-{partition}"
+            return True
+
+        self.wait(is_whole, f"the ISR of every partition is {wanted}")
+
+    # --- what an administrator does
+
+    def lead_all(self, topic: str, leader: int) -> None:
+        """Every partition of a topic that has replicas everywhere is led by this broker."""
+        partitions = range(len(self.json(f"/brokers/topics/{topic}")["partitions"]))
+        order = [leader, *(i for i in self.brokers if i != leader)]
+        wanted = [{"topic": topic, "partition": i, "replicas": order} for i in partitions]
+        with tempfile.TemporaryDirectory() as directory:
+            plan = Path(directory, "plan.json")
+            plan.write_text(json.dumps({"version": 1, "partitions": wanted}))
+            self.tools.run("reassign-partitions", "--reassignment-json-file", str(plan), "--execute")
+        self.wait(lambda: all(self.replicas(topic, i) == order for i in partitions), "new order")
+        self.tools.run("leader-election", "--election-type", "preferred", "--all-topic-partitions")
+        for partition in partitions:
+            self.wait_for_leader(topic, leader, partition)

@@ -22,6 +22,20 @@ def soak_parser(description: str, kills: int) -> argparse.ArgumentParser:
     return parser
 
 
+def add_transaction_version(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--transaction-version", type=int, choices=(1, 2), help="of clients that know both; 2, with Kafka 3.9 always 1"
+    )
+
+
+def check_transaction_version(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    """Fill it in where it was not given."""
+    if options.broker == "kafka" and options.transaction_version == 2:
+        parser.error("Kafka 3.9 has no transactions of version 2")
+    if options.transaction_version is None:
+        options.transaction_version = 1 if options.broker == "kafka" else 2
+
+
 def say(text: str) -> None:
     print(text, flush=True)
 

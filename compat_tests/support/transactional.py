@@ -9,14 +9,17 @@ from typing import Any
 
 from confluent_kafka import Consumer, TopicPartition
 
-from compat_tests.deps import ROOT
+from compat_tests.deps import ROOT, go_transactional
 from compat_tests.support import quick
 from compat_tests.support.tools import program_command
 
 WORKERS = ROOT / "compat_tests" / "workers"
 JAVA = {"java-3.9.1": "3.9.1", "java-4.3.1": "4.x"}
-LIBRARIES = ("confluent", "kafka-python", "aiokafka", "java-4.3.1")
-"""Of Java, the one whose transactions are of version 2 where the broker has them."""
+FRANZ = "franz"
+"""It has no order `offsets`, but `copy`, in a transaction of its own."""
+LIBRARIES = ("confluent", "kafka-python", "aiokafka", "java-3.9.1", "java-4.3.1", FRANZ)
+OF_VERSION_2 = ("java-4.3.1", FRANZ)
+"""Libraries whose transactions are of version 2 where the broker has them."""
 
 
 class Failed(Exception):
@@ -37,9 +40,7 @@ class Transactional:
                 "settings": {name.replace("_", "."): value for name, value in settings.items()},
             }
         )
-        command = [sys.executable, str(WORKERS / "transactional_client.py"), library, spec]
-        if library in JAVA:
-            command = [*program_command(JAVA[library], WORKERS / "TransactionalClient.java"), spec]
+        command = _command(library, spec)
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
@@ -64,6 +65,16 @@ class Transactional:
     def kill(self) -> None:
         self._process.kill()
         self._process.wait()
+
+
+def _command(library: str, spec: str) -> list[str]:
+    if library in JAVA:
+        return [*program_command(JAVA[library], WORKERS / "TransactionalClient.java"), spec]
+    if library == FRANZ:
+        program = go_transactional()
+        assert program.exists(), f"{program} is not built: python -m compat_tests.deps clients"
+        return [str(program), spec]
+    return [sys.executable, str(WORKERS / "transactional_client.py"), library, spec]
 
 
 def visible(bootstrap: str, topic: str, partition: int = 0, group: str = "none") -> list[str]:

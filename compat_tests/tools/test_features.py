@@ -56,6 +56,20 @@ def test_features_are_described_lowered_and_raised(version: str, bootstrap: str)
     assert (disabled.code, disabled.lines) == (0, ["group.version can be disabled."])
 
 
+def test_transactions_are_lowered_and_raised(bootstrap: str) -> None:
+    """By the tool of 4.x; 3.9.1's does the same."""
+    for how, words, level in (("downgrade", "downgraded", 0), ("upgrade", "upgraded", 1), ("upgrade", "upgraded", 2)):
+        changed = features("4.x", bootstrap, how, "--feature", f"transaction.version={level}")
+        assert (changed.code, changed.lines) == (0, [f"transaction.version was {words} to {level}."])
+        (line,) = (line for line in features("4.x", bootstrap, "describe").lines if "transaction.version" in line)
+        assert line.split()[4:8] == ["SupportedMaxVersion:", "2", "FinalizedVersionLevel:", str(level)]
+    refused = features("4.x", bootstrap, "upgrade", "--feature", "transaction.version=3")
+    assert refused.lines == [
+        f"Could not upgrade transaction.version to 3. {FAILED} 3 for feature transaction.version. Local controller 0 "
+        "only supports versions 0-2"
+    ]
+
+
 def test_what_4_refuses_in_its_words(bootstrap: str) -> None:
     refused = features("4.x", bootstrap, "upgrade", "--feature", "group.version=2")
     assert refused.code == 1

@@ -32,6 +32,8 @@ class Confluent:
                 "transaction.timeout.ms": spec["timeout_ms"],
                 "linger.ms": 1,
                 "log_level": 0,
+                # with `rebootstrap` librdkafka 2.16 loses its coordinator when all brokers have gone for a moment
+                "metadata.recovery.strategy": "none",
             }
         )
 

@@ -16,13 +16,14 @@ from compat_tests.overload.raw import Raw
 from compat_tests.support import quick
 from compat_tests.support.services import Broker
 from compat_tests.support.tools import VERSIONS, Tools, run_process
-from compat_tests.support.transactional import LIBRARIES, Failed, Transactional, visible
+from compat_tests.support.transactional import FRANZ, LIBRARIES, Failed, Transactional, visible
 from compat_tests.support.waiting import eventually
 from kpybroker.wire.messages.produce import ProduceRequest
 from kpybroker.wire.records.builder import BatchFields, build_batch
 
 WORKERS = ROOT / "compat_tests" / "workers"
 READERS = ("confluent", "kafka-python", "aiokafka", "java")
+WITH_OFFSETS = tuple(library for library in LIBRARIES if library != FRANZ)
 
 MakeTopic = Callable[..., str]
 StartBroker = Callable[..., Broker]
@@ -144,7 +145,7 @@ def test_a_zombie_is_fenced(broker: Broker, topic: MakeTopic, begin: Begin, libr
 # --- offsets
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("library", WITH_OFFSETS)
 def test_offsets_are_committed_with_the_transaction(
     broker: Broker, topic: MakeTopic, begin: Begin, name: str, library: str
 ) -> None:
@@ -160,6 +161,17 @@ def test_offsets_are_committed_with_the_transaction(
             lambda: quick.committed(broker.bootstrap, name, places) == [OFFSET_INVALID, expected],
             f"offset {expected}",
         )
+
+
+def test_franz_copies_with_its_offsets(broker: Broker, topic: MakeTopic, begin: Begin, name: str) -> None:
+    source, target = topic(1, "-source"), topic(1, "-target")
+    values = [str(n) for n in range(20)]
+    quick.fill(broker.bootstrap, source, values)
+    copier = begin(FRANZ)
+    for count in (5, 15):
+        copier.do("copy", source, target, name, count)
+    eventually(lambda: visible(broker.bootstrap, target) == values, "all records once and in order")
+    assert quick.committed(broker.bootstrap, name, [(source, 0)]) == [len(values)]
 
 
 @pytest.mark.parametrize("mode", ["assigned", "group"])
@@ -184,7 +196,7 @@ def test_kafkas_message_copier(broker: Broker, topic: MakeTopic, name: str, mode
 # --- restarts
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("library", WITH_OFFSETS)
 @pytest.mark.parametrize("how", [pytest.param("stopped", marks=pytest.mark.wide), "killed"])
 def test_an_open_transaction_survives_a_restart(own_broker: StartBroker, begin: Begin, library: str, how: str) -> None:
     broker = own_broker()

@@ -1,7 +1,7 @@
 """Transactions of version 2 (KIP-890, part 2) with stock clients: which of them use it, when, and what is read then.
 
-The Java client of Kafka 4 does, as soon as `transaction.version` 2 is finalized. What it sends is looked up in the
-broker, which remembers the requests.
+The Java client of Kafka 4 and franz-go do, as soon as `transaction.version` 2 is finalized. What they send is looked up
+in the broker, which remembers the requests, and in the log of the coordinator.
 """
 
 from __future__ import annotations
@@ -13,11 +13,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka import OFFSET_INVALID
 
+from compat_tests.eos.readers import read_to_end
+from compat_tests.eos.transaction_log import completed
 from compat_tests.overload.raw import Raw
 from compat_tests.support import quick
 from compat_tests.support.tools import Tools
-from compat_tests.support.transactional import Failed, Transactional, visible
+from compat_tests.support.transactional import FRANZ, LIBRARIES, OF_VERSION_2, Failed, Transactional, visible
 from compat_tests.support.waiting import eventually
 from kpybroker.testing import Broker, Cluster
 from kpybroker.wire.errors import ErrorCode
@@ -27,6 +30,8 @@ V1_LIBRARIES = ("java-3.9.1", "confluent")
 TV2 = "java-4.3.1"
 DUMP = "org.apache.kafka.tools.DumpLogSegments"
 ADDING = ("AddPartitionsToTxn", "AddOffsetsToTxn")
+ADDS_FROM = {"Produce": 12, "EndTxn": 5, "TxnOffsetCommit": 5}
+"""By API its first version of transactions of version 2."""
 
 Begin = Callable[..., Transactional]
 
@@ -58,9 +63,9 @@ def asked(broker: Broker | Cluster, *apis: str) -> Counter[tuple[str, int]]:
     return Counter((one.api, one.version) for api in apis for one in broker.requests(api, limit=10_000))
 
 
-def set_level(broker: Broker | Cluster, level: int) -> None:
+def set_level(broker: Broker | Cluster, level: int, *, falls: bool) -> None:
     update = UpdateFeaturesRequest.FeatureUpdateKey(
-        feature="transaction.version", max_version_level=level, upgrade_type=1 if level else 2
+        feature="transaction.version", max_version_level=level, upgrade_type=2 if falls else 1
     )
     addresses = [("127.0.0.1", int(one.rpartition(":")[2])) for one in broker.bootstrap_servers.split(",")]
 
@@ -68,7 +73,8 @@ def set_level(broker: Broker | Cluster, level: int) -> None:
         for address in addresses:
             with contextlib.suppress(OSError), Raw(address) as connection:
                 response = connection.ask(UpdateFeaturesRequest(timeout_ms=30_000, feature_updates=[update]), 2)
-                assert response.error_code in (0, ErrorCode.NOT_CONTROLLER), response.error_message
+                if response.error_code not in (0, ErrorCode.NOT_CONTROLLER):
+                    raise ValueError(response.error_message)
                 if response.error_code == 0:
                     return True
         return False
@@ -102,16 +108,60 @@ def test_java_of_kafka_4_adds_by_writing_and_bumps_at_every_end(broker: Broker, 
     assert (found["EndTxn", 5], found["InitProducerId", 5]) == (10, 1)
 
 
-@pytest.mark.parametrize("library", V1_LIBRARIES)
-def test_other_clients_go_on_as_before(broker: Broker, begin: Begin, library: str) -> None:
-    quick.create_topic(broker.bootstrap_servers, "t")
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("level", [0, 1, 2])
+def test_each_client_at_each_level(broker: Broker, begin: Begin, level: int, library: str) -> None:
+    """In the version that both know: what is committed is read, what is aborted is in the log and is not."""
+    bootstrap = broker.bootstrap_servers
+    if level < 2:
+        set_level(broker, level, falls=True)
+    quick.create_topic(bootstrap, "t", 2)
     producer = begin(library)
-    for n in range(3):
-        producer.transact("t", f"{n}", commit=n != 1)
-    committed(broker, ["0", "2"])
-    assert sum(asked(broker, "AddPartitionsToTxn").values()) == 3
-    assert all(version < 5 for _, version in asked(broker, "EndTxn"))
-    assert all(version < 12 for _, version in asked(broker, "Produce"))
+    epoch = broker.transactions()["x"].producer_epoch
+    written: dict[int, list[str]] = {0: [], 1: []}
+    for n in range(6):
+        producer.do("begin")
+        for partition, values in written.items():
+            producer.do("produce", "t", partition, [f"{n} a", f"{n} b"])
+            values += [f"{n} a", f"{n} b"]
+        if library != FRANZ:
+            producer.do("offsets", "g", [("t", 1, n)])
+        producer.do("commit" if n % 3 else "abort")
+    is_second = level == 2 and library in OF_VERSION_2
+    eventually(lambda: completed(bootstrap) == {"x": [2 if is_second else 0] * 6}, f"six of {library} at {level}")
+    for isolation, shown in (("read_uncommitted", "012345"), ("read_committed", "1245")):
+        found = read_to_end(bootstrap, "t", written, isolation)
+        read = {partition: [one.value for one in stored] for partition, stored in found.items()}
+        assert read == {
+            partition: [value for value in some if value[0] in shown] for partition, some in written.items()
+        }
+    if library != FRANZ:
+        eventually(lambda: quick.committed(bootstrap, "g", [("t", 1)]) == [5], "the offset that was committed last")
+    assert broker.transactions()["x"].producer_epoch == epoch + (6 if is_second else 0)
+    assert asked(broker, "EndTxn").total() == 6
+    used = {(api, version >= first) for api, first in ADDS_FROM.items() for _, version in asked(broker, api)}
+    assert {uses for _, uses in used} == {is_second}, used
+    assert bool(asked(broker, *ADDING)) is not is_second
+
+
+@pytest.mark.parametrize("level", [0, 2])
+def test_franz_copies_at_each_level(broker: Broker, begin: Begin, level: int) -> None:
+    """Offsets of its group are in the transaction."""
+    bootstrap = broker.bootstrap_servers
+    if level < 2:
+        set_level(broker, level, falls=True)
+    values = [str(n) for n in range(20)]
+    quick.create_topic(bootstrap, "source")
+    quick.create_topic(bootstrap, "t")
+    quick.fill(bootstrap, "source", values)
+    copier = begin(FRANZ)
+    for count in (5, 15):
+        copier.do("copy", "source", "t", "g", count)
+    committed(broker, values)
+    assert quick.committed(bootstrap, "g", [("source", 0)]) == [len(values)]
+    eventually(lambda: completed(bootstrap) == {"x": [level, level]}, f"two at level {level}")
+    assert {version >= 5 for _, version in asked(broker, "TxnOffsetCommit")} == {level == 2}
+    assert bool(asked(broker, "AddOffsetsToTxn")) is (level < 2)
 
 
 def test_clients_of_both_versions_in_turn_on_one_transactional_id(broker: Broker, begin: Begin) -> None:
@@ -119,7 +169,7 @@ def test_clients_of_both_versions_in_turn_on_one_transactional_id(broker: Broker
     quick.create_topic(broker.bootstrap_servers, "t")
     expected = []
     before: Transactional | None = None
-    for n, library in enumerate([*V1_LIBRARIES, TV2, *V1_LIBRARIES, TV2, TV2, "java-3.9.1"]):
+    for n, library in enumerate([*V1_LIBRARIES, TV2, *V1_LIBRARIES, FRANZ, TV2, TV2, FRANZ, "java-3.9.1"]):
         producer = begin(library)
         if before is not None:
             with pytest.raises(Failed):
@@ -137,10 +187,11 @@ def test_clients_of_both_versions_in_turn_on_one_transactional_id(broker: Broker
         )
 
 
-def test_in_the_place_of_kafka_3_9_java_of_kafka_4_goes_on_as_before(begin: Begin) -> None:
+@pytest.mark.parametrize("library", OF_VERSION_2)
+def test_in_the_place_of_kafka_3_9_clients_of_version_2_go_on_as_before(begin: Begin, library: str) -> None:
     with Broker(kafka_version="3.9") as broker:
         quick.create_topic(broker.bootstrap_servers, "t")
-        begin(TV2, broker.bootstrap_servers).transact("t", "a")
+        begin(library, broker.bootstrap_servers).transact("t", "a")
         committed(broker, ["a"])
         assert sum(asked(broker, "AddPartitionsToTxn").values()) == 1
         assert set(asked(broker, "EndTxn", "Produce")) == {("EndTxn", 4), ("Produce", 11)}
@@ -157,7 +208,7 @@ def test_the_level_falls_and_rises_while_a_producer_works(broker: Broker, begin:
         broker.clear_requests()
         producer.do("begin")
         producer.do("produce", "t", 0, [f"{level} before"])
-        set_level(broker, level)
+        set_level(broker, level, falls=level == 0)
         with broker.faults.disconnect("Produce", once=True):
             producer.do("produce", "t", 0, [f"{level} after"])
         producer.do("commit")
@@ -169,6 +220,55 @@ def test_the_level_falls_and_rises_while_a_producer_works(broker: Broker, begin:
         assert bool(asked(broker, *ADDING)) is (then < 5)
         expected += [f"{level} {word}" for word in ("before", "after", "then")]
         committed(broker, expected)
+
+
+def test_franz_goes_on_in_version_2_until_it_starts_again(broker: Broker, begin: Begin) -> None:
+    """A connection that hears of a lower level does not make it go back; what it sends is served."""
+    quick.create_topic(broker.bootstrap_servers, "t")
+    producer = begin(FRANZ)
+    producer.transact("t", "before")
+    set_level(broker, 0, falls=True)
+    with broker.faults.disconnect("Produce", once=True):
+        producer.transact("t", "after")
+    producer.transact("t", "dropped", commit=False)
+    begin(FRANZ).transact("t", "again")
+    committed(broker, ["before", "after", "again"])
+    assert asked(broker, "EndTxn") == {("EndTxn", 5): 3, ("EndTxn", 4): 1}
+
+
+@pytest.mark.parametrize("library", ["java-4.3.1", "java-3.9.1", "confluent", FRANZ])
+def test_a_topic_is_made_again_between_transactions(broker: Broker, begin: Begin, library: str) -> None:
+    """Each goes on in the new topic, whose id it has to learn; franz-go refuses to before it starts again. No group has
+    anything committed there.
+    """
+    bootstrap = broker.bootstrap_servers
+    quick.create_topic(bootstrap, "t")
+    producer = begin(library)
+    for topic in ("first", "second"):
+        producer.do("begin")
+        if (library, topic) == (FRANZ, "second"):
+            with pytest.raises(Failed, match="UNKNOWN_TOPIC_ID"):
+                producer.do("produce", "t", 0, ["lost"])
+            producer = begin(FRANZ)
+            producer.do("begin")
+        producer.do("produce", "t", 0, [f"{topic} a", f"{topic} b"])
+        if library != FRANZ:
+            producer.do("offsets", "g", [("t", 0, 2)])
+        producer.do("commit")
+        committed(broker, [f"{topic} a", f"{topic} b"])
+        if library != FRANZ:
+            eventually(lambda: quick.committed(bootstrap, "g", [("t", 0)]) == [2], "the group's offset")
+        if topic == "first":
+            make_again(bootstrap)
+            eventually(lambda: quick.committed(bootstrap, "g", [("t", 0)]) == [OFFSET_INVALID], "no offset")
+
+
+def make_again(bootstrap: str) -> None:
+    """The topic `t`, once it is gone."""
+    admin = quick.admin_client(bootstrap)
+    admin.delete_topics(["t"], operation_timeout=quick.DEADLINE_S)["t"].result(quick.DEADLINE_S)
+    eventually(lambda: "t" not in admin.list_topics(timeout=quick.DEADLINE_S).topics, "t is gone")
+    quick.create_topic(bootstrap, "t")
 
 
 @pytest.mark.parametrize("commit", [True, False])
@@ -204,7 +304,8 @@ def test_coordinators_and_leaders_die_in_transactions(begin: Begin, levels: tupl
             for partition in expected:
                 producer.do("produce", "t", partition, [f"{n} before"])
             if len(levels) > 1:
-                set_level(cluster, levels[n % len(levels)])
+                level = levels[n % len(levels)]
+                set_level(cluster, level, falls=level == 0)
             cluster[n % 3].kill()
             for partition in expected:
                 producer.do("produce", "t", partition, [f"{n} after"])

@@ -23,8 +23,10 @@ class Copying:
     does not get on, as client libraries have calls that never end.
     """
 
-    def __init__(self, bootstrap: str, seed: int, say: Callable[[str], None]) -> None:
+    def __init__(self, bootstrap: str, seed: int, say: Callable[[str], None], jars: str) -> None:
+        """`jars` are those of the Java copier."""
         self._bootstrap = bootstrap
+        self._jars = jars
         self._random = Random(seed)
         self.reader = Reader(bootstrap, TARGET, PARTITIONS)
         self._say = say
@@ -42,6 +44,7 @@ class Copying:
             partition=None,
             count=0,
             seed=self._random.randrange(2**30),
+            jars=self._jars,
         )
         return Copier(self._random.choice((CONFLUENT, CONFLUENT, JAVA)), task)
 

@@ -16,6 +16,7 @@ from compat_tests.clients.transactions.test_transactions import rows
 from compat_tests.conftest import Launcher
 from compat_tests.eos.gate import Gate
 from compat_tests.eos.readers import messages_to_end
+from compat_tests.eos.transaction_log import newest_at, used
 from compat_tests.field.flink.recount import SPAN_MS, WINDOW_MS, Click, make_clicks, numbered, windows
 from compat_tests.field.flink.standalone import Job, Standalone
 from compat_tests.support import quick
@@ -160,6 +161,11 @@ class Scene:
         assert rows(hanging.out) == [], str(hanging)
         for topic in OUTPUTS:
             assert self.is_open(topic) is False, topic
+
+    def check_versions(self, version: str) -> None:
+        """Flink 2 uses the newest version of transactions that the broker has, Flink 1 knows the first one alone."""
+        expected = newest_at(self.broker.bootstrap) if version.startswith("flink-2") else 0
+        assert expected in used(self.broker.bootstrap)
 
     def is_open(self, topic: str) -> bool:
         """Whether a partition has records after its last stable offset."""

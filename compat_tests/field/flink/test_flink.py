@@ -70,6 +70,7 @@ def test_each_click_is_counted_once(
         here.check_numbered()
         here.check_windows()
         here.check_nothing_hangs()
+        here.check_versions(version)
 
 
 def in_a_transaction(here: Scene) -> None:

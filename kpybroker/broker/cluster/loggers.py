@@ -1,7 +1,7 @@
 """The broker's loggers and their levels under Kafka's names, read and changed while it runs (KIP-412).
 
 Kafka's `Log4jController` and ``RuntimeLoggerManager``. Loggers are Python's, so there is one set for the process, as in
-a JVM. Levels last until the process ends, as in Kafka.
+a JVM. Levels last until the process ends, as in Kafka. A logger whose class has moved in Kafka 4 has two names.
 """
 
 from __future__ import annotations
@@ -27,6 +27,20 @@ LEVELS: Final[dict[str, int]] = {
     "TRACE": TRACE,
 }
 
+MOVED: Final[dict[str, str]] = {
+    "org.apache.kafka.coordinator.group.GroupCoordinatorService": "kafka.coordinator.group.GroupCoordinator",
+    "org.apache.kafka.coordinator.group.GroupMetadataManager": "kafka.coordinator.group.GroupMetadataManager",
+    "org.apache.kafka.security.CredentialProvider": "kafka.security.CredentialProvider",
+    "org.apache.kafka.server.NodeToControllerChannelManagerImpl": "kafka.server.NodeToControllerChannelManager",
+    "org.apache.kafka.server.quota.ClientQuotaManager": "kafka.server.ClientQuotaManager",
+    "org.apache.kafka.storage.internals.log.LocalLog": "kafka.log.LocalLog",
+    "org.apache.kafka.storage.internals.log.LogCleaner": "kafka.log.LogCleaner",
+    "org.apache.kafka.storage.internals.log.LogLoader": "kafka.log.LogLoader",
+    "org.apache.kafka.storage.internals.log.LogSegment": "kafka.log.LogSegment",
+    "org.apache.kafka.storage.internals.log.UnifiedLog": "kafka.log.UnifiedLog",
+}
+"""By the name in Kafka 4.3 that in Kafka 3.9, which the broker's lines have."""
+
 _listeners: dict[object, Callable[[], None]] = {}
 
 _FAMILIES: Final = ("kafka.", "state.change.", "org.apache.", "kpybroker.")
@@ -43,19 +57,25 @@ def forget(owner: object) -> None:
 
 
 def levels() -> dict[str, str]:
-    """Every logger of the broker, and the root, with its effective level."""
+    """Every logger of the broker, by each of its names, and the root, with its effective level."""
     known = logging.root.manager.loggerDict
     names = sorted(
         name for name, logger in known.items() if name.startswith(_FAMILIES) and isinstance(logger, logging.Logger)
     )
     found = {ROOT: logging.root.level}
     found |= {name: logging.getLogger(name).getEffectiveLevel() for name in names}
+    found |= {name: found[before] for name, before in MOVED.items() if before in found}
     return {name: level_name(level) for name, level in found.items()}
 
 
 def level_name(level: int) -> str:
     """Kafka's name of the nearest level that lets as much through."""
     return next((name for name, number in LEVELS.items() if level >= number), "TRACE")
+
+
+def logger_of(name: str) -> logging.Logger:
+    """The root, or the logger that has this name in Kafka 3.9 or in 4.3."""
+    return logging.getLogger(None if name == ROOT else MOVED.get(name, name))
 
 
 def exists(name: str) -> bool:
@@ -86,7 +106,7 @@ def check(ops: Iterable[AlterConfigOp]) -> None:
 def apply(ops: Iterable[AlterConfigOp]) -> None:
     """Perform operations that `check` has accepted. A level that is removed is inherited again."""
     for name, op, level in ops:
-        logger = logging.getLogger() if name == ROOT else logging.getLogger(name)
+        logger = logger_of(name)
         if op is OpType.SET:
             assert level is not None, "check() refuses null values"
             logger.setLevel(LEVELS[level])

@@ -7,6 +7,7 @@ import logging
 import pytest
 
 from kpybroker.broker.cluster import loggers
+from kpybroker.config.dynamic import AlterConfigOp, OpType
 
 
 @pytest.mark.parametrize(
@@ -25,3 +26,22 @@ def test_only_the_brokers_loggers_are_listed() -> None:
     assert "someone.else" not in names
     assert loggers.exists("root")
     assert not loggers.exists("kafka.test.Unheard")
+
+
+def test_a_logger_that_moved_in_kafka_4_has_both_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    before, after = "kafka.log.UnifiedLog", "org.apache.kafka.storage.internals.log.UnifiedLog"
+    logger = logging.getLogger(before)
+    monkeypatch.setattr(logger, "level", logging.NOTSET)
+    loggers.check([AlterConfigOp(after, OpType.SET, "DEBUG")])
+    loggers.apply([AlterConfigOp(after, OpType.SET, "DEBUG")])
+    assert logger.level == logging.DEBUG
+    assert (loggers.levels()[before], loggers.levels()[after]) == ("DEBUG", "DEBUG")
+    loggers.apply([AlterConfigOp(after, OpType.DELETE, None)])
+    assert logger.level == logging.NOTSET
+
+
+def test_a_new_name_of_a_logger_that_is_not_in_use_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(loggers.MOVED, "org.apache.kafka.test.After", "kafka.test.Before")
+    assert not loggers.exists("org.apache.kafka.test.After")
+    logging.getLogger("kafka.test.Before")
+    assert loggers.exists("org.apache.kafka.test.After")

@@ -1,0 +1,92 @@
+"""kpybroker and Kafka 3.9.1 in one cluster, and transactions of version 2, which that Kafka does not know.
+
+Nothing here depends on `--broker`: the cluster is mixed by its nature.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from compat_tests.conftest import Launcher
+from compat_tests.eos.load import TOPIC, Load, each_starts_again
+from compat_tests.eos.place import OVERRIDES
+from compat_tests.support.cluster import Cluster
+from compat_tests.support.command_line import CommandLine
+from compat_tests.support.quick import create_topic
+from compat_tests.support.services import started
+from compat_tests.support.transactional import FRANZ, Transactional
+from compat_tests.support.waiting import eventually
+
+OURS, OTHER, KAFKA = 1, 2, 3
+STATES = "__transaction_state"
+
+
+@pytest.fixture
+def cluster(launcher: Launcher) -> Iterator[Cluster]:
+    kinds = ["kpybroker", "kpybroker", "kafka"]
+    keys = {**OVERRIDES, "min.insync.replicas": "2"}
+    address = launcher.zookeeper("transactions")
+    with started(Cluster(launcher.directory / "mixed-transactions", address, kinds, keys)) as mixed:
+        yield mixed
+
+
+def test_kafka_3_9_leaves_comes_too_early_and_comes_back(cluster: Cluster) -> None:
+    """It keeps version 2 out, is kept out by it, and is let in after a downgrade: then it coordinates transactions
+    whose epochs version 2 has left behind, among them one that is open; and what it leaves goes on in version 2.
+    """
+    ours = CommandLine(",".join(cluster.brokers[broker_id].bootstrap for broker_id in (OURS, OTHER)))
+    create_topic(cluster.bootstrap, TOPIC, 2, replicas=3)
+    with Load(cluster.bootstrap, 2) as load:
+        load.goes_on("with a Kafka 3.9")
+        refused = ours.run("feature", "upgrade", "transaction.version=2", code=None)
+        assert refused.code != 0
+        assert f"Broker {KAFKA} does not support this feature" in refused.out + refused.err
+        load.is_of_version(0)
+
+        cluster.brokers[KAFKA].stop()
+        cluster.wait_until_whole({OURS, OTHER})
+        ours.run("feature", "upgrade", "transaction.version=2")
+        each_starts_again(cluster, killed=False)
+        load.goes_on("in version 2")
+        load.is_of_version(2)
+        with pytest.raises(RuntimeError):
+            cluster.brokers[KAFKA].launch()
+        assert "feature compatibility checks failed" in cluster.brokers[KAFKA].service.output()
+        load.goes_on("after a Kafka 3.9 was kept out")
+
+        left = Transactional("java-4.3.1", cluster.bootstrap, "left", timeout_ms=900_000)
+        try:
+            left.do("init")
+            left.do("begin")
+            left.do("produce", TOPIC, 0, ["left.0"])
+            ours.run("feature", "downgrade", "transaction.version=0")
+            each_starts_again(cluster, killed=False)
+            load.writers[FRANZ].renew()
+            load.goes_on("after the downgrade")
+            load.is_of_version(0)
+            cluster.brokers[KAFKA].start()
+            cluster.wait_until_whole()
+            for topic in (STATES, "__consumer_offsets", TOPIC):
+                cluster.lead_all(topic, KAFKA)
+            load.goes_on("with Kafka 3.9 as coordinator and leader")
+            load.is_of_version(0)
+            left.do("produce", TOPIC, 0, ["left.1"])
+            left.do("commit")
+        finally:
+            left.kill()
+
+        for topic in (STATES, "__consumer_offsets", TOPIC):
+            cluster.lead_all(topic, OURS)
+        load.goes_on("with what Kafka 3.9 has left")
+        cluster.brokers[KAFKA].stop()
+        cluster.wait_until_whole({OURS, OTHER})
+        eventually(lambda: cluster.live() == {OURS, OTHER}, "Kafka 3.9 is gone")
+        ours.run("feature", "upgrade", "transaction.version=2")
+        each_starts_again(cluster, killed=True)
+        load.goes_on("in version 2 again")
+        load.is_of_version(2)
+        assert load.finish() == []
+        values = [stored.record for stored in load.history.committed[TOPIC, 0] if stored.record]
+        assert [one.number for one in values if one.producer == "left"] == [0, 1]
