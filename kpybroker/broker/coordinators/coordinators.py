@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import trio
+
 from kpybroker.broker.coordinators.group_configs import GroupConfigs
 from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME, TRANSACTION_STATE_TOPIC_NAME
 
@@ -23,6 +25,13 @@ if TYPE_CHECKING:
     from kpybroker.core.group.state import Group
 
 NAMED_WAIT_S = 1.0
+
+
+def _group_coordinators() -> type[GroupCoordinators]:
+    """Imported by the first call."""
+    from kpybroker.broker.coordinators.groups import GroupCoordinators
+
+    return GroupCoordinators
 
 
 class Coordinators:
@@ -45,9 +54,7 @@ class Coordinators:
         """Built by the first request about a group or offset, or soon after this broker leads a partition for them: its
         modules are a tenth of all that a start imports.
         """
-        from kpybroker.broker.coordinators.groups import GroupCoordinators
-
-        groups = GroupCoordinators(self._host, self._metadata, self._replicas, self.group_configs)
+        groups = _group_coordinators()(self._host, self._metadata, self._replicas, self.group_configs)
         self._elect_in(groups)
         return groups
 
@@ -112,11 +119,13 @@ class Coordinators:
         return partition.topic == GROUP_METADATA_TOPIC_NAME and self.built_groups is None
 
     async def _build_groups(self, partition: Partition) -> None:
-        """Once the metadata here name a leader: all requests wait while `groups` is built, and among them would be the
-        controller's, without which no client of this broker sees the topic.
+        """In a thread, as all requests would wait for the import. Once the metadata here name a leader: with a thread
+        beside it the loop is slow to create 50 partitions, and no client of this broker would see the topic meanwhile.
         """
         topic, index = partition.topic, partition.index
         await self._metadata.wait_until(lambda snapshot: snapshot.has_leader(topic, index), NAMED_WAIT_S)
+        if self._elected:
+            await trio.to_thread.run_sync(_group_coordinators)
         if self._elected:
             self._elect_in(self.groups)
 
