@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,7 @@ from tests.support.storage.batches import batch
     ],
 )
 async def test_who_is_sent_zstd(tmp_path: Path, release: str | None, version: int, expected: ErrorCode) -> None:
-    keys = {} if release is None else {"kpybroker_kafka_version": release}
+    keys: dict[str, Any] = {} if release is None else {"kpybroker_kafka_version": release}
     async with running_broker(tmp_path, **keys) as broker:
         await create_topic(broker, "t", compression_type="zstd")
         data = ProduceRequest.PartitionProduceData(index=0, records=bytes(batch(b"v")))
