@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import trio
+
 from kpybroker.broker.coordinators.group_configs import GroupConfigs
 from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME, TRANSACTION_STATE_TOPIC_NAME
 
@@ -22,6 +24,15 @@ if TYPE_CHECKING:
     from kpybroker.broker.replication.replicas import Replicas
     from kpybroker.core.group.state import Group
 
+NAMED_WAIT_S = 1.0
+
+
+def _group_coordinators() -> type[GroupCoordinators]:
+    """Imported by the first call."""
+    from kpybroker.broker.coordinators.groups import GroupCoordinators
+
+    return GroupCoordinators
+
 
 class Coordinators:
     """`on_elected` and `on_resigned` follow this broker's leaderships."""
@@ -34,14 +45,18 @@ class Coordinators:
         self._producer_ids = producer_ids
         self._peers = peers
         self._replicas = replicas
+        self._elected: dict[int, Partition] = {}
+        """Partitions of groups that are led here, until `groups` is built."""
         self.group_configs = GroupConfigs(host.config)
 
     @cached_property
     def groups(self) -> GroupCoordinators:
-        """Built by the first request about a group or offset: its modules are a tenth of all that a start imports."""
-        from kpybroker.broker.coordinators.groups import GroupCoordinators
-
-        return GroupCoordinators(self._host, self._metadata, self._replicas, self.group_configs)
+        """Built by the first request about a group or offset, or soon after this broker leads a partition for them: its
+        modules are a tenth of all that a start imports.
+        """
+        groups = _group_coordinators()(self._host, self._metadata, self._replicas, self.group_configs)
+        self._elect_in(groups)
+        return groups
 
     @cached_property
     def transactions(self) -> TransactionCoordinators:
@@ -86,13 +101,38 @@ class Coordinators:
 
     def on_elected(self, partition: Partition) -> None:
         """This broker leads the partition now: if it belongs to a coordinator's log, the coordinator loads it."""
-        if coordinator := self._coordinator_of(partition):
+        if self._awaits_groups(partition):
+            if not self._elected:
+                self._host.spawn("group-coordinator-startup", self._build_groups, partition)
+            self._elected[partition.index] = partition
+        elif coordinator := self._coordinator_of(partition):
             coordinator.on_elected(partition.index, partition.leader_epoch)
 
     def on_resigned(self, partition: Partition) -> None:
         """This broker no longer leads the partition: if a coordinator has it, it is unloaded."""
-        if coordinator := self._coordinator_of(partition):
+        if self._awaits_groups(partition):
+            self._elected.pop(partition.index, None)
+        elif coordinator := self._coordinator_of(partition):
             coordinator.on_resigned(partition.index, partition.leader_epoch)
+
+    def _awaits_groups(self, partition: Partition) -> bool:
+        return partition.topic == GROUP_METADATA_TOPIC_NAME and self.built_groups is None
+
+    async def _build_groups(self, partition: Partition) -> None:
+        """In a thread, as all requests would wait for the import. Once the metadata here name a leader: with a thread
+        beside it the loop is slow to create 50 partitions, and no client of this broker would see the topic meanwhile.
+        """
+        topic, index = partition.topic, partition.index
+        await self._metadata.wait_until(lambda snapshot: snapshot.has_leader(topic, index), NAMED_WAIT_S)
+        if self._elected:
+            await trio.to_thread.run_sync(_group_coordinators)
+        if self._elected:
+            self._elect_in(self.groups)
+
+    def _elect_in(self, groups: GroupCoordinators) -> None:
+        elected, self._elected = self._elected, {}
+        for partition in elected.values():
+            groups.on_elected(partition.index, partition.leader_epoch)
 
     def _coordinator_of(self, partition: Partition) -> GroupCoordinators | TransactionCoordinators | None:
         if partition.topic == GROUP_METADATA_TOPIC_NAME:
@@ -100,7 +140,8 @@ class Coordinators:
         return self.transactions if partition.topic == TRANSACTION_STATE_TOPIC_NAME else None
 
     def stop(self) -> None:
-        """Stop those that were built."""
+        """Stop those that were built, and build no more."""
+        self._elected.clear()
         for name in ("transactions", "groups"):
             if name in self.__dict__:
                 getattr(self, name).stop()

@@ -1,8 +1,8 @@
 """The partitions of an internal topic that this broker leads, each with its shard, for groups and for transactions.
 
 Loading runs in the background, a slice of the log at a time. While a partition loads, requests are refused with
-COORDINATOR_LOAD_IN_PROGRESS; without leadership, with NOT_COORDINATOR. Losing leadership ends the shard at once. One
-task serves the timers of all machines.
+COORDINATOR_LOAD_IN_PROGRESS; without leadership, with NOT_COORDINATOR. A partition without records is loaded at once.
+Losing leadership ends the shard at once. One task serves the timers of all machines.
 
 Not here: which requests there are (`groups`, `transactions`), the rules (`core`), the creation of the topic
 (`handlers`).
@@ -38,6 +38,12 @@ BYTES_PER_UNIT = 100
 """Of a value that is read: a classic group is one record, whatever the number of its members."""
 KEY_COST = 20
 """Units of a `YieldBudget` that a periodic job costs for each group or transactional id."""
+
+
+def _is_empty(partition: Partition) -> bool:
+    """Whether it has no records, as that of a new topic."""
+    log = partition.log
+    return log is not None and log.log_start_offset == log.log_end_offset
 
 
 @dataclass(slots=True)
@@ -134,7 +140,12 @@ class CoordinatorPartitions(Generic[M]):
         self._start_tasks()
         self.failed.discard(index)
         loading = self._loading[index] = Loading(leader_epoch)
-        self._host.spawn(f"load {kind.topic}-{index}", self._load, index, loading)
+        partition = self._replicas.partition(kind.topic, index)
+        if partition is not None and _is_empty(partition):
+            shard = Shard(self._host, kind, partition, leader_epoch, self._arm)
+            self._serve(index, loading, shard, self._host.clock.monotonic())
+        else:
+            self._host.spawn(f"load {kind.topic}-{index}", self._load, index, loading)
 
     def on_resigned(self, index: int, leader_epoch: int | None = None) -> None:
         """This broker does not lead the partition any more. An epoch older than its election's is ignored."""
@@ -196,12 +207,17 @@ class CoordinatorPartitions(Generic[M]):
         outcomes = await self._activate(shard, is_current)
         if outcomes is None:
             return
+        self._serve(index, loading, shard, started)
+        for outcome in outcomes:
+            shard.run(outcome)
+
+    def _serve(self, index: int, loading: Loading[M], shard: Shard[M], started: float) -> None:
+        """The partition is loaded."""
+        kind = self._kind
         del self._loading[index]
         self.shards[index] = shard
         for change in loading.updates:
             change(shard.machine)
-        for outcome in outcomes:
-            shard.run(outcome)
         ended = self._host.clock.monotonic()
         self.loads.append((ended, ended - started))
         kind.manager_logger.info(

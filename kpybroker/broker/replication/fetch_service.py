@@ -26,6 +26,7 @@ from kpybroker.broker.replication.fetch_visit import (
 )
 from kpybroker.broker.replication.partition import LEADER_MOVED
 from kpybroker.broker.replication.replication_quota import LEADER, ReplicationQuota
+from kpybroker.config.keys.releases import is_kafka_4
 from kpybroker.core.replication.fetch_session import CachedPartition, FetchKey, FetchSession, FetchSessionCache
 from kpybroker.core.replication.replica_selector import ReplicaView, replica_selector
 from kpybroker.storage.disk.errors import LogDirError
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 READ_COMMITTED = 1
 MAGIC_1_FROM = 2
 RECORD_BATCHES_FROM = 4
+ZSTD_FROM = 10
+"""Before, a consumer need not know zstd. Kafka 4 sends it all the same."""
 OLD_FORMAT_READ_MAX = 1024 * 1024
 """Bytes of one partition that are read and converted for an old client at once; more if one batch is larger."""
 
@@ -281,9 +284,8 @@ class FetchService:
             self._fill_records(visit, log, found.slice, params.version)
         visit.is_cut_short = not visit.size and cached.fetch_offset < bound
 
-    @staticmethod
-    def _fill_records(visit: Visit, log: Log, records: FileSlice, version: int) -> None:
-        if version < 10 and log.config.compression_type == "zstd":
+    def _fill_records(self, visit: Visit, log: Log, records: FileSlice, version: int) -> None:
+        if version < ZSTD_FROM and log.config.compression_type == "zstd" and not is_kafka_4(self._host.config.release):
             raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
         visit.data.records = records
         visit.size = records.size

@@ -39,11 +39,18 @@ async def test_only_the_leader_of_a_groups_partition_serves_the_group() -> None:
 
 async def test_requests_are_refused_while_the_partition_loads() -> None:
     async with fake_broker(leads=False) as broker:
-        broker.groups.on_elected(0, 0)
+        broker.begin_loading()
         assert await refusal(broker, fetch()) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         assert broker.groups.list_groups((), ()) == (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, [])
         await broker.loaded()
         assert await committed(broker) == -1
+
+
+async def test_a_partition_without_records_is_loaded_at_once() -> None:
+    async with fake_broker(leads=False) as broker:
+        broker.groups.on_elected(0, 0)
+        assert await committed(broker) == -1
+        assert broker.groups.list_groups((), ()) == (ErrorCode.NONE, [])
 
 
 async def test_groups_and_offsets_survive_a_move() -> None:

@@ -25,12 +25,15 @@ from kpybroker.coordination.embedded import EmbeddedStore
 from kpybroker.coordination.tree import Tree
 from kpybroker.core.authorizer import Action, Operation, Principal, Requester, ResourceType
 from kpybroker.core.budget import StateBudget
+from kpybroker.core.group.records import OffsetRecord, RecordVersions, encode_record
+from kpybroker.core.offsets.values import OffsetAndMetadata
 from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME
 from kpybroker.storage.log.append import ProducedBatches
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.batch import iter_batches, parse_header, stamp
+from kpybroker.wire.records.builder import build_batch
 from tests.support.requests.handling import response_of
 
 EPOCH_MS = 1_700_000_000_000
@@ -271,6 +274,13 @@ class FakeBroker:
         """Win the election, and wait for the partition to be loaded."""
         self.groups.on_elected(index, epoch)
         await self.loaded(index)
+
+    def begin_loading(self, index: int = 0, epoch: int = 0) -> None:
+        """Win the election of a partition that has a record to be read first."""
+        record = OffsetRecord("before", ("t", 0), OffsetAndMetadata(0, -1, "", 0))
+        batch = build_batch([(*encode_record(record, RecordVersions()), 0)])
+        self.partitions[index].append(ProducedBatches(batch, 0))
+        self.groups.on_elected(index, epoch)
 
     async def loaded(self, index: int = 0) -> None:
         while index in self.groups.partitions._loading:

@@ -34,7 +34,7 @@ async def test_while_the_coordinator_loads_all_is_well() -> None:
     async with fake_broker(leads=False) as broker:
         request = HeartbeatRequest(group_id="g", generation_id=1, member_id="x")
         assert (await call(broker, heartbeat, request, 4)).error_code == ErrorCode.NOT_COORDINATOR
-        broker.groups.on_elected(0, 0)
+        broker.begin_loading()
         assert (await call(broker, heartbeat, request, 4)).error_code == ErrorCode.NONE
 
 

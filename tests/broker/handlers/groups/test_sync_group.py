@@ -80,7 +80,7 @@ async def test_refusals() -> None:
 async def test_a_loading_coordinator_has_lost_the_rebalance() -> None:
     async with fake_broker(leads=False) as broker:
         assert (await call(broker, sync_group, sync_request(1, "x"), 3)).error_code == ErrorCode.NOT_COORDINATOR
-        broker.groups.on_elected(0, 0)
+        broker.begin_loading()
         response = await call(broker, sync_group, sync_request(1, "x"), 3)
         assert response.error_code == ErrorCode.REBALANCE_IN_PROGRESS
 

@@ -15,6 +15,7 @@ from tests.support.brokers.fake_broker import Denying, versions
 from tests.support.brokers.running_broker import ask
 from tests.support.brokers.transactional import Producer, completed, fenced_producer, held_markers, one_producer
 from tests.support.requests.consumer_group_requests import Member, loaded
+from tests.support.requests.group_requests import commit
 
 
 @pytest.mark.parametrize("version", versions(txn_offset_commit))
@@ -130,6 +131,7 @@ async def test_old_producers_do_not_hear_that_a_coordinator_loads(tmp_path: Path
     async with one_producer(tmp_path) as (broker, producer):
         await producer.add_offsets()
         index = broker.groups.partition_for("g")
+        await broker.groups.ask(commit("g"))
         broker.groups.on_resigned(index)
         broker.groups.on_elected(index, 1)
         expected = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if version >= 2 else ErrorCode.COORDINATOR_NOT_AVAILABLE

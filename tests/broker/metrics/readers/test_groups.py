@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from tests.metrics.kafka_4_groups import KAFKA_4_3_1, METERS
 from tests.support.brokers.hosted import until
 from tests.support.brokers.running_broker import ask, create_topic, running_broker
 from tests.support.requests.consumer_group_requests import Member, group_broker, loaded
+from tests.support.requests.group_requests import commit
 
 
 async def values(reader: GroupsReader) -> dict[tuple[str, Tags], Any]:
@@ -153,6 +155,7 @@ async def test_partitions_are_counted_by_state_and_loads_are_timed(tmp_path: Pat
         partitions.loads.clear()
         partitions.loads.append((broker.clock.monotonic() - WINDOW_S - 1, 7.0))
         assert (await values(reader))["partition-load-time-max", ()] == 0
+        await broker.groups.ask(commit(next(f"g{n}" for n in count() if partitions.partition_for(f"g{n}") == 0)))
         partitions.on_resigned(0, 99)
         assert await states() == [0, 1, 0]
         partitions.on_elected(0, 100)

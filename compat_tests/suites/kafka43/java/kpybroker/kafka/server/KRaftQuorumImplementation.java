@@ -15,13 +15,14 @@ import scala.Option;
 
 /** In place of Kafka's own class, which makes the brokers of its older harnesses: here they are of ours. */
 public class KRaftQuorumImplementation implements QuorumImplementation {
-    private final WireHarness cluster = new WireHarness();
+    private final WireHarness cluster;
 
-    /** The harness has started a controller by now, which has nothing to control. */
+    /** The harness has started a controller by now, which has nothing to control, but knows the levels of features. */
     public KRaftQuorumImplementation(
         ControllerServer controller, FaultHandlerFactory faultHandlerFactory, File metadataDir,
         CompletableFuture<Map<Integer, InetSocketAddress>> voters, String clusterId, Logging log, FaultHandler faultHandler
     ) {
+        cluster = new WireHarness(controller.bootstrapMetadata());
         controller.shutdown();
     }
 

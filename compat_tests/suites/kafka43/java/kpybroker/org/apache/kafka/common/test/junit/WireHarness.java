@@ -7,17 +7,23 @@ import kafka.server.KafkaConfig;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.common.network.ListenerName;
 import org.apache.kafka.common.security.auth.SecurityProtocol;
+import org.apache.kafka.metadata.bootstrap.BootstrapMetadata;
 
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
 
 /** The brokers of one test that extends Kafka's older harnesses: they share a tree, and start when the test says so. */
 public class WireHarness implements WireCluster, AutoCloseable {
-    private static final short GROUP_VERSION = 1;
-    private static final short TRANSACTION_VERSION = 2;
+    private static final List<String> FEATURES = List.of(WireFeatures.GROUP_VERSION, WireFeatures.TRANSACTION_VERSION);
+    private final BootstrapMetadata levels;
     private final WireBrokers brokers = new WireBrokers();
     private final ControllerServer controller = WireObjects.controller(this);
+
+    public WireHarness(BootstrapMetadata levels) {
+        this.levels = levels;
+    }
 
     public ControllerServer controller() {
         return controller;
@@ -31,8 +37,9 @@ public class WireHarness implements WireCluster, AutoCloseable {
     private void start(KafkaConfig config) throws Exception {
         brokers.join(config.brokerId(), properties(config));
         WireFeatures features = new WireFeatures(this, brokers);
-        features.finalizeLevel(WireFeatures.GROUP_VERSION, GROUP_VERSION);
-        features.finalizeLevel(WireFeatures.TRANSACTION_VERSION, TRANSACTION_VERSION);
+        for (String feature : FEATURES) {
+            features.finalizeLevel(feature, levels.featureLevel(feature));
+        }
     }
 
     private static Map<String, String> properties(KafkaConfig config) {

@@ -1,5 +1,6 @@
 package org.apache.kafka.common.test.junit;
 
+import kafka.cluster.Partition;
 import kafka.log.LogManager;
 import kafka.server.ReplicaManager;
 
@@ -7,15 +8,23 @@ import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.AlterConfigOp;
 import org.apache.kafka.clients.admin.ConfigEntry;
 import org.apache.kafka.clients.admin.OffsetSpec;
+import org.apache.kafka.clients.admin.ProducerState;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.config.TopicConfig;
+import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.record.internal.FileRecords;
+import org.apache.kafka.common.requests.MetadataRequest;
+import org.apache.kafka.common.requests.MetadataResponse;
+import org.apache.kafka.common.requests.MetadataResponse.PartitionMetadata;
+import org.apache.kafka.server.IntegrationTestUtils;
 import org.apache.kafka.storage.internals.checkpoint.OffsetCheckpointFile;
 import org.apache.kafka.storage.internals.log.LogCleaner;
 import org.apache.kafka.storage.internals.log.LogFileUtils;
 import org.apache.kafka.storage.internals.log.LogSegment;
+import org.apache.kafka.storage.internals.log.ProducerStateEntry;
+import org.apache.kafka.storage.internals.log.ProducerStateManager;
 import org.apache.kafka.storage.internals.log.UnifiedLog;
 import org.apache.kafka.test.TestUtils;
 
@@ -26,11 +35,13 @@ import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
+import java.util.TreeMap;
 
 import scala.Option;
 
 /**
- * A stand-in for the logs of a broker: their end offsets, what is in its data directory (segments and checkpoints), and
+ * A stand-in for the logs of a broker: their offsets and producers, what is in its data directory (segments and checkpoints), and
  * the compaction of the offsets topic, which the topic's configuration and a commit of a group of its own bring about.
  */
 final class WireLogs {
@@ -47,7 +58,28 @@ final class WireLogs {
         LogManager logs = manager(cluster, brokers, id);
         return Mockito.mock(ReplicaManager.class, WireObjects.only(Map.of(
             "logManager", call -> logs,
+            "onlinePartition", call -> partition(cluster, brokers, id, call.getArgument(0)),
             "localLog", call -> Option.apply(log(cluster, brokers, id, call.getArgument(0))))));
+    }
+
+    /** If this broker is up and says that it has a replica; its log is there for the leader only. */
+    private static Option<Partition> partition(WireCluster cluster, WireBrokers brokers, int id, TopicPartition partition) throws IOException {
+        Optional<PartitionMetadata> known = brokers.isDown(id) ? Optional.empty() : metadata(brokers.ports().get(id), partition);
+        if (known.isEmpty() || !known.get().replicaIds.contains(id)) {
+            return Option.empty();
+        }
+        int leader = known.get().leaderId.orElse(-1);
+        return Option.apply(Mockito.mock(Partition.class, WireObjects.only(Map.of(
+            "getLeaderEpoch", call -> known.get().leaderEpoch.orElse(-1),
+            "leaderReplicaIdOpt", call -> leader < 0 ? Option.empty() : Option.apply(leader),
+            "leaderLogIfLocal", call -> Option.apply(leader == id ? log(cluster, brokers, id, partition) : null)))));
+    }
+
+    private static Optional<PartitionMetadata> metadata(int port, TopicPartition partition) throws IOException {
+        MetadataRequest request = new MetadataRequest.Builder(List.of(partition.topic()), false).build(ApiKeys.METADATA.latestVersion());
+        MetadataResponse response = IntegrationTestUtils.connectAndReceive(request, port);
+        return response.topicMetadata().stream().flatMap(topic -> topic.partitionMetadata().stream())
+            .filter(one -> one.topicPartition.equals(partition)).findFirst();
     }
 
     static LogManager manager(WireCluster cluster, WireBrokers brokers, int id) {
@@ -62,7 +94,9 @@ final class WireLogs {
     /** It rolls when it is compacted. */
     private static UnifiedLog log(WireCluster cluster, WireBrokers brokers, int id, TopicPartition partition) {
         return Mockito.mock(UnifiedLog.class, WireObjects.only(Map.of(
-            "logEndOffset", call -> logEndOffset(cluster, partition),
+            "logStartOffset", call -> offset(cluster, partition, OffsetSpec.earliest()),
+            "logEndOffset", call -> offset(cluster, partition, OffsetSpec.latest()),
+            "producerStateManager", call -> producers(cluster, partition),
             "highWatermark", call -> checkpoint(brokers, id, HIGH_WATERMARKS, partition),
             "logSegments", call -> segments(new File(brokers.data(id), partition.toString())),
             "roll", call -> null)));
@@ -84,10 +118,24 @@ final class WireLogs {
         return found;
     }
 
-    private static long logEndOffset(WireCluster cluster, TopicPartition partition) throws Exception {
+    private static long offset(WireCluster cluster, TopicPartition partition, OffsetSpec which) throws Exception {
         try (Admin admin = cluster.internalAdmin(Map.of())) {
-            return admin.listOffsets(Map.of(partition, OffsetSpec.latest())).partitionResult(partition).get().offset();
+            return admin.listOffsets(Map.of(partition, which)).partitionResult(partition).get().offset();
         }
+    }
+
+    /** As the leader has them. */
+    private static ProducerStateManager producers(WireCluster cluster, TopicPartition partition) {
+        return Mockito.mock(ProducerStateManager.class, WireObjects.only(Map.of("activeProducers", call -> {
+            Map<Long, ProducerStateEntry> found = new TreeMap<>();
+            try (Admin admin = cluster.internalAdmin(Map.of())) {
+                for (ProducerState one : admin.describeProducers(List.of(partition)).partitionResult(partition).get().activeProducers()) {
+                    found.put(one.producerId(), new ProducerStateEntry(one.producerId(), (short) one.producerEpoch(),
+                        one.coordinatorEpoch().orElse(-1), one.lastTimestamp(), one.currentTransactionStartOffset()));
+                }
+            }
+            return found;
+        })));
     }
 
     private static boolean awaitCleaned(

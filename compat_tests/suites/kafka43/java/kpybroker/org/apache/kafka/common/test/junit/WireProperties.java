@@ -11,6 +11,7 @@ import java.util.stream.Stream;
 /** What a broker of ours takes of the properties that a test gives to Kafka's. */
 final class WireProperties {
     static final String AUTHORIZER = "authorizer.class.name";
+    private static final String SHUTDOWN_BACKOFF = "controlled.shutdown.retry.backoff.ms";
     static final String ACL_AUTHORIZER = "kafka.security.authorizer.AclAuthorizer";
     static final String PRINCIPAL_BUILDER = "principal.builder.class";
     /** What those classes do that give a principal by the listener: the one between brokers is first. */
@@ -48,6 +49,7 @@ final class WireProperties {
         }
         all.keySet().removeAll(OF_KRAFT);
         all.keySet().removeAll(OURS);
+        all.putIfAbsent(SHUTDOWN_BACKOFF, "100"); // KRaft has no such tries: the last broker stops at once
         all.computeIfPresent(AUTHORIZER, (key, asked) -> ACL_AUTHORIZER); // the other one is KRaft's
         all.put("listener.security.protocol.map",
             listeners.stream().map(one -> one + ":" + protocol.name).collect(Collectors.joining(",")));
