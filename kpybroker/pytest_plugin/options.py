@@ -11,7 +11,7 @@ from kpybroker.pytest_plugin import marker
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from kpybroker.testing.clients import GroupProtocol
+    from kpybroker.testing.typed.names import GroupProtocol
 
 Scope = Literal["session", "module", "class", "function"]
 SCOPES: Final[tuple[Scope, ...]] = ("session", "module", "class", "function")
