@@ -11,7 +11,7 @@ from kpybroker.testing.checking import kinds
 from kpybroker.testing.checking.calls import Kind, checked, shown
 from kpybroker.testing.errors import UsageError
 from kpybroker.testing.look import Record
-from kpybroker.testing.looking import Looking, all_of, to_value
+from kpybroker.testing.looking import Looking, Value, all_of, to_value
 from kpybroker.testing.running.options import takes
 
 if TYPE_CHECKING:
@@ -74,9 +74,9 @@ class Asserting(Looking):
     def assert_records(
         self,
         topic: str,
-        values: Many[Any] | None = None,
+        values: Many[Value] | None = None,
         *,
-        keys: Many[Any] | None = None,
+        keys: Many[Value] | None = None,
         count: int | None = None,
         **how: Unpack[Comparison],
     ) -> list[Record]:
@@ -158,7 +158,7 @@ class _Expectation:
 
     @classmethod
     def of(
-        cls, values: Many[Any] | None, keys: Many[Any] | None, count: int | None, in_any_order: bool
+        cls, values: Many[Value] | None, keys: Many[Value] | None, count: int | None, in_any_order: bool
     ) -> _Expectation:
         """What was given."""
         lists: dict[str, list[Any]] = {}

@@ -8,7 +8,7 @@ argument is the API, by name or key, or several of them; None is any. Keyword ar
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from kpybroker.testing.checking import files, kinds
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from kpybroker.testing.running.channel import Channel
     from kpybroker.testing.running.predicates import Predicates
     from kpybroker.testing.typed.names import Apis, Damage, DiskOperation, ErrorName, Moment
-    from kpybroker.testing.typed.several import Several
 
 Text = str | Sequence[str]
 Number = int | Sequence[int]
@@ -228,7 +227,7 @@ class Faults:
         self,
         path: str = "*",
         *,
-        operations: Several[DiskOperation] = (),
+        operations: Sequence[DiskOperation] | Set[DiskOperation] = (),
         broker: int | None = None,
         after: int = 0,
         times: int | None = None,

@@ -7,32 +7,26 @@ types do not; at run time `checking.kinds` refuses it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Set, ValuesView
-from typing import Any, Protocol, SupportsIndex, TypeVar, overload
+from typing import Protocol, SupportsIndex, TypeVar
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 
 class Listed(Protocol[T_co]):
-    """A list, a tuple, or any other sequence whose items are no parts of it: `"a" in "abc"`, but `1 in ["a"]`, too."""
+    """A list, tuple, or another sequence, but no text and no mapping: these refuse to look for a number, and to have a
+    first item.
+    """
 
     def __contains__(self, value: object, /) -> bool: ...
 
-    @overload
     def __getitem__(self, index: SupportsIndex, /) -> T_co: ...
-
-    @overload
-    def __getitem__(self, index: slice, /) -> Listed[T_co]: ...
 
     def __iter__(self) -> Iterator[T_co]: ...
 
     def __len__(self) -> int: ...
 
     def __reversed__(self) -> Iterator[T_co]: ...
-
-    def count(self, value: Any, /) -> int: ...
-
-    def index(self, value: Any, /) -> int: ...
 
 
 Several = Listed[T] | Set[T]

@@ -1,0 +1,100 @@
+"""mypy and pyright find each wrong call of the test kit, on its line, and nothing wrong in the right ones."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from compat_tests import deps
+from compat_tests.testing.typed_calls import ARGUMENTS, IMPORTS, RIGHT, WRONG
+
+CHECK_S_MAX = 600
+PYPROJECT = """
+[tool.mypy]
+strict = true
+
+[[tool.mypy.overrides]]
+module = ["kafka.*", "aiokafka.*"]
+ignore_missing_imports = true
+
+[tool.pyright]
+typeCheckingMode = "strict"
+reportUnknownMemberType = false
+reportMissingTypeStubs = false
+reportUnusedImport = false
+"""
+"""The settings of a strict project whose client libraries have no types of their own."""
+
+Errors = dict[str, dict[int, list[str]]]
+"""File -> line -> messages."""
+
+
+def _program(calls: tuple[str, ...]) -> tuple[str, list[int]]:
+    """A function for each call; the number of each call's line."""
+    lines = IMPORTS.strip().splitlines()
+    at: list[int] = []
+    for number, call in enumerate(calls):
+        lines += ["", "", f"async def test_{number}(", *ARGUMENTS.strip("\n").splitlines(), ") -> None:", f"    {call}"]
+        at.append(len(lines))
+    return "\n".join(lines) + "\n", at
+
+
+def _run(*command: str, cwd: Path) -> str:
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=CHECK_S_MAX)
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    return done.stdout
+
+
+def mypy(project: Path) -> Errors:
+    cache = str(project / ".cache")
+    output = _run(
+        *(sys.executable, "-m", "mypy", "--no-error-summary", "--cache-dir", cache, "right.py", "wrong.py"), cwd=project
+    )
+    found: Errors = {}
+    for line in output.splitlines():
+        matched = re.fullmatch(r"(.+?):(\d+): (error|note): (.*)", line)
+        assert matched, line
+        if matched[3] == "error":
+            found.setdefault(matched[1], {}).setdefault(int(matched[2]), []).append(matched[4])
+    return found
+
+
+def pyright(project: Path) -> Errors:
+    node = shutil.which("node")
+    assert node is not None, "make test-deps installs it"
+    own = ("--pythonpath", sys.executable, "--outputjson")
+    report = json.loads(_run(node, str(deps.pyright()), *own, "right.py", "wrong.py", cwd=project))
+    found: Errors = {}
+    for one in report["generalDiagnostics"]:
+        if one["severity"] == "error":
+            lines = found.setdefault(Path(one["file"]).name, {})
+            lines.setdefault(one["range"]["start"]["line"] + 1, []).append(one["message"])
+    return found
+
+
+@pytest.mark.parametrize("checker", [mypy, pyright], ids=lambda checker: str(checker.__name__))
+def test_wrong_calls_are_errors_before_the_run(tmp_path: Path, checker: Callable[[Path], Errors]) -> None:
+    (tmp_path / "pyproject.toml").write_text(PYPROJECT)
+    expected = {}
+    for name, calls in (("right.py", RIGHT), ("wrong.py", WRONG)):
+        text, expected[name] = _program(calls)
+        (tmp_path / name).write_text(text)
+    found = checker(tmp_path)
+    assert found.get("right.py", {}) == {}
+    missed = [call for call, line in zip(WRONG, expected["wrong.py"], strict=True) if line not in found["wrong.py"]]
+    assert missed == []
+    assert sorted(found["wrong.py"]) == expected["wrong.py"]
+
+
+def test_there_are_fifty_of_each_and_no_call_twice() -> None:
+    for calls in (RIGHT, WRONG):
+        assert len(calls) >= 50
+        assert len(set(calls)) == len(calls)
+    assert set(RIGHT).isdisjoint(WRONG)
