@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from kpybroker.pytest_plugin import marker
-from kpybroker.pytest_plugin.options import broker_scope, external, extra_config, security
+from kpybroker.pytest_plugin.options import broker_scope, external, extra_config, real_cluster, security
 from kpybroker.pytest_plugin.real import NEEDS_OURS
 
 if TYPE_CHECKING:
@@ -42,12 +42,12 @@ def kafka_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
     With pytest-xdist each worker has its own. With `--kafka-bootstrap` it is that cluster, as far as stock clients can
     serve.
     """
-    address = external(request.config)
-    if address is not None:
+    there = real_cluster(request.config)
+    if there is not None:
         from kpybroker.pytest_plugin.external import ExternalKafka
 
-        with ExternalKafka(address) as cluster:
-            yield cluster
+        with ExternalKafka(there) as kafka:
+            yield kafka
         return
     from kpybroker.testing import Broker
 
