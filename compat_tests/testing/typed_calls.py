@@ -1,6 +1,6 @@
 """Calls of the test kit that are right, and calls that are wrong: `test_types` makes a project of them.
 
-Each is one line in a function with these arguments: what a test has by fixtures of the pytest plugin, and a little more.
+Each is one line in a function with these arguments: fixtures of the pytest plugin, and more.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ def _last(broker: Broker) -> Any:
 
 @pytest.mark.parametrize("codec", get_args(Codec))
 @pytest.mark.parametrize("library", SYNC)
-def test_a_producer_compresses_as_it_was_told(broker: Broker, library: SyncLibrary, codec: Codec) -> None:
+def test_a_producer_compresses_as_it_is_asked_to(broker: Broker, library: SyncLibrary, codec: Codec) -> None:
     producer: Any = broker.producer(library=library, compression_type=codec)
     if library == "kafka-python":
         producer.send("orders", TEXT)
