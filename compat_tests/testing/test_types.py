@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from compat_tests import deps
 from compat_tests.testing.typed_calls import ARGUMENTS, IMPORTS, RIGHT, WRONG
+from kpybroker.testing import Broker, Cluster, TestingError
 
 CHECK_S_MAX = 600
 PYPROJECT = """
@@ -32,6 +37,17 @@ reportUnusedImport = false
 """
 """The settings of a strict project whose client libraries have no types of their own."""
 
+NOT_OF_THE_KIT = {
+    'Broker(kafka_version="3.10")': "nothing",  # until it is started
+    "Cluster(num_brokers=3)": "nothing",  # but a warning
+    'print(kafka_requests()[0].api == "Prodcue")': "nothing",
+    'print(kafka_broker.groups()["g"].state == "stable")': "KeyError",
+    'kafka_faults.all()["first"]': "TypeError",
+    'kafka_broker.consumer("g").subscribe("orders")': "TypeError",
+    'kafka_broker.producer().send("orders", b"value")': "AttributeError",
+    'kafka_producer.send("orders", b"value")': "AttributeError",
+}
+"""What the kit does not refuse, and what refuses it."""
 FILES = ("right.py", "wrong.py", "typed.py")
 SAMPLE = deps.ROOT / "docs" / "samples" / "testing" / "typed.py"
 Errors = dict[str, dict[int, list[str]]]
@@ -92,6 +108,50 @@ def test_wrong_calls_are_errors_before_the_run(tmp_path: Path, checker: Callable
     missed = [call for call, line in zip(WRONG, expected["wrong.py"], strict=True) if line not in found["wrong.py"]]
     assert missed == []
     assert sorted(found["wrong.py"]) == expected["wrong.py"]
+
+
+@pytest.fixture(scope="module")
+def arguments() -> Iterator[dict[str, Any]]:
+    """Those of `ARGUMENTS`, by name."""
+    with ExitStack() as stack:
+        broker = stack.enter_context(Broker(topics=["orders"], in_thread=True))
+        cluster = stack.enter_context(Cluster(3, in_thread=True))
+        consumer = broker.consumer()
+        stack.callback(consumer.close)
+        yield {
+            "kafka_broker": broker,
+            "kafka_cluster": cluster,
+            "kafka_producer": broker.producer(),
+            "kafka_consumer": consumer,
+            "kafka_admin": broker.admin(),
+            "kafka_faults": broker.faults,
+            "kafka_clock": broker.clock,
+            "kafka_requests": broker.requests,
+            "kafka_broker_factory": Broker,
+            "kafka_group_protocol": "classic",
+            "kafka_topic": "orders",
+            "fault": broker.faults.observe("Fetch", expect_unused=True),
+            "lines": ["one"],
+        }
+
+
+def test_a_wrong_call_is_refused_at_run_time_too(arguments: dict[str, Any]) -> None:
+    """By the kit with a fix, but for what is wrong in Python itself, or in a client."""
+    text, _ = _program(WRONG)
+    functions: dict[str, Any] = {}
+    exec(text, functions)
+    others = {}
+    for number, call in enumerate(WRONG):
+        try:
+            with warnings.catch_warnings(action="ignore"):
+                asyncio.run(functions[f"test_{number}"](**arguments))
+        except TestingError:
+            continue
+        except Exception as error:
+            others[call] = type(error).__name__
+        else:
+            others[call] = "nothing"
+    assert others == NOT_OF_THE_KIT
 
 
 def test_there_are_fifty_of_each_and_no_call_twice() -> None:
