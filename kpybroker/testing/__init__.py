@@ -28,8 +28,6 @@ from kpybroker.testing.errors import (
 from kpybroker.testing.fault import Fault
 from kpybroker.testing.faults import Faults
 from kpybroker.testing.look import (
-    ClientMetric,
-    ClientMetrics,
     Group,
     Member,
     Partition,
@@ -66,8 +64,6 @@ __all__ = [
     "BrokerGone",
     "BrokerRelease",
     "Brokers",
-    "ClientMetric",
-    "ClientMetrics",
     "Cluster",
     "Codec",
     "Consumer",
