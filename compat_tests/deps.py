@@ -1,5 +1,5 @@
 """Brings what the compatibility tests run but do not build: jars, kcat, graphviz, kafka-python 2, Python 3.14,
-a Kerberos KDC, Chromium, promtool, Graphite's carbon.
+a Kerberos KDC, Chromium, pyright, promtool, Graphite's carbon.
 
     python compat_tests/deps.py            # all of it; a second run does nothing
     python compat_tests/deps.py jars kcat  # some of it
@@ -46,6 +46,8 @@ REGISTRY_PYTHON = ("python-schema-registry-client==2.6.1",)
 OLD_KAFKA_PYTHON = "2.2.15"
 AXE = "axe-core@4.14.1"
 """What looks for barriers in the console's pages."""
+PYRIGHT = "pyright@1.1.414"
+"""A checker of types that is not mypy; editors have it."""
 KERBEROS = (
     "krb5-kdc",
     "krb5-admin-server",
@@ -116,6 +118,11 @@ def promtool() -> Path:
 def axe() -> Path:
     """The one file of axe-core that the tests of the console load."""
     return CACHE / "npm" / "axe" / "package" / "axe.min.js"
+
+
+def pyright() -> Path:
+    """The program of pyright, for Node."""
+    return CACHE / "npm" / "pyright" / "package" / "index.js"
 
 
 def _run(command: list[str], cwd: Path | None = None) -> None:
@@ -219,6 +226,12 @@ def fetch_browser() -> None:
     _once(axe().parent.parent, AXE, _unpack_axe)
 
 
+def fetch_pyright() -> None:
+    """Node's package as it is: it needs no other."""
+    _package("npm", "npm")
+    _once(pyright().parent.parent, PYRIGHT, _unpack_pyright)
+
+
 def fetch_promtool() -> None:
     """Debian's promtool, out of its package: to install that would start a Prometheus."""
     target = promtool()
@@ -240,9 +253,21 @@ def _unpack_promtool(out: Path) -> None:
     package.unlink()
 
 
-def _unpack_axe(out: Path) -> None:
-    _run(["npm", "pack", "--silent", AXE], cwd=out)
+def _unpack_pyright(out: Path) -> None:
+    archive = _npm_archive(out, PYRIGHT)
+    with tarfile.open(archive) as packed:
+        packed.extractall(out)
+    archive.unlink()
+
+
+def _npm_archive(out: Path, package: str) -> Path:
+    _run(["npm", "pack", "--silent", package], cwd=out)
     (archive,) = out.glob("*.tgz")
+    return archive
+
+
+def _unpack_axe(out: Path) -> None:
+    archive = _npm_archive(out, AXE)
     with tarfile.open(archive) as packed:
         file = packed.extractfile("package/axe.min.js")
         assert file is not None
@@ -339,6 +364,7 @@ STEPS = {
     "python": fetch_python,
     "kerberos": fetch_kerberos,
     "browser": fetch_browser,
+    "pyright": fetch_pyright,
     "promtool": fetch_promtool,
     "carbon": fetch_carbon,
     "postgresql": fetch_postgresql,

@@ -1,4 +1,5 @@
-"""Writes `kpybroker/wire/messages/` from the specs: one module per API or record, and the table of APIs.
+"""Writes `kpybroker/wire/messages/` from the specs: one module per API or record, and the table of APIs. Then it writes
+the names of Kafka as types for tests (`names`).
 
     python -m protocol_specs.generate            write
     python -m protocol_specs.generate --check    write nothing; exit 1 and name the files if any is stale
@@ -11,9 +12,10 @@ from __future__ import annotations
 import argparse
 import keyword
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from protocol_specs import names
 from protocol_specs.notation import FieldSpec, MessageSpec, SpecFile, StructSpec, read_specs, snake_case
 
 SPECS = Path(__file__).resolve().parent
@@ -36,21 +38,31 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description="Generate the message classes from the protocol specs.")
     parser.add_argument("--check", action="store_true", help="change nothing, fail when a file is stale")
     options = parser.parse_args(arguments)
-    wanted = generate(read_specs(SPECS))
-    present = {path.name: path.read_text(encoding="utf-8") for path in MESSAGES.glob("*.py")}
-    stale = sorted(name for name in wanted.keys() | present.keys() if wanted.get(name) != present.get(name))
+    wanted = {MESSAGES / name: text for name, text in generate(read_specs(SPECS)).items()}
+    stale = _settled(wanted, set(MESSAGES.glob("*.py")), options.check)
+    stale += _settled({names.NAMES: names.module(_BANNER)}, set(), options.check)
     if options.check:
-        for name in stale:
-            print(f"stale: {MESSAGES / name}", file=sys.stderr)
+        for path in stale:
+            print(f"stale: {path}", file=sys.stderr)
         return 1 if stale else 0
-    MESSAGES.mkdir(parents=True, exist_ok=True)
-    for name in stale:
-        if name in wanted:
-            (MESSAGES / name).write_text(wanted[name], encoding="utf-8")
-        else:
-            (MESSAGES / name).unlink()
-    print(f"{len(wanted)} files, {len(stale)} changed")
+    print(f"{len(wanted) + 1} files, {len(stale)} changed")
     return 0
+
+
+def _settled(wanted: Mapping[Path, str], present: set[Path], is_check: bool) -> list[Path]:
+    """The files that are not as they should be; they are written, and those that should not be there deleted."""
+    stale = sorted(path for path in wanted.keys() | present if wanted.get(path) != _text(path))
+    for path in () if is_check else stale:
+        if path in wanted:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(wanted[path], encoding="utf-8")
+        else:
+            path.unlink()
+    return stale
+
+
+def _text(path: Path) -> str | None:
+    return path.read_text(encoding="utf-8") if path.exists() else None
 
 
 def generate(specs: list[SpecFile]) -> dict[str, str]:

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import KafkaException
 
 from compat_tests.support.waiting import eventually
-from kpybroker.testing import Broker
+from kpybroker.testing import Broker, Release
 
 OLDEST_OF_CONFLUENT, OLDEST = "0.11.0", "0.10.2"
 RELEASES = (OLDEST_OF_CONFLUENT, "1.1", "2.4", "2.8", "3.5", "3.9")
@@ -59,7 +59,7 @@ def aiokafka(broker: Broker) -> list[bytes | None]:
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("client", [confluent, kafka_python, aiokafka], ids=lambda client: str(client.__name__))
 def test_a_client_does_with_what_the_release_serves(
-    own: Broker, client: Callable[[Broker], list[bytes | None]], release: str
+    own: Broker, client: Callable[[Broker], list[bytes | None]], release: Release
 ) -> None:
     own.cap_versions(release)
     assert client(own) == [b"1"]

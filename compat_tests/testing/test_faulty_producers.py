@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from compat_tests.testing.faulty_clients import LIBRARIES, produce
-from kpybroker.testing import Broker, Fault
+from kpybroker.testing import Broker, ErrorName, Fault
 
 VALUES = [f"message {number}" for number in range(6)]
 MakeFault = Callable[[Broker, str], Fault]
@@ -106,7 +106,9 @@ def test_without_idempotence_an_error_after_the_append_duplicates(faulty: Broker
 
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("error", ["MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE", "TOPIC_AUTHORIZATION_FAILED"])
-def test_an_error_that_is_final_reaches_the_application(faulty: Broker, topic: str, library: str, error: str) -> None:
+def test_an_error_that_is_final_reaches_the_application(
+    faulty: Broker, topic: str, library: str, error: ErrorName
+) -> None:
     faulty.faults.error("Produce", error, topic=topic)
     with pytest.raises(Exception) as raised:
         produce(faulty, library, topic, VALUES[:1], idempotent=False)

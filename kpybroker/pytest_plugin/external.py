@@ -5,21 +5,24 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from kpybroker.pytest_plugin import external_login
 from kpybroker.pytest_plugin.external_channel import ExternalChannel, needs_ours
 from kpybroker.testing import Broker
 
 if TYPE_CHECKING:
     from typing import Self
 
+    from kpybroker.client.connect.settings import Settings
     from kpybroker.testing import BrokerClock, Faults
 
 
 class ExternalKafka(Broker):
     """Clients, topics, records and groups as with `Broker`; what only our broker can do skips the test."""
 
-    def __init__(self, bootstrap_servers: str) -> None:
+    def __init__(self, settings: Settings) -> None:
         super().__init__()
-        self._servers = bootstrap_servers
+        self._servers = settings.bootstrap
+        self._login = settings
         self._external: ExternalChannel | None = None
 
     def __repr__(self) -> str:
@@ -43,7 +46,7 @@ class ExternalKafka(Broker):
     def channel(self) -> Any:
         """What takes the place of the control channel."""
         if self._external is None:
-            self._external = ExternalChannel({"bootstrap.servers": self._servers})
+            self._external = ExternalChannel(self._login.client())
         return self._external
 
     @property
@@ -60,6 +63,11 @@ class ExternalKafka(Broker):
     def port(self) -> int:
         """Of the first address."""
         return int(self._servers.split(",")[0].rpartition(":")[2])
+
+    def _settings(self, library: str, user: str | None, extra: dict[str, Any]) -> dict[str, Any]:
+        if user is not None:
+            needs_ours(f"user={user!r}")
+        return {**external_login.settings(library, self._login.properties), **extra}
 
     @cached_property
     def faults(self) -> Faults:

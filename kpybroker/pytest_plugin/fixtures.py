@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from kpybroker.pytest_plugin import marker
-from kpybroker.pytest_plugin.options import broker_scope, external, extra_config, security
+from kpybroker.pytest_plugin.options import broker_scope, external, extra_config, real_cluster, security
 from kpybroker.pytest_plugin.real import NEEDS_OURS
 
 if TYPE_CHECKING:
-    from kpybroker.testing import Broker, BrokerClock, Cluster, Faults, Request, SchemaRegistry
+    from kpybroker.testing import (
+        Admin,
+        Broker,
+        BrokerClock,
+        BrokerFactory,
+        Cluster,
+        Consumer,
+        Faults,
+        Producer,
+        Requests,
+        SchemaRegistry,
+    )
 
 FLUSH_S_MAX = 10.0
 NAME_MAX = 200
@@ -31,12 +42,12 @@ def kafka_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
     With pytest-xdist each worker has its own. With `--kafka-bootstrap` it is that cluster, as far as stock clients can
     serve.
     """
-    address = external(request.config)
-    if address is not None:
+    there = real_cluster(request.config)
+    if there is not None:
         from kpybroker.pytest_plugin.external import ExternalKafka
 
-        with ExternalKafka(address) as cluster:
-            yield cluster
+        with ExternalKafka(there) as kafka:
+            yield kafka
         return
     from kpybroker.testing import Broker
 
@@ -61,7 +72,7 @@ def kafka_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
 
 
 @pytest.fixture
-def kafka_broker_factory(request: pytest.FixtureRequest) -> Iterator[Callable[..., Broker | Cluster]]:
+def kafka_broker_factory(request: pytest.FixtureRequest) -> Iterator[BrokerFactory]:
     """Starts brokers for this test: `kafka_broker_factory(partitions=3)`, `kafka_broker_factory(brokers=3)`,
     `kafka_broker_factory(tls=True, sasl="scram")`.
 
@@ -84,7 +95,7 @@ def kafka_broker_factory(request: pytest.FixtureRequest) -> Iterator[Callable[..
                 return stack.enter_context(Broker(**options))
             return stack.enter_context(Cluster(brokers, **options))
 
-        yield kafka_broker_factory
+        yield cast("BrokerFactory", kafka_broker_factory)
 
 
 @pytest.fixture(scope=broker_scope)
@@ -126,7 +137,7 @@ def _unique(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def kafka_producer(kafka_broker: Broker) -> Iterator[Any]:
+def kafka_producer(kafka_broker: Broker) -> Iterator[Producer]:
     """A producer of confluent-kafka, or else of kafka-python. It is flushed at the end of the test."""
     producer = kafka_broker.producer()
     yield producer
@@ -138,7 +149,7 @@ def kafka_producer(kafka_broker: Broker) -> Iterator[Any]:
 
 
 @pytest.fixture
-def kafka_consumer(kafka_broker: Broker, kafka_topic: str, group_id: str) -> Iterator[Any]:
+def kafka_consumer(kafka_broker: Broker, kafka_topic: str, group_id: str) -> Iterator[Consumer]:
     """A consumer of `kafka_topic` in the group `group_id`, from the earliest offset; closed at the end of the test."""
     consumer = kafka_broker.consumer(group_id, kafka_topic)
     yield consumer
@@ -146,7 +157,7 @@ def kafka_consumer(kafka_broker: Broker, kafka_topic: str, group_id: str) -> Ite
 
 
 @pytest.fixture
-def kafka_admin(kafka_broker: Broker) -> Iterator[Any]:
+def kafka_admin(kafka_broker: Broker) -> Iterator[Admin]:
     """An admin client of confluent-kafka, or else of kafka-python."""
     admin = kafka_broker.admin()
     yield admin
@@ -173,7 +184,7 @@ def kafka_clock(request: pytest.FixtureRequest, kafka_broker: Broker) -> BrokerC
 
 
 @pytest.fixture
-def kafka_requests(request: pytest.FixtureRequest, kafka_broker: Broker) -> Callable[..., list[Request]]:
+def kafka_requests(request: pytest.FixtureRequest, kafka_broker: Broker) -> Requests:
     """The requests that arrived since the test began: `kafka_requests("Produce")`, `kafka_requests(client_id="x")`."""
     _skip_if_external(request, "a real cluster does not say which requests arrived")
     kafka_broker.clear_requests()

@@ -11,22 +11,36 @@ from kpybroker.pytest_plugin import marker
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from kpybroker.testing.clients import GroupProtocol
+    from kpybroker.client.connect.settings import Settings
+    from kpybroker.testing.typed.names import GroupProtocol
 
 Scope = Literal["session", "module", "class", "function"]
 SCOPES: Final[tuple[Scope, ...]] = ("session", "module", "class", "function")
 PROTOCOLS: Final[tuple[GroupProtocol, ...]] = ("classic", "consumer")
 CHOICES: Final = (*PROTOCOLS, "both")
 POLICIES: Final = ("fail", "warn")
+REACH_S_MAX: Final = 10.0
+"""How long a cluster may take to respond."""
+CLUSTER: Final = pytest.StashKey["Settings"]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--kafka-bootstrap`, `--kafka-broker-scope` and the ini settings."""
+    """`--kafka-bootstrap`, `--kafka-broker-scope` and so on, and the ini settings."""
     group = parser.getgroup("kafka", "a Kafka broker for tests (kpybroker)")
     group.addoption(
         "--kafka-bootstrap",
         metavar="HOST:PORT[,...]",
         help="run the tests on this Kafka cluster instead of starting a broker; tests of faults and time are skipped",
+    )
+    group.addoption(
+        "--kafka-command-config",
+        metavar="FILE",
+        help="a client's .properties file for that cluster: TLS, logins, and bootstrap.servers if that is not given",
+    )
+    group.addoption(
+        "--kafka-profile",
+        metavar="NAME",
+        help="the same from a profile of `kpybroker profile`; the file's keys override it",
     )
     group.addoption(
         "--kafka-broker-scope", choices=SCOPES, help="how long one kafka_broker lives; overrides kafka_broker_scope"
@@ -53,9 +67,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker, and check what is given. Raises UsageError."""
     config.addinivalue_line("markers", marker.TEXT)
-    address = external(config)
+    address = config.getoption("--kafka-bootstrap")
     if address is not None:
         check_addresses(address)
+    real_cluster(config)
     unused_faults(config)
 
 
@@ -82,9 +97,45 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 
 
 def external(config: pytest.Config) -> str | None:
-    """The cluster that was named by `--kafka-bootstrap`."""
-    found: str | None = config.getoption("--kafka-bootstrap")
-    return found
+    """The address of the cluster that is used in place of a broker of the plugin."""
+    found = real_cluster(config)
+    return None if found is None else found.bootstrap
+
+
+def real_cluster(config: pytest.Config) -> Settings | None:
+    """Where that cluster is, and how to log in. Raises UsageError."""
+    names = ("--kafka-bootstrap", "--kafka-command-config", "--kafka-profile")
+    address, file, profile = (config.getoption(name) for name in names)
+    if address is None and file is None and profile is None:
+        return None
+    if CLUSTER not in config.stash:
+        config.stash[CLUSTER] = _settings(address, file, profile)
+    return config.stash[CLUSTER]
+
+
+def _settings(address: str | None, file: str | None, profile: str | None) -> Settings:
+    from kpybroker.client.connect.errors import CommandError
+    from kpybroker.client.connect.settings import Connection, load, named_by
+
+    given = Connection(address, file, (), REACH_S_MAX, profile)
+    try:
+        if address is None:
+            address = named_by(given)
+        if address is not None:
+            return load(given._replace(bootstrap=address))
+    except CommandError as error:
+        raise pytest.UsageError(error.cause, f"fix: {error.fix}") from None
+    option = f"--kafka-command-config={file}" if file is not None else f"--kafka-profile={profile}"
+    raise pytest.UsageError(f"{option} has no bootstrap.servers", "fix: add it, or give --kafka-bootstrap HOST:PORT")
+
+
+def named(config: pytest.Config) -> str:
+    """How that cluster was named, in an error."""
+    for option in ("--kafka-bootstrap", "--kafka-command-config", "--kafka-profile"):
+        value = config.getoption(option)
+        if value is not None:
+            return f"{option}={value}"
+    raise AssertionError("no cluster was named")
 
 
 def scope(config: pytest.Config) -> Scope:

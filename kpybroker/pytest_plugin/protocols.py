@@ -15,7 +15,7 @@ from kpybroker.pytest_plugin import marker
 from kpybroker.pytest_plugin.options import PROTOCOLS, group_protocols
 
 if TYPE_CHECKING:
-    from kpybroker.testing.clients import GroupProtocol
+    from kpybroker.testing.typed.names import GroupProtocol
 
 FIXTURE: Final = "kafka_group_protocol"
 TAKES_A_BROKER: Final = frozenset(("kafka_broker", "kafka_cluster", "kafka_broker_factory", FIXTURE))
@@ -42,13 +42,13 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     protocol: GroupProtocol | None = params.get(FIXTURE)
     if protocol is None:
         return (yield)
-    from kpybroker.testing import clients
+    from kpybroker.testing.clients import libraries
 
-    before, clients.suite_protocol = clients.suite_protocol, protocol
+    before, libraries.suite_protocol = libraries.suite_protocol, protocol
     try:
         return (yield)
     finally:
-        clients.suite_protocol = before
+        libraries.suite_protocol = before
 
 
 @pytest.fixture

@@ -10,52 +10,48 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 import pytest
 
-from kpybroker.pytest_plugin.options import external
+from kpybroker.pytest_plugin.options import REACH_S_MAX, external, named, real_cluster
 
 if TYPE_CHECKING:
     from _pytest.terminal import TerminalReporter
 
+    from kpybroker.client.connect.settings import Settings
+
 NEEDS_OURS: Final = "needs a broker of kpybroker"
-REACH_S_MAX: Final = 10.0
+LOGIN: Final = "give its TLS and login with --kafka-command-config FILE, or name a listener without"
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
     """End the run where the cluster does not respond, in two lines: each test would say so again. Raises UsageError."""
     config = session.config
-    address = external(config)
+    settings = real_cluster(config)
     is_worker = hasattr(config, "workerinput")
-    if address is None or is_worker or config.option.collectonly:
+    if settings is None or is_worker or config.option.collectonly:
         return
     from kpybroker.cli.health.no_broker import NoBroker
 
     try:
-        _first_that_responds(_places(address))
+        _first_that_responds(settings.addresses, settings)
     except NoBroker as error:
-        _end(f"--kafka-bootstrap={address}: {error.cause}", "start the cluster, or name another one")
-    named = _named_by_the_cluster(address)
+        _end(f"{named(config)}: {error.cause}", error.fix)
+    at = _named_by_the_cluster(config, settings)
     try:
-        _first_that_responds(named)
+        _first_that_responds(at, settings)
     except NoBroker as error:
-        brokers = ", ".join(f"{host}:{port}" for host, port in named)
-        cause = f"--kafka-bootstrap={address}: the cluster names its brokers {brokers}: {error.cause}"
+        brokers = ", ".join(f"{host}:{port}" for host, port in at)
+        cause = f"{named(config)}: the cluster names its brokers {brokers}: {error.cause}"
         _end(cause, "set advertised.listeners to addresses that this machine reaches")
 
 
-def _places(address: str) -> list[tuple[str, int]]:
-    split = (one.strip().rpartition(":") for one in address.split(","))
-    return [(host.removeprefix("[").removesuffix("]"), int(port)) for host, _, port in split]
-
-
-def _first_that_responds(places: Sequence[tuple[str, int]]) -> None:
+def _first_that_responds(places: Sequence[tuple[str, int]], settings: Settings) -> None:
     """Return when one does. Raises NoBroker, of the first, where none does."""
     from kpybroker.cli.health.no_broker import NoBroker
-    from kpybroker.cli.health.ping import count_apis
 
     first: NoBroker | None = None
-    for host, port in places:
+    for place in places:
         try:
-            count_apis(host, port, REACH_S_MAX)
+            _ask(place, settings)
         except NoBroker as error:
             first = first or error
         else:
@@ -64,7 +60,27 @@ def _first_that_responds(places: Sequence[tuple[str, int]]) -> None:
         raise first
 
 
-def _named_by_the_cluster(address: str) -> list[tuple[str, int]]:
+def _ask(place: tuple[str, int], settings: Settings) -> None:
+    """Without a login where there is none: that needs no client library. Raises NoBroker."""
+    from kpybroker.cli.health.no_broker import NoBroker
+    from kpybroker.cli.health.ping import count_apis
+    from kpybroker.cli.health.secured import reach
+    from kpybroker.client.connect.errors import CommandError
+
+    if settings.protocol == "PLAINTEXT":
+        try:
+            count_apis(*place, REACH_S_MAX)
+        except NoBroker as error:
+            is_secured = "--command-config" in error.fix
+            raise NoBroker(error.cause, LOGIN if is_secured else "start the cluster, or name another one") from None
+        return
+    try:
+        reach(place, settings)
+    except CommandError as error:
+        raise NoBroker(error.cause, error.fix.replace("--command-config", "--kafka-command-config")) from None
+
+
+def _named_by_the_cluster(config: pytest.Config, settings: Settings) -> list[tuple[str, int]]:
     """Where clients find its brokers; none where that cannot be asked."""
     try:
         from confluent_kafka import KafkaException
@@ -72,9 +88,10 @@ def _named_by_the_cluster(address: str) -> list[tuple[str, int]]:
     except ImportError:
         return []
     try:
-        found = AdminClient({"bootstrap.servers": address, "log_level": 0}).list_topics(timeout=REACH_S_MAX)
+        found = AdminClient(settings.client()).list_topics(timeout=REACH_S_MAX)
     except KafkaException as error:
-        _end(f"--kafka-bootstrap={address}: {error.args[0].str()}", "name a listener without TLS and logins")
+        fix = LOGIN if settings.protocol == "PLAINTEXT" else "correct the login, or name another listener"
+        _end(f"{named(config)}: {error.args[0].str()}", fix)
     return [(broker.host, broker.port) for broker in found.brokers.values()]
 
 

@@ -9,6 +9,8 @@ process.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from kpybroker.testing.broker import Broker
 from kpybroker.testing.brokers import Brokers
 from kpybroker.testing.clock import BrokerClock
@@ -25,35 +27,83 @@ from kpybroker.testing.errors import (
 )
 from kpybroker.testing.fault import Fault
 from kpybroker.testing.faults import Faults
-from kpybroker.testing.look import Group, Member, Partition, Record, Request, Topic, Transaction
+from kpybroker.testing.look import (
+    Group,
+    Member,
+    Partition,
+    Record,
+    Request,
+    Topic,
+    Transaction,
+)
 from kpybroker.testing.looking import Snapshot
 from kpybroker.testing.registry import SchemaRegistry
 from kpybroker.testing.waiting import wait_for
 
+if TYPE_CHECKING:
+    from kpybroker.testing.fixtures import Admin, BrokerFactory, Consumer, Producer, Requests
+    from kpybroker.testing.typed.names import (
+        ApiName,
+        BrokerRelease,
+        Codec,
+        ErrorName,
+        GroupProtocol,
+        GroupState,
+        Isolation,
+        Release,
+        Sasl,
+        TransactionState,
+    )
+
 __all__ = [
+    "Admin",
+    "ApiName",
     "Broker",
     "BrokerClock",
+    "BrokerFactory",
     "BrokerGone",
+    "BrokerRelease",
     "Brokers",
     "Cluster",
+    "Codec",
+    "Consumer",
+    "ErrorName",
     "Fault",
     "Faults",
     "Group",
+    "GroupProtocol",
+    "GroupState",
+    "Isolation",
     "Member",
     "Node",
     "NotThere",
     "Partition",
+    "Producer",
     "Record",
+    "Release",
     "Request",
+    "Requests",
+    "Sasl",
     "SchemaRegistry",
     "Snapshot",
     "StartError",
     "TestingError",
     "Topic",
     "Transaction",
+    "TransactionState",
     "UnusedFault",
     "UnusedFaultWarning",
     "UsageError",
     "WaitTimeout",
     "wait_for",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """The names that are only types: what a program without annotations does not import."""
+    if name in __all__:
+        from kpybroker.testing import fixtures
+        from kpybroker.testing.typed import names
+
+        return getattr(names, name, None) or getattr(fixtures, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from kpybroker.testing.look import ClientMetrics, Group
+    from kpybroker.testing.typed.names import GroupState
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -81,7 +82,7 @@ class Waits(Protocol):
         """As `Brokers.wait_for`."""
         ...
 
-    def wait_group(self, group: str, state: str | None, members: int | None, timeout: float) -> Group:
+    def wait_group(self, group: str, state: GroupState | None, members: int | None, timeout: float) -> Group:
         """As `Brokers.wait_group`."""
         ...
 
@@ -114,7 +115,7 @@ class Aio:
 
     @checked(group=kinds.text, state=anything, members=anything, timeout=kinds.timeout)
     async def wait_group(
-        self, group: str, state: str | None = "Stable", members: int | None = None, timeout: float = WAIT_S
+        self, group: str, state: GroupState | None = "Stable", members: int | None = None, timeout: float = WAIT_S
     ) -> Group:
         """As `Brokers.wait_group`."""
         return await in_thread(self._brokers.wait_group, group, state, members, timeout)

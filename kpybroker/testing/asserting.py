@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
@@ -11,11 +11,14 @@ from kpybroker.testing.checking import kinds
 from kpybroker.testing.checking.calls import Kind, checked, shown
 from kpybroker.testing.errors import UsageError
 from kpybroker.testing.look import Record
-from kpybroker.testing.looking import Isolation, Looking, all_of, to_value
+from kpybroker.testing.looking import Looking, Value, all_of, to_value
 from kpybroker.testing.running.options import takes
 
 if TYPE_CHECKING:
     from typing import Unpack
+
+    from kpybroker.testing.typed.names import Apis, Isolation
+    from kpybroker.testing.typed.several import Many
 
 SHOWN_MAX = 20
 
@@ -50,7 +53,7 @@ class Compared:
 COMPARISON: Final[Mapping[str, Kind]] = {
     "partition": kinds.optional(kinds.index),
     "in_any_order": kinds.flag,
-    "isolation": kinds.one_of("read_committed", "read_uncommitted"),
+    "isolation": kinds.named("Isolation"),
     "committed": kinds.optional(kinds.flag),
 }
 """The kinds of `Comparison`."""
@@ -71,9 +74,9 @@ class Asserting(Looking):
     def assert_records(
         self,
         topic: str,
-        values: Iterable[Any] | None = None,
+        values: Many[Value] | None = None,
         *,
-        keys: Iterable[Any] | None = None,
+        keys: Many[Value] | None = None,
         count: int | None = None,
         **how: Unpack[Comparison],
     ) -> list[Record]:
@@ -133,7 +136,7 @@ class Asserting(Looking):
             raise AssertionError(f"group {group} lags {total} records behind, not {lag}: {found}")
 
     @checked(api=kinds.optional(kinds.one_or_each(kinds.api, "names of APIs")), client_id=kinds.optional(kinds.text))
-    def assert_no_requests(self, api: str | None = None, *, client_id: str | None = None) -> None:
+    def assert_no_requests(self, api: Apis | None = None, *, client_id: str | None = None) -> None:
         """No such request has arrived since the last `clear_requests`. Raises UsageError where the log is too short."""
         wanted: dict[str, Any] = {"api": api, "client_id": client_id}
         there = self.channel.call("wait_requests", count=0, timeout_ms=0, **wanted)
@@ -155,7 +158,7 @@ class _Expectation:
 
     @classmethod
     def of(
-        cls, values: Iterable[Any] | None, keys: Iterable[Any] | None, count: int | None, in_any_order: bool
+        cls, values: Many[Value] | None, keys: Many[Value] | None, count: int | None, in_any_order: bool
     ) -> _Expectation:
         """What was given."""
         lists: dict[str, list[Any]] = {}

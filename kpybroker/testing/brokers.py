@@ -9,11 +9,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from weakref import WeakSet
 
-from kpybroker.testing import clients
 from kpybroker.testing.aio import Aio, Block, in_thread
 from kpybroker.testing.asserting import Asserting
 from kpybroker.testing.checking import kinds, unused
 from kpybroker.testing.checking.calls import checked, did_you_mean
+from kpybroker.testing.clients.making import Clients
 from kpybroker.testing.clock import BrokerClock
 from kpybroker.testing.errors import BrokerGone, TestingError, UsageError
 from kpybroker.testing.fault import Handles
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from kpybroker.testing.look import Group, Request
     from kpybroker.testing.running.runner import Runner
+    from kpybroker.testing.typed.names import GroupState
 
 T = TypeVar("T")
 
@@ -37,25 +38,15 @@ SEEN_LINES, SEEN_REQUESTS = 40, 20
 known: WeakSet[Brokers] = WeakSet()
 """All that were started by this process and are still referred to."""
 LOG_LINES_MAX: Final = 2_000
-USER: Final = kinds.optional(kinds.text)
-LIBRARY: Final = kinds.optional(kinds.one_of(*clients.SYNC))
 GROUP: Final = kinds.optional(kinds.text)
-_PROTOCOL: Final = kinds.optional(kinds.one_of("classic", "consumer"))
 _MEMBERS: Final = kinds.optional(kinds.integer(0, 10_000))
-_STATES: Final = (
-    "Empty",
-    "PreparingRebalance",
-    "CompletingRebalance",
-    "Assigning",
-    "Reconciling",
-    "Stable",
-)
+_STATE: Final = kinds.optional(kinds.named("GroupState"))
 
 INTERNAL_TOPICS = {"offsets.topic.num.partitions": "6", "transaction.state.log.num.partitions": "6"}
 """Enough for three coordinators. The first group and each snapshot are faster than with Kafka's 50 of each."""
 
 
-class Brokers(Asserting, Block):
+class Brokers(Asserting, Clients, Block):
     """See `Broker` and `Cluster`."""
 
     @takes(BrokerOptions)
@@ -232,69 +223,8 @@ class Brokers(Asserting, Block):
         """The users of `sasl` with their passwords; with `acl`, admin may do everything."""
         return self._security.users
 
-    @checked(library=kinds.one_of(*clients.LIBRARIES), user=USER, extra=kinds.client_settings)
-    def config(self, library: str, *, user: str | None = None, **extra: Any) -> dict[str, Any]:
-        """The configuration of a client: of confluent-kafka, kafka-python, aiokafka, java or spark.
-
-        `user`: one of `users`, by default alice. `extra` are further settings; `auto_offset_reset` is
-        `auto.offset.reset` where names have dots.
-        """
-        return clients.config(library, self.bootstrap_servers, self._settings(library, user, extra))
-
     def _settings(self, library: str, user: str | None, extra: dict[str, Any]) -> dict[str, Any]:
         return {**self._security.settings(library, user, self._launch.place), **extra}
-
-    @checked(library=LIBRARY, user=USER, extra=kinds.client_settings)
-    def admin(self, *, library: str | None = None, user: str | None = None, **extra: Any) -> Any:
-        """An admin client of confluent-kafka, or else of kafka-python. Close it. `user`: by default admin."""
-        library, user = clients.chosen(library), user or self._security.admin
-        return clients.admin(library, self.bootstrap_servers, self._settings(library, user, extra))
-
-    @checked(library=LIBRARY, user=USER, extra=kinds.client_settings)
-    def producer(self, *, library: str | None = None, user: str | None = None, **extra: Any) -> Any:
-        """A producer of confluent-kafka, or else of kafka-python. Flush and close it."""
-        library = clients.chosen(library)
-        return clients.producer(library, self.bootstrap_servers, self._settings(library, user, extra))
-
-    @checked(
-        group=GROUP,
-        topics=kinds.subscribed,
-        library=LIBRARY,
-        user=USER,
-        group_protocol=_PROTOCOL,
-        extra=kinds.client_settings,
-    )
-    def consumer(
-        self,
-        group: str | None = None,
-        *topics: str,
-        library: str | None = None,
-        user: str | None = None,
-        group_protocol: clients.GroupProtocol | None = None,
-        **extra: Any,
-    ) -> Any:
-        """A consumer of confluent-kafka, or else of kafka-python, subscribed, from the earliest offset. Close it.
-
-        `group_protocol`: "classic", or "consumer" (KIP-848), which only confluent-kafka has; by default that of the
-        broker, of the suite (`--kafka-group-protocol`), or of the library.
-        """
-        library = clients.chosen(library)
-        extra = clients.of_protocol(library, group_protocol or self.group_protocol) | extra
-        extra = self._settings(library, user, extra)
-        return clients.consumer(library, self.bootstrap_servers, group, topics, extra)
-
-    @checked(user=USER, extra=kinds.client_settings)
-    def aio_producer(self, *, user: str | None = None, **extra: Any) -> Any:
-        """A producer of aiokafka: `async with broker.aio_producer() as producer`."""
-        clients.check_aiokafka()
-        return clients.aio_producer(self.bootstrap_servers, self._settings(clients.AIOKAFKA, user, extra))
-
-    @checked(group=GROUP, topics=kinds.subscribed, user=USER, extra=kinds.client_settings)
-    def aio_consumer(self, group: str | None = None, *topics: str, user: str | None = None, **extra: Any) -> Any:
-        """A consumer of aiokafka, from the earliest offset: `async with broker.aio_consumer("g", "orders") as ...`."""
-        clients.check_aiokafka()
-        settings = self._settings(clients.AIOKAFKA, user, extra)
-        return clients.aio_consumer(self.bootstrap_servers, group, topics, settings)
 
     # --- faults and time
 
@@ -329,9 +259,9 @@ class Brokers(Asserting, Block):
         """The first true result of a condition, which may have assertions. Raises WaitTimeout, with what was seen."""
         return wait_for(condition, timeout, what)
 
-    @checked(group=kinds.text, state=kinds.optional(kinds.one_of(*_STATES)), members=_MEMBERS, timeout=kinds.timeout)
+    @checked(group=kinds.text, state=_STATE, members=_MEMBERS, timeout=kinds.timeout)
     def wait_group(
-        self, group: str, state: str | None = "Stable", members: int | None = None, timeout: float = WAIT_S
+        self, group: str, state: GroupState | None = "Stable", members: int | None = None, timeout: float = WAIT_S
     ) -> Group:
         """A group once it is in this state, with so many members. Raises WaitTimeout, with the group as it is.
 

@@ -8,8 +8,8 @@ argument is the API, by name or key, or several of them; None is any. Keyword ar
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
+from collections.abc import Callable, Mapping, Sequence, Set
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from kpybroker.testing.checking import files, kinds
 from kpybroker.testing.checking.calls import Kind, anything, checked
@@ -21,11 +21,10 @@ if TYPE_CHECKING:
 
     from kpybroker.testing.running.channel import Channel
     from kpybroker.testing.running.predicates import Predicates
+    from kpybroker.testing.typed.names import Apis, Damage, DiskOperation, ErrorName, Moment
 
-Api = str | int | Sequence[str | int] | None
 Text = str | Sequence[str]
 Number = int | Sequence[int]
-Moment = Literal["before", "after"]
 
 
 class Timing(TypedDict, total=False):
@@ -67,8 +66,8 @@ _TIMING = frozenset(Timing.__annotations__)
 _APIS: Final = kinds.optional(kinds.one_or_each(kinds.api, "names of APIs"))
 _TEXTS: Final = kinds.one_or_each(kinds.text, "texts")
 _NUMBERS: Final = kinds.one_or_each(kinds.index, "numbers")
-_MOMENT: Final = kinds.one_of("before", "after")
-_DAMAGE: Final = kinds.one_of("crc", "length", "magic", "record")
+_MOMENT: Final = kinds.named("Moment")
+_DAMAGE: Final = kinds.named("Damage")
 _TIMES: Final = kinds.optional(kinds.count)
 _MS: Final = kinds.integer(0, 2**31 - 1)
 _DISK_BROKER: Final = kinds.optional(kinds.index)
@@ -114,8 +113,8 @@ class Faults:
     @checked(SELECTION, api=_APIS, error=kinds.error, top_level=kinds.flag, after_work=kinds.optional(kinds.flag))
     def error(
         self,
-        api: Api,
-        error: str,
+        api: Apis | None,
+        error: ErrorName | int,
         *,
         top_level: bool = False,
         after_work: bool | None = None,
@@ -135,64 +134,64 @@ class Faults:
 
     @checked(SELECTION, api=_APIS, ms=_MS, jitter_ms=_MS, after_work=kinds.flag)
     def delay(
-        self, api: Api, ms: int, *, jitter_ms: int = 0, after_work: bool = False, **selection: Unpack[Selection]
+        self, api: Apis | None, ms: int, *, jitter_ms: int = 0, after_work: bool = False, **selection: Unpack[Selection]
     ) -> Fault:
         """Wait before the work, or after it."""
         return self._add(api, {"delay_ms": ms, **_if(jitter_ms=jitter_ms, after_work=after_work)}, selection)
 
     @checked(SELECTION, api=_APIS, after_work=kinds.flag)
-    def hold(self, api: Api, *, after_work: bool = False, **selection: Unpack[Selection]) -> Fault:
+    def hold(self, api: Apis | None, *, after_work: bool = False, **selection: Unpack[Selection]) -> Fault:
         """Wait until `release`, or until the fault is removed."""
         return self._add(api, {"hold": True, **_if(after_work=after_work)}, selection)
 
     @checked(SELECTION, api=_APIS, after_work=kinds.flag)
-    def never_answer(self, api: Api, *, after_work: bool = False, **selection: Unpack[Selection]) -> Fault:
+    def never_answer(self, api: Apis | None, *, after_work: bool = False, **selection: Unpack[Selection]) -> Fault:
         """Send no response, to this request and to later ones on its connection; with `after_work` the work is done."""
         return self._add(api, {"never_answer": True, **_if(after_work=after_work)}, selection)
 
     @checked(SELECTION, api=_APIS, moment=_MOMENT)
-    def disconnect(self, api: Api, moment: Moment = "before", **selection: Unpack[Selection]) -> Fault:
+    def disconnect(self, api: Apis | None, moment: Moment = "before", **selection: Unpack[Selection]) -> Fault:
         """Close the connection, before the work or after it, without a response."""
         return self._add(api, {"disconnect": moment}, selection)
 
     @checked(SELECTION, api=_APIS, moment=_MOMENT)
-    def reset(self, api: Api, moment: Moment = "before", **selection: Unpack[Selection]) -> Fault:
+    def reset(self, api: Apis | None, moment: Moment = "before", **selection: Unpack[Selection]) -> Fault:
         """Reset the connection (TCP RST), before the work or after it."""
         return self._add(api, {"reset": moment}, selection)
 
     @checked(SELECTION, api=_APIS, size=_MS)
-    def truncate(self, api: Api, size: int, **selection: Unpack[Selection]) -> Fault:
+    def truncate(self, api: Apis | None, size: int, **selection: Unpack[Selection]) -> Fault:
         """Send the first `size` bytes of the response, then close the connection."""
         return self._add(api, {"truncate_bytes": size}, selection)
 
     @checked(SELECTION, api=_APIS, size=kinds.count, every_ms=_MS)
-    def slice(self, api: Api, size: int, *, every_ms: int = 1, **selection: Unpack[Selection]) -> Fault:
+    def slice(self, api: Apis | None, size: int, *, every_ms: int = 1, **selection: Unpack[Selection]) -> Fault:
         """Send the response in pieces of `size` bytes."""
         return self._add(api, {"slice_bytes": size, "every_ms": every_ms}, selection)
 
     @checked(SELECTION, what=_DAMAGE, api=_APIS)
     def corrupt(
         self,
-        what: Literal["crc", "length", "magic", "record"] = "crc",
+        what: Damage = "crc",
         *,
-        api: Api = "Fetch",
+        api: Apis | None = "Fetch",
         **selection: Unpack[Selection],
     ) -> Fault:
         """Damage a batch in a Fetch response; the log stays as it is."""
         return self._add(api, {"corrupt_batch": what}, selection)
 
     @checked(SELECTION, api=_APIS, ms=_MS)
-    def throttle(self, api: Api, ms: int, **selection: Unpack[Selection]) -> Fault:
+    def throttle(self, api: Apis | None, ms: int, **selection: Unpack[Selection]) -> Fault:
         """Respond with this throttle time."""
         return self._add(api, {"throttle_ms": ms}, selection)
 
     @checked(SELECTION, api=_APIS)
-    def blackhole(self, api: Api = None, **selection: Unpack[Selection]) -> Fault:
+    def blackhole(self, api: Apis | None = None, **selection: Unpack[Selection]) -> Fault:
         """Read and ignore everything that a selected client sends from then on, the request included."""
         return self._add(api, {"blackhole": True}, selection)
 
     @checked(SELECTION, api=_APIS)
-    def observe(self, api: Api, **selection: Unpack[Selection]) -> Fault:
+    def observe(self, api: Apis | None, **selection: Unpack[Selection]) -> Fault:
         """Only count the requests, for `hits` and `wait`."""
         return self._add(api, {"observe": True}, selection)
 
@@ -228,7 +227,7 @@ class Faults:
         self,
         path: str = "*",
         *,
-        operations: Sequence[str] = (),
+        operations: Sequence[DiskOperation] | Set[DiskOperation] = (),
         broker: int | None = None,
         after: int = 0,
         times: int | None = None,
@@ -297,7 +296,7 @@ class Faults:
             if fault.id not in self._handles:
                 fault.remove()
 
-    def _add(self, api: Api, act: dict[str, Any], selection: Selection) -> Fault:
+    def _add(self, api: Apis | None, act: dict[str, Any], selection: Selection) -> Fault:
         given = {name: _plain(value) for name, value in selection.items() if (name, value) != ("once", False)}
         expect_unused = bool(given.pop("expect_unused", False))
         match = {name: value for name, value in given.items() if name not in _TIMING}

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+if TYPE_CHECKING:
+    from kpybroker.testing.typed.names import ApiName, ErrorName, GroupProtocol, GroupState, TransactionState
 
 JsonObject = Mapping[str, Any]
 
@@ -53,7 +56,7 @@ class Record:
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...] = ()
-    timestamp_type: str = "CreateTime"
+    timestamp_type: Literal["CreateTime", "LogAppendTime"] = "CreateTime"
     leader_epoch: int = -1
     producer_id: int = -1
     producer_epoch: int = -1
@@ -101,8 +104,8 @@ class Group:
     """
 
     group_id: str
-    type: str
-    state: str
+    type: GroupProtocol
+    state: GroupState
     coordinator: int | None
     generation: int
     protocol_type: str
@@ -116,7 +119,7 @@ class Transaction:
     """A transactional id; the `state` has Kafka's names: Empty, Ongoing, PrepareCommit ..."""
 
     transactional_id: str
-    state: str
+    state: TransactionState
     coordinator: int | None
     producer_id: int
     producer_epoch: int
@@ -129,15 +132,15 @@ class Transaction:
 class Request:
     """A request that arrived. `request` and `response` are decoded, with Kafka's field names in snake_case.
 
-    `request` is None where it is too large to be kept whole, `response` where there is none (yet). `outcome` is
-    "answered", "pending", or what became of it. `errors` has the names of the error codes in the response; `faults` the
-    ids of the faults that acted on it. Sizes are in bytes.
+    `api` is its key where it has no name here. `request` is None where it is too large to be kept whole, `response`
+    where there is none (yet). `outcome` is "answered", "pending", or what became of it. `errors` has the names of the
+    error codes in the response; `faults` the ids of the faults that acted on it. Sizes are in bytes.
     """
 
     id: int
     time_ms: int
     broker: int
-    api: str
+    api: ApiName | int
     version: int
     client_id: str | None
     correlation_id: int
@@ -145,7 +148,7 @@ class Request:
     duration_ms: float | None
     size: int
     response_size: int
-    errors: tuple[str, ...] = ()
+    errors: tuple[ErrorName, ...] = ()
     faults: tuple[int, ...] = ()
     request: Mapping[str, Any] | None = None
     response: Mapping[str, Any] | None = None
@@ -164,7 +167,7 @@ class ClientMetric:
 
     name: str
     labels: Mapping[str, str]
-    kind: str
+    kind: Literal["gauge", "count", "histogram", "summary"]
     value: float
     unit: str = ""
     description: str = ""

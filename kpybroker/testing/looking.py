@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from kpybroker.testing import look
 from kpybroker.testing.checking import files, kinds
@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from typing import Self
 
     from kpybroker.testing.running.channel import Channel
+    from kpybroker.testing.typed.names import ApiName, Apis, Isolation, Release
+    from kpybroker.testing.typed.several import Many
 
 Value = bytes | str | None | Mapping[str, Any] | Sequence[Any] | int | float
 """A key or value of a record: bytes, text, or what JSON can have."""
-Isolation = Literal["read_uncommitted", "read_committed"]
 
 RECORDS_MAX: Final = 100_000
 """So many records are read at once."""
@@ -82,7 +83,7 @@ class Looking:
         start=kinds.optional(kinds.offset),
         end=kinds.optional(kinds.offset),
         limit=kinds.optional(kinds.integer(1, RECORDS_MAX)),
-        isolation=kinds.one_of("read_committed", "read_uncommitted"),
+        isolation=kinds.named("Isolation"),
     )
     def records(
         self,
@@ -184,7 +185,7 @@ class Looking:
     )
     def requests(
         self,
-        api: str | None = None,
+        api: Apis | None = None,
         *,
         client_id: str | None = None,
         broker: int | None = None,
@@ -201,7 +202,9 @@ class Looking:
         self.channel.call("clear_requests")
 
     @checked(api=_API, count=kinds.count, client_id=_CLIENT, timeout=kinds.timeout)
-    def wait_requests(self, api: str, count: int = 1, *, client_id: str | None = None, timeout: float = WAIT_S) -> None:
+    def wait_requests(
+        self, api: Apis, count: int = 1, *, client_id: str | None = None, timeout: float = WAIT_S
+    ) -> None:
         """Return once so many have arrived since the last `clear_requests`. Raises WaitTimeout."""
         wanted: dict[str, Any] = {"api": api, "client_id": client_id, "count": count}
         self.channel.call("wait_requests", wait_s=timeout, timeout_ms=round(timeout * 1000), **wanted)
@@ -261,9 +264,7 @@ class Looking:
         self.channel.call("delete_topic", name=name)
 
     @checked(topic=kinds.topic, records=_RECORDS)
-    def produce(
-        self, topic: str, records: Iterable[Value | tuple[Value, Value] | look.Record]
-    ) -> list[tuple[int, int]]:
+    def produce(self, topic: str, records: Many[Value | tuple[Value, Value] | look.Record]) -> list[tuple[int, int]]:
         """Append records, in this order; the partition and offset of each.
 
         A record is a value, a pair of key and value, or a `Record`, whose partition, headers and timestamp are kept.
@@ -362,8 +363,8 @@ class Looking:
     )
     def cap_versions(
         self,
-        as_version: str | None = None,
-        apis: Mapping[str, int | tuple[int, int] | None] | None = None,
+        as_version: Release | None = None,
+        apis: Mapping[ApiName, int | tuple[int, int] | None] | None = None,
         broker: int | None = None,
     ) -> None:
         """Serve what another Kafka ("2.4") served, or only some versions of some APIs (None: not at all).

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from kpybroker.testing.errors import UsageError
 
@@ -10,9 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from kpybroker.control.development.security import SecurityOptions
-
-Sasl = Literal["plain", "scram", "oauthbearer"]
-"""The ways to log in."""
+    from kpybroker.testing.typed.names import Sasl
 
 
 class Security:
@@ -55,7 +53,7 @@ class Security:
             return {}
         from kpybroker.control.development import logins
         from kpybroker.control.development.security import OAUTHBEARER, tls_directory
-        from kpybroker.testing.clients import LIBRARIES, unknown
+        from kpybroker.testing.clients.libraries import LIBRARIES, unknown
 
         if users and user is not None and user not in users and wanted.mechanism != OAUTHBEARER:
             raise UsageError(f"there is no user {user!r}", f"the users are {', '.join(users)}")

@@ -8,6 +8,7 @@ import uuid
 from typing import Any
 
 import pytest
+from confluent_kafka import TopicPartition
 from starlette.testclient import TestClient
 
 from kpybroker.client.connect.errors import CommandError
@@ -76,6 +77,30 @@ def test_a_group_shows_members_and_offsets(client: MakeClient, broker: Broker, t
     assert f"{topic}-0, {topic}-1" in page
     assert "Read by" in page
     member.close()
+
+
+def test_partitions_that_were_never_read_are_named_next_to_the_lag(client: MakeClient, broker: Broker) -> None:
+    topic = f"half-{uuid.uuid4().hex[:8]}"
+    broker.create_topic(topic, 3)
+    broker.produce(topic, [str(number) for number in range(9)])
+    committer = broker.consumer(topic)
+    committer.commit(offsets=[TopicPartition(topic, 0, 2)], asynchronous=False)
+    committer.close()
+    browser, wanted = client(), "1, and 2 partitions never read"
+    assert wanted in get(browser, "/group", id=topic).text
+    assert wanted in get(browser, "/groups", q=topic, lag="1").text
+    assert wanted in browser.get(f"/topics/{topic}/groups").text
+    assert "never read" not in get(browser, "/groups", q=topic).text
+
+
+def test_a_group_that_has_read_nothing_of_what_it_has_is_among_those_that_lag(
+    client: MakeClient, topic: str, broker: Broker
+) -> None:
+    idle = broker.consumer(f"idle-{topic}", topic, enable_auto_commit=False)
+    idle.poll(0)
+    broker.wait_assigned(f"idle-{topic}", topic)
+    assert "0, and 1 partition never read" in get(client(), "/groups", q=topic, lag="only").text
+    idle.close()
 
 
 def test_lag_over_time_is_remembered(client: MakeClient, group: str) -> None:

@@ -113,6 +113,12 @@ def test_it(kafka_broker):
     assert run.counts["passed"] == 1, run.output
 
 
+def test_a_test_with_types(tmp_path: Path) -> None:
+    """mypy and pyright look at it in compat_tests/testing/test_types.py."""
+    run = run_pytest(tmp_path, text_of("testing/typed.py", {}))
+    assert run.counts == {"passed": 2}, run.output
+
+
 def test_a_produce_that_timed_out_is_followed_through_three_logs(tmp_path: Path) -> None:
     def shape(text: str) -> str:
         return re.sub(r"[\d.]+", "N", text)

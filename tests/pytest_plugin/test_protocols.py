@@ -35,7 +35,7 @@ def test_without_a_broker():
 
 WITHOUT = """
 import pytest
-from kpybroker.testing import clients
+from kpybroker.testing.clients import libraries
 
 @pytest.mark.kafka(group_protocol="consumer")
 def test_for_the_new_one(kafka_broker, kafka_topic, kafka_consumer, group_id):
@@ -44,7 +44,7 @@ def test_for_the_new_one(kafka_broker, kafka_topic, kafka_consumer, group_id):
 
 def test_by_default_a_library_has_its_own(kafka_broker, kafka_group_protocol):
     assert kafka_group_protocol == "classic"
-    assert clients.suite_protocol is None
+    assert libraries.suite_protocol is None
 """
 
 

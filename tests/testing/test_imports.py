@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+from _pytest.fixtures import FixtureFunctionDefinition
+
 NOT_IMPORTED = (
     "trio",
     "asyncio",
@@ -16,6 +18,8 @@ NOT_IMPORTED = (
     "kpybroker.control",
     "kpybroker.config",
     "kpybroker.wire",
+    "kpybroker.testing.fixtures",
+    "kpybroker.testing.typed",
     "confluent_kafka",
     "kafka",
     "aiokafka",
@@ -53,3 +57,28 @@ def test_all_public_names_are_there() -> None:
 
     missing = [name for name in testing.__all__ if not hasattr(testing, name)]
     assert missing == []
+
+
+TYPES = """
+import sys
+from kpybroker.testing import Admin, ApiName, BrokerFactory, Consumer, ErrorName, Producer, Requests
+def test(made: Producer | None, names: list[ErrorName]) -> Admin: ...
+print(*sys.modules)
+"""
+
+
+def test_types_of_clients_import_no_client() -> None:
+    done = subprocess.run([sys.executable, "-c", TYPES], capture_output=True, text=True, check=True)
+    assert {"confluent_kafka", "kafka", "aiokafka"}.isdisjoint(done.stdout.split())
+
+
+def test_each_fixture_has_a_type_that_can_be_imported() -> None:
+    import kpybroker.pytest_plugin.fixtures as plugin
+    import kpybroker.testing as testing
+
+    found = {name: one for name, one in vars(plugin).items() if isinstance(one, FixtureFunctionDefinition)}
+    assert len(found) >= 12
+    for name, one in found.items():
+        returned = one._get_wrapped_function().__annotations__["return"]
+        returned = returned.removeprefix("Iterator[").removesuffix("]")
+        assert returned == "str" or returned in testing.__all__, (name, returned)

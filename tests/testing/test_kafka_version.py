@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from kpybroker.client.connect.wire import WireCluster
 from kpybroker.config.keys.own import KAFKA_VERSIONS
 from kpybroker.core.features import SUPPORTED
 from kpybroker.core.features import of_release as features_of_release
-from kpybroker.testing import Broker, Cluster, StartError
+from kpybroker.testing import Broker, BrokerRelease, Cluster, StartError
 from tests.support.programs.samples import dev_broker
 
 
@@ -36,7 +37,7 @@ def test_the_releases_are_those_of_the_table_and_of_the_command_line() -> None:
 
 
 @pytest.mark.parametrize("release", ["3.9", "4.0"])
-def test_a_broker_of_the_kit_serves_what_the_release_did(release: str) -> None:
+def test_a_broker_of_the_kit_serves_what_the_release_did(release: BrokerRelease) -> None:
     with Broker(kafka_version=release, in_thread=True, topics=["t"]) as broker:
         assert served_by(broker.bootstrap_servers) == of_release(release)
         broker.produce("t", ["a"])
@@ -62,8 +63,9 @@ def test_brokers_of_a_release_without_zookeeper_reach_each_other_all_the_same() 
 
 
 def test_a_release_that_is_not_in_the_list_is_refused() -> None:
+    old: Any = "2.8"
     with pytest.raises(StartError, match=r"kpybroker\.kafka\.version"):
-        Broker(kafka_version="2.8").start()
+        Broker(kafka_version=old).start()
 
 
 def test_dev_serves_what_the_release_did(tmp_path: Path) -> None:

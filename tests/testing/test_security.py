@@ -150,11 +150,12 @@ def test_a_user_that_does_not_exist_is_named_with_those_that_do() -> None:
 
 
 def test_a_library_that_is_not_known_is_named() -> None:
+    unknown: Any = "librdkafka"
     with (
         Broker(sasl="plain") as broker,
         pytest.raises(UsageError, match=r"library='librdkafka'\)\nfix: give one of 'confluent"),
     ):
-        broker.config("librdkafka")
+        broker.config(unknown)
 
 
 def test_a_user_without_logins_is_a_mistake() -> None:

@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Final
 
 import pytest
 from confluent_kafka import OFFSET_INVALID
@@ -22,15 +23,15 @@ from compat_tests.support import quick
 from compat_tests.support.tools import Tools
 from compat_tests.support.transactional import FRANZ, LIBRARIES, OF_VERSION_2, Failed, Transactional, visible
 from compat_tests.support.waiting import eventually
-from kpybroker.testing import Broker, Cluster
+from kpybroker.testing import ApiName, Broker, Cluster
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.update_features import UpdateFeaturesRequest
 
 V1_LIBRARIES = ("java-3.9.1", "confluent")
 TV2 = "java-4.3.1"
 DUMP = "org.apache.kafka.tools.DumpLogSegments"
-ADDING = ("AddPartitionsToTxn", "AddOffsetsToTxn")
-ADDS_FROM = {"Produce": 12, "EndTxn": 5, "TxnOffsetCommit": 5}
+ADDING: Final[tuple[ApiName, ...]] = ("AddPartitionsToTxn", "AddOffsetsToTxn")
+ADDS_FROM: Final[dict[ApiName, int]] = {"Produce": 12, "EndTxn": 5, "TxnOffsetCommit": 5}
 """By API its first version of transactions of version 2."""
 
 Begin = Callable[..., Transactional]
@@ -58,7 +59,7 @@ def begin(broker: Broker) -> Iterator[Begin]:
         one.kill()
 
 
-def asked(broker: Broker | Cluster, *apis: str) -> Counter[tuple[str, int]]:
+def asked(broker: Broker | Cluster, *apis: ApiName) -> Counter[tuple[ApiName | int, int]]:
     """How many requests there were, by API and version."""
     return Counter((one.api, one.version) for api in apis for one in broker.requests(api, limit=10_000))
 

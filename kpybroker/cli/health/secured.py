@@ -34,10 +34,15 @@ def asking(file: str, address: tuple[str, int] | None, timeout_s: float) -> tupl
     return name, lambda: _ask((host, port), settings)
 
 
+def reach(address: tuple[str, int], settings: Settings) -> Reached:
+    """Ask once. Raises CommandError."""
+    with _open(address, settings) as broker:
+        return Reached(len(broker.versions), broker.mechanism)
+
+
 def _ask(address: tuple[str, int], settings: Settings) -> Reached:
     try:
-        with _open(address, settings) as broker:
-            return Reached(len(broker.versions), broker.mechanism)
+        return reach(address, settings)
     except CommandError as error:
         if error.exit_code != 1:
             _fail(error)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
+from confluent_kafka import KafkaException
 
-from kpybroker.client.actions.partitions import Place, bounds, existing, matching, parse_places
+from kpybroker.client.actions.lag import Behind, behind, committed, places_of
+from kpybroker.client.actions.partitions import Place, matching, parse_places
 from kpybroker.client.actions.topic_changes import DRY_RUN
 from kpybroker.client.connect.admin import Cluster
 from kpybroker.client.connect.consumer_groups import describe_consumers
@@ -15,7 +16,6 @@ from kpybroker.client.connect.errors import FIXES, CommandError, Failures, broke
 from kpybroker.client.connect.raw_groups import CONSUMER, RawGroup, RawMember, describe, shown_bytes
 from kpybroker.client.connect.settings import Connection, load
 from kpybroker.client.connect.wire import GROUP, WireCluster
-from kpybroker.client.records.offsets import Bounds
 from kpybroker.client.show.cells import Column, Row
 from kpybroker.client.show.output import Output
 from kpybroker.wire.api import ApiKey
@@ -45,7 +45,9 @@ LIST = (
     Column("ASSIGNOR", "assignor", wide=True),
     Column("COORDINATOR", "coordinator", wide=True),
     Column("LAG", "lag"),
+    Column("UNREAD", "unread_partitions"),
 )
+OF_LAG = ("lag", "unread_partitions")
 OFFSETS = (
     Column("TOPIC", "topic"),
     Column("PARTITION", "partition"),
@@ -116,16 +118,17 @@ def show_list(connection: Connection, options: ListOptions, output: Output) -> i
         if (not states or state_name(listed[name]).lower() in states)
         and (not types or type_name(listed[name]) in types)
     ]
-    described = describe_groups(cluster, names, failures) if output.is_detailed else {}
+    described = describe_groups(cluster, names, failures) if output.is_detailed or options.lag else {}
     rows = []
     for name in names:
         row: dict[str, Any] = {"group": name, "state": state_name(listed[name]), "type": type_name(listed[name])}
-        if name in described:
+        if output.is_detailed and name in described:
             row |= _summary(described[name])
         if options.lag:
-            row["lag"] = _lag_of(cluster, name, failures)
+            found = lag_of(cluster, name, described.get(name), failures)
+            row |= {"lag": found.lag, "unread_partitions": found.unread} if found else dict.fromkeys(OF_LAG)
         rows.append(row)
-    columns = LIST if options.lag else LIST[:-1]
+    columns = LIST if options.lag else LIST[:-2]
     output.rows(rows, columns, empty="there is no such group")
     return failures.exit_code()
 
@@ -177,13 +180,14 @@ def coordinator_id(group: Any) -> int | None:
     return group.coordinator.id if group.coordinator is not None else None
 
 
-def _lag_of(cluster: Cluster, name: str, failures: Failures) -> int | None:
+def lag_of(cluster: Cluster, name: str, group: Any | None, failures: Failures) -> Behind | None:
+    """How far a group is behind, with what the members of its description have; None where that is not known."""
+    members = [] if group is None else [_member(member) for member in group.members]
     try:
-        rows = offset_rows(cluster, committed(cluster, name), {})
+        return behind(cluster, committed(cluster, name), places_of(members))
     except CommandError as error:
         failures.add(f"group {name}", error)
         return None
-    return total_lag(rows)
 
 
 # --- describe
@@ -282,13 +286,13 @@ def describe_row(cluster: Cluster, name: str, group: Any) -> dict[str, Any]:
     if state_name(group) == "Dead" and not offsets:
         raise no_such_group(name)
     members = [_member(member) for member in group.members]
-    owners = {(one["topic"], one["partition"]): member for member in members for one in member["assignment"]}
-    rows = offset_rows(cluster, offsets, owners)
+    found = behind(cluster, offsets, places_of(members))
     protocol_type = group.protocol_type if isinstance(group, RawGroup) else CONSUMER
     head = {"group": name, "state": state_name(group), "type": type_name(group), "protocol_type": protocol_type}
     epochs = (group.group_epoch, group.assignment_epoch) if isinstance(group, RawGroup) else (None, None)
     of_epochs = dict(zip(("group_epoch", "assignment_epoch"), epochs, strict=True))
-    return {**head, **of_epochs, **_summary(group), "members": members, "lag": total_lag(rows), "offsets": rows}
+    of_lag = {"lag": found.lag, "unread_partitions": found.unread, "offsets": found.rows}
+    return {**head, **of_epochs, **_summary(group), "members": members, **of_lag}
 
 
 def no_such_group(name: str) -> CommandError:
@@ -342,41 +346,6 @@ def _is_moving(row: Row) -> bool:
     return bool(row["target"] != row["assignment"])
 
 
-def committed(cluster: Cluster, name: str) -> dict[Place, int]:
-    """The group's committed offsets. Raises CommandError."""
-    request = [ConsumerGroupTopicPartitions(name)]
-    futures = cluster.admin.list_consumer_group_offsets(request, **cluster.timeout)
-    parts = cluster.result(futures[name]).topic_partitions
-    return {(part.topic, part.partition): part.offset for part in parts if part.error is None and part.offset >= 0}
-
-
-def offset_rows(cluster: Cluster, offsets: Mapping[Place, int], owners: Mapping[Place, Row]) -> list[dict[str, Any]]:
-    """A row for each partition that has a committed offset or a member; lag is None where it is unknown."""
-    places = sorted({*offsets, *owners})
-    found = bounds(cluster, existing(cluster, places))
-    rows = []
-    for place in places:
-        edges, current, owner = found.get(place), offsets.get(place), owners.get(place, {})
-        known = edges if isinstance(edges, Bounds) else None
-        rows.append(
-            {
-                "topic": place[0],
-                "partition": place[1],
-                "current_offset": current,
-                "log_start_offset": known.start if known else None,
-                "log_end_offset": known.end if known else None,
-                "lag": known.end - current if known and current is not None else None,
-                **{key: owner.get(key) for key in ("member_id", "instance_id", "client_id", "host")},
-            }
-        )
-    return rows
-
-
-def total_lag(rows: Sequence[Row]) -> int:
-    """Of the partitions whose lag is known."""
-    return sum(row["lag"] for row in rows if row["lag"] is not None)
-
-
 def _sections(row: Row, options: DescribeOptions, output: Output) -> list[str]:
     is_consumer = row["type"] == CONSUMER
     summary = [
@@ -389,6 +358,7 @@ def _sections(row: Row, options: DescribeOptions, output: Output) -> list[str]:
         ("COORDINATOR", row["coordinator"]),
         ("MEMBERS", len(row["members"])),
         ("LAG", row["lag"]),
+        *([("UNREAD", row["unread_partitions"])] if row["unread_partitions"] else []),
     ]
     offsets = [one for one in row["offsets"] if one["lag"] or not options.only_lag]
     columns = OFFSETS if any(one["client_id"] for one in offsets) else [c for c in OFFSETS if c.title not in OF_OWNERS]

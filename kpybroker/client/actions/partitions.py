@@ -72,18 +72,16 @@ def topics(cluster: Cluster, names: Sequence[str], failures: Failures) -> list[T
     return [found[name] for name in legal if name in found]
 
 
-def existing(cluster: Cluster, places: Iterable[Place]) -> list[Place]:
-    """Those partitions that the cluster has and shows us, sorted. Raises CommandError if it cannot be reached.
+def of_topics(cluster: Cluster, names: Iterable[str]) -> set[Place]:
+    """All partitions of those topics that the cluster has and shows us. Raises CommandError if it cannot be reached.
 
-    A member may claim any partition of any name. librdkafka refuses some of them, and waits for others.
+    A member may claim partitions of any name. librdkafka refuses some of them, and waits for others.
     """
-    wanted = set(places)
-    names = sorted({place[0] for place in wanted if _can_be(place)})
-    if not names:
-        return []
-    found = cluster.results(cluster.admin.describe_topics(TopicCollection(names), **cluster.timeout))
-    known = {place for _, topic, error in found if error is None for place in _places_of(topic)}
-    return sorted(wanted & known)
+    legal = sorted({name for name in names if _can_be((name, 0))})
+    if not legal:
+        return set()
+    found = cluster.results(cluster.admin.describe_topics(TopicCollection(legal), **cluster.timeout))
+    return {place for _, topic, error in found if error is None for place in _places_of(topic)}
 
 
 def _places_of(described: Any) -> list[Place]:

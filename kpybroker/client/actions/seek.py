@@ -14,7 +14,8 @@ from typing import Any, Final, NamedTuple
 
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
-from kpybroker.client.actions.groups import committed, describe_groups, no_such_group, state_name
+from kpybroker.client.actions.groups import describe_groups, no_such_group, state_name
+from kpybroker.client.actions.lag import committed
 from kpybroker.client.actions.partitions import Place, bounds, parse_places, time_lookup, topics
 from kpybroker.client.actions.topic_changes import DRY_RUN
 from kpybroker.client.connect.admin import Cluster

@@ -101,6 +101,12 @@ def load(connection: Connection) -> Settings:
     return Settings(bootstrap, properties, connection.timeout_s, source or "the command line", registry)
 
 
+def named_by(connection: Connection) -> str | None:
+    """The address that the file or the profile names; None where neither does. Raises CommandError."""
+    saved = profiles.load(connection.profile) if connection.profile is not None else {}
+    return (saved | _own(connection)).get("bootstrap.servers")
+
+
 def _own(connection: Connection) -> dict[str, str]:
     """The keys of `--command-config` and `-X`."""
     given: dict[str, str] = {}

@@ -14,7 +14,8 @@ from typing import Any, Final, NamedTuple
 
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
-from kpybroker.client.actions.groups import committed, is_wanted, list_groups, no_such_group
+from kpybroker.client.actions.groups import is_wanted, list_groups, no_such_group
+from kpybroker.client.actions.lag import committed
 from kpybroker.client.actions.partitions import Place, bounds, matching, parse_places
 from kpybroker.client.actions.seek import require_empty, seek_row
 from kpybroker.client.actions.topic_changes import DRY_RUN

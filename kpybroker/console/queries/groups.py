@@ -12,19 +12,18 @@ from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
 from kpybroker.client.actions import seek
 from kpybroker.client.actions.groups import (
-    committed,
     coordinator_id,
     delete_offsets,
     describe_groups,
     describe_row,
     is_wanted,
+    lag_of,
     list_groups,
     no_such_group,
-    offset_rows,
     state_name,
-    total_lag,
     type_name,
 )
+from kpybroker.client.actions.lag import Behind, behind, committed
 from kpybroker.client.actions.partitions import Place, parse_places
 from kpybroker.client.actions.seek import SeekOptions
 from kpybroker.client.connect.admin import Cluster
@@ -73,12 +72,13 @@ def listed(cluster: Cluster, wanted: Filter, failures: Failures) -> Listed:
         and wanted.state in ("", state_name(group))
         and wanted.type in ("", type_name(group))
     )
-    lags: dict[str, int | None] = {}
+    lags: dict[str, Behind | None] = {}
     asked = None
     if wanted.lag == "only":
         asked = min(len(names), GROUPS_MAX)
-        lags = {name: _lag(cluster, name, failures) for name in names[:GROUPS_MAX]}
-        names = [name for name, lag in lags.items() if lag]
+        members = describe_groups(cluster, names[:GROUPS_MAX], failures)
+        lags = {name: lag_of(cluster, name, members.get(name), failures) for name in names[:GROUPS_MAX]}
+        names = [name for name, one in lags.items() if one is not None and (one.lag or one.unread)]
     page = Page.of(len(names), wanted.page)
     found = describe_groups(cluster, names[page.first : page.last], failures)
     rows = []
@@ -86,17 +86,12 @@ def listed(cluster: Cluster, wanted: Filter, failures: Failures) -> Listed:
         row: dict[str, Any] = {"group": name, "state": state_name(group), "type": type_name(everything[name])}
         row["members"] = len(group.members)
         row["coordinator"] = coordinator_id(group)
-        row["lag"] = lags[name] if name in lags else _lag(cluster, name, failures) if wanted.lag else None
+        if wanted.lag and name not in lags:
+            lags[name] = lag_of(cluster, name, group, failures)
+        lag = lags.get(name)
+        row |= {"lag": lag.lag, "unread_partitions": lag.unread} if lag else {"lag": None, "unread_partitions": None}
         rows.append(row)
     return Listed(rows, page, len(everything), asked)
-
-
-def _lag(cluster: Cluster, name: str, failures: Failures) -> int | None:
-    try:
-        return total_lag(offset_rows(cluster, committed(cluster, name), {}))
-    except CommandError as error:
-        failures.add(f"group {name}", error)
-        return None
 
 
 def described(cluster: Cluster, name: str, failures: Failures) -> dict[str, Any]:
@@ -108,8 +103,8 @@ def described(cluster: Cluster, name: str, failures: Failures) -> dict[str, Any]
 
 
 def lag(cluster: Cluster, name: str) -> int:
-    """The group's whole lag. Raises CommandError."""
-    return total_lag(offset_rows(cluster, committed(cluster, name), {}))
+    """The lag of all that the group has read. Raises CommandError."""
+    return behind(cluster, committed(cluster, name), {}).lag
 
 
 # --- who reads a topic
@@ -151,7 +146,8 @@ def readers(cluster: Cluster, name: str, failures: Failures) -> Readers:
 
 def _behind(offsets: Mapping[Place, int], edges: Mapping[Place, Bounds]) -> dict[str, int]:
     lags = [edges[place].end - offset for place, offset in offsets.items() if place in edges]
-    return {"partitions": len(offsets), "lag": sum(lags)}
+    unread = sum(place not in offsets and one.end > one.start for place, one in edges.items())
+    return {"partitions": len(offsets), "lag": sum(lags), "unread_partitions": unread}
 
 
 # --- move

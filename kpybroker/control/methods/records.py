@@ -32,6 +32,7 @@ BATCH_RECORDS_MAX = 1_000
 PRODUCE_TIMEOUT_MS = 30_000
 RECORD_FIELDS = ("key", "value", "headers", "timestamp_ms", "partition")
 COMMITTED = "read_committed"
+Isolation = Literal["read_uncommitted", "read_committed"]
 
 
 # --- reading
@@ -54,7 +55,7 @@ async def records(
     partition: int | None = None,
     offsets: Offsets = ALL,
     limit: int = 1_000,
-    isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted",
+    isolation: Isolation = "read_uncommitted",
 ) -> JSON:
     """Records with headers, timestamps and offsets, partition by partition; `end` is exclusive.
 

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kpybroker.testing.checking.calls import did_you_mean, shown
 from kpybroker.testing.checking.kinds import is_encodable, is_topic_name
 from kpybroker.testing.errors import UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 RECORD_FIELDS: Final = ("topic", "key", "value", "headers", "timestamp_ms", "partition")
 
 
 def read(path: str | os.PathLike[str]) -> str:
     """The text of a file. Raises UsageError."""
+    from pathlib import Path
+
     named = Path(path)
     try:
         if named.exists() and not named.is_file():

@@ -6,7 +6,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from kpybroker.testing.checking.calls import Kind, did_you_mean
 
@@ -183,6 +183,17 @@ def one_of(*words: str) -> Kind:
         if isinstance(value, str):
             return None if value in words else did_you_mean(value, words, cutoff=0.7)
         return f"give one of {', '.join(map(repr, words))}"
+
+    return kind
+
+
+def named(alias: str) -> Kind:
+    """One of the names that a type of `typed.names` has; they are imported with the first check."""
+
+    def kind(value: Any) -> str | None:
+        from kpybroker.testing.typed import names
+
+        return one_of(*get_args(getattr(names, alias)))(value)
 
     return kind
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, cast
@@ -16,8 +16,8 @@ from kpybroker.testing.errors import UsageError
 if TYPE_CHECKING:
     import os
 
-    from kpybroker.testing.clients import GroupProtocol
-    from kpybroker.testing.security import Sasl
+    from kpybroker.testing.typed.names import BrokerRelease, GroupProtocol, Sasl
+    from kpybroker.testing.typed.several import Several
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -27,11 +27,11 @@ START_S: Final = 60.0
 class BrokerKeywords(TypedDict, total=False):
     """The keyword arguments of `Broker` and `Cluster`; `BrokerOptions` has their defaults."""
 
-    topics: Sequence[str] | Mapping[str, int]
+    topics: Several[str] | Mapping[str, int]
     partitions: int | None
     auto_create: bool | None
     config: Mapping[str, Any] | None
-    kafka_version: str | None
+    kafka_version: BrokerRelease | None
     group_protocol: GroupProtocol | None
     tls: bool
     sasl: Sasl | None
@@ -50,9 +50,9 @@ OPTIONS: Final[Mapping[str, Kind]] = {
     "auto_create": kinds.optional(kinds.flag),
     "config": kinds.optional(kinds.settings),
     "kafka_version": kinds.optional(kinds.release),
-    "group_protocol": kinds.optional(kinds.one_of("classic", "consumer")),
+    "group_protocol": kinds.optional(kinds.named("GroupProtocol")),
     "tls": kinds.flag,
-    "sasl": kinds.optional(kinds.one_of("plain", "scram", "oauthbearer")),
+    "sasl": kinds.optional(kinds.named("Sasl")),
     "acl": kinds.flag,
     "host": kinds.text,
     "port": kinds.integer(0, 65_535),
@@ -74,11 +74,11 @@ _OWN: Final = {
 class BrokerOptions:
     """See `Broker`."""
 
-    topics: Sequence[str] | Mapping[str, int] = ()
+    topics: Several[str] | Mapping[str, int] = ()
     partitions: int | None = None
     auto_create: bool | None = None
     config: Mapping[str, Any] | None = None
-    kafka_version: str | None = None
+    kafka_version: BrokerRelease | None = None
     group_protocol: GroupProtocol | None = None
     tls: bool = False
     sasl: Sasl | None = None

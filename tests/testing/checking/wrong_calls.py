@@ -114,7 +114,7 @@ LOOKING: Final = (
     ("broker.records('orders', limit=0)", "give an integer from 1"),
     ("broker.records('orders', limit=10**6)", "to 100000"),
     ("broker.records('orders', isolation='committed')", "did you mean 'read_committed'?"),
-    ("broker.records('orders', isolation=None)", "give one of 'read_committed'"),
+    ("broker.records('orders', isolation=None)", "give one of 'read_uncommitted', 'read_committed'"),
     ("broker.group(None)", "give a text"),
     ("broker.group('')", "give a text"),
     ("broker.group('\\ud800')", "without lone surrogates"),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kpybroker.testing import UsageError, clients
+from kpybroker.testing import UsageError
+from kpybroker.testing.clients import libraries
 
 SERVERS = "127.0.0.1:1,127.0.0.1:2"
 
@@ -34,38 +35,38 @@ SERVERS = "127.0.0.1:1,127.0.0.1:2"
     ],
 )
 def test_each_library_gets_its_own_spelling(library: str, extra: dict[str, object], config: dict[str, object]) -> None:
-    assert clients.config(library, SERVERS, extra) == config
+    assert libraries.config(library, SERVERS, extra) == config
 
 
 def test_a_library_that_is_not_known_is_named_with_those_that_are() -> None:
     with pytest.raises(UsageError, match="'librdkafka' is no client library") as caught:
-        clients.config("librdkafka", SERVERS, {})
+        libraries.config("librdkafka", SERVERS, {})
     assert caught.value.fix.startswith("use one of confluent-kafka, kafka-python")
     with pytest.raises(UsageError, match="'aiokafka' is no client library"):
-        clients.chosen("aiokafka")
+        libraries.chosen("aiokafka")
 
 
 def test_only_confluent_kafka_has_the_consumer_group_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert clients.of_protocol("confluent-kafka", None) == clients.of_protocol("kafka-python", None) == {}
-    assert clients.of_protocol("confluent-kafka", "consumer") == {"group.protocol": "consumer"}
-    assert clients.of_protocol("confluent-kafka", "classic") == {"group.protocol": "classic"}
-    assert clients.of_protocol("kafka-python", "classic") == {}
+    assert libraries.of_protocol("confluent-kafka", None) == libraries.of_protocol("kafka-python", None) == {}
+    assert libraries.of_protocol("confluent-kafka", "consumer") == {"group.protocol": "consumer"}
+    assert libraries.of_protocol("confluent-kafka", "classic") == {"group.protocol": "classic"}
+    assert libraries.of_protocol("kafka-python", "classic") == {}
     with pytest.raises(UsageError, match="kafka-python has only the classic group protocol"):
-        clients.of_protocol("kafka-python", "consumer")
-    monkeypatch.setattr(clients, "suite_protocol", "consumer")
-    assert clients.of_protocol("confluent-kafka", None) == {"group.protocol": "consumer"}
-    assert clients.of_protocol("confluent-kafka", "classic") == {"group.protocol": "classic"}
+        libraries.of_protocol("kafka-python", "consumer")
+    monkeypatch.setattr(libraries, "suite_protocol", "consumer")
+    assert libraries.of_protocol("confluent-kafka", None) == {"group.protocol": "consumer"}
+    assert libraries.of_protocol("confluent-kafka", "classic") == {"group.protocol": "classic"}
 
 
 def test_the_first_library_that_is_installed_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     installed: set[str] = {"confluent_kafka", "kafka"}
-    monkeypatch.setattr(clients.importlib.util, "find_spec", lambda name: name if name in installed else None)  # type: ignore[attr-defined]
-    assert clients.chosen(None) == "confluent-kafka"
+    monkeypatch.setattr(libraries.importlib.util, "find_spec", lambda name: name if name in installed else None)  # type: ignore[attr-defined]
+    assert libraries.chosen(None) == "confluent-kafka"
     installed.discard("confluent_kafka")
-    assert clients.chosen(None) == "kafka-python"
-    assert clients.chosen("confluent-kafka") == "confluent-kafka"
+    assert libraries.chosen(None) == "kafka-python"
+    assert libraries.chosen("confluent-kafka") == "confluent-kafka"
     installed.clear()
     with pytest.raises(UsageError, match="no client library is installed"):
-        clients.chosen(None)
+        libraries.chosen(None)
     with pytest.raises(UsageError, match="aiokafka is not installed"):
-        clients.aio_producer(SERVERS, {})
+        libraries.aio_producer(SERVERS, {})

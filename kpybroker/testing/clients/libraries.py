@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from kpybroker.testing.errors import UsageError
 
-CONFLUENT, KAFKA_PYTHON, AIOKAFKA, JAVA, SPARK = "confluent-kafka", "kafka-python", "aiokafka", "java", "spark"
+if TYPE_CHECKING:
+    from kpybroker.testing.typed.names import Codec, GroupProtocol
+
+CONFLUENT: Final = "confluent-kafka"
+KAFKA_PYTHON: Final = "kafka-python"
+AIOKAFKA: Final = "aiokafka"
+JAVA: Final = "java"
+SPARK: Final = "spark"
 _UNDERSCORED: Final = ("log_level", "on_delivery", "on_commit")
-LIBRARIES: Final = (CONFLUENT, KAFKA_PYTHON, AIOKAFKA, JAVA, SPARK)
-SYNC: Final = {CONFLUENT: "confluent_kafka", KAFKA_PYTHON: "kafka"}
+LIBRARIES: Final[tuple[Library, ...]] = (CONFLUENT, KAFKA_PYTHON, AIOKAFKA, JAVA, SPARK)
+SYNC: Final[Mapping[SyncLibrary, str]] = {CONFLUENT: "confluent_kafka", KAFKA_PYTHON: "kafka"}
 """The libraries of `producer`, the preferred one first, with their packages."""
-GroupProtocol = Literal["classic", "consumer"]
-"""How a group's members get their partitions: by the classic protocol, or by that of KIP-848."""
+Library = Literal["confluent-kafka", "kafka-python", "aiokafka", "java", "spark"]
+"""Those whose settings are known."""
+SyncLibrary = Literal["confluent-kafka", "kafka-python"]
+"""Those of `producer`."""
 suite_protocol: GroupProtocol | None = None
 """That of consumers for which no one names one: the pytest plugin sets it while a test runs."""
 
@@ -45,12 +54,13 @@ def unknown(library: str, known: Iterable[str]) -> UsageError:
     return UsageError(f"{library!r} is no client library that is known here", f"use one of {', '.join(known)}")
 
 
-def chosen(library: str | None) -> str:
+def chosen(library: str | None) -> SyncLibrary:
     """The library that was named, or the first that is installed. Raises UsageError."""
+    for name in SYNC:
+        if name == library:
+            return name
     if library is not None:
-        if library not in SYNC:
-            raise unknown(library, SYNC)
-        return library
+        raise unknown(library, SYNC)
     for name, package in SYNC.items():
         if importlib.util.find_spec(package) is not None:
             return name
@@ -123,13 +133,16 @@ def of_protocol(library: str, protocol: GroupProtocol | None) -> dict[str, Any]:
     protocol = protocol or suite_protocol
     if protocol is None:
         return {}
-    if protocol not in ("classic", "consumer"):
-        raise UsageError(f"{protocol!r} is no group protocol", "use classic or consumer")
     if library == CONFLUENT:
         return {"group.protocol": protocol}
     if protocol == "consumer":
         raise UsageError(f"{library} has only the classic group protocol", "pip install confluent-kafka, and use that")
     return {}
+
+
+def compressed(codec: Codec | None) -> dict[str, Any]:
+    """The setting of a producer that is to use this codec; all have this name for it, and none means the default."""
+    return {} if codec in (None, "none") else {"compression_type": codec}
 
 
 def aio_producer(servers: str, extra: dict[str, Any]) -> Any:
