@@ -318,14 +318,6 @@ def cell(text: str | None) -> str:
     return " ".join((text or "").split("\n\n")[0].split()).replace("|", "\\|")
 
 
-def write_llms_txt(app: Any, failure: Exception | None) -> None:
-    """`llms.txt`: every page by its title, as Markdown, for programs that read the site."""
-    if failure is None and app.builder.name == "html":
-        titles = {name: title.astext() for name, title in sorted(app.env.titles.items())}
-        lines = [f"- [{title}](_sources/{name}.md)" for name, title in titles.items()]
-        Path(app.outdir, "llms.txt").write_text("\n".join(["# kpybroker", "", *lines]) + "\n", encoding="utf-8")
-
-
 def setup(app: Any) -> dict[str, bool]:
     """Sphinx's entry point."""
     for name, directive in {
@@ -345,5 +337,4 @@ def setup(app: Any) -> dict[str, bool]:
         "metrics-absent": MetricsAbsent,
     }.items():
         app.add_directive(name, directive)
-    app.connect("build-finished", write_llms_txt)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
