@@ -104,16 +104,24 @@ def signature(app: Any, what: str, name: str, value: Any, options: Any, args: st
 
 def docstring(app: Any, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
     """Markdown as reStructuredText, and the example."""
-    known = names()
+    known, own = names(), _parameters(value)
 
     def written(match: re.Match[str]) -> str:
-        full = known.get(match[1].removesuffix("()"))
+        full = None if match[1] in own else known.get(match[1].removesuffix("()"))
         return f":py:obj:`{match[1]} <{full}>`" if full and full != name else f"``{match[1]}``"
 
     lines[:] = [CODE.sub(written, line) for line in lines]
     example = examples().get(name.removeprefix(f"{MODULE}."))
     if example:
         lines += ["", ".. code-block:: python", "", *textwrap.indent(example, "   ").splitlines(), ""]
+
+
+def _parameters(value: Any) -> frozenset[str]:
+    """Of a function, or of a constructor: a docstring means them by their names."""
+    try:
+        return frozenset(inspect.signature(value).parameters)
+    except (TypeError, ValueError):
+        return frozenset()
 
 
 def examples() -> dict[str, str]:
