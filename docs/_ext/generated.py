@@ -9,7 +9,7 @@
 `{client-commands}`       the help of every command that talks to a cluster
 `{error-codes}`           Kafka's error codes with the broker's texts
 `{exit-codes}`            the table of exit codes
-`{control-methods}`       every method of the control channel
+`{control-methods}`       every method of the control channel, with the examples of docs/samples/testing
 `{fault-fields} PART`      the fields of a fault rule: match, act, options or trigger
 `{metric-tables}`         every metric, by area
 `{metrics-absent} NAMES`  what Kafka or a dashboard has and the broker has not: NAMES or MBEANS
@@ -19,6 +19,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import json
 import re
 import sys
@@ -291,21 +292,27 @@ class ControlMethods(Generated):
     required_arguments = 0
 
     def markdown(self) -> Iterator[str]:
-        """A heading and a table for each module of methods."""
+        """A heading for each module, and an entry for each method with its arguments and an example."""
         from kpybroker.control.catalogue import GROUPS
 
+        lines = (ROOT / "docs" / "samples" / "testing" / "control-methods.txt").read_text(encoding="utf-8").splitlines()
+        examples = dict(line.partition(" ")[::2] for line in reversed(lines))
         for group in GROUPS:
             methods = group.load()
             subject = docstring(ROOT.joinpath(*methods[0].function.__module__.split(".")).with_suffix(".py"))
-            yield from ["", f"**{cell(subject)}**", "", "| method | arguments | what it does |", "|---|---|---|"]
+            yield from ["", f"### {cell(subject).partition('.')[0].partition(':')[0]}", ""]
             for method in methods:
-                arguments = "<br>".join(map(self._argument, method.parameters.values()))
-                yield f"| `{method.name}` | {arguments} | {cell(method.doc)} |"
+                yield from [f"````{{control-method}} {method.name}"]
+                yield from [*(inspect.getdoc(method.function) or "").splitlines(), ""]
+                if method.parameters:
+                    yield from ["| argument | type | default |", "|---|---|---|"]
+                yield from map(self._argument, method.parameters.values())
+                call = f"curl -s 127.0.0.1:9099/v1/{method.name} -d '{examples[method.name]}'"
+                yield from ["", "```sh", call, "```", "````", ""]
 
     def _argument(self, parameter: Any) -> str:
-        described = parameter.described()
-        default = "" if parameter.is_required else f" = {json.dumps(parameter.default)}"
-        return cell(f"`{parameter.name}{default}`: {described['type']}")
+        default = "" if parameter.is_required else f"`{json.dumps(parameter.default)}`"
+        return f"| `{parameter.name}` | {cell(parameter.described()['type'])} | {default} |"
 
 
 def docstring(file: Path) -> str | None:
@@ -320,6 +327,8 @@ def cell(text: str | None) -> str:
 
 def setup(app: Any) -> dict[str, bool]:
     """Sphinx's entry point."""
+    template = "pair: %s; control channel"
+    app.add_object_type("control-method", "control-method", objname="control channel", indextemplate=template)
     for name, directive in {
         "bench-chart": BenchChart,
         "bench-table": BenchTable,

@@ -111,7 +111,7 @@ def docstring(app: Any, what: str, name: str, value: Any, options: Any, lines: l
         return f":py:obj:`{match[1]} <{full}>`" if full and full != name else f"``{match[1]}``"
 
     lines[:] = [CODE.sub(written, line) for line in lines]
-    example = examples().get(name.removeprefix(f"{MODULE}."))
+    example = examples().get(re.sub(rf"^{MODULE}\.(?:aio\.|look\.)?", "", name))
     if example:
         lines += ["", ".. code-block:: python", "", *textwrap.indent(example, "   ").splitlines(), ""]
 

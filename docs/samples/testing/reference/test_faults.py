@@ -106,9 +106,6 @@ def test_handles(broker: Broker) -> None:
     assert len(broker.faults.all()) == 1
     broker.faults.clear()
 
-    # Faults.clear_others
-    broker.faults.clear_others()
-
     # Brokers.reset
     broker.reset()
 
