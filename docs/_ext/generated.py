@@ -9,6 +9,8 @@
 `{client-commands}`       the help of every command that talks to a cluster
 `{error-codes}`           Kafka's error codes with the broker's texts
 `{exit-codes}`            the table of exit codes
+`{releases-compared}`     versions of APIs in Kafka 3.9, Kafka 4.3 and here, where they differ
+`{apis-not-served}`       those of Kafka 4.3 that are not here
 `{control-methods}`       every method of the control channel, with the examples of docs/samples/testing
 `{fault-fields} PART`      the fields of a fault rule: match, act, options or trigger
 `{metric-tables}`         every metric, by area
@@ -270,6 +272,41 @@ class FaultNames(Generated):
             yield f"| {API_INFO[key].name} | " + " | ".join("yes" if kind in kinds else "" for kind in NAMED) + " |"
 
 
+class ReleasesCompared(Generated):
+    """The APIs whose versions are not the same in Kafka 3.9, Kafka 4.3 and here."""
+
+    required_arguments = 0
+
+    def markdown(self) -> Iterator[str]:
+        """A table by API."""
+        from kpybroker.broker.requests.served.apis import REFUSED, SERVED
+        from kpybroker.broker.requests.served.kafka_releases import versions_of
+        from kpybroker.wire.api import API_INFO
+
+        columns = [versions_of("3.9"), versions_of("4.3"), SERVED]
+        yield "| API | Kafka 3.9 | Kafka 4.3 | kpybroker |"
+        yield "|---|---|---|---|"
+        for key in sorted({key for one in columns for key in one}):
+            ranges = [one.get(key) for one in columns]
+            if len(set(ranges)) > 1:
+                cells = ["no" if one is None else f"{one[0]}-{one[1]}" for one in ranges]
+                cells[-1] += " (refused)" if key in REFUSED else ""
+                yield f"| {API_INFO[key].name} | {' | '.join(cells)} |"
+
+
+class ApisNotServed(Generated):
+    """The APIs of Kafka 4.3 that have no handler."""
+
+    required_arguments = 0
+
+    def markdown(self) -> Iterator[str]:
+        """A list by what they are for."""
+        from compat_tests.compatibility import NOT_HERE
+
+        for subject, apis in NOT_HERE.items():
+            yield f"- {subject}: {', '.join(apis.values())}"
+
+
 class ExitCodes(Generated):
     """The exit codes of `kpybroker dev` and `kpybroker server`."""
 
@@ -339,6 +376,8 @@ def setup(app: Any) -> dict[str, bool]:
         "client-commands": ClientCommands,
         "error-codes": ErrorCodes,
         "exit-codes": ExitCodes,
+        "releases-compared": ReleasesCompared,
+        "apis-not-served": ApisNotServed,
         "control-methods": ControlMethods,
         "fault-fields": FaultFields,
         "fault-names": FaultNames,

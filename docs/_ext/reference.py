@@ -55,7 +55,11 @@ def members(cls: type) -> Iterator[str]:
     for name, value in inspect.getmembers_static(cls):
         if name in above or name.startswith("_") or name in NOT_PUBLIC:
             continue
-        if (inspect.isfunction(value) and is_public(cls, value)) or hasattr(value, "fget") or hasattr(value, "attrname"):
+        if (
+            (inspect.isfunction(value) and is_public(cls, value))
+            or hasattr(value, "fget")
+            or hasattr(value, "attrname")
+        ):
             yield name
 
 
@@ -154,7 +158,11 @@ class Fixtures(Generated):
         """An entry for each, with its example."""
         shown = examples()
         for node in fixtures():
-            scope = "of `kafka_broker_scope`, by default the run" if "broker_scope" in ast.unparse(node.decorator_list[0]) else "the test"
+            scope = (
+                "of `kafka_broker_scope`, by default the run"
+                if "broker_scope" in ast.unparse(node.decorator_list[0])
+                else "the test"
+            )
             yield from [f"````{{fixture}} {node.name}", f"Type: `{_given(node)}`. Lives as long as: {scope}.", ""]
             yield from [*(ast.get_docstring(node) or "").splitlines(), ""]
             yield from ["```python", *shown[node.name].splitlines(), "```", "````", ""]

@@ -29,7 +29,14 @@ FIGURES: Final = (
     ("a test with a topic and a group of its own", TESTS, 0, "each further test with a topic", "ms", "in-a-test-suite"),
     ("stock Java producer, 1 KB, `acks=all`", SPEED, 0, "Java produce 1 KB, acks=all", "MB/s", "all-figures"),
     ("stock Java consumer at the end of the log", SPEED, 0, "Java consume 1 KB, tail", "MB/s", "all-figures"),
-    ("requests of one record, 32 connections", SPEED, 0, "one-record requests, 32 connections, 1 in", "/s", "all-figures"),
+    (
+        "requests of one record, 32 connections",
+        SPEED,
+        0,
+        "one-record requests, 32 connections, 1 in",
+        "/s",
+        "all-figures",
+    ),
 )
 """What is shown, and which cells it is: command, table, beginning of the row, unit, place on the page of speed."""
 
@@ -94,7 +101,9 @@ def written(text: str) -> str:
     for name, part in PARTS.items():
         begin, end = f"<!-- {name}: written by python -m tests.docs.readme -->", f"<!-- end of {name} -->"
         made = "\n".join([begin, "", *part(), "", end])
-        text, count = re.subn(f"{re.escape(begin)}.*?{re.escape(end)}", lambda _, made=made: made, text, flags=re.DOTALL)
+        text, count = re.subn(
+            f"{re.escape(begin)}.*?{re.escape(end)}", lambda _, made=made: made, text, flags=re.DOTALL
+        )
         assert count == 1, name
     return text
 

@@ -14,6 +14,8 @@ from typing import NamedTuple
 
 import pytest
 
+from compat_tests import compatibility
+from kpybroker.broker.requests.served.apis import SERVED
 from tests.docs import readme
 from tests.support.programs.pytest_runs import run_pytest
 
@@ -49,7 +51,10 @@ FACTS = (
         ("bench", 0, "one-record requests, 200 connections", "ratio"),
     ),
     Fact((r"\*\*Cold replay\*\*: ([\d.]+) \(Java\)",), ("bench", 0, "Java consume 1 KB, cold replay", "share")),
-    Fact((r"\*\*Cold replay\*\*: [\d.]+ \(Java\) and ([\d.]+) \(kcat\)",), ("bench", 0, "kcat consume 1 KB, cold", "share")),
+    Fact(
+        (r"\*\*Cold replay\*\*: [\d.]+ \(Java\) and ([\d.]+) \(kcat\)",),
+        ("bench", 0, "kcat consume 1 KB, cold", "share"),
+    ),
 )
 
 
@@ -134,3 +139,10 @@ def test_the_test_of_readme_has_the_output_that_is_shown(tmp_path: Path) -> None
     fixed = code[1].replace("kafka_producer.", "producer.").replace(", kafka_producer", "")
     fixed = fixed.replace(":\n", ":\n    producer = kafka_broker.producer(enable_idempotence=True)\n", 1)
     assert run_pytest(tmp_path, fixed).counts == {"passed": 1}
+
+
+def test_what_is_not_served_is_all_that_kafka_4_3_has_and_this_has_not() -> None:
+    """Its API keys are 0 to 92, without a gap."""
+    missing = {key for apis in compatibility.NOT_HERE.values() for key in apis}
+    assert missing.isdisjoint(int(key) for key in SERVED)
+    assert missing | {int(key) for key in SERVED} == set(range(93))

@@ -52,7 +52,10 @@ def words_of(site: Path, page: str) -> str:
         ("guides/command-line", "orders.jsonl"),
         ("reference/exit-codes", "a log directory is locked by another broker"),
         ("reference/errors", "OFFSET_OUT_OF_RANGE"),
-        ("reference/testing", "assert_lag( group: str, lag: int, topic: str | None = None, *, partition: int | None = None, ) → None"),
+        (
+            "reference/testing",
+            "assert_lag( group: str, lag: int, topic: str | None = None, *, partition: int | None = None, ) → None",
+        ),
         ("reference/testing", "start_timeout: float = 60.0"),
         ("reference/testing", "Raises StartError."),
         ("reference/testing", 'broker.assert_lag("billing", 2, "orders")'),

@@ -19,7 +19,11 @@ validate = pytest.importorskip("openapi_spec_validator").validate
 
 RECORD = json.dumps({"type": "record", "name": "R", "fields": [{"name": "a", "type": "long"}]})
 WIDER = json.dumps(
-    {"type": "record", "name": "R", "fields": [{"name": "a", "type": "long"}, {"name": "b", "type": "int", "default": 0}]}
+    {
+        "type": "record",
+        "name": "R",
+        "fields": [{"name": "a", "type": "long"}, {"name": "b", "type": "int", "default": 0}],
+    }
 )
 USER = json.dumps({"type": "record", "name": "U", "fields": [{"name": "r", "type": "R"}]})
 REFERENCE = {"name": "R", "subject": "a", "version": 1}
