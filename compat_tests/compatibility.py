@@ -92,7 +92,7 @@ NOT_HERE: Mapping[str, Mapping[int, str]] = {
     },
     STREAMS_GROUPS: {88: "StreamsGroupHeartbeat", 89: "StreamsGroupDescribe"},
 }
-"""The APIs of Kafka 4.3 that have no handler, by what they are for. With those that have one, they are all there are."""
+"""The APIs of Kafka 4.3 that have no handler, by what they are for. With those that have one, they are all."""
 
 
 def ledger_of(key: ApiKey) -> Ledger:

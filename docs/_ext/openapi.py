@@ -158,7 +158,7 @@ CALLS = re.compile(r"(call\.)?\b(\w+)\(")
 
 
 def key_of(entry: Entry) -> str:
-    """`module.function` of the handler."""
+    """The handler's name, with that of its module."""
     return f"{entry.handler.__module__.rpartition('.')[2]}.{entry.handler.__name__}"
 
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-import sys
 import textwrap
 import types
 from collections.abc import Iterator
@@ -234,7 +233,7 @@ class SelectionTable(Generated):
 
         docs = {**fields.MATCH, **fields.TRIGGER}
         own = {
-            "when": "A predicate on the decoded request (a mapping with Kafka's names in snake_case), or paths and values.",
+            "when": "A predicate of the decoded request (its names are Kafka's, in snake_case), or paths and values.",
             "expect_unused": "It is no failure of the test if the fault never acts.",
         }
         yield "| argument | type | meaning |"

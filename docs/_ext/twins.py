@@ -1,4 +1,4 @@
-"""For programs that read the site: each page as Markdown, `page.html.md`, and `llms.txt`, the list of them.
+"""For programs that read the site: each page as Markdown, next to its HTML, and `llms.txt`, the list of them.
 
 A twin is made of the finished HTML, so it has what the page takes from the code. See https://llmstxt.org for the form.
 """

@@ -191,7 +191,7 @@ def test_errors(broker: Broker, tmp_path: Path) -> None:
     assert caught.value.fix == "give a start that is not behind the end"
 
     # StartError
-    with pytest.raises(StartError, match="num.partitions"):
+    with pytest.raises(StartError, match=r"num\.partitions"):
         Broker(config={"num.partitions": "many"}).start()
 
     # BrokerGone

@@ -1,4 +1,4 @@
-"""What README takes from elsewhere: `python -m tests.docs.readme` writes it, a test keeps it up to date.
+"""What README takes from elsewhere: `python -m tests.docs.front.readme` writes it, a test keeps it up to date.
 
 Figures are cells of the benchmarks' tables (docs/speed/data), what is not there is from the ledgers of the handlers and
 the tables of settings.
@@ -7,7 +7,6 @@ the tables of settings.
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,7 +14,7 @@ from compat_tests import compatibility
 from kpybroker.config.keys.status import HONOURED
 from tests.docs.configuration import AREAS
 
-ROOT: Final = Path(__file__).parents[2]
+ROOT: Final = Path(__file__).parents[3]
 README: Final = ROOT / "README.md"
 DATA: Final = ROOT / "docs" / "speed" / "data"
 OURS: Final = "kpybroker"
@@ -99,12 +98,10 @@ PARTS: Final = {"figures": figures, "not there": not_there}
 def written(text: str) -> str:
     """README with its parts as they are now."""
     for name, part in PARTS.items():
-        begin, end = f"<!-- {name}: written by python -m tests.docs.readme -->", f"<!-- end of {name} -->"
+        begin, end = f"<!-- {name}: written by python -m tests.docs.front.readme -->", f"<!-- end of {name} -->"
         made = "\n".join([begin, "", *part(), "", end])
-        text, count = re.subn(
-            f"{re.escape(begin)}.*?{re.escape(end)}", lambda _, made=made: made, text, flags=re.DOTALL
-        )
-        assert count == 1, name
+        assert text.count(begin) == text.count(end) == 1, name
+        text = text.partition(begin)[0] + made + text.partition(end)[2]
     return text
 
 

@@ -16,10 +16,10 @@ import pytest
 
 from compat_tests import compatibility
 from kpybroker.broker.requests.served.apis import SERVED
-from tests.docs import readme
+from tests.docs.front import readme
 from tests.support.programs.pytest_runs import run_pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 UNIT = r"(?:s|ms|µs|MB|GB|MB/s|minutes?|hours?|times|%)"
 FIGURE = re.compile(rf"(?<![\w.,])\d[\d.,]*(?:-| )?{UNIT}(?![\w/])")
 
@@ -115,7 +115,7 @@ def test_every_figure_of_the_first_screens_has_a_table(page: str, texts: dict[st
 
 def test_the_parts_of_readme_are_those_of_the_ledgers_and_tables() -> None:
     text = readme.README.read_text(encoding="utf-8")
-    assert text == readme.written(text), "python -m tests.docs.readme"
+    assert text == readme.written(text), "python -m tests.docs.front.readme"
 
 
 def test_each_figure_of_readme_leads_to_its_table() -> None:
