@@ -43,9 +43,14 @@ EVERYWHERE = ("config", "key", "log", "name", "port", "records", "reset", "topic
 
 def classes() -> dict[str, type]:
     """The public classes by the name that the reference has for them."""
-    found = {name: getattr(testing, name) for name in testing.__all__ if inspect.isclass(getattr(testing, name))}
+    found = {name: getattr(testing, name) for name in testing.__all__ if is_class(getattr(testing, name))}
     more = {"ClientMetric": look.ClientMetric, "ClientMetrics": look.ClientMetrics}
     return {**found, **{f"look.{name}": cls for name, cls in more.items()}, "aio.Aio": aio.Aio}
+
+
+def is_class(value: Any) -> bool:
+    """Whether it has methods to call: no type of another library, and none that only describes others."""
+    return inspect.isclass(value) and value.__module__.startswith(MODULE) and not getattr(value, "_is_protocol", False)
 
 
 def members(cls: type) -> Iterator[str]:
@@ -113,6 +118,8 @@ def docstring(app: Any, what: str, name: str, value: Any, options: Any, lines: l
         full = None if match[1] in own else known.get(match[1].removesuffix("()"))
         return f":py:obj:`{match[1]} <{full}>`" if full and full != name else f"``{match[1]}``"
 
+    if name == f"{MODULE}.Brokers":
+        lines[0] = "What `Broker` and `Cluster` have in common."
     lines[:] = [CODE.sub(written, line) for line in lines]
     example = examples().get(re.sub(rf"^{MODULE}\.(?:aio\.|look\.)?", "", name))
     if example:

@@ -56,7 +56,7 @@ INTERNAL_TOPICS = {"offsets.topic.num.partitions": "6", "transaction.state.log.n
 
 
 class Brokers(Asserting, Block):
-    """What `Broker` and `Cluster` have in common: clients, what is in them, faults, the clock, waits and assertions."""
+    """See `Broker` and `Cluster`."""
 
     @takes(BrokerOptions)
     def __init__(self, brokers: int, **options: Unpack[BrokerKeywords]) -> None:
