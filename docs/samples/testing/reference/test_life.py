@@ -207,5 +207,7 @@ def test_several_brokers() -> None:
     # Cluster
     with Cluster(brokers=3, topics={"orders": 3}) as cluster:
         cluster[1].kill()
-        cluster.produce("orders", ["written by the two others"])
+        producer = cluster.producer(library="confluent-kafka")
+        producer.produce("orders", b"written by the two others")
+        assert producer.flush(60) == 0
         cluster[1].start()
