@@ -56,7 +56,15 @@ SCHEMA_MEMBERS: Json = {
 }
 SCHEMAS: dict[str, Json] = {
     "Error": with_members(("error_code", "message"), error_code=NUMBER, message=TEXT),
-    "Schema": with_members(("schema",), **SCHEMA_MEMBERS, guid=TEXT, maxId=NUMBER),
+    "Schema": with_members(
+        ("schema",),
+        **SCHEMA_MEMBERS,
+        guid=TEXT,
+        subject=TEXT,
+        version=NUMBER,
+        deleted={"type": "boolean"},
+        maxId=NUMBER,
+    ),
     "NewSchema": with_members(("schema",), **SCHEMA_MEMBERS, id=NUMBER, version=NUMBER),
     "Version": with_members(
         ("subject", "version", "id", "schema"),
