@@ -1,4 +1,4 @@
-# Every target installs what it needs itself. See docs/testing/index.md for the suites.
+# Every target installs what it needs itself. See docs/testing/suites.md for the suites.
 # The distribution's Python first: built without a shared library of its own, it is a tenth faster than what pyenv builds.
 PYTHON ?= $(shell for python in /usr/bin/python3.11 python3.11 python3; do \
 	$$python -c 'import ensurepip, venv' 2>/dev/null && command -v $$python && break; done)
