@@ -1,4 +1,4 @@
-# Every target installs what it needs itself. See docs/testing/index.md for the suites.
+# Every target installs what it needs itself. See docs/testing/suites.md for the suites.
 # The distribution's Python first: built without a shared library of its own, it is a tenth faster than what pyenv builds.
 PYTHON ?= $(shell for python in /usr/bin/python3.11 python3.11 python3; do \
 	$$python -c 'import ensurepip, venv' 2>/dev/null && command -v $$python && break; done)
@@ -130,7 +130,7 @@ bench-start: test-deps  ## time to the first message and idle memory, next to re
 bench-testing: test-deps  ## what a test pays for its broker, next to real Kafka: 4 minutes
 	$(BIN)/python -m compat_tests.bench.testing --write
 
-bench: test-deps  ## both brokers' speed into docs/internals/benchmarks.md: 40 quiet minutes; BENCH=--quick takes 8 and writes nothing
+bench: test-deps  ## both brokers' speed into docs/internals/benchmarks.md: 49 quiet minutes; BENCH=--quick takes 8 and writes nothing
 	$(BIN)/python -m compat_tests.bench.run $(BENCH)
 
 bench-growth: test-deps  ## does the ratio to Kafka hold from 1 to 1 000 partitions and connections, and to 20 GB of log: 12 minutes

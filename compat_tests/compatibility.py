@@ -12,7 +12,7 @@ import argparse
 import sys
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from kpybroker.broker.handlers import routes
@@ -54,36 +54,48 @@ without a word.
 NOT_SERVED = """
 ## APIs that are not served
 
-Kafka has these too. They are neither served nor advertised.
+Kafka 4.3 has these too. They are neither served nor advertised.
 
-| key | API | Kafka | why |
-|---|---|---|---|
+| key | API | what it is for |
+|---|---|---|
 """
 
-REASONS = {
-    "requests are not forwarded to the controller": (ApiKey.ENVELOPE,),
+KRAFT = "KRaft"
+SHARE_GROUPS = "share groups (KIP-932)"
+STREAMS_GROUPS = "Streams groups (KIP-1071)"
+NOT_HERE: Mapping[str, Mapping[int, str]] = {
+    KRAFT: {
+        52: "Vote",
+        53: "BeginQuorumEpoch",
+        54: "EndQuorumEpoch",
+        55: "DescribeQuorum",
+        58: "Envelope",
+        59: "FetchSnapshot",
+        62: "BrokerRegistration",
+        63: "BrokerHeartbeat",
+        64: "UnregisterBroker",
+        70: "ControllerRegistration",
+        73: "AssignReplicasToDirs",
+        80: "AddRaftVoter",
+        81: "RemoveRaftVoter",
+        82: "UpdateRaftVoter",
+    },
+    SHARE_GROUPS: {
+        77: "ShareGroupDescribe",
+        78: "ShareFetch",
+        79: "ShareAcknowledge",
+        83: "InitializeShareGroupState",
+        84: "ReadShareGroupState",
+        85: "WriteShareGroupState",
+        86: "DeleteShareGroupState",
+        87: "ReadShareGroupStateSummary",
+        90: "DescribeShareGroupOffsets",
+        91: "AlterShareGroupOffsets",
+        92: "DeleteShareGroupOffsets",
+    },
+    STREAMS_GROUPS: {88: "StreamsGroupHeartbeat", 89: "StreamsGroupDescribe"},
 }
-KRAFT, SHARE_GROUPS, STREAMS_GROUPS = "KRaft alone", "share groups (KIP-932)", "streams groups (KIP-1071)"
-ONLY_IN_4_3 = {
-    55: ("DescribeQuorum", KRAFT),
-    64: ("UnregisterBroker", KRAFT),
-    77: ("ShareGroupDescribe", SHARE_GROUPS),
-    78: ("ShareFetch", SHARE_GROUPS),
-    79: ("ShareAcknowledge", SHARE_GROUPS),
-    80: ("AddRaftVoter", KRAFT),
-    81: ("RemoveRaftVoter", KRAFT),
-    83: ("InitializeShareGroupState", SHARE_GROUPS),
-    84: ("ReadShareGroupState", SHARE_GROUPS),
-    85: ("WriteShareGroupState", SHARE_GROUPS),
-    86: ("DeleteShareGroupState", SHARE_GROUPS),
-    87: ("ReadShareGroupStateSummary", SHARE_GROUPS),
-    88: ("StreamsGroupHeartbeat", STREAMS_GROUPS),
-    89: ("StreamsGroupDescribe", STREAMS_GROUPS),
-    90: ("DescribeShareGroupOffsets", SHARE_GROUPS),
-    91: ("AlterShareGroupOffsets", SHARE_GROUPS),
-    92: ("DeleteShareGroupOffsets", SHARE_GROUPS),
-}
-"""APIs of Kafka 4.3 without messages here: by key their name, and what they are for."""
+"""The APIs of Kafka 4.3 that have no handler, by what they are for. With those that have one, they are all."""
 
 
 def ledger_of(key: ApiKey) -> Ledger:
@@ -111,10 +123,18 @@ def versions_in(release: str, key: ApiKey) -> str:
 
 
 def missing_rows() -> list[str]:
-    reasons = {key: reason for reason, keys in REASONS.items() for key in keys}
-    missing = {int(key): (API_INFO[key].name, "3.9", reasons[key]) for key in ApiKey if key not in SERVED}
-    missing |= {key: (name, "4.3", reason) for key, (name, reason) in ONLY_IN_4_3.items()}
-    return [f"| {key} | {' | '.join(cells)} |" for key, cells in sorted(missing.items())]
+    missing = {key: (name, subject) for subject, apis in NOT_HERE.items() for key, name in apis.items()}
+    return [f"| {key} | {name} | {subject} |" for key, (name, subject) in sorted(missing.items())]
+
+
+def absent() -> dict[str, list[str]]:
+    """What APIs that are served leave out -> their names, as their ledgers have it."""
+    found: dict[str, list[str]] = {}
+    for key in sorted(SERVED.keys() - REFUSED):
+        text = ledger_of(key).absent
+        if text:
+            found.setdefault(text, []).append(API_INFO[key].name)
+    return found
 
 
 def apis() -> str:

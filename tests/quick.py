@@ -36,6 +36,7 @@ STARTS_PROCESSES = (
     "coordination/test_parity.py",
     "coordination/test_zookeeper.py",
     "docs/test_deploy.py",
+    "docs/reference",
     "docs/test_mirroring_samples.py",
     "docs/test_samples.py",
     "docs/test_security_samples.py",

@@ -38,7 +38,7 @@ def machine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     rootfs.run_in(root, f"pip download --quiet --dest /wheels /wheels/{wheel.name}")
     with boot(root) as booted:
         script = "cd /root/deploy && sh -eux install.sh"
-        booted.run("sh", "-c", script, PIP_NO_INDEX="1", PIP_FIND_LINKS="/wheels")
+        booted.run("sh", "-c", script, PIP_NO_INDEX="1", PIP_FIND_LINKS="/wheels", KPYBROKER="kpybroker")
         assert booted.attempt(*PING).returncode == 0, "systemd says that it has started, and it does not respond"
         yield booted
 

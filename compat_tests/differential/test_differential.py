@@ -4,7 +4,7 @@ Which Kafka it is, 3.9.1 or 4.3.1, the script says; each is started when the fir
 consumer groups are played a second time, on ZooKeeper; `--coordination=zookeeper` plays all of them so.
 
 With `--broker=kafka` both sides are Kafka, each with its own files, which shows that the scripts say something that
-does not depend on chance. See docs/testing/index.md.
+does not depend on chance. See docs/testing/harness.md.
 """
 
 from __future__ import annotations

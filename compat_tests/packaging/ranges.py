@@ -24,11 +24,11 @@ LOWEST_ON = pythons.VERSIONS[0]
 
 
 def check(version: str, ends: dict[str, list[str]], tests: list[str]) -> bool:
-    """Run `tests` on one Python with the requirements of each end; whether all passed."""
+    """Run `tests` on one Python with the requirements of each end; whether it is here and all passed."""
     python = pythons.find(version)
     if python is None:
-        print(f"{version}: not here, left out")
-        return True
+        print(f"{version}: not here, so its ranges are not known: make test-deps, or install it")
+        return False
     passed = True
     for end, requirements in ends.items():
         fresh = environments.create(PLACE / f"{version}-{end}", python, requirements)
@@ -43,7 +43,7 @@ def check(version: str, ends: dict[str, list[str]], tests: list[str]) -> bool:
 
 
 def main(arguments: list[str]) -> int:
-    """Check every Python, or those of the arguments; 1 if a test failed."""
+    """Check every Python, or those of the arguments; 1 if a test failed, or one of them is not here."""
     chosen = [argument for argument in arguments if re.fullmatch(r"3\.\d+", argument)]
     tests = [argument for argument in arguments if argument not in chosen] or list(TESTS)
     own, for_tests = environments.dependencies(), environments.dependencies("test")

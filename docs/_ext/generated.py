@@ -9,7 +9,9 @@
 `{client-commands}`       the help of every command that talks to a cluster
 `{error-codes}`           Kafka's error codes with the broker's texts
 `{exit-codes}`            the table of exit codes
-`{control-methods}`       every method of the control channel
+`{releases-compared}`     versions of APIs in Kafka 3.9, Kafka 4.3 and here, where they differ
+`{apis-not-served}`       those of Kafka 4.3 that are not here
+`{control-methods}`       every method of the control channel, with the examples of docs/samples/testing
 `{fault-fields} PART`      the fields of a fault rule: match, act, options or trigger
 `{metric-tables}`         every metric, by area
 `{metrics-absent} NAMES`  what Kafka or a dashboard has and the broker has not: NAMES or MBEANS
@@ -19,6 +21,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import json
 import re
 import sys
@@ -269,6 +272,41 @@ class FaultNames(Generated):
             yield f"| {API_INFO[key].name} | " + " | ".join("yes" if kind in kinds else "" for kind in NAMED) + " |"
 
 
+class ReleasesCompared(Generated):
+    """The APIs whose versions are not the same in Kafka 3.9, Kafka 4.3 and here."""
+
+    required_arguments = 0
+
+    def markdown(self) -> Iterator[str]:
+        """A table by API."""
+        from kpybroker.broker.requests.served.apis import REFUSED, SERVED
+        from kpybroker.broker.requests.served.kafka_releases import versions_of
+        from kpybroker.wire.api import API_INFO
+
+        columns = [versions_of("3.9"), versions_of("4.3"), SERVED]
+        yield "| API | Kafka 3.9 | Kafka 4.3 | kpybroker |"
+        yield "|---|---|---|---|"
+        for key in sorted({key for one in columns for key in one}):
+            ranges = [one.get(key) for one in columns]
+            if len(set(ranges)) > 1:
+                cells = ["no" if one is None else f"{one[0]}-{one[1]}" for one in ranges]
+                cells[-1] += " (refused)" if key in REFUSED else ""
+                yield f"| {API_INFO[key].name} | {' | '.join(cells)} |"
+
+
+class ApisNotServed(Generated):
+    """The APIs of Kafka 4.3 that have no handler."""
+
+    required_arguments = 0
+
+    def markdown(self) -> Iterator[str]:
+        """A list by what they are for."""
+        from compat_tests.compatibility import NOT_HERE
+
+        for subject, apis in NOT_HERE.items():
+            yield f"- {subject}: {', '.join(apis.values())}"
+
+
 class ExitCodes(Generated):
     """The exit codes of `kpybroker dev` and `kpybroker server`."""
 
@@ -291,21 +329,27 @@ class ControlMethods(Generated):
     required_arguments = 0
 
     def markdown(self) -> Iterator[str]:
-        """A heading and a table for each module of methods."""
+        """A heading for each module, and an entry for each method with its arguments and an example."""
         from kpybroker.control.catalogue import GROUPS
 
+        lines = (ROOT / "docs" / "samples" / "testing" / "control-methods.txt").read_text(encoding="utf-8").splitlines()
+        examples = dict(line.partition(" ")[::2] for line in reversed(lines))
         for group in GROUPS:
             methods = group.load()
             subject = docstring(ROOT.joinpath(*methods[0].function.__module__.split(".")).with_suffix(".py"))
-            yield from ["", f"**{cell(subject)}**", "", "| method | arguments | what it does |", "|---|---|---|"]
+            yield from ["", f"### {cell(subject).partition('.')[0].partition(':')[0]}", ""]
             for method in methods:
-                arguments = "<br>".join(map(self._argument, method.parameters.values()))
-                yield f"| `{method.name}` | {arguments} | {cell(method.doc)} |"
+                yield from [f"````{{control-method}} {method.name}"]
+                yield from [*(inspect.getdoc(method.function) or "").splitlines(), ""]
+                if method.parameters:
+                    yield from ["| argument | type | default |", "|---|---|---|"]
+                yield from map(self._argument, method.parameters.values())
+                call = f"curl -s 127.0.0.1:9099/v1/{method.name} -d '{examples[method.name]}'"
+                yield from ["", "```sh", call, "```", "````", ""]
 
     def _argument(self, parameter: Any) -> str:
-        described = parameter.described()
-        default = "" if parameter.is_required else f" = {json.dumps(parameter.default)}"
-        return cell(f"`{parameter.name}{default}`: {described['type']}")
+        default = "" if parameter.is_required else f"`{json.dumps(parameter.default)}`"
+        return f"| `{parameter.name}` | {cell(parameter.described()['type'])} | {default} |"
 
 
 def docstring(file: Path) -> str | None:
@@ -318,16 +362,10 @@ def cell(text: str | None) -> str:
     return " ".join((text or "").split("\n\n")[0].split()).replace("|", "\\|")
 
 
-def write_llms_txt(app: Any, failure: Exception | None) -> None:
-    """`llms.txt`: every page by its title, as Markdown, for programs that read the site."""
-    if failure is None and app.builder.name == "html":
-        titles = {name: title.astext() for name, title in sorted(app.env.titles.items())}
-        lines = [f"- [{title}](_sources/{name}.md)" for name, title in titles.items()]
-        Path(app.outdir, "llms.txt").write_text("\n".join(["# kpybroker", "", *lines]) + "\n", encoding="utf-8")
-
-
 def setup(app: Any) -> dict[str, bool]:
     """Sphinx's entry point."""
+    template = "pair: %s; control channel"
+    app.add_object_type("control-method", "control-method", objname="control channel", indextemplate=template)
     for name, directive in {
         "bench-chart": BenchChart,
         "bench-table": BenchTable,
@@ -338,6 +376,8 @@ def setup(app: Any) -> dict[str, bool]:
         "client-commands": ClientCommands,
         "error-codes": ErrorCodes,
         "exit-codes": ExitCodes,
+        "releases-compared": ReleasesCompared,
+        "apis-not-served": ApisNotServed,
         "control-methods": ControlMethods,
         "fault-fields": FaultFields,
         "fault-names": FaultNames,
@@ -345,5 +385,4 @@ def setup(app: Any) -> dict[str, bool]:
         "metrics-absent": MetricsAbsent,
     }.items():
         app.add_directive(name, directive)
-    app.connect("build-finished", write_llms_txt)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -88,6 +88,8 @@ def ready_line(facts: Facts) -> str:
         fields.append(f"zookeeper={facts.zookeeper}")
     if facts.registry is not None:
         fields.append(f"registry={facts.registry}")
+    if facts.console is not None:
+        fields.append(f"console={facts.console}")
     return " ".join(fields)
 
 

@@ -26,8 +26,8 @@ class Broker(Brokers):
       in, and may do what ACLs allow. `config` and the clients that it makes have the settings for it.
     - `port`: 0 takes a free one.
     - `data_dir`: keep the data there, for the next start. Otherwise they are removed, unless `keep`.
-    - `in_thread`: run in a thread of this process. It starts in 50 ms, once its code is imported, instead of 200 ms;
-      but test and broker share one interpreter, so that neither is fast while the other works.
+    - `in_thread`: run in a thread of this process. It starts sooner, once its code is imported; but test and broker
+      share one interpreter, so that neither is fast while the other works.
     """
 
     @takes(BrokerOptions)

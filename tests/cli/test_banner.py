@@ -85,6 +85,12 @@ def test_both_have_the_address_of_the_control_channel() -> None:
     assert json.loads(ready_json(known))["control"] == "http://127.0.0.1:1"
 
 
+def test_the_ready_line_has_the_addresses_of_registry_and_console() -> None:
+    known = facts([Node(0, [LOOPBACK])])._replace(registry="http://127.0.0.1:2", console="http://127.0.0.1:3")
+    line = "kpybroker ready at 127.0.0.1:9092 registry=http://127.0.0.1:2 console=http://127.0.0.1:3"
+    assert ready_line(known) == line
+
+
 def test_the_banner_says_where_what_and_how() -> None:
     text = banner(facts([Node(3, [LOOPBACK, Address("B", "127.0.0.1", 9093)])]))
     for part in ("broker   3 of cluster abc, kpybroker 9.9", "/a, /b", "B at 127.0.0.1:9093", "kcat", "PySpark"):

@@ -27,7 +27,7 @@ from kpybroker.core.client_metrics.configs import KEYS as CLIENT_METRICS_KEYS
 PLACE: Final = Path(__file__).parents[2] / "docs" / "reference" / "configuration.md"
 """The file of the page."""
 
-_AREAS: Final = (
+AREAS: Final = (
     ("Logs", log.ROWS),
     ("Network, limits, metrics", network.ROWS),
     ("Groups, offsets, transactions", group.ROWS),
@@ -177,7 +177,7 @@ def page() -> str:
     parts += ["\n## Topics\n", *_topic_table()]
     parts += ["\n## One group\n", _OF_GROUPS, *_group_table()]
     parts += ["\n## One subscription to client metrics\n", _OF_CLIENT_METRICS, *_client_metrics_table()]
-    for title, rows in _AREAS:
+    for title, rows in AREAS:
         parts += [f"\n## {title}\n", *_broker_table(rows)]
     return "\n".join(parts) + "\n"
 

@@ -115,9 +115,10 @@ def test_the_files_agree_with_each_other() -> None:
 def test_the_workflow_installs_and_runs_the_tests_on_each_python() -> None:
     job = loaded("github-actions.yml")["jobs"]["test"]
     assert [step["run"] for step in job["steps"] if "run" in step] == [
-        "pip install kpybroker confluent-kafka pytest",
+        "pip install ./kpybroker confluent-kafka pytest",
         "python -m pytest",
     ]
+    assert [step["with"]["path"] for step in job["steps"] if "path" in step.get("with", {})] == ["kpybroker"]
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     supported = re.findall(r'"Programming Language :: Python :: (3\.\d+)"', text)
     assert job["strategy"]["matrix"]["python-version"] == supported

@@ -15,6 +15,8 @@ FRONT = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"
 TESTS = [
     ROOT / "tests" / "docs" / "test_samples.py",
     ROOT / "tests" / "docs" / "test_testing_samples.py",
+    ROOT / "tests" / "docs" / "reference" / "test_reference_samples.py",
+    ROOT / "tests" / "docs" / "reference" / "test_control_samples.py",
     ROOT / "compat_tests" / "docs" / "test_samples.py",
     ROOT / "compat_tests" / "security" / "test_rolling_change.py",
     ROOT / "tests" / "docs" / "test_deploy.py",

@@ -1,0 +1,213 @@
+"""Brokers: their life, clients, waiting and time."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from kpybroker.testing import (
+    Broker,
+    BrokerGone,
+    Cluster,
+    SchemaRegistry,
+    StartError,
+    TestingError,
+    UsageError,
+    WaitTimeout,
+    wait_for,
+)
+
+
+def test_one_broker(tmp_path: Path) -> None:
+    # Broker
+    with Broker(topics={"orders": 3}, config={"message.max.bytes": 2_000_000}) as broker:
+        producer = broker.producer()
+        producer.produce("orders", b"first")
+        producer.flush()
+        broker.assert_records("orders", ["first"])
+
+    # Broker.host
+    # Broker.port
+    with Broker() as broker:
+        assert broker.bootstrap_servers == f"{broker.host}:{broker.port}"
+
+    # Brokers.start
+    # Brokers.stop
+    # Brokers.is_running
+    # Brokers.data_dir
+    broker = Broker(data_dir=tmp_path / "kept")
+    broker.start()
+    assert broker.is_running
+    assert Path(broker.data_dir).is_dir()
+    broker.stop()  # the next start with this directory has the same records
+
+    # Brokers.kill
+    broker = Broker().start()
+    broker.kill()
+    assert not broker.is_running
+
+
+def test_clients(broker: Broker) -> None:
+    # Brokers
+    # Brokers.producer
+    # Brokers.consumer
+    producer = broker.producer(library="confluent-kafka", linger_ms=0)
+    producer.produce("orders", b"first")
+    producer.flush()
+    consumer = broker.consumer("billing", "orders", library="confluent-kafka")
+    assert consumer.consume(1, 60)[0].value() == b"first"
+    consumer.close()
+
+    # Brokers.admin
+    admin = broker.admin(library="confluent-kafka")
+    assert "orders" in admin.list_topics().topics
+
+    # Brokers.config
+    assert broker.config("java", acks="all") == {"bootstrap.servers": broker.bootstrap_servers, "acks": "all"}
+
+    # Brokers.bootstrap_servers
+    # Brokers.bootstrap_server
+    host, port = broker.bootstrap_servers.split(":")
+    assert (host, port) == (broker.host, str(broker.port))
+
+    # Brokers.control
+    assert broker.control.startswith("http://127.0.0.1:")  # for curl, or a test in another language
+
+    # Brokers.channel
+    assert broker.channel.call("clock")["ahead_ms"] == 0  # any method of the control channel
+
+    # Brokers.log
+    assert any("kpybroker" in line for line in broker.log(lines=100))
+
+    # Brokers.status
+    assert broker.status()["brokers"][0]["state"] == "up"
+
+
+def test_users() -> None:
+    # Brokers.users
+    with Broker(sasl="scram") as broker:
+        assert broker.config("confluent-kafka", user="bob")["sasl.password"] == broker.users["bob"]
+
+
+def test_clients_of_asyncio(broker: Broker) -> None:
+    # Brokers.aio_producer
+    # Brokers.aio_consumer
+    async def copy() -> bytes:
+        async with broker.aio_producer() as producer, broker.aio_consumer("billing", "orders") as consumer:
+            await producer.send_and_wait("orders", b"first")
+            record = await consumer.getone()
+        return record.value
+
+    assert asyncio.run(copy()) == b"first"
+
+
+def test_awaitable() -> None:
+    # Aio
+    # Aio.start
+    # Aio.stop
+    # Brokers.aio
+    async def with_calls() -> None:
+        broker = Broker(topics=["orders"])
+        await broker.aio.start()
+        await broker.aio.stop()
+
+    asyncio.run(with_calls())
+
+    # Aio.call
+    # Aio.wait_for
+    # Aio.wait_group
+    # Aio.wait_assigned
+    async def with_a_block() -> None:
+        async with Broker(topics=["orders"]) as broker, broker.aio_consumer("billing", "orders"):
+            group = await broker.aio.wait_group("billing", members=1)
+            assert group == await broker.aio.wait_assigned("billing", "orders")
+            await broker.aio.wait_for(lambda: broker.requests("Heartbeat"))
+            await broker.aio.call(broker.wait_requests, "JoinGroup")
+
+    asyncio.run(with_a_block())
+
+
+def test_waiting(broker: Broker) -> None:
+    consumer = broker.consumer("billing", "orders")
+    consumer.poll(0)
+    # Brokers.wait_group
+    group = broker.wait_group("billing", "Stable", members=1)
+    assert group.members[0].subscription == ("orders",)
+
+    # Brokers.wait_assigned
+    group = broker.wait_assigned("billing", "orders")
+    assert group.members[0].assignment == {"orders": (0, 1, 2)}
+
+    # Brokers.wait_for
+    requests = broker.wait_for(lambda: broker.requests("SyncGroup"), timeout=30, what="an assignment")
+    assert requests[0].api == "SyncGroup"
+
+    # wait_for
+    with Broker() as other:
+        wait_for(lambda: [broker.is_running, other.is_running] == [True, True], timeout=10)
+    consumer.close()
+
+
+def test_the_clock(broker: Broker) -> None:
+    # BrokerClock
+    # BrokerClock.advance
+    # Brokers.clock
+    broker.create_topic("short", config={"retention.ms": 3_600_000, "segment.bytes": 1_048_576})
+    broker.produce("short", ["old"])
+    broker.clock.advance(days=8)
+    assert broker.records("short") == []
+
+    # BrokerClock.ahead_ms
+    assert broker.clock.ahead_ms > 7 * 24 * 3_600_000
+
+    # BrokerClock.now
+    # BrokerClock.now_ms
+    assert round(broker.clock.now().timestamp() * 1000) <= broker.clock.now_ms()
+
+
+def test_a_registry(broker: Broker) -> None:
+    # SchemaRegistry
+    # SchemaRegistry.url
+    # SchemaRegistry.start
+    # SchemaRegistry.stop
+    with SchemaRegistry(broker) as registry:
+        settings = {"schema.registry.url": registry.url}  # of a serializer
+        assert settings["schema.registry.url"].startswith("http://127.0.0.1:")
+
+    # SchemaRegistry.kill
+    # SchemaRegistry.log
+    registry = SchemaRegistry(broker).start()
+    assert registry.log() == ""  # no warning
+    registry.kill()
+
+
+def test_errors(broker: Broker, tmp_path: Path) -> None:
+    # TestingError
+    # UsageError
+    with pytest.raises(UsageError) as caught:
+        broker.records("orders", start=5, end=3)
+    assert isinstance(caught.value, TestingError)
+    assert caught.value.cause == "records(start=5, end=3)"
+    assert caught.value.fix == "give a start that is not behind the end"
+
+    # StartError
+    with pytest.raises(StartError, match=r"num\.partitions"):
+        Broker(config={"num.partitions": "many"}).start()
+
+    # BrokerGone
+    with pytest.raises(BrokerGone):
+        Broker().bootstrap_servers  # noqa: B018 -- it is not started
+
+    # WaitTimeout
+    with pytest.raises(WaitTimeout, match="group billing"):
+        broker.wait_group("billing", timeout=0.1)
+
+
+def test_several_brokers() -> None:
+    # Cluster
+    with Cluster(brokers=3, topics={"orders": 3}) as cluster:
+        cluster[1].kill()
+        producer = cluster.producer(library="confluent-kafka")
+        producer.produce("orders", b"written by the two others")
+        assert producer.flush(60) == 0
+        cluster[1].start()
