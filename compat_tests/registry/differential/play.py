@@ -108,6 +108,8 @@ class _Names:
         """The body with words for what differs from registry to registry."""
         if "/referencedby" in step.path and isinstance(value, list):
             return sorted(self._id(one) if isinstance(one, int) else one for one in value)
+        if step.path.startswith("/schemas/ids/") and isinstance(value, list):
+            return sorted((self._worded(one) for one in value), key=str)
         return self._worded(value)
 
     def _worded(self, value: Any) -> Any:

@@ -50,16 +50,26 @@ class Conversation(NamedTuple):
 
 
 def conversation(name: str, steps: Iterable[Step]) -> Conversation:
-    """`NAME` in paths and bodies stands for the conversation's name."""
-    return Conversation(name, tuple(_named(step, name) for step in steps))
+    """`NAME` in paths and bodies stands for the conversation's name; `Order`, a type of schemas, gets it too.
+
+    So no two conversations register the same schema, and an id has no subjects of another one.
+    """
+    words = {"NAME": name, "Order": "Order" + name.title().replace("-", "").replace("_", "")}
+    return Conversation(name, tuple(_named(step, words) for step in steps))
 
 
-def _named(step: Step, name: str) -> Step:
-    path = step.path.replace("NAME", name)
+def _named(step: Step, words: Mapping[str, str]) -> Step:
+    path = _replaced(step.path, words)
     match step.body:
         case None:
             return step._replace(path=path)
         case Raw(text):
-            return step._replace(path=path, body=Raw(text.replace("NAME", name)))
+            return step._replace(path=path, body=Raw(_replaced(text, words)))
         case _:
-            return step._replace(path=path, body=json.loads(json.dumps(step.body).replace("NAME", name)))
+            return step._replace(path=path, body=json.loads(_replaced(json.dumps(step.body), words)))
+
+
+def _replaced(text: str, words: Mapping[str, str]) -> str:
+    for word, other in words.items():
+        text = text.replace(word, other)
+    return text

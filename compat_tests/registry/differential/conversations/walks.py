@@ -6,12 +6,12 @@ import random
 from collections.abc import Iterable
 from typing import Any, Final
 
-from compat_tests.registry.differential.conversations.schemas import A, AB, ABC, BROKEN, METADATA, body
+from compat_tests.registry.differential.conversations.schemas import A, AB, ABC, BROKEN, METADATA, body, record
 from compat_tests.registry.differential.step import Conversation, Step, conversation
 
 WALKS: Final = 24
 LENGTH: Final = 40
-SENT: Final[tuple[dict[str, Any], ...]] = (body(A), body(AB), body(ABC), body(BROKEN), body('"int"'), body(A, metadata=METADATA), {"metadata": {"properties": {"owner": "eve"}}})
+SENT: Final[tuple[dict[str, Any], ...]] = (body(A), body(AB), body(ABC), body(BROKEN), body(record("z")), body(A, metadata=METADATA), {"metadata": {"properties": {"owner": "eve"}}})
 
 
 def _one(chance: random.Random) -> Step:
