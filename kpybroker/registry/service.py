@@ -53,9 +53,9 @@ class Service:
         """Before the first request."""
         self._log, self._leadership = log, leadership
 
-    def apply(self, key: bytes | None, value: bytes | None) -> str | None:
-        """A record of the log. Why it was skipped, if it was."""
-        return self._state.apply(key, value)
+    def apply(self, key: bytes | None, value: bytes | None, timestamp: int | None = None) -> str | None:
+        """A record of the log, and when it was written. Why it was skipped, if it was."""
+        return self._state.apply(key, value, timestamp)
 
     @property
     def is_leader(self) -> bool:
@@ -91,7 +91,8 @@ class Service:
     def _holds(self, plan: Change) -> bool:
         wanted = plan.expected
         assert wanted is not None
-        return self.read(lambda state, _: state.version(wanted.subject, wanted.version)) == wanted
+        found = self.read(lambda state, _: state.version(wanted.subject, wanted.version))
+        return found is not None and found._replace(timestamp=None) == wanted
 
     def _check_leader(self) -> None:
         if not self.is_leader:

@@ -24,6 +24,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from kpybroker.http.asgi import App, AtTheDoor
 from kpybroker.http.doors import LOOPBACK_NAMES, Door
 from kpybroker.http.messages import HttpError
+from kpybroker.registry.api import bodies
+from kpybroker.registry.api.accept import CONTENT_TYPE, chosen
 from kpybroker.registry.api.call import Call, Empty, Result, Text
 from kpybroker.registry.api.context_paths import rewritten
 from kpybroker.registry.api.forward import Forwarder
@@ -33,7 +35,6 @@ from kpybroker.registry.service import Service
 
 logger = logging.getLogger("kpybroker.registry")
 
-CONTENT_TYPE: Final = "application/vnd.schemaregistry.v1+json"
 TAKEN: Final = frozenset(
     {CONTENT_TYPE, "application/vnd.schemaregistry+json", "application/json", "application/octet-stream", ""}
 )
@@ -93,12 +94,14 @@ def _endpoint(
 
     async def endpoint(request: Request) -> Response:
         entry = entries["GET" if request.method == "HEAD" else request.method]
+        if chosen(request.headers.get("accept", "")) is None:
+            raise RegistryError(406, "HTTP 406 Not Acceptable")
         content = await _content(request)
-        body = _body(request, content)
+        body = _body(request, content, entry)
         path = {name: unquote(value) for name, value in request.path_params.items()}
-        call = Call(service, path, request.query_params, body)
 
         def run() -> Response:
+            call = Call(service, path, request.query_params, body).of_alias(entry.path)
             found = None if entry.known is None else entry.known(call)
             if found is not None:
                 return respond(request, found)
@@ -133,33 +136,24 @@ async def _content(request: Request) -> bytes:
     return bytes(content)
 
 
-def _body(request: Request, content: bytes) -> dict[str, Any]:
-    """The JSON object; empty where a request has none. Raises RegistryError 400 or 415."""
-    if request.method not in ("POST", "PUT"):
+def _body(request: Request, content: bytes, entry: Entry) -> dict[str, Any]:
+    """The members of the JSON object; empty where a request has none. Raises RegistryError 400, 415 or 422."""
+    if entry.body is None:
         return {}
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in TAKEN:
         raise RegistryError(415, "HTTP 415 Unsupported Media Type")
-    try:
-        value = json.loads(content)
-    except (ValueError, RecursionError):
-        raise RegistryError(400, "the body is no JSON") from None
-    if not isinstance(value, dict):
-        raise RegistryError(400, "the body is no JSON object")
-    try:
-        json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        raise RegistryError(400, "the body has half a surrogate pair, which is no text") from None
-    return value
+    value = bodies.loaded(content)
+    if isinstance(value, str) and entry.body is bodies.MODE:
+        value = {"mode": value}
+    return bodies.members(value, entry.body)
 
 
 def respond(request: Request, result: Result, status: int = 200) -> Response:
     """JSON, in the type that the client accepts."""
     if isinstance(result, Empty):
         return Response(status_code=204)
-    accept = request.headers.get("accept", "")
-    is_plain = "application/json" in accept and CONTENT_TYPE not in accept
-    kind = "application/json" if is_plain else CONTENT_TYPE
+    kind = chosen(request.headers.get("accept", "")) or CONTENT_TYPE
     text = result.text if isinstance(result, Text) else json.dumps(result, ensure_ascii=False, separators=(",", ":"))
     return Response(text.encode("utf-8", "surrogatepass"), status, {"content-type": kind})
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from kpybroker.registry.api.call import Call, Result, Text
 from kpybroker.registry.errors import RegistryError, schema_not_found
-from kpybroker.registry.rules import look_up
+from kpybroker.registry.rules import entities, look_up, scope
 from kpybroker.registry.rules.library import Library
 from kpybroker.registry.schemas.model import KINDS, Definition
 from kpybroker.registry.store import contexts
@@ -24,7 +24,7 @@ def get_types(call: Call) -> Result:
 
 def list_schemas(call: Call) -> Result:
     """GET /schemas"""
-    prefix = call.query.get("subjectPrefix", "")
+    prefix = call.parameter("subjectPrefix", "")
     is_deleted, is_latest = call.flag("deleted"), call.flag("latestOnly")
 
     def query(state: State, _: Library) -> list[Version]:
@@ -35,7 +35,7 @@ def list_schemas(call: Call) -> Result:
                 found += versions[-1:] if is_latest else versions
         return found
 
-    return [look_up.version_entity(version) for version in call.page(call.service.read(query))]
+    return [entities.listed(version) for version in call.page(call.service.read(query))]
 
 
 def get_schema(call: Call) -> Result:
@@ -44,10 +44,10 @@ def get_schema(call: Call) -> Result:
 
     def query(state: State, library: Library) -> Result:
         context, definition = _found(call, state, identifier)
-        form = call.query.get("format")
+        form = call.parameter("format")
         text = library.parsed(definition, context).formatted(form) if form else None
-        made = look_up.entity(definition, text)
-        return {**made, "maxId": state.id_max(context)} if call.flag("fetchMaxId") else made
+        more = {"maxId": state.id_max(context)} if call.flag("fetchMaxId") else {}
+        return entities.by_id(_user(state, identifier, context), text, **more)
 
     return call.service.read(query)
 
@@ -71,16 +71,21 @@ def get_by_guid(call: Call) -> Result:
     """GET /schemas/guids/{guid}"""
 
     def query(state: State, library: Library) -> Result:
-        context, _, definition = _of_guid(state, call.path["guid"])[0]
-        form = call.query.get("format")
-        return look_up.entity(definition, library.parsed(definition, context).formatted(form) if form else None)
+        found = state.of_guid(call.path["guid"])
+        if not found:
+            raise schema_not_found(call.path["guid"])
+        context, identifier, definition = found[0]
+        form = call.parameter("format")
+        text = library.parsed(definition, context).formatted(form) if form else None
+        record = entities.record_of(_user(state, identifier, context))
+        return {**entities.of_definition(definition, text), **record}
 
     return call.service.read(query)
 
 
 def get_ids_of_guid(call: Call) -> Result:
     """GET /schemas/guids/{guid}/ids"""
-    found = call.service.read(lambda state, _: _of_guid(state, call.path["guid"]))
+    found = call.service.read(lambda state, _: state.of_guid(call.path["guid"]))
     return [{"context": context, "id": identifier} for context, identifier, _ in found]
 
 
@@ -88,7 +93,10 @@ def _places(call: Call) -> Iterable[Version]:
     identifier = _id(call)
 
     def query(state: State, _: Library) -> list[Version]:
-        context = _found(call, state, identifier)[0]
+        subject = scope.unaliased(state, contexts.normal(call.parameter("subject")))
+        context = look_up.context_with_id(state, identifier, subject)
+        if context is None:
+            raise schema_not_found()
         return [
             version for version in state.places(identifier, context) if call.flag("deleted") or not version.is_deleted
         ]
@@ -105,7 +113,7 @@ def _id(call: Call) -> int:
 
 def _found(call: Call, state: State, identifier: int) -> tuple[str, Definition]:
     """The context and the schema that an id means; the parameter `subject` says in which context."""
-    subject = contexts.normal(call.query.get("subject", ""))
+    subject = scope.unaliased(state, contexts.normal(call.parameter("subject")))
     context = look_up.context_with_id(state, identifier, subject)
     definition = None if context is None else state.definition(identifier, context)
     if context is None or definition is None:
@@ -113,8 +121,6 @@ def _found(call: Call, state: State, identifier: int) -> tuple[str, Definition]:
     return context, definition
 
 
-def _of_guid(state: State, guid: str) -> list[tuple[str, int, Definition]]:
-    found = state.of_guid(guid)
-    if not found:
-        raise schema_not_found(guid)
-    return found
+def _user(state: State, identifier: int, context: str) -> Version:
+    """A version with an id: the first one that is not deleted, if one is not."""
+    return min(state.places(identifier, context), key=lambda version: (version.is_deleted, version.timestamp or 0))

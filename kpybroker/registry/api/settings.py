@@ -47,7 +47,7 @@ def delete_mode(call: Call) -> Result:
 
 def get_contexts(call: Call) -> Result:
     """GET /contexts: the default one, and those that were made."""
-    prefix = call.query.get("contextPrefix", "")
+    prefix = call.parameter("contextPrefix", "")
     found = call.service.read(lambda state, _: state.context_names())
     return call.page([context for context in found if context.startswith(prefix)])
 

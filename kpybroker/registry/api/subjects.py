@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kpybroker.registry.api.call import Call, Result, Text
 from kpybroker.registry.errors import schema_not_found, subject_not_found
-from kpybroker.registry.rules import delete, look_up, register
+from kpybroker.registry.rules import delete, entities, look_up, register
 from kpybroker.registry.rules.library import Library
 from kpybroker.registry.store import contexts
 from kpybroker.registry.store.records import Version
@@ -13,7 +13,7 @@ from kpybroker.registry.store.state import State
 
 def list_subjects(call: Call) -> Result:
     """GET /subjects"""
-    prefix = call.query.get("subjectPrefix", contexts.ALL)
+    prefix = call.parameter("subjectPrefix", contexts.ALL)
     only_deleted = call.flag("deletedOnly")
 
     def query(state: State, _: Library) -> list[str]:
@@ -43,7 +43,7 @@ def get_version(call: Call) -> Result:
 
     def query(state: State, library: Library) -> Result:
         version = look_up.find_anywhere(state, call.subject, call.path["version"], deleted=call.flag("deleted"))
-        return look_up.version_entity(version, _formatted(call, library, version))
+        return entities.whole(version, _formatted(call, library, version))
 
     return call.service.read(query)
 
@@ -73,8 +73,10 @@ def get_latest_with_metadata(call: Call) -> Result:
         if not versions:
             raise subject_not_found(call.subject)
         for version in reversed(versions):
-            if all(look_up.property_of(version.definition, key) == value for key, value in wanted.items()):
-                return look_up.version_entity(version, _formatted(call, library, version))
+            if version.definition.metadata is not None and all(
+                look_up.property_of(version.definition, key) == value for key, value in wanted.items()
+            ):
+                return entities.whole(version, _formatted(call, library, version))
         raise schema_not_found()
 
     return call.service.read(query)
@@ -107,7 +109,7 @@ def find_schema(call: Call) -> Result:
             raise subject_not_found(call.subject)
         if version is None:
             raise schema_not_found()
-        return look_up.version_entity(version, _formatted(call, library, version))
+        return entities.listed(version, _formatted(call, library, version))
 
     return call.service.read(query)
 
@@ -127,5 +129,5 @@ def delete_subject(call: Call) -> Result:
 
 
 def _formatted(call: Call, library: Library, version: Version) -> str | None:
-    form = call.query.get("format")
+    form = call.parameter("format")
     return library.parsed(version.definition, contexts.of(version.subject)).formatted(form) if form else None

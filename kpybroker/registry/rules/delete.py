@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from kpybroker.registry.errors import (
     CONTEXT_NOT_EMPTY,
-    REFERENCE_EXISTS,
     SUBJECT_NOT_SOFT_DELETED,
     SUBJECT_SOFT_DELETED,
     VERSION_NOT_SOFT_DELETED,
     VERSION_SOFT_DELETED,
     RegistryError,
+    reference_exists,
     subject_not_found,
 )
 from kpybroker.registry.rules import look_up, scope
@@ -70,8 +70,7 @@ def context(state: State, name: str) -> Change:
 
 def _check_unused(state: State, version: Version, users: list[Version]) -> None:
     if users:
-        shown = f"One or more references exist to the schema {{subject={version.subject},version={version.version}}}."
-        raise RegistryError(REFERENCE_EXISTS, shown)
+        raise reference_exists(version.subject, version.version)
 
 
 def _settings(state: State, subject: str) -> list[Record]:

@@ -8,9 +8,9 @@ from contextlib import suppress
 from typing import Any
 
 from kpybroker.registry.errors import (
+    INVALID_SCHEMA,
     INVALID_VERSION,
     RegistryError,
-    invalid_schema,
     subject_not_found,
     version_not_found,
 )
@@ -26,7 +26,7 @@ DIGITS_MAX = 10
 
 def version_number(text: str) -> int | None:
     """Of a path; None for `latest` and -1. Raises RegistryError 42202."""
-    if text in ("latest", "-1"):
+    if text.lower() == "latest" or text == "-1":
         return None
     if text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX and 0 < int(text) <= VERSION_MAX:
         return int(text)
@@ -98,38 +98,27 @@ def _candidates(state: State, subject: str) -> list[str]:
 
 def definition_of(state: State, subject: str, body: dict[str, Any]) -> Definition:
     """As the body of a request for a subject says it. Raises RegistryError 42201."""
-    text, kind = body.get("schema"), body.get("schemaType") or AVRO
-    if not isinstance(text, str) or not text.strip():
-        raise invalid_schema("it is empty")
+    text, kind = body.get("schema") or "", body.get("schemaType") or AVRO
+    if not text.strip():
+        raise RegistryError(INVALID_SCHEMA, "Empty schema")
     if kind not in KINDS:
-        raise invalid_schema(f"the type {str(kind)[:50]} is not known; {', '.join(sorted(KINDS))} are")
-    references = []
-    for one in _list(body, "references"):
-        try:
-            reference = Reference(str(one["name"]), str(one["subject"]), int(one["version"]))
-        except (KeyError, TypeError, ValueError, OverflowError):
-            raise invalid_schema("a reference needs name, subject and version") from None
-        if reference.version == -1:
-            target = contexts.resolved(contexts.of(subject), reference.subject)
-            latest = max((version.version for version in state.versions(target)), default=-1)
-            reference = reference._replace(version=latest)
-        references.append(reference)
-    metadata, rule_set = (attached(_object(body, key)) for key in ("metadata", "ruleSet"))
-    return Definition(kind, text, tuple(references), metadata, rule_set)
+        raise RegistryError(INVALID_SCHEMA, f"Invalid schema type {kind[:50]}")
+    references = tuple(_reference(state, subject, one or {}) for one in body.get("references") or ())
+    return Definition(kind, text, references, attached(body.get("metadata")), attached(body.get("ruleSet")))
 
 
-def _list(body: dict[str, Any], key: str) -> list[Any]:
-    value = body.get(key) or []
-    if not isinstance(value, list):
-        raise invalid_schema(f"{key} is no list")
-    return value
+def is_empty(body: dict[str, Any]) -> bool:
+    """Whether a request has no schema: it may mean the latest one of its subject."""
+    return not (body.get("schema") or "").strip()
 
 
-def _object(body: dict[str, Any], key: str) -> dict[str, Any]:
-    value = body.get(key) or {}
-    if not isinstance(value, dict):
-        raise invalid_schema(f"{key} is no object")
-    return value
+def _reference(state: State, subject: str, one: dict[str, Any]) -> Reference:
+    """Version -1 is the latest one."""
+    reference = Reference(one.get("name") or "", one.get("subject") or "", one.get("version") or 0)
+    if reference.version != -1:
+        return reference
+    target = contexts.resolved(contexts.of(subject), reference.subject)
+    return reference._replace(version=max((version.version for version in state.versions(target)), default=-1))
 
 
 def canonical(
@@ -153,27 +142,6 @@ def same_version(state: State, subject: str, wanted: Definition, *, deleted: boo
         if own == wanted._replace(metadata=metadata, rule_set=rule_set):
             return version
     return None
-
-
-def entity(definition: Definition, text: str | None = None) -> dict[str, Any]:
-    """The members of a schema in a response; `text` stands for its own in another format."""
-    made: dict[str, Any] = {} if definition.kind == AVRO else {"schemaType": definition.kind}
-    made["schema"] = definition.text if text is None else text
-    if definition.references:
-        made["references"] = [one._asdict() for one in definition.references]
-    if definition.metadata is not None:
-        made["metadata"] = json.loads(definition.metadata)
-    if definition.rule_set is not None:
-        made["ruleSet"] = json.loads(definition.rule_set)
-    made["guid"] = definition.guid
-    return made
-
-
-def version_entity(version: Version, text: str | None = None) -> dict[str, Any]:
-    """A version in a response."""
-    made = {"subject": version.subject, "version": version.version, "id": version.id}
-    made |= entity(version.definition, text)
-    return {**made, "deleted": True} if version.is_deleted else made
 
 
 def property_of(definition: Definition, name: str) -> str | None:

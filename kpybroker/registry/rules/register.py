@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from kpybroker.registry.compatibility import levels
-from kpybroker.registry.errors import INCOMPATIBLE_SCHEMA, RegistryError, invalid_schema, not_permitted
-from kpybroker.registry.rules import look_up, scope
+from kpybroker.registry.errors import INCOMPATIBLE_SCHEMA, INVALID_SCHEMA, RegistryError, not_permitted
+from kpybroker.registry.rules import attachments, entities, look_up, scope
 from kpybroker.registry.rules.change import Change
 from kpybroker.registry.rules.library import Library
 from kpybroker.registry.schemas.model import Definition, Parsed
@@ -24,45 +24,54 @@ def known(state: State, library: Library, subject: str, body: dict[str, Any], no
     None where a leader has to decide. Raises RegistryError for what is not a schema.
     """
     scope.check_subject(subject)
+    if look_up.is_empty(body) or attachments.has_defaults(scope.config_in_scope(state, subject)):
+        return None
     wanted, _ = _wanted(state, library, subject, body, normalize)
     version = look_up.same_version(state, subject, wanted)
-    identifier, number = _asked(body)
-    if version is None or (identifier is not None and identifier != version.id):
+    identifier, asked = _asked(body)
+    if version is None or identifier not in (None, version.id):
         return None
-    return _registered(version) if number is None or number == version.version else None
+    is_latest = version == max(state.versions(subject), key=lambda one: one.version)
+    return entities.registered(version) if asked in (0, version.version) or (asked == -1 and is_latest) else None
 
 
 def find(
     state: State, library: Library, subject: str, body: dict[str, Any], normalize: bool, *, deleted: bool
 ) -> Version | None:
     """The version of a subject that is this schema. Raises RegistryError 42201 for what is not a schema."""
+    if look_up.is_empty(body):
+        return None
     wanted, _ = _wanted(state, library, subject, body, normalize)
     return look_up.same_version(state, subject, wanted, deleted=deleted)
 
 
 def plan(state: State, library: Library, subject: str, body: dict[str, Any], *, normalize: bool, force: bool) -> Change:
-    """Raises RegistryError: 42201 for no schema, 409 for an incompatible one, 42205 for one that the mode forbids."""
+    """Raises RegistryError: 42201 for no schema, 409 for an incompatible one, 42205 for one that the mode forbids.
+
+    A request without a schema means the latest one's, so that metadata can be set alone.
+    """
     scope.check_subject(subject)
-    identifier, number = _asked(body)
+    identifier, asked = _asked(body)
     is_import = _check_mode(state, subject, identifier)
-    wanted, parsed = _wanted(state, library, subject, body, normalize, is_new=not is_import)
     versions = list(state.versions(subject, deleted=True))
+    following = max((version.version for version in versions), default=0) + 1
     current = [version for version in versions if not version.is_deleted]
-    if current and not is_import:
-        last = current[-1].definition
-        wanted = wanted._replace(
-            metadata=last.metadata if wanted.metadata is None else wanted.metadata,
-            rule_set=last.rule_set if wanted.rule_set is None else wanted.rule_set,
-        )
+    last = current[-1].definition if current and not is_import else None
+    if look_up.is_empty(body) and last is not None:
+        body = {**body, "schema": last.text, "schemaType": last.kind}
+        body["references"] = [one._asdict() for one in last.references]
+    wanted, parsed = _wanted(state, library, subject, body, normalize, is_new=not is_import)
+    if not is_import:
+        wanted = attachments.completed(wanted, last, scope.config_in_scope(state, subject), asked, following)
     same = look_up.same_version(state, subject, wanted)
-    if same is not None and number is None and identifier in (None, same.id):
-        return Change([], _registered(same))
+    if same is not None and asked == 0 and identifier in (None, same.id):
+        return Change([], entities.registered(same))
     if not is_import and not force:
         _check_compatible(state, library, subject, wanted, parsed, current)
-    following = max((version.version for version in versions), default=0) + 1
-    if number is not None and number != following and not is_import:
-        raise invalid_schema("Version is not one more than previous version")
-    version = Version(subject, number or following, _id(state, subject, wanted, identifier), wanted)
+    if asked > 0 and asked != following and not is_import:
+        raise RegistryError(INVALID_SCHEMA, "Version is not one more than previous version")
+    number = asked if asked > 0 else following
+    version = Version(subject, number, _id(state, subject, wanted, identifier), wanted)
     context = contexts.of(subject)
     written = [] if context in state.context_names() else [records.context(context)]
     written += [
@@ -73,7 +82,7 @@ def plan(state: State, library: Library, subject: str, body: dict[str, Any], *, 
         and old.version < version.version
         and not state.referrers(subject, old.version, deleted=True)
     ]
-    return Change([*written, records.schema(version)], _registered(version), version)
+    return Change([*written, records.schema(version)], entities.registered(version), version)
 
 
 def reasons(
@@ -84,11 +93,6 @@ def reasons(
     return _reasons(state, library, subject, definition, parsed, earlier)
 
 
-def _registered(version: Version) -> dict[str, Any]:
-    """The response. Without the text: a client of Protobuf takes the one that it sent to be the one that is kept."""
-    return {"id": version.id, "version": version.version, "guid": version.definition.guid}
-
-
 def _wanted(
     state: State, library: Library, subject: str, body: dict[str, Any], normalize: bool, *, is_new: bool = False
 ) -> tuple[Definition, Parsed]:
@@ -97,26 +101,22 @@ def _wanted(
     return look_up.canonical(library, subject, definition, normalize=normalize, is_new=is_new)
 
 
-def _asked(body: dict[str, Any]) -> tuple[int | None, int | None]:
-    """The id and the version that a request names, as for an import. Raises RegistryError 42201."""
-    found: list[int | None] = []
-    for key in ("id", "version"):
-        value = body.get(key)
-        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value >= 2**31):
-            raise invalid_schema(f"{key} is no number")
-        found.append(value if value is not None and value > 0 else None)
-    return found[0], found[1]
+def _asked(body: dict[str, Any]) -> tuple[int | None, int]:
+    """The id and the version that a request names, as for an import; version -1 is the next one, and 0 none."""
+    identifier, version = body.get("id"), body.get("version") or 0
+    return (None if identifier is None or identifier < 0 else identifier), max(-1, version)
 
 
 def _check_mode(state: State, subject: str, identifier: int | None) -> bool:
     """Whether this is an import. Raises RegistryError 42205."""
     scope.check_writable(state, subject)
     mode = scope.mode_in_scope(state, subject)
-    if identifier is not None and mode != scope.IMPORT:
-        raise not_permitted(f"Subject {subject} is not in import mode")
+    is_import = mode in (scope.IMPORT, scope.FORWARD)
+    if identifier is not None and not is_import:
+        raise scope.wrong_mode(subject, "is not in import or forward mode")
     if identifier is None and mode != READ_WRITE:
-        raise not_permitted(f"Subject {subject} is not in read-write mode")
-    return mode == scope.IMPORT
+        raise scope.wrong_mode(subject, "is not in read-write mode")
+    return is_import
 
 
 def _id(state: State, subject: str, wanted: Definition, identifier: int | None) -> int:
@@ -125,7 +125,8 @@ def _id(state: State, subject: str, wanted: Definition, identifier: int | None) 
         return state.id_of(wanted, context) or state.id_max(context) + 1
     holder = state.definition(identifier, context)
     if holder is not None and holder != wanted:
-        raise not_permitted(f"Overwrite new schema with id {identifier} is not permitted.")
+        place = contexts.mark(context)
+        raise not_permitted(f"Overwrite new schema with id {identifier} in context {place} is not permitted.")
     return identifier
 
 

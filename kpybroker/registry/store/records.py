@@ -31,13 +31,17 @@ class Record(NamedTuple):
 
 
 class Version(NamedTuple):
-    """A schema under a subject. `is_deleted` is a soft delete: the id still resolves."""
+    """A schema under a subject. `is_deleted` is a soft delete: the id still resolves.
+
+    `timestamp` is when the record was written, in milliseconds; None where the topic does not say it.
+    """
 
     subject: str
     version: int
     id: int
     definition: Definition
     is_deleted: bool = False
+    timestamp: int | None = None
 
 
 def schema(version: Version) -> Record:
@@ -151,4 +155,4 @@ def parsed_version(value: Mapping[str, Any]) -> Version:
 
 def attached(value: Any) -> str | None:
     """Metadata or a rule set as the text that compares equal for equal values; None for none."""
-    return json.dumps(value, sort_keys=True, ensure_ascii=False) if value else None
+    return None if value is None else json.dumps(value, sort_keys=True, ensure_ascii=False)

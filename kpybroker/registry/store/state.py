@@ -52,24 +52,25 @@ class State:
         self._configs: dict[str | None, dict[str, Any]] = {}
         self._modes: dict[str | None, str] = {}
 
-    def apply(self, key: bytes | None, value: bytes | None) -> str | None:
-        """One record, in the order of the log. Why it was skipped, if it was."""
+    def apply(self, key: bytes | None, value: bytes | None, timestamp: int | None = None) -> str | None:
+        """One record, in the order of the log, and when it was written. Why it was skipped, if it was."""
         try:
             if key is None:
                 raise Unreadable("no key")
-            self._apply(records.parsed_object(key), None if value is None else records.parsed_object(value))
+            made = None if value is None else records.parsed_object(value)
+            self._apply(records.parsed_object(key), made, timestamp)
         except Unreadable as error:
             self.skipped += 1
             return str(error)
         return None
 
-    def _apply(self, key: Mapping[str, Any], value: Mapping[str, Any] | None) -> None:
+    def _apply(self, key: Mapping[str, Any], value: Mapping[str, Any] | None, timestamp: int | None) -> None:
         kind, subject = key.get("keytype"), key.get("subject")
         if subject is not None and not isinstance(subject, str):
             raise Unreadable("a subject that is no text")
         match kind:
             case records.SCHEMA:
-                self._apply_schema(key, value)
+                self._apply_schema(key, value, timestamp)
             case records.CONFIG:
                 self._set(self._configs, subject, None if value is None else _config_of(value))
             case records.MODE:
@@ -94,7 +95,7 @@ class State:
         else:
             self._contexts.add(name)
 
-    def _apply_schema(self, key: Mapping[str, Any], value: Mapping[str, Any] | None) -> None:
+    def _apply_schema(self, key: Mapping[str, Any], value: Mapping[str, Any] | None, timestamp: int | None) -> None:
         subject, number = key.get("subject"), key.get("version")
         if not isinstance(subject, str) or not isinstance(number, int):
             raise Unreadable("a SCHEMA key lacks its parts")
@@ -107,7 +108,7 @@ class State:
         if holder is not None and holder != version.definition and ids.places[version.id] != {(subject, number)}:
             raise Unreadable(f"schema {version.id} is another one")
         self._forget((subject, number))
-        self._keep(version._replace(subject=subject, version=number))
+        self._keep(version._replace(subject=subject, version=number, timestamp=timestamp))
 
     def _keep(self, version: Version) -> None:
         place = (version.subject, version.version)

@@ -1,0 +1,50 @@
+"""Schemas and versions as members of responses, in the order and with the names of Confluent's registry."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from kpybroker.registry.schemas.model import Definition
+from kpybroker.registry.store.records import Version
+
+
+def of_definition(definition: Definition, text: str | None = None) -> dict[str, Any]:
+    """A schema; `text` stands for its own in another format."""
+    made: dict[str, Any] = {"guid": definition.guid, "schemaType": definition.kind}
+    if definition.references:
+        made["references"] = [one._asdict() for one in definition.references]
+    if definition.metadata is not None:
+        made["metadata"] = json.loads(definition.metadata)
+    if definition.rule_set is not None:
+        made["ruleSet"] = json.loads(definition.rule_set)
+    made["schema"] = definition.text if text is None else text
+    return made
+
+
+def registered(version: Version, text: str | None = None) -> dict[str, Any]:
+    """The response to a registration."""
+    return {"id": version.id, "version": version.version, **of_definition(version.definition, text)}
+
+
+def listed(version: Version, text: str | None = None) -> dict[str, Any]:
+    """A version among others, or one that was looked up."""
+    own = {"subject": version.subject, "version": version.version, "id": version.id}
+    return {**own, **of_definition(version.definition, text)}
+
+
+def whole(version: Version, text: str | None = None) -> dict[str, Any]:
+    """A version that was asked for by its number."""
+    return {**listed(version, text), **record_of(version)}
+
+
+def by_id(version: Version, text: str | None = None, **more: Any) -> dict[str, Any]:
+    """The schema of an id, with a version that has it."""
+    made = {"subject": version.subject, "version": version.version, **of_definition(version.definition, text)}
+    return {**made, **more, **record_of(version)}
+
+
+def record_of(version: Version) -> dict[str, Any]:
+    """When the record of a version was written, where that is known, and whether it says deleted."""
+    written = {} if version.timestamp is None else {"ts": version.timestamp}
+    return {**written, "deleted": version.is_deleted}
