@@ -165,7 +165,9 @@ RULE: Final = object_of(
     }
 )
 RULE_SET: Final = object_of({name: list_of(RULE) for name in ("migrationRules", "domainRules", "encodingRules")})
-TAGS: Final = list_of(object_of({"schemaEntity": object_of({"entityPath": text, "entityType": text}), "tags": list_of(text)}))
+TAGS: Final = list_of(
+    object_of({"schemaEntity": object_of({"entityPath": text, "entityType": text}), "tags": list_of(text)})
+)
 SCHEMA: Final[Members] = {
     "schema": text,
     "schemaType": text,

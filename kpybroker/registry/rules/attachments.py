@@ -6,11 +6,10 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from kpybroker.registry.rules import look_up
 from kpybroker.registry.schemas.model import Definition
 from kpybroker.registry.store.records import attached
 
-VERSION: Final = "confluent:version"
-"""A property that holds the number of the version, in schemas that were registered with one."""
 RULES: Final = ("migrationRules", "domainRules", "encodingRules")
 
 Merge = Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]
@@ -24,9 +23,9 @@ def has_defaults(config: Mapping[str, Any]) -> bool:
 
 
 def completed(
-    wanted: Definition, last: Definition | None, config: Mapping[str, Any], asked: int, following: int
+    wanted: Definition, last: Definition | None, config: Mapping[str, Any], asked: int = 0, following: int | None = None
 ) -> Definition:
-    """What is registered. `asked` is the version that the request names, 0 for none; `following` is the next one."""
+    """What is registered. `asked` is the version that the request names, 0 for none; `following` is the new one."""
     metadata = _merged(
         config.get("defaultMetadata"),
         _specific(wanted.metadata, None if last is None else last.metadata),
@@ -40,8 +39,11 @@ def completed(
         _merged_rules,
     )
     properties = (metadata or {}).get("properties") or {}
-    if asked != 0 or VERSION in properties:
-        metadata = {**(metadata or {}), "properties": dict(sorted({**properties, VERSION: str(following)}.items()))}
+    if following is not None and (asked != 0 or look_up.VERSION_PROPERTY in properties):
+        metadata = {
+            **(metadata or {}),
+            "properties": dict(sorted({**properties, look_up.VERSION_PROPERTY: str(following)}.items())),
+        }
     return wanted._replace(metadata=attached(metadata), rule_set=attached(rule_set))
 
 

@@ -21,10 +21,8 @@ from kpybroker.registry.store.state import State
 
 def version(state: State, subject: str, text: str, *, permanent: bool) -> Change:
     """The result is the number of the version."""
-    scope.check_writable(state, subject)
     found = look_up.find_version(state, subject, text, deleted=True)
-    if not permanent and look_up.version_number(text) is None:
-        found = look_up.find_version(state, subject, text)
+    scope.check_writable(state, subject)
     if not permanent and found.is_deleted:
         shown = f"Subject '{subject}' Version {found.version} was soft deleted."
         raise RegistryError(VERSION_SOFT_DELETED, f"{shown}Set permanent=true to delete permanently")
@@ -41,13 +39,13 @@ def version(state: State, subject: str, text: str, *, permanent: bool) -> Change
 
 def subject(state: State, name: str, *, permanent: bool) -> Change:
     """The result is the list of versions that were deleted."""
-    scope.check_writable(state, name)
     versions = list(state.versions(name, deleted=permanent))
     if not versions:
         if any(state.versions(name, deleted=True)):
             shown = f"Subject '{name}' was soft deleted.Set permanent=true to delete permanently"
             raise RegistryError(SUBJECT_SOFT_DELETED, shown)
         raise subject_not_found(name)
+    scope.check_writable(state, name)
     for one in versions:
         others = [user for user in state.referrers(name, one.version, deleted=permanent) if user.subject != name]
         _check_unused(state, one, others)

@@ -22,6 +22,8 @@ from kpybroker.registry.store.state import State
 
 VERSION_MAX = 2**31 - 1
 DIGITS_MAX = 10
+VERSION_PROPERTY = "confluent:version"
+"""Of metadata: the number of the version, in schemas that were registered with one."""
 
 
 def version_number(text: str) -> int | None:
@@ -38,16 +40,17 @@ def version_number(text: str) -> int | None:
 
 
 def find_version(state: State, subject: str, text: str, *, deleted: bool = False) -> Version:
-    """Raises RegistryError 40401, 40402 or 42202."""
+    """Raises RegistryError 40401, 40402 or 42202. The latest version is never a deleted one."""
     number = version_number(text)
     versions = list(state.versions(subject, deleted=deleted))
     if not versions:
         raise subject_not_found(subject)
     if number is None:
-        return versions[-1]
-    found = next((version for version in versions if version.version == number), None)
+        found = next((version for version in reversed(versions) if not version.is_deleted), None)
+    else:
+        found = next((version for version in versions if version.version == number), None)
     if found is None:
-        raise version_not_found(number)
+        raise version_not_found(-1 if number is None else number)
     return found
 
 
@@ -130,18 +133,31 @@ def canonical(
 
 
 def same_version(state: State, subject: str, wanted: Definition, *, deleted: bool = False) -> Version | None:
-    """The newest version that is this schema. Metadata and rules count where the request has some."""
+    """The newest version that is this schema, with the same metadata and rules.
+
+    Their property `confluent:version` does not count where only one of both has it.
+    """
     versions = sorted(state.versions(subject, deleted=deleted), key=lambda version: -version.version)
     for version in versions:
         if version.definition == wanted:
             return version
+    bare, is_numbered = _without_version(wanted)
     for version in versions:
-        own = version.definition
-        metadata = own.metadata if wanted.metadata is None else wanted.metadata
-        rule_set = own.rule_set if wanted.rule_set is None else wanted.rule_set
-        if own == wanted._replace(metadata=metadata, rule_set=rule_set):
+        own, is_own_numbered = _without_version(version.definition)
+        if is_numbered != is_own_numbered and own == bare:
             return version
     return None
+
+
+def _without_version(definition: Definition) -> tuple[Definition, bool]:
+    """Without the property of its metadata that names the version, and whether it had it."""
+    metadata = json.loads(definition.metadata or "{}")
+    properties = metadata.get("properties") or {}
+    if VERSION_PROPERTY not in properties:
+        return definition._replace(metadata=attached(metadata or None)), False
+    left = {key: value for key, value in properties.items() if key != VERSION_PROPERTY}
+    metadata = {**{key: value for key, value in metadata.items() if key != "properties"}}
+    return definition._replace(metadata=attached({**metadata, **({"properties": left} if left else {})} or None)), True
 
 
 def property_of(definition: Definition, name: str) -> str | None:

@@ -32,17 +32,26 @@ def known(state: State, library: Library, subject: str, body: dict[str, Any], no
     if version is None or identifier not in (None, version.id):
         return None
     is_latest = version == max(state.versions(subject), key=lambda one: one.version)
-    return entities.registered(version) if asked in (0, version.version) or (asked == -1 and is_latest) else None
+    is_it = asked == 0 or (asked == -1 and is_latest) or (identifier is not None and asked == version.version)
+    return entities.registered(version) if is_it else None
 
 
 def find(
     state: State, library: Library, subject: str, body: dict[str, Any], normalize: bool, *, deleted: bool
 ) -> Version | None:
-    """The version of a subject that is this schema. Raises RegistryError 42201 for what is not a schema."""
+    """The version of a subject that is this schema, as it is or with what a registration would add to it.
+
+    Raises RegistryError 42201 for what is not a schema.
+    """
     if look_up.is_empty(body):
         return None
     wanted, _ = _wanted(state, library, subject, body, normalize)
-    return look_up.same_version(state, subject, wanted, deleted=deleted)
+    found = look_up.same_version(state, subject, wanted, deleted=deleted)
+    last = max(state.versions(subject), key=lambda one: one.version, default=None)
+    if found is not None or last is None:
+        return found
+    full = attachments.completed(wanted, last.definition, scope.config_in_scope(state, subject))
+    return look_up.same_version(state, subject, full, deleted=deleted)
 
 
 def plan(state: State, library: Library, subject: str, body: dict[str, Any], *, normalize: bool, force: bool) -> Change:

@@ -21,8 +21,8 @@ EVERYWHERE: Final = contexts.mark(contexts.GLOBAL)
 
 def check_subject(subject: str) -> None:
     """Raises RegistryError 42208 for a name that is none."""
-    context, name = contexts.split(subject)
-    if not name or context == contexts.GLOBAL:
+    context = contexts.of(subject)
+    if subject == "" or context == contexts.GLOBAL:
         raise _invalid(subject)
     check_scope(subject)
 

@@ -59,11 +59,11 @@ def _level(name: str | None) -> str | None:
 
 def delete_config(state: State, subject: str | None) -> Change:
     """The result is what was set. Raises RegistryError 40401 where nothing was."""
-    scope.check_writable(state, subject)
     own = state.config(subject)
     if own is None and subject is not None:
         raise subject_not_found(subject)
-    return Change([records.config(subject, None)], own or get_config(state, None, is_effective=True))
+    scope.check_writable(state, subject)
+    return Change([records.config(subject, None)], {"compatibilityLevel": levels.DEFAULT, **(own or {})})
 
 
 def get_mode(state: State, subject: str | None, *, is_effective: bool) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def put_mode(state: State, subject: str | None, body: dict[str, Any], *, force: 
     mode = str(body.get("mode")).upper()
     if mode not in scope.MODES:
         raise RegistryError(INVALID_MODE, "Invalid mode. Valid values are READWRITE, READONLY, IMPORT and FORWARD.")
-    if mode == scope.FORWARD and subject is not None:
+    if mode == scope.FORWARD and subject != scope.EVERYWHERE:
         raise RegistryError(INVALID_MODE, "Forward mode only supported on global level")
     written: list[Record] = []
     if mode == scope.IMPORT and scope.mode_in_scope(state, subject) != scope.IMPORT and not force:

@@ -8,7 +8,26 @@ from typing import Any, Final
 from compat_tests.registry.differential.conversations.schemas import A, AB, body
 from compat_tests.registry.differential.step import Conversation, Raw, Step, conversation
 
-VALUES: Final[tuple[Any, ...]] = (None, True, False, 0, 1, -1, 1.5, 3_000_000_000, "", " ", "1", "x", "true", {}, {"a": 1}, [], [1], ["x"])
+VALUES: Final[tuple[Any, ...]] = (
+    None,
+    True,
+    False,
+    0,
+    1,
+    -1,
+    1.5,
+    3_000_000_000,
+    "",
+    " ",
+    "1",
+    "x",
+    "true",
+    {},
+    {"a": 1},
+    [],
+    [1],
+    ["x"],
+)
 MEMBERS: Final = (
     "schema",
     "schemaType",
@@ -29,23 +48,64 @@ MEMBERS: Final = (
 )
 INNER: Final[tuple[dict[str, Any], ...]] = (
     *({"references": [value]} for value in (None, {}, 1, {"name": "a"}, {"name": 1, "subject": 2, "version": 3})),
-    *({"references": [{"name": "n", "subject": "NAME-none", "version": value}]} for value in (1, "1", "x", None, 1.5, -1, {})),
+    *(
+        {"references": [{"name": "n", "subject": "NAME-none", "version": value}]}
+        for value in (1, "1", "x", None, 1.5, -1, {})
+    ),
     {"references": [{"name": "n", "subject": "NAME-none", "version": 1, "more": 1}]},
     *({"metadata": {"tags": value}} for value in (None, {}, 1, [], {"a": "x"}, {"a": ["x"]}, {"a": [1]})),
     *({"metadata": {"properties": value}} for value in (None, {}, 1, [], {"a": "x"}, {"a": 1}, {"a": None}, {"a": {}})),
     *({"metadata": {"sensitive": value}} for value in (None, [], 1, {}, ["x"], [1])),
     {"metadata": {"unknown": 1}},
-    *({"ruleSet": {"domainRules": value}} for value in (None, [], 1, {}, [1], [{}], [{"name": "r"}], [{"name": "r", "unknown": 1}])),
-    *({"ruleSet": {"domainRules": [{"name": "r", "kind": kind, "mode": mode, "type": "CEL"}]}} for kind, mode in (("CONDITION", "WRITE"), ("TRANSFORM", "READ"), ("x", "WRITE"), ("CONDITION", "x"), ("CONDITION", "UPGRADE"), ("condition", "write"))),
-    *({"ruleSet": {"migrationRules": [{"name": "r", "kind": kind, "mode": mode, "type": "JSONATA"}]}} for kind, mode in (("TRANSFORM", "UPGRADE"), ("TRANSFORM", "WRITE"), ("CONDITION", "UPDOWN"))),
+    *(
+        {"ruleSet": {"domainRules": value}}
+        for value in (None, [], 1, {}, [1], [{}], [{"name": "r"}], [{"name": "r", "unknown": 1}])
+    ),
+    *(
+        {"ruleSet": {"domainRules": [{"name": "r", "kind": kind, "mode": mode, "type": "CEL"}]}}
+        for kind, mode in (
+            ("CONDITION", "WRITE"),
+            ("TRANSFORM", "READ"),
+            ("x", "WRITE"),
+            ("CONDITION", "x"),
+            ("CONDITION", "UPGRADE"),
+            ("condition", "write"),
+        )
+    ),
+    *(
+        {"ruleSet": {"migrationRules": [{"name": "r", "kind": kind, "mode": mode, "type": "JSONATA"}]}}
+        for kind, mode in (("TRANSFORM", "UPGRADE"), ("TRANSFORM", "WRITE"), ("CONDITION", "UPDOWN"))
+    ),
     {"ruleSet": {"domainRules": [{"name": "r", "kind": "CONDITION", "mode": "WRITE", "type": "CEL"}] * 2}},
     {"ruleSet": {"encodingRules": [{"name": "r", "kind": "TRANSFORM", "mode": "WRITEREAD", "type": "ENCRYPT"}]}},
     {"ruleSet": {"unknown": []}},
     {"ruleSet": {"domainRules": [{"name": "1 r", "kind": "CONDITION", "mode": "WRITE", "type": "CEL"}]}},
 )
 TYPES: Final = ("AVRO", "avro", "Json", "JSON", "PROTOBUF", "protobuf", "XML", "AVRO ")
-RAW: Final = ("", " ", "null", "[]", "[1]", "1", '"x"', "true", "{", "{}", '{"schema"}', "{'schema':'1'}", "x", '{"schema":"\\"int\\""} x', '{"schema":"\\"int\\"",}', '{"schema":"\\"int\\"","schema":"\\"long\\""}', '{"schema":"\\ud800"}')
-WRITING: Final = ("POST /subjects/NAME-SUB/versions", "POST /subjects/NAME-SUB", "POST /compatibility/subjects/NAME-SUB/versions/latest")
+RAW: Final = (
+    "",
+    " ",
+    "null",
+    "[]",
+    "[1]",
+    "1",
+    '"x"',
+    "true",
+    "{",
+    "{}",
+    '{"schema"}',
+    "{'schema':'1'}",
+    "x",
+    '{"schema":"\\"int\\""} x',
+    '{"schema":"\\"int\\"",}',
+    '{"schema":"\\"int\\"","schema":"\\"long\\""}',
+    '{"schema":"\\ud800"}',
+)
+WRITING: Final = (
+    "POST /subjects/NAME-SUB/versions",
+    "POST /subjects/NAME-SUB",
+    "POST /compatibility/subjects/NAME-SUB/versions/latest",
+)
 SETTING: Final = ("PUT /config/NAME-SUB", "PUT /mode/NAME-SUB")
 CONFIG: Final = (
     "compatibility",
@@ -79,12 +139,14 @@ def _member(member: str) -> Iterable[Step]:
             yield _step(route, "has", sent)
 
 
-def _inner() -> Iterable[Step]:
+def _inner(more: dict[str, Any]) -> Iterable[Step]:
     yield Step("POST", "/subjects/NAME-has/versions", body(A))
-    for number, more in enumerate(INNER):
-        yield _step(WRITING[0], f"new{number}", {"schema": AB, **more})
-        yield _step(WRITING[1], "has", {"schema": A, **more})
-        yield Step("GET", f"/subjects/NAME-new{number}/versions/1")
+    yield _step(WRITING[0], "new", {"schema": AB, **more})
+    yield _step(WRITING[1], "has", {"schema": A, **more})
+    yield Step("GET", "/subjects/NAME-new/versions/1")
+
+
+def _types() -> Iterable[Step]:
     for number, kind in enumerate(TYPES):
         yield _step(WRITING[0], f"kind{number}", body('{"type":"string"}', kind))
 
@@ -110,7 +172,9 @@ def _setting(member: str) -> Iterable[Step]:
 
 
 def _mode() -> Iterable[Step]:
-    for number, value in enumerate((*VALUES, "READONLY", "readonly", "IMPORT", "FORWARD", "READONLY_OVERRIDE", "READWRITE")):
+    for number, value in enumerate(
+        (*VALUES, "READONLY", "readonly", "IMPORT", "FORWARD", "READONLY_OVERRIDE", "READWRITE")
+    ):
         yield _step("PUT /mode/NAME-SUB", f"n{number}", {"mode": value})
         yield _step("GET /mode/NAME-SUB", f"n{number}", None)
     for sent in ({}, {"unknown": 1}, {"mode": "READONLY", "unknown": 1}):
@@ -119,7 +183,8 @@ def _mode() -> Iterable[Step]:
 
 CONVERSATIONS: Final[tuple[Conversation, ...]] = (
     *(conversation(f"member-{member}", _member(member)) for member in MEMBERS),
-    conversation("inner", _inner()),
+    *(conversation(f"inner-{number}", _inner(more)) for number, more in enumerate(INNER)),
+    conversation("types", _types()),
     conversation("raw", _raw()),
     *(conversation(f"config-{member}", _setting(member)) for member in CONFIG),
     conversation("mode-values", _mode()),

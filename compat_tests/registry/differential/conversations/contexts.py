@@ -8,9 +8,50 @@ from typing import Final
 from compat_tests.registry.differential.conversations.schemas import A, AB, BROKEN, body
 from compat_tests.registry.differential.step import Conversation, Step, conversation
 
-SUBJECTS: Final = ("NAME-s", ":.NAME:s", ":.:NAME-s", ":.NAME:", ":.NAME", "NAME:s", ":NAME:s", ":.:", ":*:NAME-s", ":.NAME:a:b", ":.__GLOBAL:", ":.__GLOBAL:x", ":.NAME.b:s")
-READS: Final = ("/subjects/SUB/versions", "/subjects/SUB/versions/1", "/config/SUB", "/mode/SUB", "/config/SUB?defaultToGlobal=true", "/mode/SUB?defaultToGlobal=true", "/subjects?subjectPrefix=SUB", "/schemas?subjectPrefix=SUB", "/schemas/ids/@1?subject=SUB", "/schemas/ids/@1/subjects?subject=SUB", "/schemas/ids/@1/versions?subject=SUB")
-BELOW: Final = ("/subjects", "/subjects/s/versions", "/subjects/s/versions/1", "/schemas", "/schemas/ids/@1", "/schemas/ids/@1/versions", "/config", "/mode", "/config/s", "/mode/s", "/schemas/types", "/v1/metadata/id", "/no-such", "")
+SUBJECTS: Final = (
+    "NAME-s",
+    ":.NAME:s",
+    ":.:NAME-s",
+    ":.NAME:",
+    ":.NAME",
+    "NAME:s",
+    ":NAME:s",
+    ":.:",
+    ":*:NAME-s",
+    ":.NAME:a:b",
+    ":.__GLOBAL:",
+    ":.__GLOBAL:x",
+    ":.NAME.b:s",
+)
+READS: Final = (
+    "/subjects/SUB/versions",
+    "/subjects/SUB/versions/1",
+    "/config/SUB",
+    "/mode/SUB",
+    "/config/SUB?defaultToGlobal=true",
+    "/mode/SUB?defaultToGlobal=true",
+    "/subjects?subjectPrefix=SUB",
+    "/schemas?subjectPrefix=SUB",
+    "/schemas/ids/@1?subject=SUB",
+    "/schemas/ids/@1/subjects?subject=SUB",
+    "/schemas/ids/@1/versions?subject=SUB",
+)
+BELOW: Final = (
+    "/subjects",
+    "/subjects/s/versions",
+    "/subjects/s/versions/1",
+    "/schemas",
+    "/schemas/ids/@1",
+    "/schemas/ids/@1/versions",
+    "/config",
+    "/mode",
+    "/config/s",
+    "/mode/s",
+    "/schemas/types",
+    "/v1/metadata/id",
+    "/no-such",
+    "",
+)
 
 
 def _of(number: int, subject: str) -> Iterable[Step]:

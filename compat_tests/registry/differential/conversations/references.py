@@ -11,9 +11,27 @@ from compat_tests.registry.differential.step import Conversation, Step, conversa
 MONEY: Final = 'syntax = "proto3";\npackage shop;\n\nmessage Money {\n  int64 units = 1;\n}\n'
 BILL: Final = 'syntax = "proto3";\npackage shop;\n\nimport "money.proto";\n\nmessage Bill {\n  Money sum = 1;\n}\n'
 TARGETS: Final[dict[str, tuple[str, str, str, str, str]]] = {
-    "AVRO": ("Address", '{"type":"record","name":"Address","fields":[{"name":"city","type":"string"}]}', '{"type":"record","name":"Home","fields":[{"name":"at","type":"Address"}]}', '{"type":"record","name":"Home","fields":[{"name":"at","type":["null","Address"],"default":null}]}', '"int"'),
-    "PROTOBUF": ("money.proto", MONEY, BILL, BILL.replace("sum = 1;", "sum = 1;\n  string note = 2;"), MONEY.replace("units", "cents")),
-    "JSON": ("money.json", '{"type":"number"}', '{"type":"object","properties":{"a":{"$ref":"money.json"}}}', '{"type":"object","properties":{"a":{"$ref":"money.json"},"b":{"type":"string"}}}', '{"type":"string"}'),
+    "AVRO": (
+        "Address",
+        '{"type":"record","name":"Address","fields":[{"name":"city","type":"string"}]}',
+        '{"type":"record","name":"Home","fields":[{"name":"at","type":"Address"}]}',
+        '{"type":"record","name":"Home","fields":[{"name":"at","type":["null","Address"],"default":null}]}',
+        '"int"',
+    ),
+    "PROTOBUF": (
+        "money.proto",
+        MONEY,
+        BILL,
+        BILL.replace("sum = 1;", "sum = 1;\n  string note = 2;"),
+        MONEY.replace("units", "cents"),
+    ),
+    "JSON": (
+        "money.json",
+        '{"type":"number"}',
+        '{"type":"object","properties":{"a":{"$ref":"money.json"}}}',
+        '{"type":"object","properties":{"a":{"$ref":"money.json"},"b":{"type":"string"}}}',
+        '{"type":"string"}',
+    ),
 }
 
 
@@ -25,19 +43,57 @@ def _of(kind: str) -> Iterable[Step]:
 
     yield Step("POST", "/subjects/NAME-t/versions", body(target, kind))
     yield Step("POST", "/subjects/NAME-u/versions", body(user, kind))
-    for references in ([one()], [one(-1)], [one(9)], [one(0)], [one(1, "NAME-no")], [one(named="other")], [one(), one()], [one(), one(named="more")], [one(1, "")], [one(named="")]):
-        for path in ("/subjects/NAME-u/versions", "/subjects/NAME-u", "/compatibility/subjects/NAME-u/versions/latest?verbose=true"):
+    for references in (
+        [one()],
+        [one(-1)],
+        [one(9)],
+        [one(0)],
+        [one(1, "NAME-no")],
+        [one(named="other")],
+        [one(), one()],
+        [one(), one(named="more")],
+        [one(1, "")],
+        [one(named="")],
+    ):
+        for path in (
+            "/subjects/NAME-u/versions",
+            "/subjects/NAME-u",
+            "/compatibility/subjects/NAME-u/versions/latest?verbose=true",
+        ):
             yield Step("POST", path, body(user, kind, references=references))
     yield Step("POST", "/subjects/NAME-u/versions", body(other, kind, references=[one()]))
     yield Step("POST", "/subjects/NAME-v/versions", body(user, kind, references=[one(-1)]))
-    for path in ("/subjects/NAME-u/versions/1", "/subjects/NAME-v/versions/1", "/schemas/ids/@2", "/subjects/NAME-t/versions/1/referencedby", "/subjects/NAME-t/versions/latest/referencedby", "/subjects/NAME-u/versions/1/schema", "/subjects/NAME-u/versions/1?format=resolved", "/subjects/NAME-u/versions/1?referenceFormat=DEFAULT"):
+    for path in (
+        "/subjects/NAME-u/versions/1",
+        "/subjects/NAME-v/versions/1",
+        "/schemas/ids/@2",
+        "/subjects/NAME-t/versions/1/referencedby",
+        "/subjects/NAME-t/versions/latest/referencedby",
+        "/subjects/NAME-u/versions/1/schema",
+        "/subjects/NAME-u/versions/1?format=resolved",
+        "/subjects/NAME-u/versions/1?referenceFormat=DEFAULT",
+    ):
         yield Step("GET", path)
-    for path in ("/subjects/NAME-t/versions/1", "/subjects/NAME-t", "/subjects/NAME-t?permanent=true", "/subjects/NAME-u/versions/1", "/subjects/NAME-t/versions/1", "/subjects/NAME-u", "/subjects/NAME-v", "/subjects/NAME-t/versions/1", "/subjects/NAME-t/versions/1?permanent=true"):
+    for path in (
+        "/subjects/NAME-t/versions/1",
+        "/subjects/NAME-t",
+        "/subjects/NAME-t?permanent=true",
+        "/subjects/NAME-u/versions/1",
+        "/subjects/NAME-t/versions/1",
+        "/subjects/NAME-u",
+        "/subjects/NAME-v",
+        "/subjects/NAME-t/versions/1",
+        "/subjects/NAME-t/versions/1?permanent=true",
+    ):
         yield Step("DELETE", path)
         yield Step("GET", "/subjects/NAME-t/versions/1/referencedby")
     yield Step("GET", "/subjects/NAME-u/versions/1?deleted=true")
     yield Step("POST", "/subjects/NAME-u/versions", body(user, kind, references=[one()]))
-    for path in ("/subjects/NAME-u?permanent=true", "/subjects/NAME-v?permanent=true", "/subjects/NAME-t?permanent=true"):
+    for path in (
+        "/subjects/NAME-u?permanent=true",
+        "/subjects/NAME-v?permanent=true",
+        "/subjects/NAME-t?permanent=true",
+    ):
         yield Step("DELETE", path)
 
 

@@ -36,7 +36,11 @@ AB: Final = record("a", "b?")
 ABC: Final = record("a", "b?", "c?")
 BROKEN: Final = record("a", "x")
 """May not follow `A`."""
-METADATA: Final[dict[str, Any]] = {"tags": {"**": ["PII"]}, "properties": {"owner": "ann", "v": "1"}, "sensitive": ["v"]}
+METADATA: Final[dict[str, Any]] = {
+    "tags": {"**": ["PII"]},
+    "properties": {"owner": "ann", "v": "1"},
+    "sensitive": ["v"],
+}
 RULES: Final[dict[str, Any]] = {
     "domainRules": [
         {

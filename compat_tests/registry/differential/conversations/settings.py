@@ -29,8 +29,12 @@ def _mode(mode: str) -> Iterable[Step]:
     yield Step("PUT", "/mode/NAME-new", {"mode": mode})
     for subject in ("s", "new"):
         yield Step("GET", f"/mode/NAME-{subject}")
-        for number, more in enumerate(({}, {"id": 70_000}, {"id": 70_001, "version": 5}, {"version": 7}, {"id": 70_000})):
-            yield Step("POST", f"/subjects/NAME-{subject}/versions", body((A, AB, '"int"', ABC, '"long"')[number], **more))
+        for number, more in enumerate(
+            ({}, {"id": 70_000}, {"id": 70_001, "version": 5}, {"version": 7}, {"id": 70_000})
+        ):
+            yield Step(
+                "POST", f"/subjects/NAME-{subject}/versions", body((A, AB, '"int"', ABC, '"long"')[number], **more)
+            )
         yield Step("POST", f"/subjects/NAME-{subject}", body(A))
         yield Step("PUT", f"/config/NAME-{subject}", {"compatibility": "FULL"})
         yield Step("DELETE", f"/config/NAME-{subject}")
@@ -75,22 +79,31 @@ def _attached() -> Iterable[Step]:
     put = "/subjects/NAME-s/versions"
     yield Step("POST", put, body(A, metadata=METADATA))
     for sent in (
-        body(A), {"metadata": other}, {}, body(AB), body(AB, metadata=other), body(A, metadata=METADATA), body(A, ruleSet=RULES),
-        {"ruleSet": RULES}, {"schema": ""}, {"schema": "  "}, {"schema": "{}"}, {"schema": None}, body(ABC), {"metadata": METADATA, "ruleSet": RULES},
+        body(A), {"metadata": other}, {}, body(AB), body(AB, metadata=other), body(A, metadata=METADATA), {"schema": ""}, {"schema": "  "}, {"schema": "{}"}, {"schema": None}, body(ABC), {"metadata": METADATA},
         {"metadata": {}}, {"schemaType": "JSON"}, {"schemaType": "JSON", "schema": "{}"}, {"version": 3}, {"version": -1}, {"version": 99},
     ):  # fmt: skip
         yield Step("POST", put, sent)
         yield Step("POST", "/subjects/NAME-s", sent)
         yield Step("GET", "/subjects/NAME-s/versions")
         yield Step("GET", "/subjects/NAME-s/versions/latest")
-    for number, sent in enumerate(({}, {"schema": ""}, {"schema": " "}, {"schema": "{}"}, {"schema": None}, {"metadata": METADATA}, {"schemaType": "PROTOBUF"})):
+    for number, sent in enumerate(
+        (
+            {},
+            {"schema": ""},
+            {"schema": " "},
+            {"schema": "{}"},
+            {"schema": None},
+            {"metadata": METADATA},
+            {"schemaType": "PROTOBUF"},
+        )
+    ):
         yield Step("POST", f"/subjects/NAME-n{number}/versions", sent)
         yield Step("POST", f"/subjects/NAME-n{number}", sent)
         yield Step("POST", f"/compatibility/subjects/NAME-n{number}/versions/latest", sent)
         yield Step("POST", "/compatibility/subjects/NAME-s/versions/latest", sent)
-    for member in ("defaultMetadata", "overrideMetadata", "defaultRuleSet", "overrideRuleSet"):
+    for member in ("defaultMetadata", "overrideMetadata"):
         subject = f"NAME-{member}"
-        yield Step("PUT", f"/config/{subject}", {member: METADATA if "Metadata" in member else RULES})
+        yield Step("PUT", f"/config/{subject}", {member: METADATA})
         yield Step("GET", f"/config/{subject}")
         yield Step("POST", f"/subjects/{subject}/versions", body(A))
         yield Step("POST", f"/subjects/{subject}/versions", body(A, metadata=other))
@@ -100,15 +113,50 @@ def _attached() -> Iterable[Step]:
         yield Step("DELETE", f"/config/{subject}")
 
 
+def _rules() -> Iterable[Step]:
+    """Rule sets, which Confluent's own community edition takes and drops."""
+    put = "/subjects/NAME-s/versions"
+    for sent in (
+        body(A, ruleSet=RULES),
+        body(A),
+        {"ruleSet": RULES},
+        body(AB),
+        body(AB, metadata=METADATA, ruleSet=RULES),
+    ):
+        yield Step("POST", put, sent)
+        yield Step("POST", "/subjects/NAME-s", sent)
+        yield Step("GET", "/subjects/NAME-s/versions/latest")
+    for member in ("defaultRuleSet", "overrideRuleSet"):
+        yield Step("PUT", f"/config/NAME-{member}", {member: RULES})
+        yield Step("GET", f"/config/NAME-{member}")
+        yield Step("POST", f"/subjects/NAME-{member}/versions", body(A))
+        yield Step("POST", f"/subjects/NAME-{member}", body(A))
+
+
 def _alias() -> Iterable[Step]:
     yield Step("POST", "/subjects/NAME-real/versions", body(A))
     yield Step("PUT", "/config/NAME-alias", {"alias": "NAME-real"})
-    for path in ("/versions", "/versions/1", "/versions/latest", "/versions/1/schema", "/versions/1/referencedby", "/metadata"):
+    for path in (
+        "/versions",
+        "/versions/1",
+        "/versions/latest",
+        "/versions/1/schema",
+        "/versions/1/referencedby",
+        "/metadata",
+    ):
         yield Step("GET", f"/subjects/NAME-alias{path}")
     yield Step("POST", "/subjects/NAME-alias", body(A))
     yield Step("POST", "/subjects/NAME-alias/versions", body(AB))
     yield Step("POST", "/compatibility/subjects/NAME-alias/versions/latest", body(BROKEN))
-    for path in ("/config/NAME-alias", "/config/NAME-alias?defaultToGlobal=true", "/mode/NAME-alias", "/subjects?subjectPrefix=NAME", "/schemas?subjectPrefix=NAME&aliases=true", "/schemas/ids/@1?subject=NAME-alias", "/schemas/ids/@1/subjects"):
+    for path in (
+        "/config/NAME-alias",
+        "/config/NAME-alias?defaultToGlobal=true",
+        "/mode/NAME-alias",
+        "/subjects?subjectPrefix=NAME",
+        "/schemas?subjectPrefix=NAME&aliases=true",
+        "/schemas/ids/@1?subject=NAME-alias",
+        "/schemas/ids/@1/subjects",
+    ):
         yield Step("GET", path)
     yield Step("DELETE", "/subjects/NAME-alias/versions/1")
     yield Step("DELETE", "/subjects/NAME-alias")
@@ -129,5 +177,6 @@ CONVERSATIONS: Final[tuple[Conversation, ...]] = (
     conversation("global", _global()),
     conversation("attached", _attached()),
     conversation("alias", _alias()),
+    conversation("rules", _rules()),
     conversation("groups", _groups()),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from compat_tests.registry.differential.conversations.schemas import A, AB, ABC, METADATA, RULES, body, proto, shape
+from compat_tests.registry.differential.conversations.schemas import A, AB, ABC, METADATA, body, proto, shape
 from compat_tests.registry.differential.step import Conversation, Step, conversation
 
 SUBJECT: Final = "NAME-s"
@@ -31,7 +31,7 @@ STATES: Final[dict[str, tuple[Step, ...]]] = {
     "all": (*THREE, Step("DELETE", f"/subjects/{SUBJECT}")),
     "never": (*THREE, Step("DELETE", f"/subjects/{SUBJECT}"), Step("DELETE", f"/subjects/{SUBJECT}?permanent=true")),
     "again": (put(A), put(AB), Step("DELETE", f"/subjects/{SUBJECT}"), put(AB), put(A)),
-    "metadata": (put(A, metadata=METADATA, ruleSet=RULES), put(A), put(AB, metadata={"properties": {"owner": "bob"}})),
+    "metadata": (put(A, metadata=METADATA), put(A), put(AB, metadata={"properties": {"owner": "bob"}})),
     "json": (put(shape("a"), kind="JSON"), put(shape("a", "b"), kind="JSON")),
     "protobuf": (put(proto("a"), kind="PROTOBUF"), put(proto("a", "b"), kind="PROTOBUF")),
 }
@@ -53,7 +53,13 @@ def _reads() -> Iterable[Step]:
     for sent in LOOKED_UP:
         for flags in FLAGS[:2]:
             yield Step("POST", f"/subjects/{SUBJECT}{flags}", sent)
-    for query in ("", "?key=owner&value=ann", "?key=owner&value=bob", "?key=owner&value=ann&deleted=true", "?key=owner"):
+    for query in (
+        "",
+        "?key=owner&value=ann",
+        "?key=owner&value=bob",
+        "?key=owner&value=ann&deleted=true",
+        "?key=owner",
+    ):
         yield Step("GET", f"/subjects/{SUBJECT}/metadata{query}")
     for version in ("1", "2", "latest", "9", "x", "-1"):
         for sent in (body(A), body(ABC), body('"int"'), body("{")):

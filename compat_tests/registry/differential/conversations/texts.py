@@ -71,19 +71,18 @@ JSONS: Final = (
 )  # fmt: skip
 
 
-def _all(kind: str, texts: tuple[str, ...]) -> Iterable[Step]:
-    for number, text in enumerate(texts):
-        head = HEAD if kind == "PROTOBUF" and len(text) > 1 else ""
-        sent = body(head + text, None if kind == "AVRO" else kind)
-        yield Step("POST", f"/subjects/NAME-{number}/versions", sent)
-        yield Step("POST", f"/subjects/NAME-{number}", sent)
-        yield Step("POST", f"/subjects/NAME-{number}?normalize=true", sent)
-        yield Step("POST", f"/compatibility/subjects/NAME-{number}/versions/latest", sent)
-        yield Step("GET", f"/subjects/NAME-{number}/versions")
+def _one(kind: str, text: str) -> Iterable[Step]:
+    head = HEAD if kind == "PROTOBUF" and len(text) > 1 else ""
+    sent = body(head + text, None if kind == "AVRO" else kind)
+    yield Step("POST", "/subjects/NAME/versions", sent)
+    yield Step("POST", "/subjects/NAME", sent)
+    yield Step("POST", "/subjects/NAME?normalize=true", sent)
+    yield Step("POST", "/compatibility/subjects/NAME/versions/latest", sent)
+    yield Step("GET", "/subjects/NAME/versions")
 
 
 CONVERSATIONS: Final[tuple[Conversation, ...]] = (
-    conversation("avro", _all("AVRO", AVRO)),
-    conversation("json", _all("JSON", JSONS)),
-    conversation("proto", _all("PROTOBUF", PROTOBUF)),
+    *(conversation(f"avro-{number}", _one("AVRO", text)) for number, text in enumerate(AVRO)),
+    *(conversation(f"json-{number}", _one("JSON", text)) for number, text in enumerate(JSONS)),
+    *(conversation(f"proto-{number}", _one("PROTOBUF", text)) for number, text in enumerate(PROTOBUF)),
 )

@@ -11,7 +11,15 @@ from compat_tests.registry.differential.step import Conversation, Step, conversa
 
 WALKS: Final = 24
 LENGTH: Final = 40
-SENT: Final[tuple[dict[str, Any], ...]] = (body(A), body(AB), body(ABC), body(BROKEN), body(record("z")), body(A, metadata=METADATA), {"metadata": {"properties": {"owner": "eve"}}})
+SENT: Final[tuple[dict[str, Any], ...]] = (
+    body(A),
+    body(AB),
+    body(ABC),
+    body(BROKEN),
+    body(record("z")),
+    body(A, metadata=METADATA),
+    {"metadata": {"properties": {"owner": "eve"}}},
+)
 
 
 def _one(chance: random.Random) -> Step:
@@ -43,4 +51,6 @@ def _walk(seed: int) -> Iterable[Step]:
         yield _one(chance)
 
 
-CONVERSATIONS: Final[tuple[Conversation, ...]] = tuple(conversation(f"walk{seed}", _walk(seed)) for seed in range(WALKS))
+CONVERSATIONS: Final[tuple[Conversation, ...]] = tuple(
+    conversation(f"walk{seed}", _walk(seed)) for seed in range(WALKS)
+)
