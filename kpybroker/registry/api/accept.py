@@ -25,12 +25,7 @@ class _Range(NamedTuple):
 def chosen(accept: str) -> str | None:
     """None where none of the offered types is accepted. Without a word of the client all are."""
     ranges = [_parsed(one) for one in accept.split(",")[:RANGES_MAX] if one.strip()] or [_Range("*/*", 1.0)]
-    found = [
-        (-one.stars, one.weight, OFFERED[kind], kind)
-        for one in ranges
-        for kind in OFFERED
-        if one.likes(kind) and one.weight > 0
-    ]
+    found = [(-one.stars, one.weight, OFFERED[kind], kind) for one in ranges for kind in OFFERED if one.likes(kind)]
     return max(found)[3] if found else None
 
 

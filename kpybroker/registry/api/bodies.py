@@ -23,10 +23,10 @@ Members = Mapping[str, Reader]
 
 
 def loaded(content: bytes) -> Any:
-    """The JSON value that a body starts with; None for a body without one. Raises RegistryError 400."""
+    """The JSON value that a body is; None for a body without one. Raises RegistryError 400."""
     try:
         text = content.decode("utf-8").strip()
-        return json.JSONDecoder().raw_decode(text)[0] if text else None
+        return json.loads(text) if text else None
     except (ValueError, RecursionError):
         raise RegistryError(BAD_REQUEST, "The body is no JSON.") from None
 

@@ -16,7 +16,7 @@ def get_root(call: Call) -> Result:
 def get_id(call: Call) -> Result:
     """GET /v1/metadata/id"""
     clusters = {"kafka-cluster": call.service.cluster_id(), "schema-registry-cluster": GROUP}
-    return {"id": "", "scope": {"path": [], "clusters": clusters}}
+    return {"scope": {"path": [], "clusters": clusters}}
 
 
 def get_version(call: Call) -> Result:

@@ -106,7 +106,8 @@ def _places(call: Call) -> Iterable[Version]:
 
 def _id(call: Call) -> int:
     text = call.path["id"]
-    if not (text.isascii() and text.isdigit() and len(text) <= look_up.DIGITS_MAX and int(text) <= ID_MAX):
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= look_up.DIGITS_MAX and int(digits) <= ID_MAX):
         raise RegistryError(NOT_FOUND, "HTTP 404 Not Found")
     return int(text)
 

@@ -101,7 +101,7 @@ def _candidates(state: State, subject: str) -> list[str]:
 
 def definition_of(state: State, subject: str, body: dict[str, Any]) -> Definition:
     """As the body of a request for a subject says it. Raises RegistryError 42201."""
-    text, kind = body.get("schema") or "", body.get("schemaType") or AVRO
+    text, kind = body.get("schema") or "", AVRO if body.get("schemaType") is None else body["schemaType"]
     if not text.strip():
         raise RegistryError(INVALID_SCHEMA, "Empty schema")
     if kind not in KINDS:

@@ -33,7 +33,9 @@ def known(state: State, library: Library, subject: str, body: dict[str, Any], no
         return None
     is_latest = version == max(state.versions(subject), key=lambda one: one.version)
     is_it = asked == 0 or (asked == -1 and is_latest) or (identifier is not None and asked == version.version)
-    return entities.registered(version) if is_it else None
+    if not is_it:
+        return None
+    return {**entities.registered(version), **(entities.record_of(version) if asked == -1 else {})}
 
 
 def find(

@@ -33,7 +33,7 @@ def get_config(state: State, subject: str | None, *, is_effective: bool) -> dict
     if own is None and subject not in (None, scope.EVERYWHERE):
         shown = f"Subject '{subject}' does not have subject-level compatibility configured"
         raise RegistryError(SUBJECT_CONFIG_NOT_FOUND, shown)
-    return {"compatibilityLevel": levels.DEFAULT, **(own or {})}
+    return {"compatibilityLevel": levels.DEFAULT, **{key: value for key, value in (own or {}).items() if value != ""}}
 
 
 def put_config(state: State, subject: str | None, body: dict[str, Any]) -> Change:
@@ -91,7 +91,7 @@ def put_mode(state: State, subject: str | None, body: dict[str, Any], *, force: 
     written: list[Record] = []
     if mode == scope.IMPORT and scope.mode_in_scope(state, subject) != scope.IMPORT and not force:
         written = _emptied(state, subject)
-    return Change([*written, records.mode(subject, mode)], {"mode": mode})
+    return Change([*written, records.mode(subject, mode)], {"mode": body["mode"]})
 
 
 def _emptied(state: State, subject: str | None) -> list[Record]:

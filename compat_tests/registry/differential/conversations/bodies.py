@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from compat_tests.registry.differential.conversations.schemas import A, AB, body
+from compat_tests.registry.differential.conversations.schemas import AB, A, body
 from compat_tests.registry.differential.step import Conversation, Raw, Step, conversation
 
 VALUES: Final[tuple[Any, ...]] = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from compat_tests.registry.differential.conversations.schemas import A, AB, BROKEN, body
+from compat_tests.registry.differential.conversations.schemas import AB, BROKEN, A, body
 from compat_tests.registry.differential.step import Conversation, Step, conversation
 
 SUBJECTS: Final = (

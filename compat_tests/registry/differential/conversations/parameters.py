@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from compat_tests.registry.differential.conversations.schemas import A, AB, ABC, body, proto
+from compat_tests.registry.differential.conversations.schemas import AB, ABC, A, body, proto
 from compat_tests.registry.differential.step import Conversation, Step, conversation
 
 FLAGS: Final = ("true", "TRUE", "True", "1", "yes", "false", "", "x", "true&PARAM=false", " true")

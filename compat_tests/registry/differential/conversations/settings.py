@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import product
 from typing import Any, Final
 
-from compat_tests.registry.differential.conversations.schemas import A, AB, ABC, BROKEN, METADATA, RULES, body, record
+from compat_tests.registry.differential.conversations.schemas import AB, ABC, BROKEN, METADATA, RULES, A, body, record
 from compat_tests.registry.differential.step import Conversation, Step, conversation
 
 LEVELS: Final = ("NONE", "BACKWARD", "FORWARD", "FULL", "BACKWARD_TRANSITIVE", "FORWARD_TRANSITIVE", "FULL_TRANSITIVE")
@@ -79,9 +79,25 @@ def _attached() -> Iterable[Step]:
     put = "/subjects/NAME-s/versions"
     yield Step("POST", put, body(A, metadata=METADATA))
     for sent in (
-        body(A), {"metadata": other}, {}, body(AB), body(AB, metadata=other), body(A, metadata=METADATA), {"schema": ""}, {"schema": "  "}, {"schema": "{}"}, {"schema": None}, body(ABC), {"metadata": METADATA},
-        {"metadata": {}}, {"schemaType": "JSON"}, {"schemaType": "JSON", "schema": "{}"}, {"version": 3}, {"version": -1}, {"version": 99},
-    ):  # fmt: skip
+        body(A),
+        {"metadata": other},
+        {},
+        body(AB),
+        body(AB, metadata=other),
+        body(A, metadata=METADATA),
+        {"schema": ""},
+        {"schema": "  "},
+        {"schema": "{}"},
+        {"schema": None},
+        body(ABC),
+        {"metadata": METADATA},
+        {"metadata": {}},
+        {"schemaType": "JSON"},
+        {"schemaType": "JSON", "schema": "{}"},
+        {"version": 3},
+        {"version": -1},
+        {"version": 99},
+    ):
         yield Step("POST", put, sent)
         yield Step("POST", "/subjects/NAME-s", sent)
         yield Step("GET", "/subjects/NAME-s/versions")

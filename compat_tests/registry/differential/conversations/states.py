@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from compat_tests.registry.differential.conversations.schemas import A, AB, ABC, METADATA, body, proto, shape
+from compat_tests.registry.differential.conversations.schemas import AB, ABC, METADATA, A, body, proto, shape
 from compat_tests.registry.differential.step import Conversation, Step, conversation
 
 SUBJECT: Final = "NAME-s"

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterable
 from typing import Any, Final
 
-from compat_tests.registry.differential.conversations.schemas import A, AB, ABC, BROKEN, METADATA, body, record
+from compat_tests.registry.differential.conversations.schemas import AB, ABC, BROKEN, METADATA, A, body, record
 from compat_tests.registry.differential.step import Conversation, Step, conversation
 
 WALKS: Final = 24
