@@ -18,8 +18,8 @@ MESSAGE: Final = frozenset({"message"})
 class Allowed(NamedTuple):
     """What may differ where. Patterns are searched for: in a conversation's name, in a request as it is shown.
 
-    `codes` are error codes of their response, `statuses` its statuses; empty ones say nothing. An entry with `is_same_code`
-    holds only where our response has their error code.
+    `codes` are error codes of their response, `statuses` its statuses; empty ones say nothing. An entry with
+    `is_same_code` holds only where our response has their error code.
     """
 
     reason: str

@@ -1,7 +1,7 @@
 """Bodies of requests: from JSON to the members that are known, each in its type.
 
-What Confluent's registry converts is converted here too: a number is taken for a text, `"1"` for a number. A member that
-cannot be converted is refused with 400 and its name, null counts as missing, and unknown members are passed over.
+What Confluent's registry converts is converted here too: a number is taken for a text, `"1"` for a number. A member
+that cannot be converted is refused with 400 and its name, null counts as missing, and unknown members are passed over.
 """
 
 from __future__ import annotations
@@ -26,9 +26,13 @@ def loaded(content: bytes) -> Any:
     """The JSON value that a body is; None for a body without one. Raises RegistryError 400."""
     try:
         text = content.decode("utf-8").strip()
-        return json.loads(text) if text else None
+        return json.loads(text, parse_constant=_no_number) if text else None
     except (ValueError, RecursionError):
         raise RegistryError(BAD_REQUEST, "The body is no JSON.") from None
+
+
+def _no_number(word: str) -> float:
+    raise ValueError(f"{word} is no JSON")
 
 
 def members(value: Any, known: Members) -> dict[str, Any]:

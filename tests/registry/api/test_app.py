@@ -30,7 +30,9 @@ def test_bad_requests_are_json_with_a_code(registry: Registry) -> None:
         ("GET", "/schemas/ids/x", 404),
         ("GET", "/schemas/ids/9", 40403),
         ("GET", "/schemas/guids/x", 40403),
-        ("GET", "/subjects?limit=x", 422),
+        ("GET", "/subjects?limit=x", 404),
+        ("PUT", "/config", 422),
+        ("DELETE", "/mode", 405),
     ):
         assert registry.refused(method, path) == code
     post = registry.http.post

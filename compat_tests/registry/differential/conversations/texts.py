@@ -32,8 +32,11 @@ PROTOBUF: Final = (
     "message M {\n  int32 a = 536870912;\n}\n",
     "message M {\n  int32 a = 1;\n  int32 a = 2;\n}\n",
     "message M {\n}\n\nmessage M {\n}\n",
-    'import "buf/validate/validate.proto";\n\nmessage M {\n  string id = 1 [(buf.validate.field).string.uuid = true];\n}\n',
-    'import "google/api/annotations.proto";\n\nmessage M {\n}\n\nservice S {\n  rpc C (M) returns (M) {\n    option (google.api.http) = {\n      get: "/v1/c"\n    };\n  }\n}\n',
+    'import "buf/validate/validate.proto";\n\n'
+    "message M {\n  string id = 1 [(buf.validate.field).string.uuid = true];\n}\n",
+    'import "google/api/annotations.proto";\n\nmessage M {\n}\n\n'
+    "service S {\n  rpc C (M) returns (M) {\n"
+    '    option (google.api.http) = {\n      get: "/v1/c"\n    };\n  }\n}\n',
     'import "confluent/meta.proto";\n\nmessage E {\n  string a = 1 [(confluent.field_meta).doc = "x"];\n}\n',
     'import "confluent/type/decimal.proto";\n\nmessage E {\n  confluent.type.Decimal d = 1;\n}\n',
     'import "google/type/money.proto";\n\nmessage E {\n  google.type.Money d = 1;\n}\n',
