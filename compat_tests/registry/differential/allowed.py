@@ -82,6 +82,9 @@ SAFER: Final = (
     Allowed("a context's name is looked at in front of every path", ANYTHING, "^cb5$", "schemas/types|v1/|no-such"),
     Allowed("null is no mode", ANYTHING, "mode-values", '"mode": null'),
 )
+NAMED: Final = (
+    Allowed("what only other registries have is refused by its name", MESSAGE, "^path$", codes=(404,), is_same_code=True),
+)
 OF_THE_INSTANCE: Final = (
     Allowed("the version of the registry", frozenset({"version", "commitId"}), request="/v1/metadata/version"),
     Allowed("the names of the cluster and of the group", frozenset({"scope"}), request="/v1/metadata/id"),
@@ -98,8 +101,7 @@ WAITING: Final = (
     Allowed("texts of schemas are still printed otherwise", frozenset({"schema", "body"}), "protobuf|PROTOBUF|format"),
     Allowed("what is one schema is still decided otherwise here and there", ANYTHING, "^(avro|json|proto)-[0-9]+$"),
     Allowed("references without a name, or two to one type", ANYTHING, "^reference-"),
-    Allowed("aliases in the list of all schemas", frozenset({"body"}), "^alias$", "aliases=true"),
 )
 """What is to be made the same."""
 
-ALLOWED: Final = (*OWN_WORDS, *THEIR_FAILURES, *SAFER, *OF_THE_INSTANCE, *RULE_SETS, *WAITING)
+ALLOWED: Final = (*OWN_WORDS, *THEIR_FAILURES, *SAFER, *NAMED, *OF_THE_INSTANCE, *RULE_SETS, *WAITING)

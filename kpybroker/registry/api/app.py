@@ -25,6 +25,7 @@ from kpybroker.http.asgi import App, AtTheDoor
 from kpybroker.http.doors import LOOPBACK_NAMES, Door
 from kpybroker.http.messages import HttpError
 from kpybroker.registry.api import bodies
+from kpybroker.registry.api.absent import missing
 from kpybroker.registry.api.accept import CONTENT_TYPE, chosen
 from kpybroker.registry.api.call import Call, Empty, Result, Text
 from kpybroker.registry.api.context_paths import rewritten
@@ -170,5 +171,9 @@ def _not_let_in(refusal: HttpError) -> App:
 
 async def _no_such(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    shown = {"error_code": error.status_code, "message": f"HTTP {error.status_code} {error.detail}"}
+    message = f"HTTP {error.status_code} {error.detail}"
+    what = missing(request.scope["path"])
+    if what is not None:
+        message += f": this registry has no {what}"
+    shown = {"error_code": error.status_code, "message": message}
     return respond(request, shown, error.status_code)

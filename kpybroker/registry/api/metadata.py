@@ -9,7 +9,7 @@ GROUP = "schema-registry"
 
 
 def get_root(call: Call) -> Result:
-    """GET / says nothing, and shows that the registry responds."""
+    """GET /: nothing, which shows that the registry responds"""
     return {}
 
 
@@ -17,6 +17,11 @@ def get_id(call: Call) -> Result:
     """GET /v1/metadata/id"""
     clusters = {"kafka-cluster": call.service.cluster_id(), "schema-registry-cluster": GROUP}
     return {"scope": {"path": [], "clusters": clusters}}
+
+
+def get_deployment(call: Call) -> Result:
+    """GET /v1/metadata/deployment: nothing is said of it"""
+    return {"attributes": []}
 
 
 def get_version(call: Call) -> Result:

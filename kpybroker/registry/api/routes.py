@@ -32,6 +32,7 @@ ENTRIES: Final = (
     Entry("POST", "/", metadata.get_root),
     Entry("GET", "/v1/metadata/id", metadata.get_id),
     Entry("GET", "/v1/metadata/version", metadata.get_version),
+    Entry("GET", "/v1/metadata/deployment", metadata.get_deployment),
     Entry("GET", "/contexts", settings.get_contexts),
     Entry("DELETE", "/contexts/{context}", settings.delete_context, writes=True),
     Entry("GET", "/schemas", schemas.list_schemas),

@@ -26,16 +26,23 @@ def list_schemas(call: Call) -> Result:
     """GET /schemas"""
     prefix = call.parameter("subjectPrefix", "")
     is_deleted, is_latest = call.flag("deleted"), call.flag("latestOnly")
+    rule = call.parameter("ruleType")
 
-    def query(state: State, _: Library) -> list[Version]:
+    def query(state: State, _: Library) -> list[Result]:
         found: list[Version] = []
         for name in sorted(state.subjects(deleted=is_deleted), key=contexts.split):
             if contexts.matches(prefix, name):
                 versions = list(state.versions(name, deleted=is_deleted))
                 found += versions[-1:] if is_latest else versions
-        return found
+        shown = call.page([version for version in found if not rule or look_up.has_rule(version.definition, rule)])
+        return [_listed(call, state, version) for version in shown]
 
-    return [entities.listed(version) for version in call.page(call.service.read(query))]
+    return call.service.read(query)
+
+
+def _listed(call: Call, state: State, version: Version) -> Result:
+    aliases = state.aliases_of(version.subject) if call.flag("aliases") else []
+    return {**entities.listed(version), **({"aliases": aliases} if aliases else {})}
 
 
 def get_schema(call: Call) -> Result:

@@ -166,3 +166,10 @@ def property_of(definition: Definition, name: str) -> str | None:
         return None
     properties = json.loads(definition.metadata).get("properties")
     return properties.get(name) if isinstance(properties, dict) else None
+
+
+def has_rule(definition: Definition, kind: str) -> bool:
+    """Whether a schema has a rule of this type."""
+    sets = json.loads(definition.rule_set or "{}")
+    rules = [rule for one in sets.values() if isinstance(one, list) for rule in one if isinstance(rule, dict)]
+    return any(rule.get("type") == kind for rule in rules)

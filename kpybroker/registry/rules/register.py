@@ -24,7 +24,8 @@ def known(state: State, library: Library, subject: str, body: dict[str, Any], no
     None where a leader has to decide. Raises RegistryError for what is not a schema.
     """
     scope.check_subject(subject)
-    if look_up.is_empty(body) or attachments.has_defaults(scope.config_in_scope(state, subject)):
+    has_tags = bool(body.get("schemaTagsToAdd") or body.get("schemaTagsToRemove"))
+    if look_up.is_empty(body) or has_tags or attachments.has_defaults(scope.config_in_scope(state, subject)):
         return None
     wanted, _ = _wanted(state, library, subject, body, normalize)
     version = look_up.same_version(state, subject, wanted)
@@ -62,6 +63,10 @@ def plan(state: State, library: Library, subject: str, body: dict[str, Any], *, 
     A request without a schema means the latest one's, so that metadata can be set alone.
     """
     scope.check_subject(subject)
+    if body.get("schemaTagsToAdd") or body.get("schemaTagsToRemove"):
+        raise RegistryError(
+            INVALID_SCHEMA, "Tags in the text of a schema cannot be changed here: send the text with them."
+        )
     identifier, asked = _asked(body)
     is_import = _check_mode(state, subject, identifier)
     versions = list(state.versions(subject, deleted=True))

@@ -1,7 +1,8 @@
 """`compiled`: a .proto file to its descriptor, by Google's own protoc, which grpcio-tools brings as a library.
 
 The files are written to a directory of their own, which is removed. Imports are found among the references, by name,
-and among the types that come with protoc and googleapis-common-protos (`google/protobuf`, `google/type`).
+among the types that come with protoc and googleapis-common-protos (`google/protobuf`, `google/type`), and among
+Confluent's (`confluent`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from grpc_tools import protoc
 
 from kpybroker.registry.errors import invalid_schema
+from kpybroker.registry.schemas.confluent_types import used
 from kpybroker.registry.schemas.model import DEPTH_MAX, Texts, depth
 
 ROOT: Final = "schema.proto"
@@ -35,7 +37,7 @@ def compiled(text: str, references: Texts, name: str = ROOT) -> FileDescriptorSe
     """All files, the root's the last, with comments. Raises RegistryError 42201 with protoc's message."""
     with tempfile.TemporaryDirectory(prefix="kpybroker-registry-") as directory:
         home = Path(directory) / "in"
-        for file, content in {**references, name: text}.items():
+        for file, content in {**used([*references.values(), text]), **references, name: text}.items():
             _write(home, file, content)
         paths = [str(home), *_library_paths()]
         with _lock:
@@ -65,8 +67,10 @@ def _write(home: Path, name: str, text: str) -> None:
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text if SYNTAX.search(COMMENT.sub("", text)) else f"{PROTO2}{text}", encoding="utf-8")
-    except (OSError, UnicodeEncodeError) as error:
-        raise invalid_schema(f"the import {name[:200]} cannot be used: {type(error).__name__}") from None
+    except (OSError, UnicodeEncodeError):
+        raise invalid_schema(
+            f"the import {name[:200]} cannot be used: no file can have its name, or its text"
+        ) from None
 
 
 def _library_paths() -> Iterable[str]:
@@ -86,8 +90,8 @@ def _errors(name: str, paths: list[str]) -> str:
     except library.ProtocErrors as errors:
         shown = [f"{_text(one.message)} (line {one.line + 1})" for one in errors.errors() if hasattr(one, "message")]
         return "; ".join(shown)[:500] or str(errors)[:500]
-    except Exception as error:
-        return f"{type(error).__name__}: {str(error)[:300]}"
+    except Exception:  # of a library, for a text that anyone sent
+        return "protoc cannot read it"
     return ""
 
 

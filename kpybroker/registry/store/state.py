@@ -213,6 +213,16 @@ class State:
         """As it was set, with `compatibilityLevel` and the like; None where it was not."""
         return self._configs.get(subject)
 
+    def aliases_of(self, subject: str) -> list[str]:
+        """The names that stand for a subject by their configuration, sorted."""
+        return sorted(
+            name
+            for name, config in self._configs.items()
+            if name is not None
+            and config.get("alias")
+            and contexts.resolved(contexts.of(name), str(config["alias"])) == subject
+        )
+
     def mode(self, subject: str | None) -> str | None:
         """As it was set; None where it was not."""
         return self._modes.get(subject)

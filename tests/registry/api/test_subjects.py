@@ -274,3 +274,15 @@ def test_only_versions_of_one_compatibility_group_are_compared(registry: Registr
     registry.register("a", record("other"), metadata={"properties": {"major": "2"}})
     body = {"schema": record("other", "y"), "metadata": {"properties": {"major": "2"}}}
     assert registry.refused("POST", "/subjects/a/versions", body) == 409
+
+
+def test_all_schemas_are_listed_with_aliases_and_by_the_type_of_their_rules(registry: Registry) -> None:
+    rules = {"domainRules": [{"name": "a", "kind": "CONDITION", "mode": "WRITE", "type": "CEL"}]}
+    registry.register("a", '"string"', ruleSet=rules)
+    registry.register("b", '"int"')
+    registry.call("PUT", "/config/c", {"alias": "b"})
+    registry.call("PUT", "/config/d", {"compatibility": "NONE"})
+    listed = registry.call("GET", "/schemas?aliases=true")
+    assert [(one["subject"], one.get("aliases")) for one in listed] == [("a", None), ("b", ["c"])]
+    assert [one["subject"] for one in registry.call("GET", "/schemas?ruleType=CEL")] == ["a"]
+    assert registry.call("GET", "/schemas?ruleType=ENCRYPT") == []

@@ -155,6 +155,23 @@ def test_imports_are_found_by_their_name() -> None:
     assert "shop/money.proto" in caught.value.message
 
 
+def test_files_of_confluent_need_no_reference() -> None:
+    options = '[(confluent.field_meta).doc = "x", (confluent.field_meta).tags = "PII"]'
+    text = (
+        'syntax = "proto3"; import "confluent/meta.proto"; import "confluent/type/decimal.proto"; '
+        f"message M {{ confluent.type.Decimal a = 1; string b = 2 {options}; }}"
+    )
+    files = {file.name: file for file in protobuf.parse(text, {}).files.file}
+    decimal = files["confluent/type/decimal.proto"].message_type[0]
+    assert [(one.name, one.number) for one in decimal.field] == [("value", 1), ("precision", 2), ("scale", 3)]
+    assert [one.number for one in files["confluent/meta.proto"].extension] == [1088] * 5
+    own = 'syntax = "proto3"; package confluent.type; message Decimal { string mine = 1; }'
+    given = protobuf.parse(text.replace(f" string b = 2 {options};", ""), {"confluent/type/decimal.proto": own})
+    assert [file.message_type[0].field[0].name for file in given.files.file if file.name.endswith("decimal.proto")] == [
+        "mine"
+    ], "a reference goes first"
+
+
 @pytest.mark.parametrize(
     "name", ["../x.proto", "/etc/x.proto", "a/../../x.proto", "", ".", "a\\b", "c:x", "\x00", "x" * 300]
 )
