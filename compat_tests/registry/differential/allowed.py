@@ -83,7 +83,9 @@ SAFER: Final = (
     Allowed("null is no mode", ANYTHING, "mode-values", '"mode": null'),
 )
 NAMED: Final = (
-    Allowed("what only other registries have is refused by its name", MESSAGE, "^path$", codes=(404,), is_same_code=True),
+    Allowed(
+        "what only other registries have is refused by its name", MESSAGE, "^path$", codes=(404,), is_same_code=True
+    ),
 )
 OF_THE_INSTANCE: Final = (
     Allowed("the version of the registry", frozenset({"version", "commitId"}), request="/v1/metadata/version"),
@@ -97,10 +99,51 @@ RULE_SETS: Final = (
     ),
     Allowed("the same", frozenset({"ruleSet"}), "^inner-"),
 )
+TEXTS: Final = {
+    "avro": (1, 8, 15, 16, 17, 18, 20, 21, 22, 23, 30, 32, 33, 34, 38, 42),
+    "json": (3, 4, 5, 16, 17, 18, 26, 29, 30, 31),
+    "proto": (
+        0,
+        1,
+        2,
+        3,
+        4,
+        5,
+        6,
+        7,
+        8,
+        9,
+        12,
+        13,
+        14,
+        15,
+        16,
+        17,
+        18,
+        19,
+        20,
+        22,
+        23,
+        25,
+        26,
+        27,
+        31,
+        32,
+        33,
+        34,
+        35,
+        39,
+    ),
+}
+"""Numbers of the texts whose fate or print is another one here."""
 WAITING: Final = (
-    Allowed("texts of schemas are still printed otherwise", frozenset({"schema", "body"}), "protobuf|PROTOBUF|format"),
-    Allowed("what is one schema is still decided otherwise here and there", ANYTHING, "^(avro|json|proto)-[0-9]+$"),
+    Allowed("files of Protobuf are printed otherwise", frozenset({"schema", "body"}), "protobuf|PROTOBUF|format"),
     Allowed("references without a name, or two to one type", ANYTHING, "^reference-"),
+    *(
+        Allowed(f"the text {kind}-{number} is read or printed otherwise", ANYTHING, f"^{kind}-{number}$")
+        for kind, numbers in TEXTS.items()
+        for number in numbers
+    ),
 )
 """What is to be made the same."""
 

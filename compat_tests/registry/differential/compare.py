@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -10,6 +11,7 @@ from compat_tests.registry.differential.play import Response
 from compat_tests.registry.differential.step import Conversation, Step
 
 SHOWN_MAX: Final = 300
+ERROR_TYPE: Final = re.compile(r"errorType:'(\w+)'")
 
 
 class Difference(NamedTuple):
@@ -35,8 +37,13 @@ class Difference(NamedTuple):
 
 
 def members(theirs: Response, ours: Response) -> frozenset[str]:
-    """`status`, `type`, names of members of an object, and `body` for what is no object on one side."""
+    """`status`, `type`, names of members of an object, and `body` for what is no object on one side.
+
+    `reasons` are the kinds of what is incompatible, in whatever words they are said.
+    """
     found = set()
+    if ERROR_TYPE.findall(str(theirs.body)) != ERROR_TYPE.findall(str(ours.body)):
+        found.add("reasons")
     if theirs.status != ours.status:
         found.add("status")
     if theirs.kind != ours.kind:
