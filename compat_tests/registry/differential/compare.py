@@ -37,7 +37,7 @@ class Difference(NamedTuple):
 
 
 def members(theirs: Response, ours: Response) -> frozenset[str]:
-    """`status`, `type`, names of members of an object, and `body` for what is no object on one side.
+    """`status`, `type`, names of members of an object, and `body` where a side has another value.
 
     `reasons` are the kinds of what is incompatible, in whatever words they are said.
     """

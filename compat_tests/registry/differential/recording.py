@@ -1,6 +1,6 @@
 """What Confluent's registry responded to the conversations: read from a file, so that no reference is needed.
 
-`python -m compat_tests.registry.differential.recording URL` writes the file anew, from an empty registry at URL.
+`python -m compat_tests.registry.differential.recording URL` writes the file again, from an empty registry at URL.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What Confluent's registries have and this one has not, by path: a client that asks for it is told its name."""
+"""What Confluent's registries have and this one has not, by path: what a client asks for is refused by its name."""
 
 from __future__ import annotations
 

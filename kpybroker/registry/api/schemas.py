@@ -18,12 +18,12 @@ ID_MAX = 2**31 - 1
 
 
 def get_types(call: Call) -> Result:
-    """GET /schemas/types"""
+    """GET /schemas/types: the types of schemas"""
     return list(KINDS)
 
 
 def list_schemas(call: Call) -> Result:
-    """GET /schemas"""
+    """GET /schemas: all versions of subjects with a prefix, or the latest of each"""
     prefix = call.parameter("subjectPrefix", "")
     is_deleted, is_latest = call.flag("deleted"), call.flag("latestOnly")
     rule = call.parameter("ruleType")
@@ -46,7 +46,7 @@ def _listed(call: Call, state: State, version: Version) -> Result:
 
 
 def get_schema(call: Call) -> Result:
-    """GET /schemas/ids/{id}"""
+    """GET /schemas/ids/{id}: the schema of an id"""
     identifier = _id(call)
 
     def query(state: State, library: Library) -> Result:
@@ -60,22 +60,22 @@ def get_schema(call: Call) -> Result:
 
 
 def get_text(call: Call) -> Result:
-    """GET /schemas/ids/{id}/schema"""
+    """GET /schemas/ids/{id}/schema: its text alone"""
     return Text(get_schema(call)["schema"])
 
 
 def get_subjects(call: Call) -> Result:
-    """GET /schemas/ids/{id}/subjects"""
+    """GET /schemas/ids/{id}/subjects: the subjects that have it"""
     return call.page(list(dict.fromkeys(version.subject for version in _places(call))))
 
 
 def get_versions(call: Call) -> Result:
-    """GET /schemas/ids/{id}/versions"""
+    """GET /schemas/ids/{id}/versions: the subjects and versions that have it"""
     return call.page([{"subject": version.subject, "version": version.version} for version in _places(call)])
 
 
 def get_by_guid(call: Call) -> Result:
-    """GET /schemas/guids/{guid}"""
+    """GET /schemas/guids/{guid}: the schema of a guid"""
 
     def query(state: State, library: Library) -> Result:
         found = state.of_guid(call.path["guid"])
@@ -91,7 +91,7 @@ def get_by_guid(call: Call) -> Result:
 
 
 def get_ids_of_guid(call: Call) -> Result:
-    """GET /schemas/guids/{guid}/ids"""
+    """GET /schemas/guids/{guid}/ids: its id in each context"""
     found = call.service.read(lambda state, _: state.of_guid(call.path["guid"]))
     return [{"context": context, "id": identifier} for context, identifier, _ in found]
 
