@@ -72,7 +72,7 @@ def _merged_metadata(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]
 
 def _merged_rules(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     """A rule takes the place of another one with its name."""
-    made = {}
+    made: dict[str, Any] = {}
     for name in RULES:
         if name in old or name in new:
             newer = new.get(name) or []

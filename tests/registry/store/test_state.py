@@ -30,6 +30,15 @@ def picture(state: State) -> object:
     return versions, [(state.definition(one), list(state.places(one))) for one in identifiers]
 
 
+def test_a_version_has_the_time_of_its_last_record() -> None:
+    state = State()
+    first = version("a", 1, 1)
+    state.apply(*records.schema(first), 1000)
+    assert state.version("a", 1) == first._replace(timestamp=1000)
+    state.apply(*records.schema(first._replace(is_deleted=True)), 2000)
+    assert state.version("a", 1) == first._replace(is_deleted=True, timestamp=2000)
+
+
 def test_an_id_lives_as_long_as_a_version_has_it() -> None:
     one, other = records.schema(version("a", 1, 1)), records.schema(version("b", 1, 1))
     state = state_of(one, other, records.schema_removed("a", 1))

@@ -46,40 +46,47 @@ MEMBERS: Final = (
     "schemaTagsToRemove",
     "unknown",
 )
+
+
+def _rule(kind: str, mode: str, **more: Any) -> dict[str, Any]:
+    return {"name": "r", "kind": kind, "mode": mode, "type": "CEL"} | more
+
+
+def _refer(version: Any, **more: Any) -> dict[str, Any]:
+    return {"references": [{"name": "n", "subject": "NAME-none", "version": version, **more}]}
+
+
+NOTHING: Final[tuple[Any, ...]] = (None, {}, 1)
+REFERENCES: Final[tuple[Any, ...]] = (*NOTHING, {"name": "a"}, {"name": 1, "subject": 2, "version": 3})
+REFERRED: Final[tuple[Any, ...]] = (1, "1", "x", None, 1.5, -1, {})
+TAGS: Final[tuple[Any, ...]] = (*NOTHING, [], {"a": "x"}, {"a": ["x"]}, {"a": [1]})
+PROPERTIES: Final[tuple[Any, ...]] = (*NOTHING, [], {"a": "x"}, {"a": 1}, {"a": None}, {"a": {}})
+SENSITIVE: Final[tuple[Any, ...]] = (None, [], 1, {}, ["x"], [1])
+RULES: Final[tuple[Any, ...]] = (None, [], 1, {}, [1], [{}], [{"name": "r"}], [{"name": "r", "unknown": 1}])
+DOMAIN: Final = (
+    ("CONDITION", "WRITE"),
+    ("TRANSFORM", "READ"),
+    ("x", "WRITE"),
+    ("CONDITION", "x"),
+    ("CONDITION", "UPGRADE"),
+    ("condition", "write"),
+)
+MIGRATION: Final = (("TRANSFORM", "UPGRADE"), ("TRANSFORM", "WRITE"), ("CONDITION", "UPDOWN"))
 INNER: Final[tuple[dict[str, Any], ...]] = (
-    *({"references": [value]} for value in (None, {}, 1, {"name": "a"}, {"name": 1, "subject": 2, "version": 3})),
-    *(
-        {"references": [{"name": "n", "subject": "NAME-none", "version": value}]}
-        for value in (1, "1", "x", None, 1.5, -1, {})
-    ),
-    {"references": [{"name": "n", "subject": "NAME-none", "version": 1, "more": 1}]},
-    *({"metadata": {"tags": value}} for value in (None, {}, 1, [], {"a": "x"}, {"a": ["x"]}, {"a": [1]})),
-    *({"metadata": {"properties": value}} for value in (None, {}, 1, [], {"a": "x"}, {"a": 1}, {"a": None}, {"a": {}})),
-    *({"metadata": {"sensitive": value}} for value in (None, [], 1, {}, ["x"], [1])),
+    *({"references": [value]} for value in REFERENCES),
+    *(_refer(value) for value in REFERRED),
+    _refer(1, more=1),
+    *({"metadata": {"tags": value}} for value in TAGS),
+    *({"metadata": {"properties": value}} for value in PROPERTIES),
+    *({"metadata": {"sensitive": value}} for value in SENSITIVE),
     {"metadata": {"unknown": 1}},
-    *(
-        {"ruleSet": {"domainRules": value}}
-        for value in (None, [], 1, {}, [1], [{}], [{"name": "r"}], [{"name": "r", "unknown": 1}])
-    ),
-    *(
-        {"ruleSet": {"domainRules": [{"name": "r", "kind": kind, "mode": mode, "type": "CEL"}]}}
-        for kind, mode in (
-            ("CONDITION", "WRITE"),
-            ("TRANSFORM", "READ"),
-            ("x", "WRITE"),
-            ("CONDITION", "x"),
-            ("CONDITION", "UPGRADE"),
-            ("condition", "write"),
-        )
-    ),
-    *(
-        {"ruleSet": {"migrationRules": [{"name": "r", "kind": kind, "mode": mode, "type": "JSONATA"}]}}
-        for kind, mode in (("TRANSFORM", "UPGRADE"), ("TRANSFORM", "WRITE"), ("CONDITION", "UPDOWN"))
-    ),
-    {"ruleSet": {"domainRules": [{"name": "r", "kind": "CONDITION", "mode": "WRITE", "type": "CEL"}] * 2}},
-    {"ruleSet": {"encodingRules": [{"name": "r", "kind": "TRANSFORM", "mode": "WRITEREAD", "type": "ENCRYPT"}]}},
+    *({"ruleSet": {"domainRules": value}} for value in RULES),
+    *({"ruleSet": {"domainRules": [_rule(kind, mode)]}} for kind, mode in DOMAIN),
+    *({"ruleSet": {"migrationRules": [_rule(kind, mode, type="JSONATA")]}} for kind, mode in MIGRATION),
+    {"ruleSet": {"domainRules": [_rule("CONDITION", "WRITE")] * 2}},
+    {"ruleSet": {"encodingRules": [_rule("TRANSFORM", "WRITEREAD", type="ENCRYPT")]}},
     {"ruleSet": {"unknown": []}},
-    {"ruleSet": {"domainRules": [{"name": "1 r", "kind": "CONDITION", "mode": "WRITE", "type": "CEL"}]}},
+    {"ruleSet": {"domainRules": [_rule("CONDITION", "WRITE", name="1 r")]}},
 )
 TYPES: Final = ("AVRO", "avro", "Json", "JSON", "PROTOBUF", "protobuf", "XML", "AVRO ")
 RAW: Final = (

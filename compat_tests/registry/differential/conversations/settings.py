@@ -12,6 +12,44 @@ from compat_tests.registry.differential.step import Conversation, Step, conversa
 LEVELS: Final = ("NONE", "BACKWARD", "FORWARD", "FULL", "BACKWARD_TRANSITIVE", "FORWARD_TRANSITIVE", "FULL_TRANSITIVE")
 MODES: Final = ("READWRITE", "READONLY", "READONLY_OVERRIDE", "IMPORT", "FORWARD")
 
+OTHER: Final[dict[str, Any]] = {"properties": {"owner": "bob"}}
+IMPORTED: Final[tuple[dict[str, Any], ...]] = (
+    body(A),
+    body(AB, id=70_000),
+    body('"int"', id=70_001, version=5),
+    body(ABC, version=7),
+    body('"long"', id=70_000),
+)
+EMPTY: Final[tuple[dict[str, Any], ...]] = (
+    {},
+    {"schema": ""},
+    {"schema": " "},
+    {"schema": "{}"},
+    {"schema": None},
+    {"metadata": METADATA},
+    {"schemaType": "PROTOBUF"},
+)
+ATTACHED: Final[tuple[dict[str, Any], ...]] = (
+    body(A),
+    {"metadata": OTHER},
+    {},
+    body(AB),
+    body(AB, metadata=OTHER),
+    body(A, metadata=METADATA),
+    {"schema": ""},
+    {"schema": "  "},
+    {"schema": "{}"},
+    {"schema": None},
+    body(ABC),
+    {"metadata": METADATA},
+    {"metadata": {}},
+    {"schemaType": "JSON"},
+    {"schemaType": "JSON", "schema": "{}"},
+    {"version": 3},
+    {"version": -1},
+    {"version": 99},
+)
+
 
 def _level(level: str) -> Iterable[Step]:
     for number, (first, second) in enumerate(product((A, AB, BROKEN), (ABC, '"int"', record("b"), A))):
@@ -29,12 +67,8 @@ def _mode(mode: str) -> Iterable[Step]:
     yield Step("PUT", "/mode/NAME-new", {"mode": mode})
     for subject in ("s", "new"):
         yield Step("GET", f"/mode/NAME-{subject}")
-        for number, more in enumerate(
-            ({}, {"id": 70_000}, {"id": 70_001, "version": 5}, {"version": 7}, {"id": 70_000})
-        ):
-            yield Step(
-                "POST", f"/subjects/NAME-{subject}/versions", body((A, AB, '"int"', ABC, '"long"')[number], **more)
-            )
+        for sent in IMPORTED:
+            yield Step("POST", f"/subjects/NAME-{subject}/versions", sent)
         yield Step("POST", f"/subjects/NAME-{subject}", body(A))
         yield Step("PUT", f"/config/NAME-{subject}", {"compatibility": "FULL"})
         yield Step("DELETE", f"/config/NAME-{subject}")
@@ -75,44 +109,14 @@ def _global() -> Iterable[Step]:
 
 def _attached() -> Iterable[Step]:
     """Metadata and rules: inherited, replaced, defaults and overrides of the configuration."""
-    other: dict[str, Any] = {"properties": {"owner": "bob"}}
     put = "/subjects/NAME-s/versions"
     yield Step("POST", put, body(A, metadata=METADATA))
-    for sent in (
-        body(A),
-        {"metadata": other},
-        {},
-        body(AB),
-        body(AB, metadata=other),
-        body(A, metadata=METADATA),
-        {"schema": ""},
-        {"schema": "  "},
-        {"schema": "{}"},
-        {"schema": None},
-        body(ABC),
-        {"metadata": METADATA},
-        {"metadata": {}},
-        {"schemaType": "JSON"},
-        {"schemaType": "JSON", "schema": "{}"},
-        {"version": 3},
-        {"version": -1},
-        {"version": 99},
-    ):
+    for sent in ATTACHED:
         yield Step("POST", put, sent)
         yield Step("POST", "/subjects/NAME-s", sent)
         yield Step("GET", "/subjects/NAME-s/versions")
         yield Step("GET", "/subjects/NAME-s/versions/latest")
-    for number, sent in enumerate(
-        (
-            {},
-            {"schema": ""},
-            {"schema": " "},
-            {"schema": "{}"},
-            {"schema": None},
-            {"metadata": METADATA},
-            {"schemaType": "PROTOBUF"},
-        )
-    ):
+    for number, sent in enumerate(EMPTY):
         yield Step("POST", f"/subjects/NAME-n{number}/versions", sent)
         yield Step("POST", f"/subjects/NAME-n{number}", sent)
         yield Step("POST", f"/compatibility/subjects/NAME-n{number}/versions/latest", sent)
@@ -122,7 +126,7 @@ def _attached() -> Iterable[Step]:
         yield Step("PUT", f"/config/{subject}", {member: METADATA})
         yield Step("GET", f"/config/{subject}")
         yield Step("POST", f"/subjects/{subject}/versions", body(A))
-        yield Step("POST", f"/subjects/{subject}/versions", body(A, metadata=other))
+        yield Step("POST", f"/subjects/{subject}/versions", body(A, metadata=OTHER))
         yield Step("GET", f"/subjects/{subject}/versions/latest")
         yield Step("POST", f"/subjects/{subject}", body(A))
         yield Step("GET", f"/subjects/{subject}/versions")
@@ -182,7 +186,7 @@ def _alias() -> Iterable[Step]:
 def _groups() -> Iterable[Step]:
     yield Step("PUT", "/config/NAME-s", {"compatibilityGroup": "major", "compatibility": "BACKWARD"})
     for text, major in ((A, "1"), (BROKEN, "1"), (BROKEN, "2"), ('"int"', None), ('"long"', None), (AB, "1")):
-        more = {} if major is None else {"metadata": {"properties": {"major": major}}}
+        more: dict[str, Any] = {} if major is None else {"metadata": {"properties": {"major": major}}}
         yield Step("POST", "/compatibility/subjects/NAME-s/versions/latest?verbose=true", body(text, **more))
         yield Step("POST", "/subjects/NAME-s/versions", body(text, **more))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 from compat_tests.registry.differential.conversations.schemas import AB, ABC, METADATA, A, body, proto, shape
 from compat_tests.registry.differential.step import Conversation, Step, conversation
@@ -11,9 +11,9 @@ from compat_tests.registry.differential.step import Conversation, Step, conversa
 SUBJECT: Final = "NAME-s"
 
 
-def put(text: str, subject: str = SUBJECT, **more: object) -> Step:
+def put(text: str, subject: str = SUBJECT, **more: Any) -> Step:
     """A registration."""
-    return Step("POST", f"/subjects/{subject}/versions", body(text, **more))  # type: ignore[arg-type]
+    return Step("POST", f"/subjects/{subject}/versions", body(text, **more))
 
 
 THREE: Final = (put(A), put(AB), put(ABC))
@@ -36,7 +36,15 @@ STATES: Final[dict[str, tuple[Step, ...]]] = {
     "protobuf": (put(proto("a"), kind="PROTOBUF"), put(proto("a", "b"), kind="PROTOBUF")),
 }
 VERSIONS: Final = ("1", "2", "3", "9", "latest", "-1", "0", "x", "2147483648", "-2", "1.0", "LATEST")
-LOOKED_UP: Final = (body(A), body(ABC), body('"int"'), body(A, metadata=METADATA), body("{"), body(A, "JSON"), {})
+LOOKED_UP: Final[tuple[dict[str, Any], ...]] = (
+    body(A),
+    body(ABC),
+    body('"int"'),
+    body(A, metadata=METADATA),
+    body("{"),
+    body(A, "JSON"),
+    {},
+)
 FLAGS: Final = ("", "?deleted=true", "?deletedOnly=true")
 
 
