@@ -15,7 +15,7 @@ from kpybroker.registry.errors import (
     version_not_found,
 )
 from kpybroker.registry.rules.library import Library
-from kpybroker.registry.schemas.model import AVRO, KINDS, Definition, Parsed, Reference
+from kpybroker.registry.schemas.model import AVRO, KINDS, Definition, Parsed, Reference, is_same
 from kpybroker.registry.store import contexts
 from kpybroker.registry.store.records import Version, attached
 from kpybroker.registry.store.state import State
@@ -137,22 +137,57 @@ def canonical(
 ) -> tuple[Definition, Parsed]:
     """With the text that is stored and compared, and the parsed schema."""
     parsed = library.parsed(definition, contexts.of(subject), is_new=is_new)
-    return definition._replace(text=parsed.normalized if normalize else parsed.canonical), parsed
+    if not normalize:
+        return definition._replace(text=parsed.canonical), parsed
+    references = sorted(set(definition.references), key=lambda one: (one.subject, one.version, one.name))
+    return definition._replace(text=parsed.normalized, references=tuple(references)), parsed
 
 
-def same_version(state: State, subject: str, wanted: Definition, *, deleted: bool = False) -> Version | None:
-    """The newest version that is this schema. Metadata and rules count where the request has some."""
+def same_version(
+    state: State, library: Library, subject: str, wanted: Definition, *, deleted: bool = False
+) -> Version | None:
+    """The newest version that is this schema. Metadata and rules count where the request has some.
+
+    Texts are compared first. Other registries, and earlier versions of this one, write the same schema in another way,
+    so the schemas of all versions are compared afterwards.
+    """
     versions = sorted(state.versions(subject, deleted=deleted), key=lambda version: -version.version)
     for version in versions:
         if version.definition == wanted:
             return version
-    for version in versions:
-        own = version.definition
-        metadata = own.metadata if wanted.metadata is None else wanted.metadata
-        rule_set = own.rule_set if wanted.rule_set is None else wanted.rule_set
-        if own == wanted._replace(metadata=metadata, rule_set=rule_set):
+    candidates = [version for version in versions if _may_be(version.definition, wanted)]
+    for version in candidates:
+        if (version.definition.text, version.definition.references) == (wanted.text, wanted.references):
             return version
-    return None
+    same = _Same(library, wanted, contexts.of(subject)) if candidates else None
+    return next((version for version in candidates if same is not None and same.holds(version.definition)), None)
+
+
+def _may_be(own: Definition, wanted: Definition) -> bool:
+    """Whether all but the texts agree. A schema without references may have the types of another's in its text."""
+    return (
+        own.kind == wanted.kind
+        and wanted.metadata in (None, own.metadata)
+        and wanted.rule_set in (None, own.rule_set)
+        and wanted.references in ((), own.references)
+    )
+
+
+class _Same:
+    """Compares one schema with others, in one context."""
+
+    def __init__(self, library: Library, wanted: Definition, context: str) -> None:
+        self._library = library
+        self._context = context
+        self._wanted = library.parsed(wanted, context)
+
+    def holds(self, other: Definition) -> bool:
+        """Whether it is the same schema. One that cannot be read any more is none."""
+        try:
+            parsed = self._library.parsed(other, self._context)
+        except RegistryError:
+            return False
+        return is_same(self._wanted, parsed)
 
 
 def entity(definition: Definition, text: str | None = None) -> dict[str, Any]:

@@ -25,7 +25,7 @@ def known(state: State, library: Library, subject: str, body: dict[str, Any], no
     """
     scope.check_subject(subject)
     wanted, _ = _wanted(state, library, subject, body, normalize)
-    version = look_up.same_version(state, subject, wanted)
+    version = look_up.same_version(state, library, subject, wanted)
     identifier, number = _asked(body)
     if version is None or (identifier is not None and identifier != version.id):
         return None
@@ -37,7 +37,7 @@ def find(
 ) -> Version | None:
     """The version of a subject that is this schema. Raises RegistryError 42201 for what is not a schema."""
     wanted, _ = _wanted(state, library, subject, body, normalize)
-    return look_up.same_version(state, subject, wanted, deleted=deleted)
+    return look_up.same_version(state, library, subject, wanted, deleted=deleted)
 
 
 def plan(state: State, library: Library, subject: str, body: dict[str, Any], *, normalize: bool, force: bool) -> Change:
@@ -54,7 +54,7 @@ def plan(state: State, library: Library, subject: str, body: dict[str, Any], *, 
             metadata=last.metadata if wanted.metadata is None else wanted.metadata,
             rule_set=last.rule_set if wanted.rule_set is None else wanted.rule_set,
         )
-    same = look_up.same_version(state, subject, wanted)
+    same = look_up.same_version(state, library, subject, wanted)
     if same is not None and number is None and identifier in (None, same.id):
         return Change([], _registered(same))
     if not is_import and not force:

@@ -7,6 +7,7 @@ needs aliases, defaults and properties as they were written.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 
 from kpybroker.registry.errors import invalid_schema
 from kpybroker.registry.schemas import avro_defaults, java_json
@@ -37,7 +38,7 @@ class AvroSchema:
         value = value_of(self.root, Form.NORMALIZED, self._known)
         return text_of(Reader(dict(self._types), is_strict=False).read(value), Form.CANONICAL, self._known)
 
-    @property
+    @cached_property
     def identity(self) -> str:
         """With the types of references in it, so a schema is the same with and without them."""
         return text_of(self.root, Form.IDENTITY)

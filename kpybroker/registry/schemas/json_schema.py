@@ -51,6 +51,11 @@ class JsonSchema:
         """Keys in the order of the alphabet."""
         return json.dumps(self.root, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
 
+    @property
+    def identity(self) -> str:
+        """The canonical text."""
+        return self.canonical
+
     def formatted(self, form: str) -> str:
         """There is no other format."""
         return self.canonical

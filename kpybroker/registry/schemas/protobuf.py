@@ -42,6 +42,11 @@ class ProtobufSchema:
         """Without comments."""
         return self._written(self.file)
 
+    @property
+    def identity(self) -> str:
+        """The canonical text."""
+        return self.canonical
+
     def formatted(self, form: str) -> str:
         """`serialized` is the descriptor in base64."""
         if form == "serialized":

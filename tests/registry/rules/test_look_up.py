@@ -1,0 +1,47 @@
+"""Schemas that others wrote are found and registered again as the same, and removed for good."""
+
+from __future__ import annotations
+
+import pytest
+
+from kpybroker.registry.schemas.model import Definition
+from kpybroker.registry.store import records
+from kpybroker.registry.store.records import Record, Version
+from kpybroker.registry.store.state import State
+from tests.registry.conftest import Registry
+
+INT = Version("a", 1, 7, Definition("AVRO", '"int"'))
+TAKEN_OVER = [
+    ("AVRO", '{"fields":[{"name":"x","type":"int"}],"name":"S","type":"record"}',
+     '{"type":"record","name":"S","fields":[{"name":"x","type":"int"}]}'),
+    ("AVRO", '{"type": "record", "name": "S", "fields": []}', '{"type":"record","name":"S","fields":[]}'),
+    ("AVRO", '{"type":"record","name":"S","fields":[{"name":"x","type":"double","default":0.00001}]}',
+     '{"type":"record","name":"S","fields":[{"name":"x","type":"double","default":1.0E-5}]}'),
+    ("AVRO", '{"type":"long","name":"when"}', '"long"'),
+    ("AVRO", '{"type":"record","name":"x-y","fields":[]}', '{"name":"x-y","type":"record","fields":[]}'),
+]  # fmt: skip
+"""A type, a text that another registry or an earlier version stored, and another text of the same schema."""
+
+
+@pytest.mark.parametrize(("kind", "stored", "sent"), TAKEN_OVER)
+def test_a_schema_is_found_however_it_is_stored(registry: Registry, kind: str, stored: str, sent: str) -> None:
+    written = Version("a", 1, 7, Definition(kind, stored))
+    registry.service.apply(*records.schema(written))
+    for text in (stored, sent):
+        assert registry.call("POST", "/subjects/a", {"schema": text, "schemaType": kind})["id"] == 7
+    assert registry.call("GET", "/subjects/a/versions/1")["schema"] == stored, "it is given as it is stored"
+    if "x-y" not in stored:
+        assert registry.register("a", sent, schemaType=kind) == 7
+    assert registry.log.records == []
+
+
+def test_a_version_under_an_old_key_is_gone_after_compaction(registry: Registry) -> None:
+    old = Record(b'{"keytype":"SCHEMA","subject":"a","version":1,"magic":0}', records.schema(INT).value)
+    registry.service.apply(*old)
+    registry.call("DELETE", "/subjects/a/versions/1")
+    registry.call("DELETE", "/subjects/a/versions/1?permanent=true")
+    compacted = {record.key: record for record in (old, *registry.log.records)}
+    state = State()
+    for record in compacted.values():
+        state.apply(*record)
+    assert state.subjects(deleted=True) == []
