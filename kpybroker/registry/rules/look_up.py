@@ -15,7 +15,7 @@ from kpybroker.registry.errors import (
     version_not_found,
 )
 from kpybroker.registry.rules.library import Library
-from kpybroker.registry.schemas.model import AVRO, KINDS, Definition, Parsed, Reference, is_same
+from kpybroker.registry.schemas.model import AVRO, KINDS, Definition, Parsed, Reference
 from kpybroker.registry.store import contexts
 from kpybroker.registry.store.records import Version, attached
 from kpybroker.registry.store.state import State
@@ -184,10 +184,9 @@ class _Same:
     def holds(self, other: Definition) -> bool:
         """Whether it is the same schema. One that cannot be read any more is none."""
         try:
-            parsed = self._library.parsed(other, self._context)
+            return self._library.parsed(other, self._context).is_same(self._wanted)
         except RegistryError:
             return False
-        return is_same(self._wanted, parsed)
 
 
 def entity(definition: Definition, text: str | None = None) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from kpybroker.registry.schemas import avro_defaults, java_json
 from kpybroker.registry.schemas.avro_reader import Reader
 from kpybroker.registry.schemas.avro_tree import PRIMITIVES, Node
 from kpybroker.registry.schemas.avro_writer import Form, text_of, value_of
-from kpybroker.registry.schemas.model import AVRO, DEPTH_MAX, Texts
+from kpybroker.registry.schemas.model import AVRO, DEPTH_MAX, Parsed, Texts
 
 
 class AvroSchema:
@@ -42,6 +42,10 @@ class AvroSchema:
     def identity(self) -> str:
         """With the types of references in it, so a schema is the same with and without them."""
         return text_of(self.root, Form.IDENTITY)
+
+    def is_same(self, other: Parsed) -> bool:
+        """As Java compares schemas."""
+        return isinstance(other, AvroSchema) and self.identity == other.identity
 
     def formatted(self, form: str) -> str:
         """`resolved` has the types of references in it."""

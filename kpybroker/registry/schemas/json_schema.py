@@ -20,7 +20,7 @@ from jsonschema_specifications import REGISTRY as SPECIFICATIONS
 from referencing.jsonschema import DRAFT7, SchemaResource, specification_with
 
 from kpybroker.registry.errors import invalid_schema
-from kpybroker.registry.schemas.model import DEPTH_MAX, JSON, Texts, depth
+from kpybroker.registry.schemas.model import DEPTH_MAX, JSON, Parsed, Texts, depth
 
 OLD_DRAFTS: Final = ("draft-03", "draft-04", "draft-06", "draft-07")
 """In these, keys next to `$ref` mean nothing."""
@@ -51,10 +51,9 @@ class JsonSchema:
         """Keys in the order of the alphabet."""
         return json.dumps(self.root, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
 
-    @property
-    def identity(self) -> str:
-        """The canonical text."""
-        return self.canonical
+    def is_same(self, other: Parsed) -> bool:
+        """By the canonical text."""
+        return isinstance(other, JsonSchema) and self.canonical == other.canonical
 
     def formatted(self, form: str) -> str:
         """There is no other format."""

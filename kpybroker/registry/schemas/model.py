@@ -61,17 +61,11 @@ class Parsed(Protocol):
     def normalized(self) -> str:
         """Also without what has none in the type's semantics, such as the order of attributes."""
 
-    @property
-    def identity(self) -> str:
-        """Equal for two schemas of a type that are the same, however they are written."""
+    def is_same(self, other: Parsed) -> bool:
+        """Of a schema that is stored: whether it is another one too, however both are written."""
 
     def formatted(self, form: str) -> str:
         """The text for the parameter `format`; an unknown one gives the canonical text, as in Confluent's registry."""
-
-
-def is_same(one: Parsed, other: Parsed) -> bool:
-    """Whether two schemas are one: the only place where this is decided for schemas whose texts differ."""
-    return one.kind == other.kind and one.identity == other.identity
 
 
 def depth(text: str) -> int:
