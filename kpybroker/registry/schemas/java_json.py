@@ -92,6 +92,8 @@ def dumps(value: Any) -> str:
             return str(value)
         case float():
             return double(value)
+        case Decimal():
+            return decimal(value)
         case Mapping():
             return "{" + ",".join(f"{quoted(key)}:{dumps(one)}" for key, one in value.items()) + "}"
         case _:
@@ -129,6 +131,11 @@ def double(value: float) -> str:
     if point <= 0:
         return f"{minus}0.{'0' * -point}{digits}"
     return f"{minus}{digits[:point].ljust(point, '0')}.{digits[point:] or '0'}"
+
+
+def decimal(value: Decimal) -> str:
+    """As ``BigDecimal.toString``, which knows no negative zero."""
+    return str(value if value else value.copy_abs())
 
 
 def order(text: str) -> bytes:

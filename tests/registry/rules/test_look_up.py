@@ -18,6 +18,14 @@ TAKEN_OVER = [
     ("AVRO", '{"type":"record","name":"S","fields":[{"name":"x","type":"double","default":0.00001}]}',
      '{"type":"record","name":"S","fields":[{"name":"x","type":"double","default":1.0E-5}]}'),
     ("AVRO", '{"type":"long","name":"when"}', '"long"'),
+    ("JSON", '{"type":"number","multipleOf":0.00001}', '{"type": "number", "multipleOf": 0.00001}'),
+    ("JSON", '{"type":"number","multipleOf":1e-05}', '{"type": "number", "multipleOf": 0.00001}'),
+    ("JSON", '{"type":"number","maximum":99.90}', '{"type": "number", "maximum": 99.90}'),
+    ("JSON", '{"type": "number", "maximum": 99.9}', '{"type":"number","maximum":99.9}'),
+    ("PROTOBUF", 'syntax = "proto3";\npackage a;\n\nmessage M {\n  N n = 1;\n\n  message N {}\n}\n',
+     'syntax = "proto3"; package a; message M { N n = 1; message N {} } // c'),
+    ("PROTOBUF", 'syntax = "proto3";\n\npackage a;\n\n// c\nmessage M {\n  .a.M.N n = 1;\n  message N {\n  }\n}\n',
+     'syntax = "proto3"; package a; message M { N n = 1; message N {} }'),
     ("AVRO", '{"type":"record","name":"x-y","fields":[]}', '{"name":"x-y","type":"record","fields":[]}'),
 ]  # fmt: skip
 """A type, a text that another registry or an earlier version stored, and another text of the same schema."""
