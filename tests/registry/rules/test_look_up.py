@@ -38,8 +38,7 @@ def test_a_schema_is_found_however_it_is_stored(registry: Registry, kind: str, s
     for text in (stored, sent):
         assert registry.call("POST", "/subjects/a", {"schema": text, "schemaType": kind})["id"] == 7
     assert registry.call("GET", "/subjects/a/versions/1")["schema"] == stored, "it is given as it is stored"
-    if "x-y" not in stored:
-        assert registry.register("a", sent, schemaType=kind) == 7
+    assert registry.register("a", sent, schemaType=kind) == 7
     assert registry.log.records == []
 
 
@@ -53,3 +52,34 @@ def test_a_version_under_an_old_key_is_gone_after_compaction(registry: Registry)
     for record in compacted.values():
         state.apply(*record)
     assert state.subjects(deleted=True) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("AVRO", '{"type":"record","name":"x-y","fields":[]}'),
+        ("AVRO", '{"type":"record","name":"R","fields":[{"name":"","type":"int"}]}'),
+        ("PROTOBUF", 'syntax = "proto3"; message M { Nothing a = 1; }'),
+    ],
+)
+def test_a_name_that_no_new_schema_can_have_is_refused_where_it_is_not_found(
+    registry: Registry, kind: str, text: str
+) -> None:
+    registry.register("a", '"int"')
+    body = {"schema": text, "schemaType": kind}
+    assert registry.refused("POST", "/subjects/a", body) == 42201
+    assert registry.refused("POST", "/subjects/a/versions", body) == 42201
+    assert registry.refused("POST", "/compatibility/subjects/a/versions/latest", body) == 42201
+
+
+def test_references_are_sorted_where_schemas_are_normalized(registry: Registry) -> None:
+    for name in ("x", "y"):
+        registry.register(name, f'{{"type":"record","name":"{name.upper()}","fields":[]}}')
+    references = [{"name": name.upper(), "subject": name, "version": 1} for name in ("y", "x")]
+    body = {"schema": '["X","Y"]', "references": references}
+    made = registry.call("POST", "/subjects/a/versions?normalize=true", body)
+    assert registry.call("GET", "/subjects/a/versions/1")["references"] == references[::-1]
+    twisted = {**body, "references": [*references[::-1], references[0]]}
+    assert registry.call("POST", "/subjects/a?normalize=true", twisted)["id"] == made["id"]
+    whole = '[{"type":"record","name":"X","fields":[]},{"type":"record","name":"Y","fields":[]}]'
+    assert registry.call("POST", "/subjects/a", {"schema": whole})["id"] == made["id"], "its types are in it"
