@@ -144,47 +144,55 @@ def canonical(
 
 
 def same_version(
-    state: State, library: Library, subject: str, wanted: Definition, *, deleted: bool = False
+    state: State, library: Library, subject: str, wanted: Definition, *, normalize: bool, deleted: bool = False
 ) -> Version | None:
     """The newest version that is this schema. Metadata and rules count where the request has some.
 
     Texts are compared first. Other registries, and earlier versions of this one, write the same schema in another way,
-    so the schemas of all versions are compared afterwards.
+    so the schemas of all versions are compared afterwards. With `normalize` normalized texts are, of both.
     """
     versions = sorted(state.versions(subject, deleted=deleted), key=lambda version: -version.version)
     for version in versions:
         if version.definition == wanted:
             return version
-    candidates = [version for version in versions if _may_be(version.definition, wanted)]
+    candidates = [version for version in versions if _may_be(version.definition, wanted, normalize=normalize)]
     for version in candidates:
         if (version.definition.text, version.definition.references) == (wanted.text, wanted.references):
             return version
-    same = _Same(library, wanted, contexts.of(subject)) if candidates else None
-    return next((version for version in candidates if same is not None and same.holds(version.definition)), None)
+    if not candidates:
+        return None
+    same = _Same(library, wanted, contexts.of(subject), normalize=normalize)
+    return next((version for version in candidates if same.holds(version.definition)), None)
 
 
-def _may_be(own: Definition, wanted: Definition) -> bool:
+def _may_be(own: Definition, wanted: Definition, *, normalize: bool) -> bool:
     """Whether all but the texts agree. A schema without references may have the types of another's in its text."""
+    has_same_references = own.references == wanted.references or not wanted.references
+    if normalize and not has_same_references:
+        has_same_references = set(own.references) == set(wanted.references)
     return (
         own.kind == wanted.kind
         and wanted.metadata in (None, own.metadata)
         and wanted.rule_set in (None, own.rule_set)
-        and wanted.references in ((), own.references)
+        and has_same_references
     )
 
 
 class _Same:
     """Compares one schema with others, in one context."""
 
-    def __init__(self, library: Library, wanted: Definition, context: str) -> None:
+    def __init__(self, library: Library, wanted: Definition, context: str, *, normalize: bool) -> None:
         self._library = library
         self._context = context
         self._wanted = library.parsed(wanted, context)
+        self._normalize = normalize
 
     def holds(self, other: Definition) -> bool:
         """Whether it is the same schema. One that cannot be read any more is none."""
         try:
-            return self._library.parsed(other, self._context).is_same(self._wanted)
+            parsed = self._library.parsed(other, self._context)
+            is_same = parsed.is_same(self._wanted)
+            return is_same or (self._normalize and parsed.normalized == self._wanted.normalized)
         except RegistryError:
             return False
 

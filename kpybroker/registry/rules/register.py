@@ -24,8 +24,9 @@ def known(state: State, library: Library, subject: str, body: dict[str, Any], no
     None where a leader has to decide. Raises RegistryError for what is not a schema.
     """
     scope.check_subject(subject)
+    normalize = _normalizes(state, subject, normalize)
     wanted, _ = _wanted(state, library, subject, body, normalize)
-    version = look_up.same_version(state, library, subject, wanted)
+    version = look_up.same_version(state, library, subject, wanted, normalize=normalize)
     identifier, number = _asked(body)
     if version is None or (identifier is not None and identifier != version.id):
         return None
@@ -36,8 +37,9 @@ def find(
     state: State, library: Library, subject: str, body: dict[str, Any], normalize: bool, *, deleted: bool
 ) -> Version | None:
     """The version of a subject that is this schema. Raises RegistryError 42201 for what is not a schema."""
+    normalize = _normalizes(state, subject, normalize)
     wanted, parsed = _wanted(state, library, subject, body, normalize)
-    found = look_up.same_version(state, library, subject, wanted, deleted=deleted)
+    found = look_up.same_version(state, library, subject, wanted, normalize=normalize, deleted=deleted)
     if found is None:
         parsed.check_names()
     return found
@@ -48,6 +50,7 @@ def plan(state: State, library: Library, subject: str, body: dict[str, Any], *, 
     scope.check_subject(subject)
     identifier, number = _asked(body)
     is_import = _check_mode(state, subject, identifier)
+    normalize = _normalizes(state, subject, normalize)
     wanted, parsed = _wanted(state, library, subject, body, normalize, is_new=not is_import)
     versions = list(state.versions(subject, deleted=True))
     current = [version for version in versions if not version.is_deleted]
@@ -57,7 +60,7 @@ def plan(state: State, library: Library, subject: str, body: dict[str, Any], *, 
             metadata=last.metadata if wanted.metadata is None else wanted.metadata,
             rule_set=last.rule_set if wanted.rule_set is None else wanted.rule_set,
         )
-    same = look_up.same_version(state, library, subject, wanted)
+    same = look_up.same_version(state, library, subject, wanted, normalize=normalize)
     if same is not None and number is None and identifier in (None, same.id):
         return Change([], _registered(same))
     if not is_import and not force:
@@ -83,6 +86,7 @@ def reasons(
     state: State, library: Library, subject: str, body: dict[str, Any], earlier: Sequence[Version], normalize: bool
 ) -> list[str]:
     """Why a schema may not follow `earlier`, by the level of the subject. Raises RegistryError 42201."""
+    normalize = _normalizes(state, subject, normalize)
     definition, parsed = _wanted(state, library, subject, body, normalize, is_new=True)
     return _reasons(state, library, subject, definition, parsed, earlier)
 
@@ -92,10 +96,13 @@ def _registered(version: Version) -> dict[str, Any]:
     return {"id": version.id, "version": version.version, "guid": version.definition.guid}
 
 
+def _normalizes(state: State, subject: str, asked: bool) -> bool:
+    return asked or scope.config_in_scope(state, subject).get("normalize") is True
+
+
 def _wanted(
     state: State, library: Library, subject: str, body: dict[str, Any], normalize: bool, *, is_new: bool = False
 ) -> tuple[Definition, Parsed]:
-    normalize = normalize or scope.config_in_scope(state, subject).get("normalize") is True
     definition = look_up.definition_of(state, subject, body)
     return look_up.canonical(library, subject, definition, normalize=normalize, is_new=is_new)
 

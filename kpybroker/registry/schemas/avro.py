@@ -18,7 +18,7 @@ from kpybroker.registry.schemas.model import AVRO, DEPTH_MAX, Parsed, Texts
 
 
 class AvroSchema:
-    """A parsed schema: `root` is its tree, `value` its JSON. Of `known`, the types of references, it names some only."""
+    """A parsed schema: `root` is its tree, `value` its JSON. Some of the types of references, `known`, it only names."""
 
     kind = AVRO
 

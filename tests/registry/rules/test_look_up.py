@@ -83,3 +83,28 @@ def test_references_are_sorted_where_schemas_are_normalized(registry: Registry) 
     assert registry.call("POST", "/subjects/a?normalize=true", twisted)["id"] == made["id"]
     whole = '[{"type":"record","name":"X","fields":[]},{"type":"record","name":"Y","fields":[]}]'
     assert registry.call("POST", "/subjects/a", {"schema": whole})["id"] == made["id"], "its types are in it"
+
+
+@pytest.mark.parametrize(
+    ("kind", "stored", "sent"),
+    [
+        ("AVRO", '{"type":"int","b":1,"a":2}', '{"type":"int","a":2,"b":1}'),
+        ("JSON", '{"type":"string","title":"x"}', '{"title":"x","type":"string"}'),
+        (
+            "PROTOBUF",
+            'syntax = "proto3"; option b = 1; option a = 2; message M { M m = 2; int32 a = 1; }',
+            'syntax = "proto3"; option a = 2; option b = 1; message M { int32 a = 1; .M m = 2; }',
+        ),
+    ],
+)
+def test_with_normalize_normalized_texts_of_both_are_compared(
+    registry: Registry, kind: str, stored: str, sent: str
+) -> None:
+    first = registry.register("a", stored, schemaType=kind)
+    body = {"schema": sent, "schemaType": kind}
+    for text in (stored, sent):
+        asked = registry.call("POST", "/subjects/a?normalize=true", {**body, "schema": text})
+        assert (asked["id"], asked["version"]) == (first, 1)
+        assert registry.call("POST", "/subjects/a/versions?normalize=true", {**body, "schema": text})["id"] == first
+    if kind != "AVRO":
+        assert registry.refused("POST", "/subjects/a", body) == 40403, "without it the order counts"
