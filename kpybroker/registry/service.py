@@ -81,7 +81,7 @@ class Service:
             plan = self.read(planned)
             if plan.records:
                 self._check_leader()
-                self._log.append(plan.records)
+                self._log.append(self.read(lambda state, _: state.spelled(plan.records)))
             if plan.expected is not None and not self._holds(plan):
                 place = (plan.expected.subject, plan.expected.version)
                 self._log.append([records.schema_removed(*place)])

@@ -129,35 +129,80 @@ def canonical(
 ) -> tuple[Definition, Parsed]:
     """With the text that is stored and compared, and the parsed schema."""
     parsed = library.parsed(definition, contexts.of(subject), is_new=is_new)
-    return definition._replace(text=parsed.normalized if normalize else parsed.canonical), parsed
+    if not normalize:
+        return definition._replace(text=parsed.canonical), parsed
+    references = sorted(set(definition.references), key=lambda one: (one.subject, one.version, one.name))
+    return definition._replace(text=parsed.normalized, references=tuple(references)), parsed
 
 
-def same_version(state: State, subject: str, wanted: Definition, *, deleted: bool = False) -> Version | None:
+def same_version(
+    state: State, library: Library, subject: str, wanted: Definition, *, normalize: bool, deleted: bool = False
+) -> Version | None:
     """The newest version that is this schema, with the same metadata and rules.
 
-    Their property `confluent:version` does not count where only one of both has it.
+    Texts are compared first. Other registries, and earlier versions of this one, write the same schema in another way,
+    so the schemas of all versions are compared afterwards. With `normalize` normalized texts are, of both.
     """
     versions = sorted(state.versions(subject, deleted=deleted), key=lambda version: -version.version)
     for version in versions:
         if version.definition == wanted:
             return version
-    bare, is_numbered = _without_version(wanted)
-    for version in versions:
-        own, is_own_numbered = _without_version(version.definition)
-        if is_numbered != is_own_numbered and own == bare:
+    candidates = [version for version in versions if _may_be(version.definition, wanted, normalize=normalize)]
+    for version in candidates:
+        if (version.definition.text, version.definition.references) == (wanted.text, wanted.references):
             return version
-    return None
+    if not candidates:
+        return None
+    same = _Same(library, wanted, contexts.of(subject), normalize=normalize)
+    return next((version for version in candidates if same.holds(version.definition)), None)
 
 
-def _without_version(definition: Definition) -> tuple[Definition, bool]:
-    """Without the property of its metadata that names the version, and whether it had it."""
-    metadata = json.loads(definition.metadata or "{}")
-    properties = metadata.get("properties") or {}
-    if VERSION_PROPERTY not in properties:
-        return definition._replace(metadata=attached(metadata or None)), False
-    left = {key: value for key, value in properties.items() if key != VERSION_PROPERTY}
-    metadata = {**{key: value for key, value in metadata.items() if key != "properties"}}
-    return definition._replace(metadata=attached({**metadata, **({"properties": left} if left else {})} or None)), True
+def _may_be(own: Definition, wanted: Definition, *, normalize: bool) -> bool:
+    """Whether all but the texts agree. A schema without references may have the types of another's in its text."""
+    has_same_references = own.references == wanted.references or not wanted.references
+    if normalize and not has_same_references:
+        has_same_references = set(own.references) == set(wanted.references)
+    return (
+        own.kind == wanted.kind
+        and own.rule_set == wanted.rule_set
+        and _has_same_metadata(own, wanted)
+        and has_same_references
+    )
+
+
+class _Same:
+    """Compares one schema with others, in one context."""
+
+    def __init__(self, library: Library, wanted: Definition, context: str, *, normalize: bool) -> None:
+        self._library = library
+        self._context = context
+        self._wanted = library.parsed(wanted, context)
+        self._normalize = normalize
+
+    def holds(self, other: Definition) -> bool:
+        """Whether it is the same schema. One that cannot be read any more is none."""
+        try:
+            parsed = self._library.parsed(other, self._context)
+            is_same = parsed.is_same(self._wanted)
+            return is_same or (self._normalize and parsed.normalized == self._wanted.normalized)
+        except RegistryError:
+            return False
+
+
+def _has_same_metadata(own: Definition, wanted: Definition) -> bool:
+    """The property that names the version does not count where only one of both has it."""
+    if own.metadata == wanted.metadata:
+        return True
+    (mine, is_mine_numbered), (other, is_other_numbered) = map(_without_version, (own.metadata, wanted.metadata))
+    return is_mine_numbered != is_other_numbered and mine == other
+
+
+def _without_version(metadata: str | None) -> tuple[dict[str, Any], bool]:
+    """Metadata without the property that names the version, and whether it had it."""
+    found: dict[str, Any] = json.loads(metadata or "{}")
+    properties = dict(found.pop("properties", None) or {})
+    is_numbered = properties.pop(VERSION_PROPERTY, None) is not None
+    return {**found, **({"properties": properties} if properties else {})}, is_numbered
 
 
 def property_of(definition: Definition, name: str) -> str | None:

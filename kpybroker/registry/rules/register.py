@@ -27,8 +27,9 @@ def known(state: State, library: Library, subject: str, body: dict[str, Any], no
     has_tags = bool(body.get("schemaTagsToAdd") or body.get("schemaTagsToRemove"))
     if look_up.is_empty(body) or has_tags or attachments.has_defaults(scope.config_in_scope(state, subject)):
         return None
+    normalize = _normalizes(state, subject, normalize)
     wanted, _ = _wanted(state, library, subject, body, normalize)
-    version = look_up.same_version(state, subject, wanted)
+    version = look_up.same_version(state, library, subject, wanted, normalize=normalize)
     identifier, asked = _asked(body)
     if version is None or identifier not in (None, version.id):
         return None
@@ -48,13 +49,16 @@ def find(
     """
     if look_up.is_empty(body):
         return None
-    wanted, _ = _wanted(state, library, subject, body, normalize)
-    found = look_up.same_version(state, subject, wanted, deleted=deleted)
+    normalize = _normalizes(state, subject, normalize)
+    wanted, parsed = _wanted(state, library, subject, body, normalize)
+    found = look_up.same_version(state, library, subject, wanted, normalize=normalize, deleted=deleted)
     last = max(state.versions(subject), key=lambda one: one.version, default=None)
-    if found is not None or last is None:
-        return found
-    full = attachments.completed(wanted, last.definition, scope.config_in_scope(state, subject))
-    return look_up.same_version(state, subject, full, deleted=deleted)
+    if found is None and last is not None:
+        full = attachments.completed(wanted, last.definition, scope.config_in_scope(state, subject))
+        found = look_up.same_version(state, library, subject, full, normalize=normalize, deleted=deleted)
+    if found is None:
+        parsed.check_names()
+    return found
 
 
 def plan(state: State, library: Library, subject: str, body: dict[str, Any], *, normalize: bool, force: bool) -> Change:
@@ -76,10 +80,11 @@ def plan(state: State, library: Library, subject: str, body: dict[str, Any], *, 
     if look_up.is_empty(body) and last is not None:
         body = {**body, "schema": last.text, "schemaType": last.kind}
         body["references"] = [one._asdict() for one in last.references]
+    normalize = _normalizes(state, subject, normalize)
     wanted, parsed = _wanted(state, library, subject, body, normalize, is_new=not is_import)
     if not is_import:
         wanted = attachments.completed(wanted, last, scope.config_in_scope(state, subject), asked, following)
-    same = look_up.same_version(state, subject, wanted)
+    same = look_up.same_version(state, library, subject, wanted, normalize=normalize)
     if same is not None and asked == 0 and identifier in (None, same.id):
         return Change([], entities.registered(same))
     if not is_import and not force:
@@ -105,14 +110,18 @@ def reasons(
     state: State, library: Library, subject: str, body: dict[str, Any], earlier: Sequence[Version], normalize: bool
 ) -> list[str]:
     """Why a schema may not follow `earlier`, by the level of the subject. Raises RegistryError 42201."""
-    definition, parsed = _wanted(state, library, subject, body, normalize)
+    normalize = _normalizes(state, subject, normalize)
+    definition, parsed = _wanted(state, library, subject, body, normalize, is_new=True)
     return _reasons(state, library, subject, definition, parsed, earlier)
+
+
+def _normalizes(state: State, subject: str, asked: bool) -> bool:
+    return asked or scope.config_in_scope(state, subject).get("normalize") is True
 
 
 def _wanted(
     state: State, library: Library, subject: str, body: dict[str, Any], normalize: bool, *, is_new: bool = False
 ) -> tuple[Definition, Parsed]:
-    normalize = normalize or scope.config_in_scope(state, subject).get("normalize") is True
     definition = look_up.definition_of(state, subject, body)
     return look_up.canonical(library, subject, definition, normalize=normalize, is_new=is_new)
 

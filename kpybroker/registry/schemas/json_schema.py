@@ -3,13 +3,15 @@
 The text must be a schema of its draft, and every `$ref` must lead somewhere: into the schema, to a reference by its
 name, or to a draft's own schema. Nothing is fetched from a network.
 
-Canonical: white space is removed. Normalized: keys are sorted too.
+Canonical: white space is removed, and numbers keep their digits, in Java's spelling. Normalized: keys are sorted too.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from functools import cached_property
 from typing import Any, Final
 
 import referencing
@@ -20,7 +22,8 @@ from jsonschema_specifications import REGISTRY as SPECIFICATIONS
 from referencing.jsonschema import DRAFT7, SchemaResource, specification_with
 
 from kpybroker.registry.errors import invalid_schema
-from kpybroker.registry.schemas.model import DEPTH_MAX, JSON, Texts, depth
+from kpybroker.registry.schemas import java_json
+from kpybroker.registry.schemas.model import DEPTH_MAX, JSON, Parsed, Texts, depth
 
 OLD_DRAFTS: Final = ("draft-03", "draft-04", "draft-06", "draft-07")
 """In these, keys next to `$ref` mean nothing."""
@@ -31,25 +34,61 @@ Raw = Any
 """A schema as JSON: an object or a boolean."""
 
 
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is no JSON")
+
+
+BLANKS: Final = " \t\r\n"
+DECODER: Final = json.JSONDecoder(parse_constant=_no_number)
+EXACT: Final = json.JSONDecoder(parse_constant=_no_number, parse_float=Decimal)
+"""Both read one value; what follows it is passed over, as by Confluent's registry."""
+
+
 class JsonSchema:
     """A parsed schema. `root` is its JSON; `resolver` finds what it refers to."""
 
     kind = JSON
 
-    def __init__(self, root: Raw, resolver: Resolver, *, is_old: bool) -> None:
+    def __init__(self, text: str, root: Raw, resolver: Resolver, *, is_old: bool) -> None:
+        self._text = text
         self.root = root
         self.resolver = resolver
         self.is_old = is_old
 
-    @property
+    @cached_property
     def canonical(self) -> str:
-        """Keys in the order of the text."""
-        return json.dumps(self.root, ensure_ascii=False, separators=(",", ":"))
+        """Keys in the order of the text, numbers with the digits that they have there."""
+        return java_json.dumps(self._exact)
 
     @property
     def normalized(self) -> str:
         """Keys in the order of the alphabet."""
-        return json.dumps(self.root, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+        return java_json.dumps(java_json.with_order(self._exact))
+
+    @property
+    def _exact(self) -> Raw:
+        exact, _ = EXACT.raw_decode(self._text.lstrip(BLANKS))
+        return exact
+
+    def is_same(self, other: Parsed) -> bool:
+        """By the canonical text: the order of keys counts, as in Confluent's registry.
+
+        Earlier versions of this one stored other spellings of numbers.
+        """
+        return isinstance(other, JsonSchema) and (
+            self.canonical == other.canonical or self._text in other.earlier_forms()
+        )
+
+    def earlier_forms(self) -> tuple[str, str]:
+        """What earlier versions of this registry stored for it, without and with normalization."""
+        plain, in_order = (
+            json.dumps(self.root, ensure_ascii=False, separators=(",", ":"), sort_keys=is_sorted)
+            for is_sorted in (False, True)
+        )
+        return plain, in_order
+
+    def check_names(self) -> None:
+        """All names are good."""
 
     def formatted(self, form: str) -> str:
         """There is no other format."""
@@ -74,7 +113,9 @@ def parse(text: str, references: Texts, *, is_new: bool = False) -> JsonSchema:
         raise invalid_schema("it is nested too deep") from None
     except Exception:  # of two libraries, for a text that anyone sent
         raise invalid_schema("it cannot be read as a schema of its draft") from None
-    parsed = JsonSchema(root, resolver, is_old=dialect is None or any(draft in str(dialect) for draft in OLD_DRAFTS))
+    parsed = JsonSchema(
+        text, root, resolver, is_old=dialect is None or any(draft in str(dialect) for draft in OLD_DRAFTS)
+    )
     if is_new:
         _check_references(parsed)
     return parsed
@@ -84,7 +125,7 @@ def _loaded(text: str) -> Raw:
     if depth(text) > DEPTH_MAX:
         raise invalid_schema(f"it is nested deeper than {DEPTH_MAX} levels")
     try:
-        value = json.loads(text, parse_constant=_no_number)
+        value, _ = DECODER.raw_decode(text.lstrip(BLANKS))
     except (ValueError, RecursionError):
         raise invalid_schema("the text is no JSON") from None
     if not isinstance(value, dict | bool):
@@ -103,10 +144,6 @@ def _check_arrays(root: Raw) -> None:
         if isinstance(value, list) and len(value) > MIXED_MAX and is_mixed:
             raise invalid_schema(f"an array has more than {MIXED_MAX} values that are not all texts, or all numbers")
         waiting += [part for part in parts if isinstance(part, dict | list)]
-
-
-def _no_number(text: str) -> float:
-    raise ValueError(f"{text} is no JSON")
 
 
 def _resource(root: Raw) -> SchemaResource:

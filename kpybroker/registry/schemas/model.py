@@ -47,7 +47,7 @@ Texts = Mapping[str, str]
 
 
 class Parsed(Protocol):
-    """A schema that was read. Both properties are texts that parse to the same schema."""
+    """A schema that was read. `canonical` and `normalized` are texts that parse to the same schema."""
 
     @property
     def kind(self) -> str:
@@ -60,6 +60,12 @@ class Parsed(Protocol):
     @property
     def normalized(self) -> str:
         """Also without what has none in the type's semantics, such as the order of attributes."""
+
+    def is_same(self, other: Parsed) -> bool:
+        """Of a schema that is stored: whether it is another one too, however both are written."""
+
+    def check_names(self) -> None:
+        """Raises RegistryError 42201 for names that a new schema cannot have: what is registered may have them."""
 
     def formatted(self, form: str) -> str:
         """The text for the parameter `format`; an unknown one gives the canonical text, as in Confluent's registry."""

@@ -119,6 +119,16 @@ def _bytes(value: Mapping[str, Any]) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
 
 
+def own_spelling(key: Mapping[str, Any]) -> bytes | None:
+    """A key that was read, as this registry writes it; None for one that it writes no removal of."""
+    kind, subject = key.get("keytype"), key.get("subject")
+    if kind == SCHEMA:
+        return schema_key(str(subject), int(key["version"]))
+    if kind in (CONFIG, MODE):
+        return _key(kind, subject)
+    return context(str(key.get("context"))).key if kind == CONTEXT else None
+
+
 class Unreadable(Exception):
     """A record that is none of the registry's: it is skipped."""
 

@@ -5,6 +5,7 @@ Rules
 - A schema whose id belongs to another schema is ignored, on every instance alike: two leaders that took one id, each
   believing to be alone, do not make an id ambiguous. The one that wrote later finds its version missing.
 - A record that cannot be read is skipped and counted: a newer registry may have written it.
+- A key may be spelled in several ways, and compaction knows only bytes: a removal is written for each spelling.
 - An id resolves as long as a version has it, deleted softly or not.
 - Each context has ids of its own; the methods that ask for one take the context.
 """
@@ -17,7 +18,7 @@ from typing import Any, Final
 
 from kpybroker.registry.schemas.model import Definition
 from kpybroker.registry.store import contexts, records
-from kpybroker.registry.store.records import Unreadable, Version
+from kpybroker.registry.store.records import Record, Unreadable, Version
 
 Place = tuple[str, int]
 """A subject and a version."""
@@ -51,18 +52,39 @@ class State:
         self._referrers: dict[Place, set[Place]] = {}
         self._configs: dict[str | None, dict[str, Any]] = {}
         self._modes: dict[str | None, str] = {}
+        self._spellings: dict[bytes, dict[bytes, None]] = {}
+        """How other registries wrote a key that is in the log, by its spelling here; only where they differ."""
 
     def apply(self, key: bytes | None, value: bytes | None, timestamp: int | None = None) -> str | None:
         """One record, in the order of the log, and when it was written. Why it was skipped, if it was."""
         try:
             if key is None:
                 raise Unreadable("no key")
-            made = None if value is None else records.parsed_object(value)
-            self._apply(records.parsed_object(key), made, timestamp)
+            parsed = records.parsed_object(key)
+            self._apply(parsed, None if value is None else records.parsed_object(value), timestamp)
+            self._remember(key, parsed, is_removed=value is None)
         except Unreadable as error:
             self.skipped += 1
             return str(error)
         return None
+
+    def _remember(self, key: bytes, parsed: Mapping[str, Any], *, is_removed: bool) -> None:
+        own = records.own_spelling(parsed)
+        if own is None or own == key:
+            return
+        if not is_removed:
+            self._spellings.setdefault(own, {})[key] = None
+        elif own in self._spellings:
+            self._spellings[own].pop(key, None)
+
+    def spelled(self, written: Iterable[Record]) -> list[Record]:
+        """Records to be written, with a removal for each spelling of its key that is in the log."""
+        found: list[Record] = []
+        for record in written:
+            found.append(record)
+            if record.value is None:
+                found += (Record(key, None) for key in self._spellings.get(record.key, ()))
+        return found
 
     def _apply(self, key: Mapping[str, Any], value: Mapping[str, Any] | None, timestamp: int | None) -> None:
         kind, subject = key.get("keytype"), key.get("subject")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,43 @@ from kpybroker.registry.compatibility import json_schema as compatibility
 from kpybroker.registry.compatibility.differ import differences
 from kpybroker.registry.errors import RegistryError
 from kpybroker.registry.schemas import json_schema
+
+TEXTS = [
+    json.loads(line)
+    for line in (Path(__file__).parent / "confluent_8_1_0_json.jsonl").read_text(encoding="utf-8").splitlines()
+]
+"""A text, and what a registry of Confluent 8.1.0 stores for it without and with `normalize=true`; null for none."""
+
+
+def test_texts_are_those_of_confluent() -> None:
+    different = [(text, *found, *stored) for text, *stored in TEXTS if (found := stored_of(text)) != stored]
+    assert different == []
+    assert len(TEXTS) > 200
+
+
+def stored_of(text: str) -> list[str | None]:
+    try:
+        parsed = json_schema.parse(text, {}, is_new=True)
+    except RegistryError:
+        return [None, None]
+    return [parsed.canonical, parsed.normalized]
+
+
+@pytest.mark.parametrize(
+    ("stored", "sent", "is_same"),
+    [
+        ('{"maximum":99.90}', '{ "maximum": 99.90 }', True),
+        ('{"maximum":99.9}', '{"maximum":99.90}', True),
+        ('{"a":1e-05,"b":1}', '{"b":1,"a":0.00001}', True),
+        ('{"maximum":99.90}', '{"maximum":99.9}', False),
+        ('{"type":"string","title":"x"}', '{"title":"x","type":"string"}', False),
+        ('{"maximum":1}', '{"maximum":1.0}', False),
+    ],
+)
+def test_numbers_count_as_they_are_written_but_for_texts_of_earlier_versions(
+    stored: str, sent: str, is_same: bool
+) -> None:
+    assert json_schema.parse(stored, {}).is_same(json_schema.parse(sent, {})) is is_same
 
 
 @pytest.mark.parametrize(

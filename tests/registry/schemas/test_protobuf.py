@@ -1,4 +1,4 @@
-"""Protobuf: one text for equal files, descriptors of them in base64, imports, and what protoc refuses."""
+"""Protobuf: what is the same file, descriptors of them in base64, references, and what is refused."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ syntax = "proto2";
 message M {
   extensions 100 to 199, 500 to max;
   required string a = 1 [default = "x\\"\\\\\\303\\244"];
-  optional bytes b = 2 [default = "\\001\\377"];
+  optional bytes b = 2 [default = "abc"];
   optional double c = 3 [default = inf];
   optional E d = 4 [default = TWO];
   optional bool e = 5 [default = true];
@@ -91,34 +91,83 @@ extend M {
 """
 
 
-def test_a_file_with_everything_is_written_as_it_is_read() -> None:
+def test_a_file_with_everything_is_written_without_comments_and_read_again() -> None:
     parsed = protobuf.parse(EVERYTHING, {}, is_new=True)
-    assert parsed.canonical == EVERYTHING
-    assert "//" not in parsed.normalized
-    assert protobuf.parse(parsed.normalized, {}).canonical == parsed.normalized
+    assert "//" not in parsed.canonical + parsed.normalized
+    assert protobuf.parse(parsed.canonical, {}).canonical == parsed.canonical
+    assert protobuf.parse(parsed.normalized, {}).normalized == parsed.normalized
+    assert protobuf.parse(parsed.canonical, {}).normalized == parsed.normalized
 
 
 def test_proto2_has_labels_defaults_and_extensions() -> None:
     parsed = protobuf.parse(PROTO2, {}, is_new=True)
-    assert text_of(parsed.file) == parsed.normalized
-    assert protobuf.parse(parsed.canonical, {}).file == parsed.file
-    assert 'default = "x\\"\\\\\\303\\244"' in parsed.canonical
+    assert 'required string a = 1 [default = "x\\"\\\\Ã¤"];' in parsed.canonical, "an escaped byte is a character there"
+    assert "extensions 100 to 199, 500 to max;" in parsed.canonical
+    assert "extend M {\n  optional int32 more = 100;\n}\n" in parsed.canonical
 
 
-def test_white_space_and_the_way_a_type_is_named_mean_nothing() -> None:
-    one = 'syntax="proto3";package p;message A{B b=1;message B{}}'
-    other = 'syntax = "proto3";\n\npackage p;\n\nmessage A {\n  .p.A.B b = 0x1;\n  message B {\n  }\n}\n'
-    assert protobuf.parse(one, {}).canonical == protobuf.parse(other, {}).canonical == other.replace("0x1", "1")
+def test_a_default_of_bytes_that_is_no_word_is_refused() -> None:
+    """Confluent's registry prints it without quotes, and reads what it printed."""
+    text = PROTO2.replace('"abc"', '"\\001\\377"')
+    assert "[default = \x01\xff]" in protobuf.parse(text, {}).canonical
+    with pytest.raises(RegistryError):
+        protobuf.parse(text, {}, is_new=True)
+
+
+def test_white_space_and_comments_mean_nothing_and_the_way_a_type_is_named_something() -> None:
+    one = 'syntax="proto3";package p;message A{B b=0x1;message B{}} // c'
+    written = 'syntax = "proto3";\npackage p;\n\nmessage A {\n  B b = 1;\n\n  message B {}\n}\n'
+    parsed, other = protobuf.parse(one, {}), protobuf.parse(written, {})
+    assert parsed.canonical == other.canonical == written
+    full = protobuf.parse(written.replace("B b", ".p.A.B b"), {})
+    assert full.is_same(other) is other.is_same(full) is False
+    assert full.normalized == other.normalized
+
+
+EARLIER = """syntax = "proto3";
+
+package p;
+
+// What A is.
+message A {
+  .p.A.B b = 1;
+  message B {
+  }
+}
+
+service S {
+  rpc G(.p.A) returns (.p.A);
+}
+"""
+"""As earlier versions of this registry wrote it."""
+
+
+@pytest.mark.parametrize(
+    ("sent", "is_found"),
+    [
+        (EARLIER, True),
+        ('syntax="proto3";package p;message A{B b=1;message B{}}service S{rpc G(A) returns (A){}}', True),
+        ('syntax="proto3";package p;message A{B b=2;message B{}}service S{rpc G(A) returns (A){}}', False),
+        ('syntax="proto3";package p;message A{B b=1;message B{}}', False),
+    ],
+)
+def test_what_earlier_versions_stored_is_found(sent: str, is_found: bool) -> None:
+    assert protobuf.parse(EARLIER, {}).is_same(protobuf.parse(sent, {})) is is_found
 
 
 def test_a_descriptor_in_base64_is_the_same_schema() -> None:
-    file = protobuf.parse(EVERYTHING, {}).file
-    sent = base64.b64encode(file.SerializeToString()).decode()
+    sent = base64.b64encode(descriptor(EVERYTHING)).decode()
     parsed = protobuf.parse(sent, {}, is_new=True)
-    assert parsed.canonical == protobuf.parse(EVERYTHING, {}).normalized
+    assert parsed.normalized == protobuf.parse(EVERYTHING, {}).normalized
     serialized = FileDescriptorProto.FromString(base64.b64decode(parsed.formatted("serialized")))
     assert [message.name for message in serialized.message_type] == ["Order"]
     assert parsed.formatted("other") == parsed.canonical
+
+
+def descriptor(text: str) -> bytes:
+    file = compiled(text, {}).file[-1]
+    file.ClearField("source_code_info")
+    return bytes(file.SerializeToString())
 
 
 @pytest.mark.parametrize(
@@ -130,29 +179,41 @@ def test_a_descriptor_in_base64_is_the_same_schema() -> None:
         "extend google.protobuf.FieldOptions { string tag = 50000; } message M { int32 a = 1 [(tag) = \"x\"]; }",
     ],
 )  # fmt: skip
-def test_what_cannot_be_written_in_one_way_stays_as_it_is(text: str) -> None:
-    parsed = protobuf.parse(text, {}, is_new=True)
-    assert parsed.canonical == parsed.normalized == text
+def test_a_descriptor_that_cannot_be_written_is_refused(text: str) -> None:
     with pytest.raises(Unprintable):
-        text_of(parsed.file)
+        text_of(FileDescriptorProto.FromString(descriptor(text)))
     with pytest.raises(RegistryError) as caught:
-        protobuf.parse(base64.b64encode(parsed.file.SerializeToString()).decode(), {})
+        protobuf.parse(base64.b64encode(descriptor(text)).decode(), {})
     assert "register the .proto file" in caught.value.message
 
 
-def test_imports_are_found_by_their_name() -> None:
+def test_types_of_references_are_known() -> None:
     references = {
         "units.proto": 'syntax = "proto3"; message Unit {}',
         "shop/money.proto": 'syntax = "proto3"; package shop; import "units.proto"; message Money { Unit unit = 1; }',
     }
-    text = (
-        'syntax = "proto3"; import "shop/money.proto"; import "google/type/date.proto"; message M { shop.Money a = 1; }'
-    )
+    text = 'syntax = "proto3"; import "other.proto"; message M { shop.Money a = 1; google.type.Date b = 2; }'
     parsed = protobuf.parse(text, references, is_new=True)
-    assert [file.name for file in parsed.files.file][-1] == "schema.proto"
+    assert ".shop.Money a = 1;" in parsed.normalized
     with pytest.raises(RegistryError) as caught:
         protobuf.parse(text, {"units.proto": references["units.proto"]}, is_new=True)
-    assert "shop/money.proto" in caught.value.message
+    assert "shop.Money" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "message M { int32 a = 1; int32 b = 1; }",
+        "message M { reserved 1; int32 a = 1; }",
+        "enum E { A = 1; }",
+        'import "away.proto"; message M { int32 a = 1 [(limits).max = 9]; }',
+    ],
+)
+def test_what_protoc_refuses_is_kept_and_has_no_descriptor(text: str) -> None:
+    parsed = protobuf.parse(f'syntax = "proto3"; {text}', {}, is_new=True)
+    assert parsed.canonical
+    with pytest.raises(RegistryError):
+        parsed.formatted("serialized")
 
 
 def test_files_of_confluent_need_no_reference() -> None:
@@ -188,10 +249,12 @@ def test_an_import_stays_inside_its_directory(name: str) -> None:
         "\ud800",
         'syntax = "proto4";',
         'syntax = "proto3"; message M { B a = 1; }',
-        'syntax = "proto3"; message M { int32 a = 1; int32 b = 1; }',
-        'syntax = "proto3"; import "nowhere.proto";',
-        'syntax = "proto3"; import "schema.proto";',
+        'syntax = "proto3"; message M { map<double, string> a = 1; }',
+        'edition = "2023"; message M { int32 a = 1; }',
         'syntax = "proto3";' + "message M {" * 150,
+        'syntax = "proto3";' + "message M {" * 300 + "}" * 300,
+        'syntax = "proto3"; option a = ' + "{a:" * 300 + "1" + "}" * 300 + ";",
+        'syntax = "proto3"; option a = ' + "[" * 300 + "1" + "]" * 300 + ";",
         "{" * 100_000,
         base64.b64encode(b"\x0a\x01x").decode(),
     ],
@@ -205,10 +268,13 @@ def test_what_is_no_file_is_refused(text: str, capfd: pytest.CaptureFixture[str]
     assert capfd.readouterr().err == ""
 
 
-def test_a_file_without_a_syntax_is_proto2(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_file_without_a_syntax_needs_labels(capfd: pytest.CaptureFixture[str]) -> None:
     parsed = protobuf.parse("/* syntax = 1 */ // syntax = 2\nmessage M { required int32 a = 1; }", {}, is_new=True)
-    assert parsed.canonical.startswith('syntax = "proto2";')
+    assert parsed.canonical == "\nmessage M {\n  required int32 a = 1;\n}\n"
+    assert parsed.formatted("serialized")
     assert capfd.readouterr().err == ""
+    with pytest.raises(RegistryError):
+        protobuf.parse("message M { int32 a = 1; }", {})
 
 
 def test_what_protoc_makes_has_comments() -> None:
