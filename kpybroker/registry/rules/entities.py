@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from kpybroker.registry.schemas.model import Definition
+from kpybroker.registry.schemas.model import Definition, Reference
 from kpybroker.registry.store.records import Version
 
 
@@ -13,13 +13,18 @@ def of_definition(definition: Definition, text: str | None = None) -> dict[str, 
     """A schema; `text` stands for its own in another format."""
     made: dict[str, Any] = {"guid": definition.guid, "schemaType": definition.kind}
     if definition.references:
-        made["references"] = [one._asdict() for one in definition.references]
+        made["references"] = [_reference(one) for one in definition.references]
     if definition.metadata is not None:
         made["metadata"] = json.loads(definition.metadata)
     if definition.rule_set is not None:
         made["ruleSet"] = json.loads(definition.rule_set)
     made["schema"] = definition.text if text is None else text
     return made
+
+
+def _reference(one: Reference) -> dict[str, Any]:
+    """Without what is empty."""
+    return {name: value for name, value in one._asdict().items() if value != ""}
 
 
 def registered(version: Version, text: str | None = None) -> dict[str, Any]:
