@@ -222,15 +222,15 @@ def test_files_of_confluent_need_no_reference() -> None:
         'syntax = "proto3"; import "confluent/meta.proto"; import "confluent/type/decimal.proto"; '
         f"message M {{ confluent.type.Decimal a = 1; string b = 2 {options}; }}"
     )
-    files = {file.name: file for file in protobuf.parse(text, {}).files.file}
+    files = {file.name: file for file in compiled(text, {}).file}
     decimal = files["confluent/type/decimal.proto"].message_type[0]
     assert [(one.name, one.number) for one in decimal.field] == [("value", 1), ("precision", 2), ("scale", 3)]
     assert [one.number for one in files["confluent/meta.proto"].extension] == [1088] * 5
     own = 'syntax = "proto3"; package confluent.type; message Decimal { string mine = 1; }'
-    given = protobuf.parse(text.replace(f" string b = 2 {options};", ""), {"confluent/type/decimal.proto": own})
-    assert [file.message_type[0].field[0].name for file in given.files.file if file.name.endswith("decimal.proto")] == [
-        "mine"
-    ], "a reference goes first"
+    given = compiled(text.replace(f" string b = 2 {options};", ""), {"confluent/type/decimal.proto": own})
+    mine = [file.message_type[0].field[0].name for file in given.file if file.name.endswith("decimal.proto")]
+    assert mine == ["mine"], "a reference goes first"
+    assert protobuf.parse(text, {}, is_new=True).formatted("serialized")
 
 
 @pytest.mark.parametrize(
