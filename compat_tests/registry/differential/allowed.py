@@ -99,45 +99,9 @@ RULE_SETS: Final = (
     ),
     Allowed("the same", frozenset({"ruleSet"}), "^inner-"),
 )
-TEXTS: Final = {
-    "avro": (1, 8, 15, 16, 17, 18, 20, 21, 22, 23, 30, 32, 33, 34, 38, 42),
-    "json": (3, 4, 5, 16, 17, 18, 26, 29, 30, 31),
-    "proto": (
-        0,
-        1,
-        2,
-        3,
-        4,
-        5,
-        6,
-        7,
-        8,
-        9,
-        12,
-        13,
-        14,
-        15,
-        16,
-        17,
-        18,
-        19,
-        20,
-        22,
-        23,
-        25,
-        26,
-        27,
-        31,
-        32,
-        33,
-        34,
-        35,
-        39,
-    ),
-}
+TEXTS: Final = {"avro": (1, 18, 38), "json": (3, 4, 5, 16, 17, 18, 26, 29), "proto": (39,)}
 """Numbers of the texts whose fate or print is another one here."""
 WAITING: Final = (
-    Allowed("files of Protobuf are printed otherwise", frozenset({"schema", "body"}), "protobuf|PROTOBUF|format"),
     Allowed("references without a name, or two to one type", ANYTHING, "^reference-"),
     *(
         Allowed(f"the text {kind}-{number} is read or printed otherwise", ANYTHING, f"^{kind}-{number}$")
