@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+import re
+from typing import Any, Final
 
-from kpybroker.registry.schemas.model import Definition, Reference
+from kpybroker.registry.schemas.model import PROTOBUF, Definition, Reference
 from kpybroker.registry.store.records import Version
+
+BASE64: Final = re.compile(r"[A-Za-z0-9+/=\s]+")
+"""No .proto file: that has semicolons or braces."""
 
 
 def of_definition(definition: Definition, text: str | None = None) -> dict[str, Any]:
@@ -27,9 +31,15 @@ def _reference(one: Reference) -> dict[str, Any]:
     return {name: value for name, value in one._asdict().items() if value != ""}
 
 
-def registered(version: Version, text: str | None = None) -> dict[str, Any]:
-    """The response to a registration."""
-    return {"id": version.id, "version": version.version, **of_definition(version.definition, text)}
+def registered(version: Version, sent: str) -> dict[str, Any]:
+    """The response to a registration of the text `sent`.
+
+    A descriptor in base64 gets no text: Confluent's Python client would keep it, and read it as a descriptor later.
+    """
+    made = {"id": version.id, "version": version.version, **of_definition(version.definition)}
+    if version.definition.kind == PROTOBUF and BASE64.fullmatch(sent):
+        del made["schema"]
+    return made
 
 
 def listed(version: Version, text: str | None = None) -> dict[str, Any]:

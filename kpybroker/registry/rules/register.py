@@ -37,7 +37,7 @@ def known(state: State, library: Library, subject: str, body: dict[str, Any], no
     is_it = asked == 0 or (asked == -1 and is_latest) or (identifier is not None and asked == version.version)
     if not is_it:
         return None
-    return {**entities.registered(version), **(entities.record_of(version) if asked == -1 else {})}
+    return {**entities.registered(version, body["schema"]), **(entities.record_of(version) if asked == -1 else {})}
 
 
 def find(
@@ -86,7 +86,7 @@ def plan(state: State, library: Library, subject: str, body: dict[str, Any], *, 
         wanted = attachments.completed(wanted, last, scope.config_in_scope(state, subject), asked, following)
     same = look_up.same_version(state, library, subject, wanted, normalize=normalize)
     if same is not None and asked == 0 and identifier in (None, same.id):
-        return Change([], entities.registered(same))
+        return Change([], entities.registered(same, body["schema"]))
     if not is_import and not force:
         _check_compatible(state, library, subject, wanted, parsed, current)
     if asked > 0 and asked != following and not is_import:
@@ -103,7 +103,7 @@ def plan(state: State, library: Library, subject: str, body: dict[str, Any], *, 
         and old.version < version.version
         and not state.referrers(subject, old.version, deleted=True)
     ]
-    return Change([*written, records.schema(version)], entities.registered(version), version)
+    return Change([*written, records.schema(version)], entities.registered(version, body["schema"]), version)
 
 
 def reasons(

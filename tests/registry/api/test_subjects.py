@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import Any
 
 import pytest
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
 from tests.registry.conftest import Registry
 
@@ -286,3 +288,14 @@ def test_all_schemas_are_listed_with_aliases_and_by_the_type_of_their_rules(regi
     assert [(one["subject"], one.get("aliases")) for one in listed] == [("a", None), ("b", ["c"])]
     assert [one["subject"] for one in registry.call("GET", "/schemas?ruleType=CEL")] == ["a"]
     assert registry.call("GET", "/schemas?ruleType=ENCRYPT") == []
+
+
+def test_a_descriptor_in_base64_gets_no_text_in_the_response(registry: Registry) -> None:
+    file = FileDescriptorProto(name="a.proto", syntax="proto3")
+    file.message_type.add(name="M").field.add(name="a", number=1, type=9, label=1)
+    sent = {"schema": base64.b64encode(file.SerializeToString()).decode(), "schemaType": "PROTOBUF"}
+    for _ in range(2):
+        made = registry.call("POST", "/subjects/a/versions", sent)
+        assert ("schema" in made, made["schemaType"]) == (False, "PROTOBUF"), "a client would take it for a descriptor"
+    text = registry.call("GET", "/subjects/a/versions/1")["schema"]
+    assert registry.call("POST", "/subjects/a/versions", {**sent, "schema": text})["schema"] == text
