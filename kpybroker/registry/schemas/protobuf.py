@@ -14,14 +14,13 @@ from functools import cached_property
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.message import DecodeError
 
-from kpybroker.registry.errors import invalid_schema
 from kpybroker.registry.schemas.model import PROTOBUF, Parsed, Texts
 from kpybroker.registry.schemas.proto import printer
 from kpybroker.registry.schemas.proto.descriptors import descriptors
 from kpybroker.registry.schemas.proto.elements import File
+from kpybroker.registry.schemas.proto.from_descriptor import tree
 from kpybroker.registry.schemas.proto.names import names_of
 from kpybroker.registry.schemas.proto.reader import read
-from kpybroker.registry.schemas.proto_text import Unprintable, text_of
 from kpybroker.registry.schemas.protoc import ROOT, check_name, compiled
 
 
@@ -74,7 +73,8 @@ class ProtobufSchema:
         """`serialized` is the descriptor in base64. Raises RegistryError 42201 where protoc refuses the file."""
         if form != "serialized":
             return self.canonical
-        file = _bare(compiled(self._text, self._references).file[-1])
+        text = self.canonical if _descriptor(self._text) is not None else self._text
+        file = _bare(compiled(text, self._references).file[-1])
         return base64.b64encode(file.SerializeToString(deterministic=True)).decode()
 
 
@@ -83,21 +83,10 @@ def parse(text: str, references: Texts, *, is_new: bool = False) -> ProtobufSche
     for name in references:
         check_name(name)
     descriptor = _descriptor(text)
-    parsed = _read(text, references) if descriptor is None else _read(_written(descriptor), references)
+    parsed = ProtobufSchema(text, read(text) if descriptor is None else tree(descriptor), references)
     if is_new:
         parsed.check_names()
     return parsed
-
-
-def _read(text: str, references: Texts) -> ProtobufSchema:
-    return ProtobufSchema(text, read(text), references)
-
-
-def _written(descriptor: FileDescriptorProto) -> str:
-    try:
-        return text_of(descriptor)
-    except Unprintable as error:
-        raise invalid_schema(f"a descriptor with {error} cannot be written as text: register the .proto file") from None
 
 
 def _descriptor(text: str) -> FileDescriptorProto | None:
