@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 from functools import cached_property
+from typing import Final
 
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.message import DecodeError
@@ -22,6 +23,8 @@ from kpybroker.registry.schemas.proto.from_descriptor import tree
 from kpybroker.registry.schemas.proto.names import names_of
 from kpybroker.registry.schemas.proto.reader import read
 from kpybroker.registry.schemas.protoc import ROOT, check_name, compiled
+
+MAP_ENTRY: Final = "option map_entry"
 
 
 class ProtobufSchema:
@@ -73,7 +76,9 @@ class ProtobufSchema:
         """`serialized` is the descriptor in base64. Raises RegistryError 42201 where protoc refuses the file."""
         if form != "serialized":
             return self.canonical
-        text = self.canonical if _descriptor(self._text) is not None else self._text
+        text = self._text if _descriptor(self._text) is None else self.canonical
+        if MAP_ENTRY in text:  # protoc makes such messages itself, of the maps that a normalized text has
+            text = self.normalized
         file = _bare(compiled(text, self._references).file[-1])
         return base64.b64encode(file.SerializeToString(deterministic=True)).decode()
 
