@@ -20,11 +20,12 @@ from kpybroker.registry.schemas.proto import printer
 from kpybroker.registry.schemas.proto.descriptors import descriptors
 from kpybroker.registry.schemas.proto.elements import File
 from kpybroker.registry.schemas.proto.from_descriptor import tree
+from kpybroker.registry.schemas.proto.maps import with_maps
 from kpybroker.registry.schemas.proto.names import names_of
 from kpybroker.registry.schemas.proto.reader import read
 from kpybroker.registry.schemas.protoc import ROOT, check_name, compiled
 
-MAP_ENTRY: Final = "option map_entry"
+MAP_ENTRY: Final = "map_entry"
 
 
 class ProtobufSchema:
@@ -32,9 +33,10 @@ class ProtobufSchema:
 
     kind = PROTOBUF
 
-    def __init__(self, text: str, tree: File, references: Texts) -> None:
+    def __init__(self, text: str | None, tree: File, references: Texts) -> None:
+        """No text is that of a descriptor."""
         self.tree = tree
-        self._text = text
+        self._text = printer.printed(tree) if text is None else text
         self._references = references
 
     @cached_property
@@ -76,10 +78,8 @@ class ProtobufSchema:
         """`serialized` is the descriptor in base64. Raises RegistryError 42201 where protoc refuses the file."""
         if form != "serialized":
             return self.canonical
-        text = self._text if _descriptor(self._text) is None else self.canonical
-        if MAP_ENTRY in text:  # protoc makes such messages itself, of the maps that a normalized text has
-            text = self.normalized
-        file = _bare(compiled(text, self._references).file[-1])
+        references = {name: _for_protoc(text, read(text)) for name, text in self._references.items()}
+        file = _bare(compiled(_for_protoc(self._text, self.tree), references).file[-1])
         return base64.b64encode(file.SerializeToString(deterministic=True)).decode()
 
 
@@ -88,10 +88,17 @@ def parse(text: str, references: Texts, *, is_new: bool = False) -> ProtobufSche
     for name in references:
         check_name(name)
     descriptor = _descriptor(text)
-    parsed = ProtobufSchema(text, read(text) if descriptor is None else tree(descriptor), references)
+    if descriptor is None:
+        parsed = ProtobufSchema(text, read(text), references)
+    else:
+        parsed = ProtobufSchema(None, tree(descriptor), references)
     if is_new:
         parsed.check_names()
     return parsed
+
+
+def _for_protoc(text: str, file: File) -> str:
+    return printer.printed(with_maps(file)) if MAP_ENTRY in text else text
 
 
 def _descriptor(text: str) -> FileDescriptorProto | None:

@@ -167,7 +167,7 @@ def descriptor(text: str) -> bytes:
     """As protoc's Python modules have it: without names for JSON."""
     file = compiled(text, {}).file[-1]
     file.ClearField("source_code_info")
-    for message in (*file.message_type, *file.message_type[0].nested_type):
+    for message in (*file.message_type, *(one for each in file.message_type for one in each.nested_type)):
         for field in message.field:
             field.ClearField("json_name")
     return bytes(file.SerializeToString())
@@ -249,3 +249,12 @@ def test_a_file_without_a_syntax_needs_labels(capfd: pytest.CaptureFixture[str])
 def test_what_protoc_makes_has_comments() -> None:
     files = compiled('syntax = "proto3"; // c\nmessage M {}', {})
     assert files.file[-1].source_code_info.location
+
+
+def test_a_descriptor_is_made_with_references_that_were_descriptors() -> None:
+    other = 'syntax = "proto3"; package o; message O { map<string, O> by_name = 1; }'
+    stored = protobuf.parse(base64.b64encode(descriptor(other)).decode(), {}, is_new=True).canonical
+    assert "map_entry" in stored
+    text = 'syntax = "proto3"; import "o.proto"; message M { o.O o = 1; }'
+    serialized = protobuf.parse(text, {"o.proto": stored}, is_new=True).formatted("serialized")
+    assert FileDescriptorProto.FromString(base64.b64decode(serialized)).message_type[0].name == "M"
