@@ -18,7 +18,7 @@ from kpybroker.registry.schemas.model import AVRO, DEPTH_MAX, Parsed, Texts
 
 
 class AvroSchema:
-    """A parsed schema: `root` is its tree, `value` its JSON. Some of the types of references, `known`, it only names."""
+    """A parsed schema: `root` is its tree, `value` its JSON. Some of `known`, types of references, it only names."""
 
     kind = AVRO
 

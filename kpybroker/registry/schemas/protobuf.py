@@ -10,19 +10,22 @@ from __future__ import annotations
 import base64
 import binascii
 from functools import cached_property
+from typing import Final
 
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.message import DecodeError
 
-from kpybroker.registry.errors import invalid_schema
 from kpybroker.registry.schemas.model import PROTOBUF, Parsed, Texts
 from kpybroker.registry.schemas.proto import printer
 from kpybroker.registry.schemas.proto.descriptors import descriptors
 from kpybroker.registry.schemas.proto.elements import File
+from kpybroker.registry.schemas.proto.from_descriptor import tree
+from kpybroker.registry.schemas.proto.maps import with_maps
 from kpybroker.registry.schemas.proto.names import names_of
 from kpybroker.registry.schemas.proto.reader import read
-from kpybroker.registry.schemas.proto_text import Unprintable, text_of
 from kpybroker.registry.schemas.protoc import ROOT, check_name, compiled
+
+MAP_ENTRY: Final = "map_entry"
 
 
 class ProtobufSchema:
@@ -30,9 +33,10 @@ class ProtobufSchema:
 
     kind = PROTOBUF
 
-    def __init__(self, text: str, tree: File, references: Texts) -> None:
+    def __init__(self, text: str | None, tree: File, references: Texts) -> None:
+        """No text is that of a descriptor."""
         self.tree = tree
-        self._text = text
+        self._text = printer.printed(tree) if text is None else text
         self._references = references
 
     @cached_property
@@ -74,7 +78,8 @@ class ProtobufSchema:
         """`serialized` is the descriptor in base64. Raises RegistryError 42201 where protoc refuses the file."""
         if form != "serialized":
             return self.canonical
-        file = _bare(compiled(self._text, self._references).file[-1])
+        references = {name: _for_protoc(text, read(text)) for name, text in self._references.items()}
+        file = _bare(compiled(_for_protoc(self._text, self.tree), references).file[-1])
         return base64.b64encode(file.SerializeToString(deterministic=True)).decode()
 
 
@@ -83,21 +88,17 @@ def parse(text: str, references: Texts, *, is_new: bool = False) -> ProtobufSche
     for name in references:
         check_name(name)
     descriptor = _descriptor(text)
-    parsed = _read(text, references) if descriptor is None else _read(_written(descriptor), references)
+    if descriptor is None:
+        parsed = ProtobufSchema(text, read(text), references)
+    else:
+        parsed = ProtobufSchema(None, tree(descriptor), references)
     if is_new:
         parsed.check_names()
     return parsed
 
 
-def _read(text: str, references: Texts) -> ProtobufSchema:
-    return ProtobufSchema(text, read(text), references)
-
-
-def _written(descriptor: FileDescriptorProto) -> str:
-    try:
-        return text_of(descriptor)
-    except Unprintable as error:
-        raise invalid_schema(f"a descriptor with {error} cannot be written as text: register the .proto file") from None
+def _for_protoc(text: str, file: File) -> str:
+    return printer.printed(with_maps(file)) if MAP_ENTRY in text else text
 
 
 def _descriptor(text: str) -> FileDescriptorProto | None:
