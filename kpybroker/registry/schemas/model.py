@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import uuid
 from collections.abc import Mapping
 from typing import Final, NamedTuple, Protocol
+
+from kpybroker.registry.schemas.guids import guid
 
 AVRO: Final = "AVRO"
 JSON: Final = "JSON"
@@ -37,9 +36,8 @@ class Definition(NamedTuple):
 
     @property
     def guid(self) -> str:
-        """A UUID that depends on the schema only, so another kpybroker has the same."""
-        whole = json.dumps(self, ensure_ascii=False).encode("utf-8", "surrogatepass")
-        return str(uuid.UUID(bytes=hashlib.md5(whole, usedforsecurity=False).digest()))
+        """A UUID that depends on the schema only, so another registry has the same."""
+        return guid(self.text, self.references, self.metadata, self.rule_set)
 
 
 Texts = Mapping[str, str]
