@@ -24,9 +24,7 @@ def known(state: State, library: Library, subject: str, body: dict[str, Any], no
     None where a leader has to decide. Raises RegistryError for what is not a schema.
     """
     scope.check_subject(subject)
-    normalize = _normalizes(state, subject, normalize)
-    wanted, _ = _wanted(state, library, subject, body, normalize)
-    version = look_up.same_version(state, library, subject, wanted, normalize=normalize)
+    version, _ = _same(state, library, subject, body, normalize, deleted=False)
     identifier, number = _asked(body)
     if version is None or (identifier is not None and identifier != version.id):
         return None
@@ -37,12 +35,25 @@ def find(
     state: State, library: Library, subject: str, body: dict[str, Any], normalize: bool, *, deleted: bool
 ) -> Version | None:
     """The version of a subject that is this schema. Raises RegistryError 42201 for what is not a schema."""
-    normalize = _normalizes(state, subject, normalize)
-    wanted, parsed = _wanted(state, library, subject, body, normalize)
-    found = look_up.same_version(state, library, subject, wanted, normalize=normalize, deleted=deleted)
-    if found is None:
+    found, parsed = _same(state, library, subject, body, normalize, deleted=deleted)
+    if found is None and parsed is not None:
         parsed.check_names()
     return found
+
+
+def _same(
+    state: State, library: Library, subject: str, body: dict[str, Any], normalize: bool, *, deleted: bool
+) -> tuple[Version | None, Parsed | None]:
+    """The version that is the schema of a request, and the schema, if it can be read."""
+    normalize = _normalizes(state, subject, normalize)
+    try:
+        wanted, parsed = _wanted(state, library, subject, body, normalize)
+    except RegistryError:
+        found = look_up.same_text(state, subject, look_up.definition_of(state, subject, body), deleted=deleted)
+        if found is None:
+            raise
+        return found, None
+    return look_up.same_version(state, library, subject, wanted, normalize=normalize, deleted=deleted), parsed
 
 
 def plan(state: State, library: Library, subject: str, body: dict[str, Any], *, normalize: bool, force: bool) -> Change:
