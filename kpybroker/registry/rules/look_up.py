@@ -143,10 +143,10 @@ def same_version(
     Texts are compared first. Other registries, and earlier versions of this one, write the same schema in another way,
     so the schemas of all versions are compared afterwards. With `normalize` normalized texts are, of both.
     """
+    found = same_text(state, subject, wanted, deleted=deleted)
+    if found is not None:
+        return found
     versions = sorted(state.versions(subject, deleted=deleted), key=lambda version: -version.version)
-    for version in versions:
-        if version.definition == wanted:
-            return version
     candidates = [version for version in versions if _may_be(version.definition, wanted, normalize=normalize)]
     for version in candidates:
         if (version.definition.text, version.definition.references) == (wanted.text, wanted.references):
@@ -155,6 +155,12 @@ def same_version(
         return None
     same = _Same(library, wanted, contexts.of(subject), normalize=normalize)
     return next((version for version in candidates if same.holds(version.definition)), None)
+
+
+def same_text(state: State, subject: str, wanted: Definition, *, deleted: bool = False) -> Version | None:
+    """The newest version with this text as it was sent: earlier versions kept some that cannot be read any more."""
+    versions = sorted(state.versions(subject, deleted=deleted), key=lambda version: -version.version)
+    return next((version for version in versions if version.definition == wanted), None)
 
 
 def _may_be(own: Definition, wanted: Definition, *, normalize: bool) -> bool:

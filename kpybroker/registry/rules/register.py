@@ -27,9 +27,7 @@ def known(state: State, library: Library, subject: str, body: dict[str, Any], no
     has_tags = bool(body.get("schemaTagsToAdd") or body.get("schemaTagsToRemove"))
     if look_up.is_empty(body) or has_tags or attachments.has_defaults(scope.config_in_scope(state, subject)):
         return None
-    normalize = _normalizes(state, subject, normalize)
-    wanted, _ = _wanted(state, library, subject, body, normalize)
-    version = look_up.same_version(state, library, subject, wanted, normalize=normalize)
+    version, _ = _same(state, library, subject, body, normalize, deleted=False)
     identifier, asked = _asked(body)
     if version is None or identifier not in (None, version.id):
         return None
@@ -49,16 +47,31 @@ def find(
     """
     if look_up.is_empty(body):
         return None
-    normalize = _normalizes(state, subject, normalize)
-    wanted, parsed = _wanted(state, library, subject, body, normalize)
-    found = look_up.same_version(state, library, subject, wanted, normalize=normalize, deleted=deleted)
+    found, parsed = _same(state, library, subject, body, normalize, deleted=deleted)
     last = max(state.versions(subject), key=lambda one: one.version, default=None)
-    if found is None and last is not None:
+    if found is None and parsed is not None and last is not None:
+        normalize = _normalizes(state, subject, normalize)
+        wanted, _ = _wanted(state, library, subject, body, normalize)
         full = attachments.completed(wanted, last.definition, scope.config_in_scope(state, subject))
         found = look_up.same_version(state, library, subject, full, normalize=normalize, deleted=deleted)
-    if found is None:
+    if found is None and parsed is not None:
         parsed.check_names()
     return found
+
+
+def _same(
+    state: State, library: Library, subject: str, body: dict[str, Any], normalize: bool, *, deleted: bool
+) -> tuple[Version | None, Parsed | None]:
+    """The version that is the schema of a request, and the schema, if it can be read."""
+    normalize = _normalizes(state, subject, normalize)
+    try:
+        wanted, parsed = _wanted(state, library, subject, body, normalize)
+    except RegistryError:
+        found = look_up.same_text(state, subject, look_up.definition_of(state, subject, body), deleted=deleted)
+        if found is None:
+            raise
+        return found, None
+    return look_up.same_version(state, library, subject, wanted, normalize=normalize, deleted=deleted), parsed
 
 
 def plan(state: State, library: Library, subject: str, body: dict[str, Any], *, normalize: bool, force: bool) -> Change:

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
+from typing import Final
 
 from kpybroker.registry.errors import invalid_schema
 from kpybroker.registry.schemas import avro_defaults, java_json
 from kpybroker.registry.schemas.avro_reader import Reader
 from kpybroker.registry.schemas.avro_tree import PRIMITIVES, Node
-from kpybroker.registry.schemas.avro_writer import Form, text_of, value_of
+from kpybroker.registry.schemas.avro_writer import Form, value_of
 from kpybroker.registry.schemas.model import AVRO, DEPTH_MAX, Parsed, Texts
+
+TOO_DEEP: Final = f"it is nested deeper than {DEPTH_MAX} levels"
 
 
 class AvroSchema:
@@ -31,18 +34,18 @@ class AvroSchema:
     @property
     def canonical(self) -> str:
         """As Java writes it."""
-        return text_of(self.root, Form.CANONICAL, self._known)
+        return self._text(self.root, Form.CANONICAL, self._known)
 
     @property
     def normalized(self) -> str:
         """As `normalize=true` stores it: written in that form, read again, and written as Java does."""
-        value = value_of(self.root, Form.NORMALIZED, self._known)
-        return text_of(Reader(dict(self._types), is_strict=False).read(value), Form.CANONICAL, self._known)
+        value = self._value_of(self.root, Form.NORMALIZED, self._known)
+        return self._text(Reader(dict(self._types), is_strict=False).read(value), Form.CANONICAL, self._known)
 
     @cached_property
     def identity(self) -> str:
         """With the types of references in it, so a schema is the same with and without them."""
-        return text_of(self.root, Form.IDENTITY)
+        return self._text(self.root, Form.IDENTITY)
 
     def is_same(self, other: Parsed) -> bool:
         """As Java compares schemas."""
@@ -54,7 +57,21 @@ class AvroSchema:
 
     def formatted(self, form: str) -> str:
         """`resolved` has the types of references in it."""
-        return text_of(self.root, Form.CANONICAL) if form == "resolved" else self.canonical
+        return self._text(self.root, Form.CANONICAL) if form == "resolved" else self.canonical
+
+    def _text(self, root: Node, form: Form, known: Iterable[str] = ()) -> str:
+        return java_json.dumps(self._value_of(root, form, known))
+
+    @staticmethod
+    def _value_of(root: Node, form: Form, known: Iterable[str]) -> object:
+        """Types that are defined further down are written where they are used, which can be deeper than in the text."""
+        try:
+            value: object = value_of(root, form, known)
+        except RecursionError:
+            raise invalid_schema(TOO_DEEP) from None
+        if java_json.nesting(value) > DEPTH_MAX:
+            raise invalid_schema(TOO_DEEP)
+        return value
 
 
 def parse(text: str, references: Texts, *, is_new: bool = False) -> AvroSchema:
@@ -74,11 +91,11 @@ def _loaded(text: str, *, is_new: bool) -> object:
     try:
         value: object = java_json.loads(text)
     except RecursionError:
-        raise invalid_schema(f"it is nested deeper than {DEPTH_MAX} levels") from None
+        raise invalid_schema(TOO_DEEP) from None
     except ValueError:
         if not is_new and text.strip() in PRIMITIVES:
             return text.strip()
         raise invalid_schema("the text is no JSON") from None
     if java_json.nesting(value) > DEPTH_MAX:
-        raise invalid_schema(f"it is nested deeper than {DEPTH_MAX} levels")
+        raise invalid_schema(TOO_DEEP)
     return value

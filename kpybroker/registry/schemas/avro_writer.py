@@ -28,22 +28,23 @@ def value_of(root: Node, form: Form, known: Iterable[str] = ()) -> Any:
     return _Writer(form, set(known)).value(root, "")
 
 
-def text_of(root: Node, form: Form, known: Iterable[str] = ()) -> str:
-    """The same as text."""
-    return java_json.dumps(value_of(root, form, known))
-
-
 def is_equal(one: Node, other: Node) -> bool:
-    """As Java compares types: `doc` and aliases do not count. What is not defined yet is equal to nothing."""
-    texts = [_Writer(Form.IDENTITY, set(), has_meta=False) for _ in range(2)]
-    values = [writer.value(node, "") for writer, node in zip(texts, (one, other), strict=True)]
-    return not any(writer.is_unresolved for writer in texts) and java_json.dumps(values[0]) == java_json.dumps(
+    """As Java compares types: `doc` and aliases do not count. What is not defined yet is equal to nothing.
+
+    Types within them are equal if their names are: two of one name were compared when the second was read.
+    """
+    writers = [_Writer(Form.IDENTITY, set(), has_meta=False) for _ in range(2)]
+    values = [writer.value(node, "") for writer, node in zip(writers, (one, other), strict=True)]
+    return not any(writer.is_unresolved for writer in writers) and java_json.dumps(values[0]) == java_json.dumps(
         values[1]
     )
 
 
 class _Writer:
-    """Makes the JSON. `seen` are full names that are written as names from now on."""
+    """Makes the JSON. `seen` are full names that are written as names from now on.
+
+    Without `has_meta` only the first named type is written whole, and without what describes it.
+    """
 
     def __init__(self, form: Form, seen: set[str], *, has_meta: bool = True) -> None:
         self._form = form
@@ -75,7 +76,7 @@ class _Writer:
         return {**{key: sorted_ones[key] for key in front}, **sorted_ones}
 
     def _named(self, node: Node, space: str) -> Any:
-        if node.name in self._seen:
+        if node.name in self._seen or (self._seen and not self._has_meta):
             return self._reference(node.name, space)
         self._seen.add(node.name)
         is_normal = self._form is Form.NORMALIZED

@@ -38,9 +38,16 @@ def _no_number(text: str) -> float:
     raise ValueError(f"{text} is no JSON")
 
 
+def _decimal(text: str) -> Decimal:
+    try:
+        return Decimal(text)
+    except ArithmeticError:
+        raise ValueError("a number's exponent is too great") from None
+
+
 BLANKS: Final = " \t\r\n"
 DECODER: Final = json.JSONDecoder(parse_constant=_no_number)
-EXACT: Final = json.JSONDecoder(parse_constant=_no_number, parse_float=Decimal)
+EXACT: Final = json.JSONDecoder(parse_constant=_no_number, parse_float=_decimal)
 """Both read one value; what follows it is passed over, as by Confluent's registry."""
 
 
@@ -126,6 +133,7 @@ def _loaded(text: str) -> Raw:
         raise invalid_schema(f"it is nested deeper than {DEPTH_MAX} levels")
     try:
         value, _ = DECODER.raw_decode(text.lstrip(BLANKS))
+        EXACT.raw_decode(text.lstrip(BLANKS))
     except (ValueError, RecursionError):
         raise invalid_schema("the text is no JSON") from None
     if not isinstance(value, dict | bool):

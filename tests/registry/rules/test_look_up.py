@@ -108,3 +108,13 @@ def test_with_normalize_normalized_texts_of_both_are_compared(
         assert registry.call("POST", "/subjects/a/versions?normalize=true", {**body, "schema": text})["id"] == first
     if kind != "AVRO":
         assert registry.refused("POST", "/subjects/a", body) == 40403, "without it the order counts"
+
+
+def test_a_text_that_cannot_be_read_any_more_is_found_as_it_was_sent(registry: Registry) -> None:
+    text = 'edition = "2023"; message M { int32 a = 1; }'
+    registry.service.apply(*records.schema(Version("a", 1, 7, Definition("PROTOBUF", text))))
+    body = {"schema": text, "schemaType": "PROTOBUF"}
+    assert registry.call("POST", "/subjects/a", body)["id"] == 7
+    assert registry.register("a", text, schemaType="PROTOBUF") == 7
+    assert registry.refused("POST", "/subjects/b/versions", body) == 42201
+    assert registry.log.records == []

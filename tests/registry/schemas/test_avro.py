@@ -226,3 +226,26 @@ def test_names_of_registered_schemas_are_not_checked(name: str) -> None:
 def test_comments_are_removed_in_one_pass(text: str) -> None:
     with pytest.raises(RegistryError):
         avro.parse(text, {})
+
+
+@pytest.mark.parametrize("count", [100, 5000])
+def test_a_chain_of_types_that_are_defined_further_down_is_refused(count: int) -> None:
+    """Each is written in the field that uses it, so the stored text would be deeper than what was sent."""
+    chain: list[object] = [
+        {"type": "record", "name": f"R{number}", "fields": [{"name": "next", "type": f"R{number + 1}"}]}
+        for number in range(count)
+    ]
+    chain.append({"type": "record", "name": f"R{count}", "fields": []})
+    parsed = avro.parse(json.dumps(chain), {}, is_new=True)
+    with pytest.raises(RegistryError) as caught:
+        _ = parsed.canonical
+    assert "nested deeper" in caught.value.message
+    assert avro.parse(json.dumps(chain[::-1]), {}, is_new=True).canonical
+
+
+def test_types_that_are_defined_many_times_are_compared_without_what_they_refer_to() -> None:
+    large = {"type": "record", "name": "L", "fields": [{"name": f"f{at}", "type": "int"} for at in range(5000)]}
+    again = {"type": "record", "name": "S", "fields": [{"name": "l", "type": "L"}]}
+    fields = [{"name": "l", "type": large}, *({"name": f"s{at}", "type": again} for at in range(5000))]
+    text = json.dumps({"type": "record", "name": "R", "fields": fields})
+    assert avro.parse(text, {}, is_new=True).canonical.count('"name":"S"') == 1

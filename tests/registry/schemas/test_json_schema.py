@@ -60,6 +60,7 @@ def test_numbers_count_as_they_are_written_but_for_texts_of_earlier_versions(
         '{"type": 1}',
         '{"maxLength": -1}',
         '{"maxLength": NaN}',
+        '{"maximum": 1e99999999999999999999}',
         '{"required": "a"}',
         '{"$ref": "#/nowhere"}',
         '{"properties": {"a": {"$ref": "other.json"}}}',

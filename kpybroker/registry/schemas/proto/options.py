@@ -33,11 +33,13 @@ def read_option(syntax: Syntax, separator: str = "=", depth: int = 0) -> Option:
     while (character := syntax.take()) == ".":
         part = syntax.name(keeps_brackets=True)
         inner += [part] if part.startswith("(") else part.split(".")
+        if len(inner) + depth > DEPTH_MAX:
+            syntax.refuse(f"options are nested deeper than {DEPTH_MAX} levels")
     if separator == ":" and character == "{":
         syntax.at -= 1
     elif character != separator:
         syntax.refuse(f"expected {separator!r} in an option")
-    kind, value = _value(syntax, depth)
+    kind, value = _value(syntax, depth + len(inner))
     for part in reversed(inner):
         is_custom = part.startswith("(")
         value = Option(part[1:-1] if is_custom else part, kind, value, is_custom)

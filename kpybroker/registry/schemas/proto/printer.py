@@ -393,21 +393,23 @@ def _map_of(option: Option) -> dict[str, Any]:
 
 def _merged(options: Sequence[Option]) -> Option:
     """Of an extension that is not repeated: maps are put together, of other values the last one holds."""
-    found = options[0]
+    found = [options[0]]
     for one in map(_as_map, options[1:]):
-        if found.kind is not Kind.MAP or one.kind is not Kind.MAP:
-            found = one
-            continue
-        values = dict(found.value)
+        if found[0].kind is not Kind.MAP or one.kind is not Kind.MAP:
+            found.clear()
+        found.append(one)
+    if len(found) == 1:
+        return found[0]
+    values: dict[str, list[Any]] = {}
+    for one in found:
         for key, value in one.value.items():
-            values[key] = _joined(values[key], value) if key in values else value
-        found = one._replace(value=values)
-    return found
+            values.setdefault(key, []).append(value)
+    return found[-1]._replace(value={key: _joined(several) for key, several in values.items()})
 
 
-def _joined(one: Any, other: Any) -> list[Any]:
-    found: list[Any] = []
-    for value in [*(one if isinstance(one, list) else [one]), *(other if isinstance(other, list) else [other])]:
-        if value not in found:
-            found.append(value)
-    return found
+def _joined(several: Sequence[Any]) -> Any:
+    """Several values of one key: a list without those that are twice."""
+    if len(several) == 1:
+        return several[0]
+    flat = [part for value in several for part in (value if isinstance(value, list) else [value])]
+    return list({repr(part): part for part in flat}.values())

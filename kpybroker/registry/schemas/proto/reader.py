@@ -66,6 +66,8 @@ class _Reader:
         match word:
             case "package":
                 file.package = syntax.name()
+                if file.package.count(".") >= DEPTH_MAX:
+                    syntax.refuse(f"the package has more than {DEPTH_MAX} parts")
                 syntax.require(";")
             case "import":
                 self._import()

@@ -9,6 +9,7 @@ import re
 from typing import Final, NoReturn
 
 from kpybroker.registry.errors import invalid_schema
+from kpybroker.registry.schemas.model import DEPTH_MAX
 
 SPACES: Final = re.compile(r"[ \t\r\n]*")
 BLANKS: Final = re.compile(r"[ \t]*")
@@ -143,6 +144,8 @@ class Syntax:
             opened.append(self.type_of_key())
             self.require(",")
             depth, word = depth + 1, None
+            if depth > DEPTH_MAX:
+                self.refuse(f"maps are nested deeper than {DEPTH_MAX} levels")
         for _ in range(depth):
             self.require(">")
         return "".join(f"map<{key}, " for key in opened) + word + ">" * depth
