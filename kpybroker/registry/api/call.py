@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from starlette.datastructures import QueryParams
 
 from kpybroker.registry.errors import RegistryError
-from kpybroker.registry.rules import scope
+from kpybroker.registry.rules import entities, scope
 from kpybroker.registry.service import Service
 from kpybroker.registry.store import contexts
 
@@ -44,6 +44,10 @@ class Call(NamedTuple):
     def flag(self, name: str) -> bool:
         """A parameter that is true or false."""
         return self.parameter(name).lower() == "true"
+
+    def qualified(self, made: dict[str, Any], subject: str) -> dict[str, Any]:
+        """A schema with the references that `referenceFormat` asks for."""
+        return entities.qualified(made, subject) if self.parameter("referenceFormat") == "qualified" else made
 
     def number(self, name: str, default: int) -> int:
         """A parameter that is a whole number. Raises RegistryError 404, as for a path that does not exist."""

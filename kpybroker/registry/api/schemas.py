@@ -54,7 +54,8 @@ def get_schema(call: Call) -> Result:
         form = call.parameter("format")
         text = library.parsed(definition, context).formatted(form) if form else None
         more = {"maxId": state.id_max(context)} if call.flag("fetchMaxId") else {}
-        return entities.by_id(_user(state, identifier, context), text, **more)
+        version = _user(state, identifier, context)
+        return call.qualified(entities.by_id(version, text, **more), version.subject)
 
     return call.service.read(query)
 

@@ -42,7 +42,7 @@ def put_mode(call: Call) -> Result:
 
 def delete_mode(call: Call) -> Result:
     """DELETE /mode/{subject}: removes it"""
-    return call.service.write(lambda state, _: settings.delete_mode(state, _subject(call)))
+    return call.service.write(lambda state, _: settings.delete_mode(state, call.subject))
 
 
 def get_contexts(call: Call) -> Result:

@@ -43,7 +43,7 @@ def get_version(call: Call) -> Result:
 
     def query(state: State, library: Library) -> Result:
         version = look_up.find_anywhere(state, call.subject, call.path["version"], deleted=call.flag("deleted"))
-        return entities.whole(version, _formatted(call, library, version))
+        return call.qualified(entities.whole(version, _formatted(call, library, version)), version.subject)
 
     return call.service.read(query)
 

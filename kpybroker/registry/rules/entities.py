@@ -7,6 +7,7 @@ import re
 from typing import Any, Final
 
 from kpybroker.registry.schemas.model import PROTOBUF, Definition, Reference
+from kpybroker.registry.store import contexts
 from kpybroker.registry.store.records import Version
 
 BASE64: Final = re.compile(r"[A-Za-z0-9+/=\s]+")
@@ -24,6 +25,15 @@ def of_definition(definition: Definition, text: str | None = None) -> dict[str, 
         made["ruleSet"] = json.loads(definition.rule_set)
     made["schema"] = definition.text if text is None else text
     return made
+
+
+def qualified(made: dict[str, Any], subject: str) -> dict[str, Any]:
+    """The same, with the subjects of its references as they are outside of the context of `subject`."""
+    context = contexts.of(subject)
+    if context == contexts.DEFAULT or "references" not in made:
+        return made
+    references = [{**one, "subject": contexts.resolved(context, one.get("subject", ""))} for one in made["references"]]
+    return {**made, "references": references}
 
 
 def _reference(one: Reference) -> dict[str, Any]:

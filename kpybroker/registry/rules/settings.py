@@ -109,9 +109,10 @@ def _emptied(state: State, subject: str | None) -> list[Record]:
     return [*removed, records.subject_cleared(subject)]
 
 
-def delete_mode(state: State, subject: str | None) -> Change:
-    """The result is what was set. Raises RegistryError 40401 where nothing was."""
+def delete_mode(state: State, subject: str) -> Change:
+    """The result is what was set. Raises RegistryError 40401 where nothing was, and 42208 for the default context."""
+    scope.check_scope(subject)
     own = state.mode(subject)
-    if own is None and subject is not None:
+    if own is None:
         raise subject_not_found(subject)
-    return Change([records.mode(subject, None)], {"mode": own or READ_WRITE})
+    return Change([records.mode(subject, None)], {"mode": own})

@@ -207,3 +207,24 @@ def test_a_name_is_written_in_one_way(text: str) -> None:
     once = contexts.normal(text)
     assert contexts.normal(once) == once
     assert contexts.split(once) == contexts.split(text)
+
+
+def test_references_are_named_as_they_are_outside_of_their_context(registry: Registry) -> None:
+    target = '{"type":"record","name":"Address","fields":[]}'
+    user = '{"type":"record","name":"Home","fields":[{"name":"at","type":"Address"}]}'
+    registry.register(":.one:address", target)
+    one = [{"name": "Address", "subject": "address", "version": 1}]
+    identifier = registry.register(":.one:home", user, references=one)
+    outside = [{"name": "Address", "subject": ":.one:address", "version": 1}]
+    for path in ("/subjects/:.one:home/versions/1?", f"/schemas/ids/{identifier}?subject=:.one:&"):
+        assert registry.call("GET", path)["references"] == one
+        assert registry.call("GET", f"{path}referenceFormat=qualified")["references"] == outside
+    registry.register("address", target)
+    registry.register("home", user, references=one)
+    assert registry.call("GET", "/subjects/home/versions/1?referenceFormat=qualified")["references"] == one
+
+
+def test_the_mode_of_the_default_context_is_not_removed(registry: Registry) -> None:
+    registry.call("PUT", "/mode", {"mode": "READONLY"})
+    assert registry.refused("DELETE", "/mode/:.:") == 42208
+    assert registry.call("GET", "/mode") == {"mode": "READONLY"}
