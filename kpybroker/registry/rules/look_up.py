@@ -141,23 +141,27 @@ def same_version(state: State, subject: str, wanted: Definition, *, deleted: boo
     for version in versions:
         if version.definition == wanted:
             return version
-    bare, is_numbered = _without_version(wanted)
     for version in versions:
-        own, is_own_numbered = _without_version(version.definition)
-        if is_numbered != is_own_numbered and own == bare:
+        own = version.definition
+        if own._replace(metadata=wanted.metadata) == wanted and _has_same_metadata(own, wanted):
             return version
     return None
 
 
-def _without_version(definition: Definition) -> tuple[Definition, bool]:
-    """Without the property of its metadata that names the version, and whether it had it."""
-    metadata = json.loads(definition.metadata or "{}")
-    properties = metadata.get("properties") or {}
-    if VERSION_PROPERTY not in properties:
-        return definition._replace(metadata=attached(metadata or None)), False
-    left = {key: value for key, value in properties.items() if key != VERSION_PROPERTY}
-    metadata = {**{key: value for key, value in metadata.items() if key != "properties"}}
-    return definition._replace(metadata=attached({**metadata, **({"properties": left} if left else {})} or None)), True
+def _has_same_metadata(own: Definition, wanted: Definition) -> bool:
+    """The property that names the version does not count where only one of both has it."""
+    if own.metadata == wanted.metadata:
+        return True
+    (mine, is_mine_numbered), (other, is_other_numbered) = map(_without_version, (own.metadata, wanted.metadata))
+    return is_mine_numbered != is_other_numbered and mine == other
+
+
+def _without_version(metadata: str | None) -> tuple[dict[str, Any], bool]:
+    """Metadata without the property that names the version, and whether it had it."""
+    found: dict[str, Any] = json.loads(metadata or "{}")
+    properties = dict(found.pop("properties", None) or {})
+    is_numbered = properties.pop(VERSION_PROPERTY, None) is not None
+    return {**found, **({"properties": properties} if properties else {})}, is_numbered
 
 
 def property_of(definition: Definition, name: str) -> str | None:
