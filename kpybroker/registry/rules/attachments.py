@@ -38,7 +38,7 @@ def completed(
         config.get("overrideRuleSet"),
         _merged_rules,
     )
-    properties = (metadata or {}).get("properties") or {}
+    properties = _object((metadata or {}).get("properties"))
     if following is not None and (asked != 0 or look_up.VERSION_PROPERTY in properties):
         metadata = {
             **(metadata or {}),
@@ -49,7 +49,8 @@ def completed(
 
 def _specific(own: str | None, last: str | None) -> dict[str, Any] | None:
     text = last if own is None else own
-    return None if text is None else json.loads(text)
+    value = None if text is None else json.loads(text)
+    return value if isinstance(value, dict) else None
 
 
 def _merged(
@@ -65,8 +66,8 @@ def _merged(
 def _merged_metadata(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     made: dict[str, Any] = {}
     for name in ("tags", "properties"):
-        made[name] = dict(sorted({**(old.get(name) or {}), **(new.get(name) or {})}.items()))
-    made["sensitive"] = sorted({*(old.get("sensitive") or ()), *(new.get("sensitive") or ())})
+        made[name] = dict(sorted({**_object(old.get(name)), **_object(new.get(name))}.items()))
+    made["sensitive"] = sorted({*_list(old.get("sensitive")), *_list(new.get("sensitive"))})
     return {name: value for name, value in made.items() if value}
 
 
@@ -75,7 +76,16 @@ def _merged_rules(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     made: dict[str, Any] = {}
     for name in RULES:
         if name in old or name in new:
-            newer = new.get(name) or []
-            names = {one.get("name") for one in newer}
-            made[name] = [one for one in old.get(name) or [] if one.get("name") not in names] + newer
+            newer = _list(new.get(name))
+            names = [_object(one).get("name") for one in newer]
+            made[name] = [one for one in _list(old.get(name)) if _object(one).get("name") not in names] + newer
     return made
+
+
+def _object(value: Any) -> dict[str, Any]:
+    """Other registries may have written anything."""
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []

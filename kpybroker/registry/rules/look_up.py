@@ -203,12 +203,15 @@ def _has_same_metadata(own: Definition, wanted: Definition) -> bool:
     return is_mine_numbered != is_other_numbered and mine == other
 
 
-def _without_version(metadata: str | None) -> tuple[dict[str, Any], bool]:
+def _without_version(metadata: str | None) -> tuple[Any, bool]:
     """Metadata without the property that names the version, and whether it had it."""
-    found: dict[str, Any] = json.loads(metadata or "{}")
-    properties = dict(found.pop("properties", None) or {})
-    is_numbered = properties.pop(VERSION_PROPERTY, None) is not None
-    return {**found, **({"properties": properties} if properties else {})}, is_numbered
+    found = json.loads(metadata or "{}")
+    properties = found.get("properties") if isinstance(found, dict) else None
+    if not isinstance(properties, dict) or VERSION_PROPERTY not in properties:
+        return found, False
+    left = {key: value for key, value in properties.items() if key != VERSION_PROPERTY}
+    others = {key: value for key, value in found.items() if key != "properties"}
+    return {**others, **({"properties": left} if left else {})}, True
 
 
 def property_of(definition: Definition, name: str) -> str | None:

@@ -126,6 +126,20 @@ def test_defaults_and_overrides_of_metadata_are_merged_into_what_is_registered(r
     assert registry.call("POST", "/subjects/a", sent)["version"] == 1
 
 
+def test_what_others_attached_to_a_schema_does_not_stop_the_next_version(registry: Registry) -> None:
+    rule: dict[str, Any] = {"name": "r", "kind": "CONDITION", "mode": "WRITE", "type": "CEL"}
+    body = {"defaultMetadata": {"properties": {"a": "b"}}, "defaultRuleSet": {"domainRules": [rule]}}
+    for number, odd in enumerate(({"properties": 1, "sensitive": 2}, ["x"], {"domainRules": [1]}, {"domainRules": 1})):
+        value = {"subject": f"s{number}", "version": 1, "id": 50 + 10 * number, "schema": '"int"'}
+        key = {"keytype": "SCHEMA", "subject": f"s{number}", "version": 1, "magic": 1}
+        value |= {"metadata": odd, "ruleSet": odd}
+        assert registry.service.apply(json.dumps(key).encode(), json.dumps(value).encode()) is None
+        assert registry.call("POST", f"/subjects/s{number}", {"schema": '"int"'})["version"] == 1
+        registry.call("PUT", f"/config/s{number}", body)
+        made = registry.call("POST", f"/subjects/s{number}/versions", {"schema": '["int"]'})
+        assert (made["version"], made["metadata"]["properties"]) == (2, {"a": "b"})
+
+
 def test_a_version_that_is_asked_for_stands_in_the_metadata(registry: Registry) -> None:
     registry.register("a", '"string"')
     made = registry.call("POST", "/subjects/a/versions", {"schema": '["string"]', "version": 2})
