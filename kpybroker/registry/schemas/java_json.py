@@ -111,7 +111,7 @@ def _escape(found: re.Match[str]) -> str:
 
 
 def double(value: float) -> str:
-    """As ``Double.toString``; what is no number is a string, so the text stays JSON."""
+    """As ``Double.toString``; NaN and infinity are strings, so the text stays JSON."""
     if math.isnan(value):
         return '"NaN"'
     if math.isinf(value):
