@@ -1,4 +1,4 @@
-"""A topic that Confluent's registry wrote: each of its texts is the schema that was sent, and is stored the same again."""
+"""A topic that Confluent's registry wrote: each text is the schema that was sent, and is stored the same again."""
 
 from __future__ import annotations
 
@@ -34,3 +34,14 @@ def test_what_confluent_stored_is_found(kind: str, table: Path) -> None:
             assert parse(kind, normalized, {}).normalized == wanted.normalized, sent
         count += 1
     assert count > 100
+
+
+def test_what_earlier_versions_stored_is_found() -> None:
+    """`earlier_versions.jsonl`: what this registry stored before it printed as Confluent's does, also normalized."""
+    rows = (HERE / "earlier_versions.jsonl").read_text(encoding="utf-8").splitlines()
+    for kind, sent, stored, normalized in map(json.loads, rows):
+        wanted = parse(kind, sent, {})
+        assert parse(kind, stored, {}).is_same(wanted), sent
+        found = parse(kind, normalized, {})
+        assert found.is_same(wanted) or found.normalized == wanted.normalized, sent
+    assert len(rows) > 300
