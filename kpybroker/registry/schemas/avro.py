@@ -89,7 +89,7 @@ def parse(text: str, references: Texts, *, is_new: bool = False) -> AvroSchema:
 
 def _loaded(text: str, *, is_new: bool) -> object:
     try:
-        value: object = java_json.loads(text)
+        value: object = java_json.loads(text, is_lax=not is_new)
     except RecursionError:
         raise invalid_schema(TOO_DEEP) from None
     except ValueError:

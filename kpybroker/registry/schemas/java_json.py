@@ -21,14 +21,18 @@ PLAIN_MIN: Final = -3
 PLAIN_MAX: Final = 7
 
 
-def loads(text: str) -> Any:
-    """A value. Raises ValueError; RecursionError for what is nested too deep."""
+def loads(text: str, *, is_lax: bool = False) -> Any:
+    """A value. Raises ValueError; RecursionError for what is nested too deep.
+
+    `is_lax` also reads `Infinity`, which earlier versions of the registry stored for numbers that are too great.
+    """
+    constant = float if is_lax else _no_number
     try:
-        return json.loads(text, parse_constant=_no_number)
+        return json.loads(text, parse_constant=constant)
     except ValueError:
         if "/" not in text:
             raise
-    return json.loads(_without_comments(text), parse_constant=_no_number)
+    return json.loads(_without_comments(text), parse_constant=constant)
 
 
 def _no_number(text: str) -> float:
@@ -111,7 +115,7 @@ def _escape(found: re.Match[str]) -> str:
 
 
 def double(value: float) -> str:
-    """As ``Double.toString``; what is no number is a string, so the text stays JSON."""
+    """As ``Double.toString``; NaN and infinity are strings, so the text stays JSON."""
     if math.isnan(value):
         return '"NaN"'
     if math.isinf(value):

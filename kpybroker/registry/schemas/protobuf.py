@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from dataclasses import replace
 from functools import cached_property
 from typing import Final
 
@@ -18,6 +19,7 @@ from google.protobuf.message import DecodeError
 from kpybroker.registry.schemas.model import PROTOBUF, Parsed, Texts
 from kpybroker.registry.schemas.proto import printer
 from kpybroker.registry.schemas.proto.descriptors import descriptors
+from kpybroker.registry.schemas.proto.earlier import comparable
 from kpybroker.registry.schemas.proto.elements import File
 from kpybroker.registry.schemas.proto.from_descriptor import tree
 from kpybroker.registry.schemas.proto.maps import with_maps
@@ -56,19 +58,25 @@ class ProtobufSchema:
         return text
 
     @cached_property
+    def _comparable(self) -> str:
+        return comparable(self.tree, names_of(self.tree, self._trees))
+
+    @cached_property
     def descriptors(self) -> list[FileDescriptorProto]:
         """Of all files that it knows, its own the last one."""
         return descriptors(self.tree, self._trees)
 
     def is_same(self, other: Parsed) -> bool:
         """By the canonical text. A text that is stored in another form is of another registry, or an earlier version of
-        this one, which spelled names and orders in their own ways: there the normalized texts are compared.
+        this one, which spelled names and orders in their own ways: there what they mean is compared.
         """
         if not isinstance(other, ProtobufSchema):
             return False
         if self.canonical == other.canonical:
             return True
-        return self._text != self.canonical and self.normalized == other.normalized
+        if self.tree.syntax == "proto2" and other.tree.syntax is None:  # earlier versions wrote the line
+            return self.is_same(ProtobufSchema(None, replace(other.tree, syntax="proto2"), other._references))
+        return self._text != self.canonical and self._comparable == other._comparable
 
     def check_names(self) -> None:
         """Those of types must mean something."""

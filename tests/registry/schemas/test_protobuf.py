@@ -154,6 +154,13 @@ def test_what_earlier_versions_stored_is_found(sent: str, is_found: bool) -> Non
     assert protobuf.parse(EARLIER, {}).is_same(protobuf.parse(sent, {})) is is_found
 
 
+def test_a_file_without_a_syntax_is_found_where_the_line_was_written() -> None:
+    stored = protobuf.parse('syntax = "proto2";\n\nmessage M {\n  optional int32 a = 1;\n}\n', {})
+    assert stored.is_same(protobuf.parse("message M { optional int32 a = 1; }", {}))
+    assert not stored.is_same(protobuf.parse("message M { optional int32 b = 1; }", {}))
+    assert not protobuf.parse("message M { optional int32 a = 1; }", {}).is_same(stored), "none was ever left out"
+
+
 def test_a_descriptor_in_base64_is_the_same_schema() -> None:
     text = EVERYTHING.replace(' [json_name = "remark"]', "")
     parsed = protobuf.parse(base64.b64encode(descriptor(text)).decode(), {}, is_new=True)

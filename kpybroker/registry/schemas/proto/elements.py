@@ -116,7 +116,7 @@ class Constant(NamedTuple):
 
 @dataclass(slots=True)
 class EnumType:
-    """An enum."""
+    """An enum, with its constants in the order of the text."""
 
     name: str
     constants: list[Constant] = field(default_factory=list)
@@ -166,7 +166,7 @@ class Method(NamedTuple):
 
 @dataclass(slots=True)
 class Service:
-    """A service."""
+    """A service, with its methods in the order of the text."""
 
     name: str
     methods: list[Method] = field(default_factory=list)

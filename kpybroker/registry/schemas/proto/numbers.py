@@ -1,6 +1,6 @@
 """Numbers of options with `normalize=true`: decimal, without an exponent, with at most three digits behind the point.
 
-So does Java's ``DecimalFormat``, which Confluent's registry writes them with; what is no number stays as it is.
+So does Java's ``DecimalFormat``, which Confluent's registry writes them with; other texts stay as they are.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ SYNTAXES = ("proto2", "proto3")
 
 
 def read(text: str) -> File:
-    """Raises RegistryError 42201 for what is no .proto file."""
+    """Raises RegistryError 42201 for a text that is not a .proto file."""
     return _Reader(text).file()
 
 

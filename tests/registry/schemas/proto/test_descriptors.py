@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto
+from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto
 
 from kpybroker.registry.schemas import protobuf
 from kpybroker.registry.schemas.protoc import compiled
@@ -32,8 +32,8 @@ def parts(message: DescriptorProto) -> object:
     return fields, nested, message.options.map_entry
 
 
-def oneof_of(message: DescriptorProto, index: int, field: object) -> str:
-    is_in_one = field.HasField("oneof_index") and not field.proto3_optional  # type: ignore[attr-defined]
+def oneof_of(message: DescriptorProto, index: int, field: FieldDescriptorProto) -> str:
+    is_in_one = field.HasField("oneof_index") and not field.proto3_optional
     return str(message.oneof_decl[index].name) if is_in_one else ""
 
 
