@@ -1,7 +1,8 @@
 """The ASGI application: from a request to its handler, and from an error to its JSON.
 
 Paths are matched as they were sent: a subject may have a slash in it, which clients write as %2F. Requests that write
-have few threads of their own, so that those that read get responses while the cluster is away.
+have few threads of their own, so that those that read get responses while the cluster is away. A request that needs to
+know more of a text (`Unanswered`) waits without a thread, and is run again.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from kpybroker.core.doors.crowd import network_of
 from kpybroker.http.asgi import App, AtTheDoor
 from kpybroker.http.doors import LOOPBACK_NAMES, Door
 from kpybroker.http.messages import HttpError
@@ -30,6 +32,7 @@ from kpybroker.registry.api.forward import Forwarder
 from kpybroker.registry.api.routes import ENTRIES, Entry
 from kpybroker.registry.errors import STORE_ERROR, RegistryError
 from kpybroker.registry.service import Service
+from kpybroker.registry.texts.questions import Unanswered
 
 logger = logging.getLogger("kpybroker.registry")
 
@@ -39,6 +42,8 @@ TAKEN: Final = frozenset(
 )
 WRITES_MAX: Final = 16
 """At the same time; further ones wait."""
+ROUNDS_MAX: Final = 1000
+"""How often a request asks for answers: each time for others, unless they are forgotten meanwhile."""
 BODY_BYTES_MAX: Final = 4 << 20
 
 LOOPBACK_DOOR: Final = Door(LOOPBACK_NAMES, TAKEN, BODY_BYTES_MAX)
@@ -108,8 +113,14 @@ def _endpoint(
 
         if not writers:
             writers.append(CapacityLimiter(WRITES_MAX))
+        client = "" if request.client is None else network_of(request.client.host)
         try:
-            return await to_thread.run_sync(run, limiter=writers[0] if entry.writes else None)
+            for _ in range(ROUNDS_MAX):
+                try:
+                    return await to_thread.run_sync(run, limiter=writers[0] if entry.writes else None)
+                except Unanswered as unanswered:  # no thread waits for the answer
+                    await service.answered(unanswered.questions, client)
+            raise RegistryError(STORE_ERROR, "the schemas of this request change all the time; try again")
         except RegistryError:
             raise
         except Exception as error:  # a bug, or a library that fails for what a client sent: the others go on

@@ -14,8 +14,8 @@ from kpybroker.registry.errors import (
     subject_not_found,
     version_not_found,
 )
-from kpybroker.registry.rules.library import Library
-from kpybroker.registry.schemas.model import AVRO, KINDS, Definition, Parsed, Reference
+from kpybroker.registry.rules.library import Library, Schema
+from kpybroker.registry.schemas.model import AVRO, KINDS, Definition, Reference
 from kpybroker.registry.store import contexts
 from kpybroker.registry.store.records import Version, attached
 from kpybroker.registry.store.state import State
@@ -134,8 +134,8 @@ def _object(body: dict[str, Any], key: str) -> dict[str, Any]:
 
 def canonical(
     library: Library, subject: str, definition: Definition, *, normalize: bool, is_new: bool = False
-) -> tuple[Definition, Parsed]:
-    """With the text that is stored and compared, and the parsed schema."""
+) -> tuple[Definition, Schema]:
+    """With the text that is stored and compared, and what is known of it."""
     parsed = library.parsed(definition, contexts.of(subject), is_new=is_new)
     return definition._replace(text=parsed.normalized if normalize else parsed.canonical), parsed
 

@@ -1,0 +1,56 @@
+"""`answer`: from a question to its answer, with the parsers. Pure, and of a worker process alone."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any, Final
+
+from kpybroker.registry.compatibility import check
+from kpybroker.registry.errors import RegistryError
+from kpybroker.registry.schemas.model import Parsed
+from kpybroker.registry.schemas.parse import parse
+from kpybroker.registry.texts.questions import COMPARE, FORMAT, READ, Answer, Question, Source, refused
+
+KEPT_MAX: Final = 64
+KEPT_CHARACTERS_MAX: Final = 20_000
+"""Of one text: comparing one with a hundred earlier ones parses it once."""
+
+
+class Answers:
+    """What one process knows already: schemas that it parsed, if they are small."""
+
+    def __init__(self) -> None:
+        self._parsed: OrderedDict[str, Parsed] = OrderedDict()
+
+    def answer(self, question: Question) -> Answer:
+        """Never raises for what a text can be, except MemoryError."""
+        try:
+            return Answer(self._value(question))
+        except RegistryError as error:
+            return Answer(None, error.code, error.message)
+        except RecursionError:
+            return refused("it is nested too deep")
+
+    def _value(self, question: Question) -> Any:
+        first = question.sources[0]
+        if question.what == READ:
+            parsed = self._read(first)
+            return [parsed.canonical, parsed.normalized]
+        if question.what == FORMAT:
+            return self._read(first).formatted(str(question.details[0]))
+        assert question.what == COMPARE
+        level, version = question.details
+        earlier = check.Earlier(int(version), self._read(question.sources[1]))
+        return check.check(str(level), self._read(first), [earlier])
+
+    def _read(self, source: Source) -> Parsed:
+        found = self._parsed.get(source.digest)
+        if found is None:
+            found = parse(source.kind, source.text, source.references, is_new=source.is_new)
+            if sum(map(len, (source.text, *source.references.values()))) <= KEPT_CHARACTERS_MAX:
+                self._parsed[source.digest] = found
+            while len(self._parsed) > KEPT_MAX:
+                self._parsed.popitem(last=False)
+        else:
+            self._parsed.move_to_end(source.digest)
+        return found

@@ -1,0 +1,120 @@
+"""What can be asked of a text. A question and its answer are plain values: they are sent as JSON, and are hashed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import Any, Final, NamedTuple
+
+from kpybroker.registry.errors import RegistryError, invalid_schema
+from kpybroker.registry.schemas.model import Texts
+
+READ: Final = "read"
+"""The answer is the canonical text and the normalized one."""
+FORMAT: Final = "format"
+"""The answer is the text in another format."""
+COMPARE: Final = "compare"
+"""The answer is the list of reasons why a schema may not follow another one."""
+
+
+class Source:
+    """A text with the texts of all that it refers to. `is_new` also checks what earlier registries accepted."""
+
+    def __init__(self, kind: str, text: str, references: Texts, *, is_new: bool = False) -> None:
+        self.kind = kind
+        self.text = text
+        self.references = references
+        self.is_new = is_new
+
+    @cached_property
+    def digest(self) -> str:
+        """Equal for equal sources."""
+        return _hash([self.kind, self.text, list(self.references.items()), self.is_new])
+
+    def packed(self) -> list[Any]:
+        """As a JSON value."""
+        return [self.kind, self.text, dict(self.references), self.is_new]
+
+
+def unpacked(value: Sequence[Any]) -> Source:
+    """What `Source.packed` made."""
+    kind, text, references, is_new = value
+    return Source(kind, text, references, is_new=is_new)
+
+
+class Question:
+    """`what` is one of those above, `details` are plain values, `sources` the texts."""
+
+    def __init__(self, what: str, sources: Sequence[Source], *details: str | int) -> None:
+        self.what = what
+        self.sources = sources
+        self.details = details
+
+    @cached_property
+    def key(self) -> str:
+        """Equal for equal questions."""
+        return _hash([self.what, *(source.digest for source in self.sources), *self.details])
+
+    def message(self) -> bytes:
+        """For a worker."""
+        return _json({"what": self.what, "sources": [one.packed() for one in self.sources], "details": self.details})
+
+
+def read_question(message: bytes) -> Question:
+    """What `Question.message` made."""
+    value = json.loads(message)
+    return Question(value["what"], [unpacked(one) for one in value["sources"]], *value["details"])
+
+
+class Answer(NamedTuple):
+    """`value` is a JSON value; or `code` and `why` are those of a `RegistryError`."""
+
+    value: Any = None
+    code: int = 0
+    why: str = ""
+
+    @property
+    def size(self) -> int:
+        """About how much memory it takes, in bytes."""
+        parts = self.value if isinstance(self.value, list) else [self.value]
+        return 200 + len(self.why) + sum(60 + len(part) for part in parts if isinstance(part, str))
+
+    def got(self) -> Any:
+        """The value. Raises RegistryError."""
+        if self.code:
+            raise RegistryError(self.code, self.why)
+        return self.value
+
+    def message(self) -> bytes:
+        """For the registry."""
+        return _json(list(self))
+
+
+def read_answer(message: bytes) -> Answer:
+    """What `Answer.message` made. Raises ValueError."""
+    value, code, why = json.loads(message)
+    return Answer(value, int(code), str(why))
+
+
+def refused(why: str) -> Answer:
+    """The answer for a text that is no schema, or takes too much."""
+    error = invalid_schema(why)
+    return Answer(None, error.code, error.message)
+
+
+class Unanswered(Exception):
+    """Raised by a rule that needs answers which are not known: the request is run again when they are."""
+
+    def __init__(self, questions: Iterable[Question]) -> None:
+        super().__init__()
+        self.questions = list(questions)
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+
+
+def _hash(value: Any) -> str:
+    return hashlib.sha256(_json(value)).hexdigest()

@@ -1,0 +1,59 @@
+"""The process that workers are forked from: it has imported the parsers, and never sees a text.
+
+So a worker is there within milliseconds after the end of another one, and their memory is shared. It has one thread,
+and ends when the registry does.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+from kpybroker.registry.texts import worker
+
+
+def main(descriptor: int) -> None:
+    """`descriptor` is of the socket with the orders: each is the number of a worker, with the socket of its channel."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the registry
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the system forgets workers that have ended
+    home = Path(tempfile.mkdtemp(prefix="kpybroker-registry-"))
+    gc.collect()
+    gc.freeze()
+    try:
+        with socket.socket(fileno=descriptor) as orders:
+            while True:
+                order, descriptors, _, _ = socket.recv_fds(orders, 1, 1)
+                if not order:
+                    return
+                place = home / str(order[0])
+                shutil.rmtree(place, ignore_errors=True)  # what the one before had no time to remove
+                place.mkdir()
+                if os.fork() == 0:
+                    orders.close()
+                    _work(descriptors[0], place)
+                os.close(descriptors[0])
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def _work(descriptor: int, place: Path) -> None:
+    """In the worker. Does not return: what the template does at its end is not for a worker."""
+    with suppress(BaseException):
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        tempfile.tempdir = str(place)
+        silence = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(silence, 2)  # libraries write there what they think of texts
+        channel = socket.socket(fileno=descriptor)
+        worker.serve(channel.makefile("rb"), channel.makefile("wb"))
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
