@@ -9,7 +9,7 @@ Canonical: white space is removed. Normalized: keys are sorted too.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import referencing
@@ -32,12 +32,13 @@ Raw = Any
 
 
 class JsonSchema:
-    """A parsed schema. `root` is its JSON; `resolver` finds what it refers to."""
+    """A parsed schema. `root` is its JSON; `resolver` finds what it refers to, in the `documents`."""
 
     kind = JSON
 
-    def __init__(self, root: Raw, resolver: Resolver, *, is_old: bool) -> None:
+    def __init__(self, root: Raw, resolver: Resolver, documents: Sequence[Raw], *, is_old: bool) -> None:
         self.root = root
+        self.documents = documents
         self.resolver = resolver
         self.is_old = is_old
 
@@ -62,7 +63,8 @@ def parse(text: str, references: Texts, *, is_new: bool = False) -> JsonSchema:
     dialect = root.get("$schema") if isinstance(root, dict) else None
     try:
         validator_for(root, default=Draft7Validator).check_schema(root)
-        resources = [(name, _resource(_loaded(referenced))) for name, referenced in references.items()]
+        others = {name: _loaded(referenced) for name, referenced in references.items()}
+        resources = [(name, _resource(other)) for name, other in others.items()]
         main = _resource(root)
         registry: Any = SPECIFICATIONS
         registry = registry.with_resources([*resources, *((_file(name), one) for name, one in resources)])
@@ -74,7 +76,8 @@ def parse(text: str, references: Texts, *, is_new: bool = False) -> JsonSchema:
         raise invalid_schema("it is nested too deep") from None
     except Exception as error:  # of two libraries, for a text that anyone sent
         raise invalid_schema(f"{type(error).__name__}: {str(error)[:300]}") from None
-    parsed = JsonSchema(root, resolver, is_old=dialect is None or any(draft in str(dialect) for draft in OLD_DRAFTS))
+    is_old = dialect is None or any(draft in str(dialect) for draft in OLD_DRAFTS)
+    parsed = JsonSchema(root, resolver, [root, *others.values()], is_old=is_old)
     if is_new:
         _check_references(parsed)
     return parsed

@@ -24,7 +24,7 @@ from kpybroker.registry.texts.questions import Answer, Question, read_answer, re
 logger = logging.getLogger("kpybroker.registry")
 
 QUICK_CPU_S: Final = 0.1
-CPU_S_MAX: Final = 1.0
+CPU_S_MAX: Final = 2.0
 """What a text may take of a processor."""
 WAITING_MAX: Final = 1024
 WAITING_OF_CLIENT_MAX: Final = 256
