@@ -88,7 +88,7 @@ class Comparison:
         return self.results[pair]
 
     def _key(self, shape: Shape) -> tuple[Place, str, bool]:
-        """Equal for the same text. One text can be two shapes of a kind: what is said there, and what that is part of."""
+        """Equal for the same text, which can be two shapes of a kind: what is said there, and a whole of that."""
         return self._places.of(shape.raw), shape.kind, bool(shape.inner)
 
     def _compare(self, old: Shape, new: Shape) -> list[Reason]:

@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any, BinaryIO, Final, Protocol
 
 from kpybroker.registry.texts.frames import READY, Frame, read_frame, write_frame
@@ -112,10 +113,10 @@ class Forked:
                 except OSError:
                     self._end()
             own.settimeout(CHANNEL_S_MAX)
-            channel = Channel(own.makefile("rb"), own.makefile("wb"), own.close)
+            channel = Channel(own.makefile("rb"), own.makefile("wb"), partial(_close, own))
             if channel.is_ready():
                 return channel
-            own.close()
+            channel.end()
             with self._lock:
                 if self._process is not None and self._process.poll() is not None:
                     self._end()
@@ -133,6 +134,13 @@ class Forked:
         """See `Workers`."""
         with self._lock:
             self._end()
+
+
+def _close(channel: socket.socket) -> None:
+    """Also for the files that were made of it."""
+    with suppress(OSError):
+        channel.shutdown(socket.SHUT_RDWR)
+    channel.close()
 
 
 class Spawned:

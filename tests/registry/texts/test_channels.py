@@ -1,0 +1,126 @@
+"""Workers as processes: their limits, what is left of them, and who starts them again."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import psutil
+import pytest
+
+from kpybroker.registry.texts.channels import Channel, Forked, Spawned, Workers
+from kpybroker.registry.texts.questions import READ, Answer, Question, Source, read_answer
+from kpybroker.system import of_the_system
+
+CAN_FORK = of_the_system(os, "fork") is not None
+CPU_S = 60.0
+QUESTION = Question(READ, [Source("AVRO", '"int"', {})]).message()
+
+
+@pytest.fixture(params=[pytest.param(Forked, marks=pytest.mark.skipif(not CAN_FORK, reason="no fork here")), Spawned])
+def made_by(request: pytest.FixtureRequest) -> Iterator[Workers]:
+    make: Callable[[], Workers] = request.param
+    with closing(make()) as made:
+        made.start()
+        yield made
+
+
+def made(by: Workers, number: int = 0) -> Channel:
+    channel = by.make(number)
+    assert channel is not None
+    return channel
+
+
+def answer(channel: Channel, message: bytes = QUESTION) -> Answer | None:
+    frame = channel.ask(message, CPU_S)
+    return None if frame is None else read_answer(frame.content)
+
+
+def children() -> list[psutil.Process]:
+    return [one for one in psutil.Process().children(recursive=True) if "registry.texts" in " ".join(one.cmdline())]
+
+
+def test_a_worker_answers_and_ends_with_its_channel(made_by: Workers) -> None:
+    first, second = made(made_by, 0), made(made_by, 1)
+    assert answer(first) == answer(second) == Answer(['"int"', '"int"'])
+    first.end()
+    assert answer(second) == Answer(['"int"', '"int"'])
+    assert answer(made(made_by, 0)) == Answer(['"int"', '"int"'])
+    second.end()
+
+
+def test_a_text_that_takes_its_time_ends_the_worker(made_by: Workers) -> None:
+    text = "[" + ",".join(["[]"] * 500_000) + "]"
+    channel = made(made_by)
+    frame = channel.ask(Question(READ, [Source("AVRO", text, {})]).message(), 0.01)
+    assert frame is None
+    assert channel.ask(QUESTION, CPU_S) is None
+    assert answer(made(made_by)) == Answer(['"int"', '"int"'])
+
+
+def test_nothing_is_left_when_the_registry_ends(made_by: Workers) -> None:
+    channel = made(made_by)
+    assert answer(channel) is not None
+    processes = children()
+    assert processes
+    made_by.close()
+    channel.end()
+    assert psutil.wait_procs(processes, CPU_S)[1] == []
+
+
+@pytest.mark.skipif(not CAN_FORK, reason="no fork here")
+def test_a_template_that_was_killed_is_started_again() -> None:
+    with closing(Forked()) as forked:
+        forked.start()
+        assert answer(made(forked)) is not None
+        (template,) = [one for one in children() if one.ppid() == psutil.Process().pid]
+        template.kill()
+        assert answer(made(forked, 1)) == Answer(['"int"', '"int"'])
+
+
+@pytest.mark.skipif(not CAN_FORK, reason="no fork here")
+def test_no_directory_is_left_of_a_worker_that_ended_over_a_text(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    with closing(Forked()) as forked:
+        forked.start()
+        fields = "".join(f"int32 f{at} = {at + 1};" for at in range(20_000))
+        text = f'syntax = "proto3"; message A {{ {fields} }}'
+        message = Question(READ, [Source("PROTOBUF", text, {})]).message()
+        for _ in range(5):
+            assert made(forked).ask(message, 0.02) is None
+        assert answer(made(forked)) is not None
+        assert len(list(tmp_path.rglob("*"))) <= 2, "the template's, and the worker's, which is empty"
+    assert list(tmp_path.iterdir()) == []
+
+
+SMALL = """
+import os
+from kpybroker.registry.texts import worker
+worker.MEMORY_BYTES_MAX = 256 << 20
+worker.serve(os.fdopen(0, "rb"), os.fdopen(os.dup(1), "wb"))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits the addresses of a process")
+def test_a_text_that_needs_more_memory_is_refused_and_the_worker_gives_it_back() -> None:
+    message = Question(READ, [Source("AVRO", "[" + '{"a":0},' * 1_000_000 + "{}]", {})]).message()
+    process = subprocess.Popen([sys.executable, "-c", SMALL], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    with process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        channel = Channel(process.stdout, process.stdin, process.kill)
+        assert channel.is_ready()
+        assert answer(channel) == Answer(['"int"', '"int"'])
+        frame = channel.ask(message, CPU_S)
+        assert frame is not None
+        assert read_answer(frame.content).code == 42201
+        assert "memory" in read_answer(frame.content).why
+        assert frame.number == 1, "its last answer"
