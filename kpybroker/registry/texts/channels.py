@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any, BinaryIO, Final, Protocol
+from typing import IO, Any, Final, Protocol
 
 from kpybroker.registry.texts.frames import READY, Frame, read_frame, write_frame
 from kpybroker.system import of_the_system
@@ -30,7 +30,7 @@ SPAWNED_FACTOR: Final = 3.0
 class Channel:
     """`ask` is of one thread at a time."""
 
-    def __init__(self, reader: BinaryIO, writer: BinaryIO, end: Callable[[], None], *, is_timed: bool = True) -> None:
+    def __init__(self, reader: IO[bytes], writer: IO[bytes], end: Callable[[], None], *, is_timed: bool = True) -> None:
         self._reader = reader
         self._writer = writer
         self._is_timed = is_timed

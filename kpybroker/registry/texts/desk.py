@@ -19,6 +19,7 @@ from typing import Final, Protocol
 
 from kpybroker.registry.errors import STORE_ERROR, RegistryError
 from kpybroker.registry.texts.channels import Channel, Workers, workers
+from kpybroker.registry.texts.frames import Frame
 from kpybroker.registry.texts.questions import Answer, Question, read_answer, refused
 
 logger = logging.getLogger("kpybroker.registry")
@@ -128,7 +129,6 @@ class Desk:
         channel: Channel | None = None
         while True:
             with self._changed:
-                self._is_first_busy = self._is_first_busy and number != 0
                 while not self._is_closed and not self._has_work(number):
                     self._changed.wait()
                 if self._is_closed:
@@ -139,7 +139,13 @@ class Desk:
                 self._changed.notify_all()
             assert job is not None
             channel = channel or self._workers.make(number)
-            channel = self._answer(job, channel, is_slow=is_slow)
+            frame = None
+            if channel is not None:
+                frame = channel.ask(job.question.message(), CPU_S_MAX if is_slow else QUICK_CPU_S)
+            if number == 0:  # before its answer is known, so that the next question finds it free
+                with self._changed:
+                    self._is_first_busy = False
+            channel = self._answer(job, channel, frame, is_slow=is_slow)
         if channel is not None:
             channel.end()
 
@@ -148,12 +154,11 @@ class Desk:
             return len(self._quick) > 0
         return len(self._slow) > 0 or (self._is_first_busy and len(self._quick) > 0)
 
-    def _answer(self, job: _Job, channel: Channel | None, *, is_slow: bool) -> Channel | None:
+    def _answer(self, job: _Job, channel: Channel | None, frame: Frame | None, *, is_slow: bool) -> Channel | None:
         """The channel, if the worker can be asked again."""
         if channel is None:
             self._fail(job, RegistryError(STORE_ERROR, "schemas cannot be read now: no worker process starts"))
             return None
-        frame = channel.ask(job.question.message(), CPU_S_MAX if is_slow else QUICK_CPU_S)
         answer = None if frame is None else _read(frame.content)
         if frame is not None and answer is not None:
             self._finish(job, answer)

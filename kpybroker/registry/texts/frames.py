@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from typing import BinaryIO, Final, NamedTuple
+from typing import IO, Final, NamedTuple
 
 HEAD: Final = struct.Struct(">Id")
 BYTES_MAX: Final = 64 << 20
@@ -18,13 +18,13 @@ class Frame(NamedTuple):
     number: float
 
 
-def write_frame(writer: BinaryIO, content: bytes, number: float = 0.0) -> None:
+def write_frame(writer: IO[bytes], content: bytes, number: float = 0.0) -> None:
     """Raises OSError where the other side has ended."""
     writer.write(HEAD.pack(len(content), number) + content)
     writer.flush()
 
 
-def read_frame(reader: BinaryIO) -> Frame | None:
+def read_frame(reader: IO[bytes]) -> Frame | None:
     """None where the other side has ended."""
     head = reader.read(HEAD.size)
     if len(head) < HEAD.size:

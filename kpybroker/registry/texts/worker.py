@@ -12,7 +12,7 @@ import sys
 import threading
 import traceback
 from contextlib import suppress
-from typing import Any, BinaryIO, Final
+from typing import IO, Any, Final
 
 from kpybroker.registry.errors import STORE_ERROR
 from kpybroker.registry.texts.answers import Answers
@@ -33,7 +33,7 @@ PAUSE_FACTOR: Final = 10
 """How much longer than its time on the processor a text may take on a machine that is busy with other things."""
 
 
-def serve(reader: BinaryIO, writer: BinaryIO) -> None:
+def serve(reader: IO[bytes], writer: IO[bytes]) -> None:
     """Returns when the channel ends. Texts are read in a thread, which can have the stack that they need."""
     _limit()
     threading.stack_size(STACK_BYTES)
@@ -43,7 +43,7 @@ def serve(reader: BinaryIO, writer: BinaryIO) -> None:
     thread.join()
 
 
-def _serve(reader: BinaryIO, writer: BinaryIO) -> None:
+def _serve(reader: IO[bytes], writer: IO[bytes]) -> None:
     answers = Answers()
     at_start = _memory_bytes()
     write_frame(writer, READY)

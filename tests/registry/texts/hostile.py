@@ -49,7 +49,7 @@ def _entangled(chance: Chance) -> str:
 
 def _patterns(chance: Chance) -> str:
     pattern = chance.choice(("a*a*a*b", "(a+)+$", "(a|a)*b", "(.*){50}x", "^(?!(a*)*b)", "[" * 900, "(a{0,1000}){9}"))
-    names = {"a" * chance.randrange(200, 260) + str(number): {} for number in range(1000)}
+    names: dict[str, Any] = {"a" * chance.randrange(200, 260) + str(number): {} for number in range(1000)}
     return json.dumps({"patternProperties": {pattern: {}}, "properties": names, "additionalProperties": False})
 
 
