@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from kpybroker.registry.errors import invalid_schema
-from kpybroker.registry.schemas.model import Definition, Reference, Texts
+from kpybroker.registry.schemas.model import PROTOBUF, Definition, Reference, Texts
 from kpybroker.registry.store import contexts
 from kpybroker.registry.store.records import Version
 from kpybroker.registry.store.state import State
 from kpybroker.registry.texts.known import Known
-from kpybroker.registry.texts.questions import COMPARE, FORMAT, READ, Question, Source, Unanswered
+from kpybroker.registry.texts.questions import COMPARE, FORMAT, NORMALIZE, READ, Question, Source, Unanswered
 
 REFERENCES_MAX: Final = 1000
 BATCH_MAX: Final = 16
@@ -23,13 +23,17 @@ BATCH_MAX: Final = 16
 
 
 class Schema:
-    """A schema that was read: `canonical` and `normalized` are texts that are read as the same schema."""
+    """A schema that was read: `canonical` is a text that is read as the same schema."""
 
-    def __init__(self, library: Library, source: Source, canonical: str, normalized: str) -> None:
+    def __init__(self, library: Library, source: Source, canonical: str) -> None:
         self._library = library
         self.source = source
         self.canonical = canonical
-        self.normalized = normalized
+
+    @property
+    def normalized(self) -> str:
+        """Another text that is read as the same schema. Raises Unanswered."""
+        return str(self._library.answer(Question(NORMALIZE, [self.source])))
 
     def formatted(self, form: str) -> str:
         """The text for the parameter `format`. Raises Unanswered."""
@@ -53,12 +57,12 @@ class Library:
     def parsed(self, definition: Definition, context: str = contexts.DEFAULT, *, is_new: bool = False) -> Schema:
         """Raises RegistryError 42201, of a registered schema too, where a reference is gone; and Unanswered."""
         source = self.source(definition, context, is_new=is_new)
-        canonical, normalized = self.answer(Question(READ, [source]))
-        return Schema(self, source, canonical, normalized)
+        return Schema(self, source, str(self.answer(Question(READ, [source]))))
 
     def source(self, definition: Definition, context: str = contexts.DEFAULT, *, is_new: bool = False) -> Source:
         """The text with those that it refers to. Raises RegistryError 42201 where one is gone."""
-        return Source(definition.kind, definition.text, self.texts(definition.references, context), is_new=is_new)
+        is_checked = is_new and definition.kind != PROTOBUF  # protoc checks the same in all
+        return Source(definition.kind, definition.text, self.texts(definition.references, context), is_new=is_checked)
 
     def reasons(self, level: str, new: Source, earlier: Sequence[Version]) -> list[str]:
         """Why a schema may not follow the newest of some versions that it may not follow; empty if it may follow all.

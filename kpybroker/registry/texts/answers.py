@@ -9,7 +9,7 @@ from kpybroker.registry.compatibility import check
 from kpybroker.registry.errors import RegistryError
 from kpybroker.registry.schemas.model import Parsed
 from kpybroker.registry.schemas.parse import parse
-from kpybroker.registry.texts.questions import COMPARE, FORMAT, READ, Answer, Question, Source, refused
+from kpybroker.registry.texts.questions import COMPARE, FORMAT, NORMALIZE, READ, Answer, Question, Source, refused
 
 KEPT_MAX: Final = 64
 KEPT_CHARACTERS_MAX: Final = 20_000
@@ -34,8 +34,9 @@ class Answers:
     def _value(self, question: Question) -> Any:
         first = question.sources[0]
         if question.what == READ:
-            parsed = self._read(first)
-            return [parsed.canonical, parsed.normalized]
+            return self._read(first).canonical
+        if question.what == NORMALIZE:
+            return self._read(first).normalized
         if question.what == FORMAT:
             return self._read(first).formatted(str(question.details[0]))
         assert question.what == COMPARE

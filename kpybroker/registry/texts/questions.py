@@ -12,7 +12,9 @@ from kpybroker.registry.errors import RegistryError, invalid_schema
 from kpybroker.registry.schemas.model import Texts
 
 READ: Final = "read"
-"""The answer is the canonical text and the normalized one."""
+"""The answer is the canonical text."""
+NORMALIZE: Final = "normalize"
+"""The answer is the normalized text."""
 FORMAT: Final = "format"
 """The answer is the text in another format."""
 COMPARE: Final = "compare"

@@ -47,10 +47,10 @@ def children() -> list[psutil.Process]:
 
 def test_a_worker_answers_and_ends_with_its_channel(made_by: Workers) -> None:
     first, second = made(made_by, 0), made(made_by, 1)
-    assert answer(first) == answer(second) == Answer(['"int"', '"int"'])
+    assert answer(first) == answer(second) == Answer('"int"')
     first.end()
-    assert answer(second) == Answer(['"int"', '"int"'])
-    assert answer(made(made_by, 0)) == Answer(['"int"', '"int"'])
+    assert answer(second) == Answer('"int"')
+    assert answer(made(made_by, 0)) == Answer('"int"')
     second.end()
 
 
@@ -60,7 +60,7 @@ def test_a_text_that_takes_its_time_ends_the_worker(made_by: Workers) -> None:
     frame = channel.ask(Question(READ, [Source("AVRO", text, {})]).message(), 0.01)
     assert frame is None
     assert channel.ask(QUESTION, CPU_S) is None
-    assert answer(made(made_by)) == Answer(['"int"', '"int"'])
+    assert answer(made(made_by)) == Answer('"int"')
 
 
 def test_nothing_is_left_when_the_registry_ends(made_by: Workers) -> None:
@@ -80,7 +80,7 @@ def test_a_template_that_was_killed_is_started_again() -> None:
         assert answer(made(forked)) is not None
         (template,) = [one for one in children() if one.ppid() == psutil.Process().pid]
         template.kill()
-        assert answer(made(forked, 1)) == Answer(['"int"', '"int"'])
+        assert answer(made(forked, 1)) == Answer('"int"')
 
 
 @pytest.mark.skipif(not CAN_FORK, reason="no fork here")
@@ -118,7 +118,7 @@ def test_a_text_that_needs_more_memory_is_refused_and_the_worker_gives_it_back()
         assert process.stdout is not None
         channel = Channel(process.stdout, process.stdin, process.kill)
         assert channel.is_ready()
-        assert answer(channel) == Answer(['"int"', '"int"'])
+        assert answer(channel) == Answer('"int"')
         frame = channel.ask(message, CPU_S)
         assert frame is not None
         assert read_answer(frame.content).code == 42201

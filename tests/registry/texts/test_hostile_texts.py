@@ -74,4 +74,4 @@ def test_what_ends_a_worker_is_refused_with_a_reason_and_the_next_one_is_there(
     assert refused.code == INVALID_SCHEMA
     assert "more than" in refused.why
     monkeypatch.undo()
-    assert answered(desk, READ, "a", Source("AVRO", '"int"', {})) == Answer(['"int"', '"int"'])
+    assert answered(desk, READ, "a", Source("AVRO", '"int"', {})) == Answer('"int"')
