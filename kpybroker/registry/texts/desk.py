@@ -4,15 +4,18 @@ Rules
 - Two workers, each with one question at a time. The second one exists only once the first was busy.
 - Every question first gets little time, which nearly all need a fraction of. One that needs more is asked again, with
   all the time that a text may take, of the second worker alone. So what is slow waits for what is slow.
-- Clients take turns, by their network: many questions of one wait for one another first.
+- Clients take turns, by their network; of one client, the shortest texts are first. So many texts of one, or long ones,
+  wait for one another.
 - What waits is bounded, by number and size, also of one client. A question that waits already is asked once.
 """
 
 from __future__ import annotations
 
+import heapq
+import itertools
 import logging
 import threading
-from collections import Counter, OrderedDict, deque
+from collections import Counter, OrderedDict
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from typing import Final, Protocol
@@ -24,7 +27,7 @@ from kpybroker.registry.texts.questions import Answer, Question, read_answer, re
 
 logger = logging.getLogger("kpybroker.registry")
 
-QUICK_CPU_S: Final = 0.1
+QUICK_CPU_S: Final = 0.05
 CPU_S_MAX: Final = 2.0
 """What a text may take of a processor."""
 WAITING_MAX: Final = 1024
@@ -55,19 +58,18 @@ class _Lane:
     """Jobs that wait, of one client after the other."""
 
     def __init__(self) -> None:
-        self._by_client: OrderedDict[str, deque[_Job]] = OrderedDict()
+        self._by_client: OrderedDict[str, list[tuple[int, int, _Job]]] = OrderedDict()
+        self._numbers = itertools.count()
 
     def add(self, job: _Job) -> None:
-        self._by_client.setdefault(job.client, deque()).append(job)
+        heapq.heappush(self._by_client.setdefault(job.client, []), (job.size, next(self._numbers), job))
 
     def __len__(self) -> int:
         return len(self._by_client)
 
-    def take(self) -> _Job | None:
-        if not self._by_client:
-            return None
+    def take(self) -> _Job:
         client, jobs = self._by_client.popitem(last=False)
-        job = jobs.popleft()
+        job = heapq.heappop(jobs)[-1]
         if jobs:
             self._by_client[client] = jobs
         return job
@@ -137,7 +139,6 @@ class Desk:
                 job = (self._slow if is_slow else self._quick).take()
                 self._is_first_busy = self._is_first_busy or number == 0
                 self._changed.notify_all()
-            assert job is not None
             channel = channel or self._workers.make(number)
             frame = None
             if channel is not None:

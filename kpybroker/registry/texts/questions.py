@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -33,7 +34,8 @@ class Source:
     @cached_property
     def digest(self) -> str:
         """Equal for equal sources."""
-        return _hash([self.kind, self.text, list(self.references.items()), self.is_new])
+        others = itertools.chain.from_iterable(self.references.items())
+        return _hash(self.kind, self.text, str(self.is_new), *others)
 
     def packed(self) -> list[Any]:
         """As a JSON value."""
@@ -57,7 +59,7 @@ class Question:
     @cached_property
     def key(self) -> str:
         """Equal for equal questions."""
-        return _hash([self.what, *(source.digest for source in self.sources), *self.details])
+        return _hash(self.what, *(source.digest for source in self.sources), *map(str, self.details))
 
     def message(self) -> bytes:
         """For a worker."""
@@ -118,5 +120,10 @@ def _json(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
 
 
-def _hash(value: Any) -> str:
-    return hashlib.sha256(_json(value)).hexdigest()
+def _hash(*parts: str) -> str:
+    made = hashlib.sha256()
+    for part in parts:
+        content = part.encode("utf-8", "surrogatepass")
+        made.update(len(content).to_bytes(8))
+        made.update(content)
+    return made.hexdigest()

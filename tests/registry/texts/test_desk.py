@@ -137,7 +137,7 @@ def test_what_needs_more_is_asked_once_more_with_all_the_time_of_the_second_work
     assert all("more than" in other.result(WAIT_S).why for other in others)
 
 
-def test_clients_take_turns(desk: Desk, fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clients_take_turns(desk: Desk, fake: Fake) -> None:
     held = [ask(desk, text) for text in ("held 1", "held 2")]
     both = [fake.next(), fake.next()]
     many = [ask(desk, f"a{number}") for number in range(5)]
@@ -152,6 +152,21 @@ def test_clients_take_turns(desk: Desk, fake: Fake, monkeypatch: pytest.MonkeyPa
     both[1].answer("")
     for future in (*held, *many, few):
         assert future.result(WAIT_S) == Answer("")
+
+
+def test_short_texts_are_first(desk: Desk, fake: Fake) -> None:
+    held = [ask(desk, text) for text in ("held 1", "held 2")]
+    both = [fake.next(), fake.next()]
+    futures = [ask(desk, "x" * size) for size in (30, 10, 20, 1)]
+    both[0].answer("")
+    sizes = []
+    for _ in futures:
+        one = fake.next()
+        sizes.append(len(one.text))
+        one.answer("")
+    assert sizes == [1, 10, 20, 30]
+    both[1].answer("")
+    assert [future.result(WAIT_S) for future in (*held, *futures)] == [Answer("")] * 6
 
 
 def test_what_waits_already_is_asked_once(desk: Desk, fake: Fake) -> None:
