@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import sys
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any, Final, NamedTuple
@@ -20,6 +21,10 @@ FORMAT: Final = "format"
 """The answer is the text in another format."""
 COMPARE: Final = "compare"
 """The answer is the list of reasons why a schema may not follow another one."""
+
+
+FIXED_BYTES: Final = 300
+"""Of an answer that is kept, with its key."""
 
 
 class Source:
@@ -83,7 +88,7 @@ class Answer(NamedTuple):
     def size(self) -> int:
         """About how much memory it takes, in bytes."""
         parts = self.value if isinstance(self.value, list) else [self.value]
-        return 200 + len(self.why) + sum(60 + len(part) for part in parts if isinstance(part, str))
+        return sys.getsizeof(self.why) + sum(map(sys.getsizeof, parts)) + FIXED_BYTES
 
     def got(self) -> Any:
         """The value. Raises RegistryError."""

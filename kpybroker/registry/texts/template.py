@@ -15,8 +15,12 @@ import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 from kpybroker.registry.texts import worker
+
+NICE: Final = 5
+"""Of all workers but the first: what takes long leaves the processors to those that wait for what does not."""
 
 
 def main(descriptor: int) -> None:
@@ -37,6 +41,8 @@ def main(descriptor: int) -> None:
                 place.mkdir()
                 if os.fork() == 0:
                     orders.close()
+                    if order[0] > 0:
+                        os.nice(NICE)
                     _work(descriptors[0], place)
                 os.close(descriptors[0])
     finally:
