@@ -1,6 +1,6 @@
 """`Service`: one instance: its state, its log, who leads. Requests read under the lock; writes are one at a time.
 
-Both may raise `Unanswered`: then the request is run again when `answered` has been awaited. No lock is held meanwhile.
+Both may raise `Unknown`: then the request is run again when `learn` has been awaited. No lock is held in between.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from kpybroker.registry.rules.library import Library
 from kpybroker.registry.store import records
 from kpybroker.registry.store.records import Record
 from kpybroker.registry.store.state import State
-from kpybroker.registry.texts.desk import Answerer
+from kpybroker.registry.texts.desk import Replier
 from kpybroker.registry.texts.known import Known
-from kpybroker.registry.texts.questions import Answer, Question
+from kpybroker.registry.texts.questions import Question, Reply
 
 T = TypeVar("T")
 Query = Callable[[State, Library], T]
@@ -49,7 +49,7 @@ class Leadership(Protocol):
 class Service:
     """Of any threads. The log's reader calls `apply` with `lock` held."""
 
-    def __init__(self, cluster_id: Callable[[], str], desk: Answerer) -> None:
+    def __init__(self, cluster_id: Callable[[], str], desk: Replier) -> None:
         self.lock = threading.Condition(threading.RLock())
         self.cluster_id = cluster_id
         self._state = State()
@@ -83,11 +83,11 @@ class Service:
         with self.lock:
             return query(self._state, self._library)
 
-    async def answered(self, questions: Iterable[Question], client: str) -> None:
-        """Has questions of a client answered. Raises RegistryError 429 and 50001."""
+    async def learn(self, questions: Iterable[Question], client: str) -> RegistryError | None:
+        """Have questions of a client replied to. What prevents it, if something does: 429 or 50001."""
 
-        def ask(question: Question) -> asyncio.Future[Any]:
-            def keep(done: Future[Answer]) -> None:
+        def ask(question: Question) -> asyncio.Future[Reply]:
+            def keep(done: Future[Reply]) -> None:
                 if done.exception() is None:
                     self._known.keep(question, done.result())
 
@@ -95,12 +95,17 @@ class Service:
             made.add_done_callback(keep)
             return asyncio.wrap_future(made)
 
-        await asyncio.gather(*map(ask, questions))
+        for one in await asyncio.gather(*map(ask, questions), return_exceptions=True):
+            if isinstance(one, RegistryError):
+                return one
+            if isinstance(one, BaseException):
+                raise one
+        return None
 
     def write(self, planned: Query[Change]) -> Any:
         """The result of a plan whose records are in the log. Raises RegistryError, 50004 where another one leads.
 
-        Unanswered is raised before anything is written.
+        Unknown is raised before anything is written.
         """
         assert self._log is not None, "attached before the first request"
         self._check_leader()

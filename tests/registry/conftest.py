@@ -14,8 +14,8 @@ from kpybroker.registry.api.app import make_app
 from kpybroker.registry.api.forward import Forwarder
 from kpybroker.registry.service import Service
 from kpybroker.registry.store.records import Record
-from kpybroker.registry.texts.answers import Answers
-from kpybroker.registry.texts.questions import Answer, Question, Unanswered
+from kpybroker.registry.texts.questions import Question, Reply, Unknown
+from kpybroker.registry.texts.replies import Replies
 
 
 class MemoryLog:
@@ -39,14 +39,14 @@ class MemoryLog:
 
 
 class Direct:
-    """Answers questions in this process, at once."""
+    """Replies to questions in this process, at once."""
 
     def __init__(self) -> None:
-        self._answers = Answers()
+        self._replies = Replies()
 
-    def ask(self, question: Question, client: str) -> Future[Answer]:
-        future: Future[Answer] = Future()
-        future.set_result(self._answers.answer(question))
+    def ask(self, question: Question, client: str) -> Future[Reply]:
+        future: Future[Reply] = Future()
+        future.set_result(self._replies.reply(question))
         return future
 
 
@@ -55,8 +55,8 @@ def finished(service: Service, run: Callable[[], Any]) -> Any:
     while True:
         try:
             return run()
-        except Unanswered as unanswered:
-            asyncio.run(service.answered(unanswered.questions, "the test"))
+        except Unknown as unknown:
+            asyncio.run(service.learn(unknown.questions, "the test"))
 
 
 class Leader:

@@ -2,7 +2,7 @@
 
 Paths are matched as they were sent: a subject may have a slash in it, which clients write as %2F. Requests that write
 have few threads of their own, so that those that read get responses while the cluster is away. A request that needs to
-know more of a text (`Unanswered`) waits without a thread, and is run again.
+know more of a text (`Unknown`) waits without a thread, and is run again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from kpybroker.registry.api.forward import Forwarder
 from kpybroker.registry.api.routes import ENTRIES, Entry
 from kpybroker.registry.errors import STORE_ERROR, RegistryError
 from kpybroker.registry.service import Service
-from kpybroker.registry.texts.questions import Unanswered
+from kpybroker.registry.texts.questions import Question, Unknown
 
 logger = logging.getLogger("kpybroker.registry")
 
@@ -43,7 +43,7 @@ TAKEN: Final = frozenset(
 WRITES_MAX: Final = 16
 """At the same time; further ones wait."""
 ROUNDS_MAX: Final = 1000
-"""How often a request asks for answers: each time for others, unless they are forgotten meanwhile."""
+"""How often a request asks for replies: each time for others, unless they are forgotten in between."""
 BODY_BYTES_MAX: Final = 4 << 20
 
 LOOPBACK_DOOR: Final = Door(LOOPBACK_NAMES, TAKEN, BODY_BYTES_MAX)
@@ -103,26 +103,32 @@ def _endpoint(
         path = {name: unquote(value) for name, value in request.path_params.items()}
         call = Call(service, path, request.query_params, body)
 
-        def run() -> Response:
-            found = None if entry.known is None else entry.known(call)
-            if found is not None:
-                return respond(request, found)
-            if entry.writes and not service.is_leader:
-                return _forwarded(service, forwarder, request, content)
-            return respond(request, entry.handler(call))
+        def run() -> Response | list[Question]:
+            """Raises neither of the usual exceptions: in a future they keep the texts until cycles are collected."""
+            try:
+                found = None if entry.known is None else entry.known(call)
+                if found is not None:
+                    return respond(request, found)
+                if entry.writes and not service.is_leader:
+                    return _forwarded(service, forwarder, request, content)
+                return respond(request, entry.handler(call))
+            except RegistryError as error:
+                return _refusal(request, error)
+            except Unknown as unknown:
+                return unknown.questions
 
         if not writers:
             writers.append(CapacityLimiter(WRITES_MAX))
         client = "" if request.client is None else network_of(request.client.host)
         try:
             for _ in range(ROUNDS_MAX):
-                try:
-                    return await to_thread.run_sync(run, limiter=writers[0] if entry.writes else None)
-                except Unanswered as unanswered:  # no thread waits for the answer
-                    await service.answered(unanswered.questions, client)
-            raise RegistryError(STORE_ERROR, "the schemas of this request change all the time; try again")
-        except RegistryError:
-            raise
+                made = await to_thread.run_sync(run, limiter=writers[0] if entry.writes else None)
+                if isinstance(made, Response):
+                    return made
+                refused = await service.learn(made, client)  # no thread waits
+                if refused is not None:
+                    return _refusal(request, refused)
+            return _refusal(request, RegistryError(STORE_ERROR, "it needs more than can be kept; try again"))
         except Exception as error:  # a bug, or a library that fails for what a client sent: the others go on
             logger.error("a request failed method=%s path=%s", request.method, request.url.path, exc_info=error)
             return respond(request, {"error_code": STORE_ERROR, "message": "Internal Server Error"}, 500)
@@ -177,6 +183,10 @@ def respond(request: Request, result: Result, status: int = 200) -> Response:
 
 async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, RegistryError)
+    return _refusal(request, error)
+
+
+def _refusal(request: Request, error: RegistryError) -> Response:
     return respond(request, {"error_code": error.code, "message": error.message}, error.status)
 
 

@@ -1,7 +1,7 @@
 """`Library`: what is known of texts of schemas. References are resolved through the state.
 
 A reference to a subject without a context is to one in the context of the schema that refers to it. No text is parsed
-here: what is not known is asked for with `Unanswered`.
+here: what is not known is asked for with `Unknown`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from kpybroker.registry.store import contexts
 from kpybroker.registry.store.records import Version
 from kpybroker.registry.store.state import State
 from kpybroker.registry.texts.known import Known
-from kpybroker.registry.texts.questions import COMPARE, FORMAT, NORMALIZE, READ, Question, Source, Unanswered
+from kpybroker.registry.texts.questions import COMPARE, FORMAT, NORMALIZE, READ, Question, Source, Unknown
 
 REFERENCES_MAX: Final = 1000
 BATCH_MAX: Final = 16
-"""Questions that are asked at once, where the answer to one says whether the next one matters."""
+"""Questions that are asked at once, where the reply to one says whether the next one matters."""
 
 
 class Schema:
@@ -32,12 +32,12 @@ class Schema:
 
     @property
     def normalized(self) -> str:
-        """Another text that is read as the same schema. Raises Unanswered."""
-        return str(self._library.answer(Question(NORMALIZE, [self.source])))
+        """Another text that is read as the same schema. Raises Unknown."""
+        return str(self._library.reply(Question(NORMALIZE, [self.source])))
 
     def formatted(self, form: str) -> str:
-        """The text for the parameter `format`. Raises Unanswered."""
-        return str(self._library.answer(Question(FORMAT, [self.source], form)))
+        """The text for the parameter `format`. Raises Unknown."""
+        return str(self._library.reply(Question(FORMAT, [self.source], form)))
 
 
 class Library:
@@ -47,17 +47,17 @@ class Library:
         self._state = state
         self._known = known
 
-    def answer(self, question: Question) -> Any:
-        """Raises RegistryError 42201 if that is the answer, and Unanswered."""
+    def reply(self, question: Question) -> Any:
+        """Raises RegistryError 42201 if that is the reply, and Unknown."""
         found = self._known.find(question)
         if found is None:
-            raise Unanswered([question])
+            raise Unknown([question])
         return found.got()
 
     def parsed(self, definition: Definition, context: str = contexts.DEFAULT, *, is_new: bool = False) -> Schema:
-        """Raises RegistryError 42201, of a registered schema too, where a reference is gone; and Unanswered."""
+        """Raises RegistryError 42201, of a registered schema too, where a reference is gone; and Unknown."""
         source = self.source(definition, context, is_new=is_new)
-        return Schema(self, source, str(self.answer(Question(READ, [source]))))
+        return Schema(self, source, str(self.reply(Question(READ, [source]))))
 
     def source(self, definition: Definition, context: str = contexts.DEFAULT, *, is_new: bool = False) -> Source:
         """The text with those that it refers to. Raises RegistryError 42201 where one is gone."""
@@ -67,7 +67,7 @@ class Library:
     def reasons(self, level: str, new: Source, earlier: Sequence[Version]) -> list[str]:
         """Why a schema may not follow the newest of some versions that it may not follow; empty if it may follow all.
 
-        Raises RegistryError 42201 and Unanswered.
+        Raises RegistryError 42201 and Unknown.
         """
         unknown = []
         for version in reversed(earlier):
@@ -81,7 +81,7 @@ class Library:
             if len(unknown) == BATCH_MAX:
                 break
         if unknown:
-            raise Unanswered(unknown)
+            raise Unknown(unknown)
         return []
 
     def texts(self, references: tuple[Reference, ...], context: str) -> Texts:

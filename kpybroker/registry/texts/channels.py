@@ -19,10 +19,10 @@ from typing import IO, Any, Final, Protocol
 from kpybroker.registry.texts.frames import READY, Frame, read_frame, write_frame
 from kpybroker.system import of_the_system
 
-PACKAGE: Final = __name__.rpartition(".")[0]
+COMMAND: Final = [sys.executable, "-m", __name__.rpartition(".")[0]]
 STARTS_MAX: Final = 3
 CHANNEL_S_MAX: Final = 60.0
-"""For a worker that neither answers nor ends, which its own timers should prevent."""
+"""For a worker that neither replies nor ends, which its own timers should prevent."""
 SPAWNED_FACTOR: Final = 3.0
 """Of the time of a text: without timers of the system, the registry's clock counts pauses too."""
 
@@ -38,7 +38,7 @@ class Channel:
         """Ends the worker, if it has not ended."""
 
     def ask(self, content: bytes, cpu_s: float) -> Frame | None:
-        """The answer; None where the worker ended over it."""
+        """The reply; None where the worker ended over it."""
         timer = None
         if not self._is_timed:
             timer = threading.Timer(cpu_s * SPAWNED_FACTOR, self.end)
@@ -95,7 +95,7 @@ class Forked:
         self._end()
         self._orders, theirs = socket.socketpair()
         with theirs:
-            command = [sys.executable, "-m", f"{PACKAGE}.template", str(theirs.fileno())]
+            command = [*COMMAND, str(theirs.fileno())]
             self._process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, pass_fds=[theirs.fileno()]
             )
@@ -155,8 +155,7 @@ class Spawned:
 
     def make(self, number: int) -> Channel | None:
         """See `Workers`."""
-        command = [sys.executable, "-m", f"{PACKAGE}.worker"]
-        process: Any = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        process: Any = subprocess.Popen(COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         with self._lock:
             before = self._processes.pop(number, None)
             self._processes[number] = process

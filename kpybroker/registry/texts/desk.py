@@ -23,7 +23,7 @@ from typing import Final, Protocol
 from kpybroker.registry.errors import STORE_ERROR, RegistryError
 from kpybroker.registry.texts.channels import Channel, Workers, workers
 from kpybroker.registry.texts.frames import Frame
-from kpybroker.registry.texts.questions import Answer, Question, read_answer, refused
+from kpybroker.registry.texts.questions import Question, Reply, read_reply, refused
 
 logger = logging.getLogger("kpybroker.registry")
 
@@ -39,18 +39,18 @@ WORKERS: Final = 2
 REASON: Final = f"it needs more than {CPU_S_MAX:g} s of a processor, or more memory than a schema may take"
 
 
-class Answerer(Protocol):
-    """What `Desk` offers; tests answer in their own process."""
+class Replier(Protocol):
+    """What `Desk` offers; tests reply in their own process."""
 
-    def ask(self, question: Question, client: str) -> Future[Answer]:
-        """The answer, or RegistryError 429 where too much waits, or 50001 where there are no workers."""
+    def ask(self, question: Question, client: str) -> Future[Reply]:
+        """The reply, or RegistryError 429 where too much waits, or 50001 where there are no workers."""
 
 
 class _Job:
     def __init__(self, question: Question, client: str) -> None:
         self.question = question
         self.client = client
-        self.future: Future[Answer] = Future()
+        self.future: Future[Reply] = Future()
         self.size = sum(len(one.text) + sum(map(len, one.references.values())) for one in question.sources)
 
 
@@ -109,8 +109,8 @@ class Desk:
         for job in jobs:
             self._fail(job, RegistryError(STORE_ERROR, "the registry stops"))
 
-    def ask(self, question: Question, client: str) -> Future[Answer]:
-        """See `Answerer`."""
+    def ask(self, question: Question, client: str) -> Future[Reply]:
+        """See `Replier`."""
         job = _Job(question, client)
         with self._changed:
             same = self._pending.get(question.key)
@@ -143,10 +143,10 @@ class Desk:
             frame = None
             if channel is not None:
                 frame = channel.ask(job.question.message(), CPU_S_MAX if is_slow else QUICK_CPU_S)
-            if number == 0:  # before its answer is known, so that the next question finds it free
+            if number == 0:  # before its reply is known, so that the next question finds it free
                 with self._changed:
                     self._is_first_busy = False
-            channel = self._answer(job, channel, frame, is_slow=is_slow)
+            channel = self._reply(job, channel, frame, is_slow=is_slow)
         if channel is not None:
             channel.end()
 
@@ -155,14 +155,14 @@ class Desk:
             return len(self._quick) > 0
         return len(self._slow) > 0 or (self._is_first_busy and len(self._quick) > 0)
 
-    def _answer(self, job: _Job, channel: Channel | None, frame: Frame | None, *, is_slow: bool) -> Channel | None:
+    def _reply(self, job: _Job, channel: Channel | None, frame: Frame | None, *, is_slow: bool) -> Channel | None:
         """The channel, if the worker can be asked again."""
         if channel is None:
             self._fail(job, RegistryError(STORE_ERROR, "schemas cannot be read now: no worker process starts"))
             return None
-        answer = None if frame is None else _read(frame.content)
-        if frame is not None and answer is not None:
-            self._finish(job, answer)
+        reply = None if frame is None else _read(frame.content)
+        if frame is not None and reply is not None:
+            self._finish(job, reply)
             if frame.number == 0:
                 return channel
         elif is_slow:
@@ -175,14 +175,14 @@ class Desk:
         channel.end()
         return None
 
-    def _finish(self, job: _Job, answer: Answer) -> None:
-        if answer.code == STORE_ERROR:
-            logger.error("a worker failed what=%s\n%s", job.question.what, answer.why)
+    def _finish(self, job: _Job, reply: Reply) -> None:
+        if reply.code == STORE_ERROR:
+            logger.error("a worker failed what=%s\n%s", job.question.what, reply.why)
             self._fail(job, RegistryError(STORE_ERROR, "Internal Server Error"))
             return
         self._remove(job)
         with suppress(InvalidStateError):  # refused while the desk was closed
-            job.future.set_result(answer)
+            job.future.set_result(reply)
 
     def _fail(self, job: _Job, error: RegistryError) -> None:
         self._remove(job)
@@ -198,9 +198,9 @@ class Desk:
                     del self._of_client[job.client]
 
 
-def _read(content: bytes) -> Answer | None:
+def _read(content: bytes) -> Reply | None:
     """None for what no worker sends that is in order."""
     try:
-        return read_answer(content)
+        return read_reply(content)
     except (ValueError, TypeError, RecursionError):
         return None

@@ -12,7 +12,7 @@ READY: Final = b"ready"
 
 
 class Frame(NamedTuple):
-    """`number` of a question is its seconds on the processor, and of an answer 1 if it is the worker's last, else 0."""
+    """`number` of a question is its seconds on the processor, and of a reply 1 if it is the worker's last, else 0."""
 
     content: bytes
     number: float

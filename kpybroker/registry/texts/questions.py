@@ -1,4 +1,4 @@
-"""What can be asked of a text. A question and its answer are plain values: they are sent as JSON, and are hashed."""
+"""What can be asked of a text. A question and its reply are plain values: they are sent as JSON, and are hashed."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from kpybroker.registry.errors import RegistryError, invalid_schema
 from kpybroker.registry.schemas.model import Texts
 
 READ: Final = "read"
-"""The answer is the canonical text."""
+"""The reply is the canonical text."""
 NORMALIZE: Final = "normalize"
-"""The answer is the normalized text."""
+"""The reply is the normalized text."""
 FORMAT: Final = "format"
-"""The answer is the text in another format."""
+"""The reply is the text in another format."""
 COMPARE: Final = "compare"
-"""The answer is the list of reasons why a schema may not follow another one."""
+"""The reply is the list of reasons why a schema may not follow another one."""
 
 
 FIXED_BYTES: Final = 300
-"""Of an answer that is kept, with its key."""
+"""Of a reply that is kept, with its key."""
 
 
 class Source:
@@ -77,7 +77,7 @@ def read_question(message: bytes) -> Question:
     return Question(value["what"], [unpacked(one) for one in value["sources"]], *value["details"])
 
 
-class Answer(NamedTuple):
+class Reply(NamedTuple):
     """`value` is a JSON value; or `code` and `why` are those of a `RegistryError`."""
 
     value: Any = None
@@ -101,20 +101,20 @@ class Answer(NamedTuple):
         return _json(list(self))
 
 
-def read_answer(message: bytes) -> Answer:
-    """What `Answer.message` made. Raises ValueError."""
+def read_reply(message: bytes) -> Reply:
+    """What `Reply.message` made. Raises ValueError."""
     value, code, why = json.loads(message)
-    return Answer(value, int(code), str(why))
+    return Reply(value, int(code), str(why))
 
 
-def refused(why: str) -> Answer:
-    """The answer for a text that is no schema, or takes too much."""
+def refused(why: str) -> Reply:
+    """The reply for a text that is no schema, or takes too much."""
     error = invalid_schema(why)
-    return Answer(None, error.code, error.message)
+    return Reply(None, error.code, error.message)
 
 
-class Unanswered(Exception):
-    """Raised by a rule that needs answers which are not known: the request is run again when they are."""
+class Unknown(Exception):
+    """Raised by a rule that needs replies which are not known: the request is run again when they are."""
 
     def __init__(self, questions: Iterable[Question]) -> None:
         super().__init__()

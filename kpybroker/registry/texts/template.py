@@ -11,7 +11,6 @@ import os
 import shutil
 import signal
 import socket
-import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -25,7 +24,6 @@ NICE: Final = 5
 
 def main(descriptor: int) -> None:
     """`descriptor` is of the socket with the orders: each is the number of a worker, with the socket of its channel."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the registry
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the system forgets workers that have ended
     home = Path(tempfile.mkdtemp(prefix="kpybroker-registry-"))
     gc.collect()
@@ -59,7 +57,3 @@ def _work(descriptor: int, place: Path) -> None:
         channel = socket.socket(fileno=descriptor)
         worker.serve(channel.makefile("rb"), channel.makefile("wb"))
     os._exit(0)
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]))

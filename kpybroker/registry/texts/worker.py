@@ -6,7 +6,6 @@ library too, and memory above the limit cannot be had. Then the desk starts anot
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 import threading
@@ -15,9 +14,9 @@ from contextlib import suppress
 from typing import IO, Any, Final
 
 from kpybroker.registry.errors import STORE_ERROR
-from kpybroker.registry.texts.answers import Answers
 from kpybroker.registry.texts.frames import READY, read_frame, write_frame
-from kpybroker.registry.texts.questions import Answer, read_question, refused
+from kpybroker.registry.texts.questions import Reply, read_question, refused
+from kpybroker.registry.texts.replies import Replies
 from kpybroker.system import of_the_system
 
 MEMORY_BYTES_MAX: Final = 512 << 20
@@ -25,8 +24,8 @@ MEMORY_BYTES_MAX: Final = 512 << 20
 FILE_BYTES_MAX: Final = 64 << 20
 """Of a file that protoc reads or writes."""
 GROWTH_BYTES_MAX: Final = 64 << 20
-"""A worker that has taken more ends after its answer, which gives the memory back."""
-ANSWER_BYTES_MAX: Final = 16 << 20
+"""A worker that has taken more ends after its reply, which gives the memory back."""
+REPLY_BYTES_MAX: Final = 16 << 20
 STACK_BYTES: Final = 64 << 20
 RECURSION_MAX: Final = 20_000
 PAUSE_FACTOR: Final = 10
@@ -44,13 +43,13 @@ def serve(reader: IO[bytes], writer: IO[bytes]) -> None:
 
 
 def _serve(reader: IO[bytes], writer: IO[bytes]) -> None:
-    answers = Answers()
+    replies = Replies()
     at_start = _memory_bytes()
     write_frame(writer, READY)
     with suppress(OSError):  # the registry has ended
         while (frame := read_frame(reader)) is not None:
             _alarm(frame.number)
-            content = _answer(answers, frame.content)
+            content = _reply(replies, frame.content)
             _alarm(0)
             is_last = _memory_bytes() > at_start + GROWTH_BYTES_MAX
             write_frame(writer, content, float(is_last))
@@ -58,14 +57,14 @@ def _serve(reader: IO[bytes], writer: IO[bytes]) -> None:
                 break
 
 
-def _answer(answers: Answers, content: bytes) -> bytes:
+def _reply(replies: Replies, content: bytes) -> bytes:
     try:
-        made = answers.answer(read_question(content)).message()
-        return made if len(made) <= ANSWER_BYTES_MAX else refused("what is to be said of it is too long").message()
+        made = replies.reply(read_question(content)).message()
+        return made if len(made) <= REPLY_BYTES_MAX else refused("what is to be said of it is too long").message()
     except MemoryError:
         return refused("it needs more memory than a schema may take").message()
     except Exception:  # a bug: the desk logs it
-        return Answer(None, STORE_ERROR, traceback.format_exc()).message()
+        return Reply(None, STORE_ERROR, traceback.format_exc()).message()
 
 
 def _alarm(cpu_s: float) -> None:
@@ -95,8 +94,3 @@ def _memory_bytes() -> int:
         return 0
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-
-
-if __name__ == "__main__":  # where no process can be forked
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    serve(os.fdopen(0, "rb"), os.fdopen(os.dup(1), "wb"))

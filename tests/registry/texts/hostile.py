@@ -110,8 +110,8 @@ def _avro_wide(chance: Chance) -> str:
 
 def _avro_defaults(chance: Chance) -> str:
     value: Any = None
-    for _ in range(chance.choice((10, 80))):
-        value = {"left": value, "right": value} if chance.random() < 0.2 else {"left": value}
+    for at in range(chance.choice((10, 80))):
+        value = {"left": value, "right": value} if at < 12 and chance.random() < 0.7 else {"left": value}
     tree = ["null", "T"]
     fields = [{"name": "left", "type": tree, "default": None}, {"name": "right", "type": tree, "default": None}]
     outer = {"name": "d", "type": {"type": "record", "name": "T", "fields": fields}, "default": value}

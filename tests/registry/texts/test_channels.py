@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from kpybroker.registry.texts.channels import Channel, Forked, Spawned, Workers
-from kpybroker.registry.texts.questions import READ, Answer, Question, Source, read_answer
+from kpybroker.registry.texts.questions import READ, Question, Reply, Source, read_reply
 from kpybroker.system import of_the_system
 
 CAN_FORK = of_the_system(os, "fork") is not None
@@ -36,21 +36,21 @@ def made(by: Workers, number: int = 0) -> Channel:
     return channel
 
 
-def answer(channel: Channel, message: bytes = QUESTION) -> Answer | None:
+def reply(channel: Channel, message: bytes = QUESTION) -> Reply | None:
     frame = channel.ask(message, CPU_S)
-    return None if frame is None else read_answer(frame.content)
+    return None if frame is None else read_reply(frame.content)
 
 
 def children() -> list[psutil.Process]:
     return [one for one in psutil.Process().children(recursive=True) if "registry.texts" in " ".join(one.cmdline())]
 
 
-def test_a_worker_answers_and_ends_with_its_channel(made_by: Workers) -> None:
+def test_a_worker_replies_and_ends_with_its_channel(made_by: Workers) -> None:
     first, second = made(made_by, 0), made(made_by, 1)
-    assert answer(first) == answer(second) == Answer('"int"')
+    assert reply(first) == reply(second) == Reply('"int"')
     first.end()
-    assert answer(second) == Answer('"int"')
-    assert answer(made(made_by, 0)) == Answer('"int"')
+    assert reply(second) == Reply('"int"')
+    assert reply(made(made_by, 0)) == Reply('"int"')
     second.end()
 
 
@@ -60,12 +60,12 @@ def test_a_text_that_takes_its_time_ends_the_worker(made_by: Workers) -> None:
     frame = channel.ask(Question(READ, [Source("AVRO", text, {})]).message(), 0.01)
     assert frame is None
     assert channel.ask(QUESTION, CPU_S) is None
-    assert answer(made(made_by)) == Answer('"int"')
+    assert reply(made(made_by)) == Reply('"int"')
 
 
 def test_nothing_is_left_when_the_registry_ends(made_by: Workers) -> None:
     channel = made(made_by)
-    assert answer(channel) is not None
+    assert reply(channel) is not None
     processes = children()
     assert processes
     made_by.close()
@@ -77,10 +77,10 @@ def test_nothing_is_left_when_the_registry_ends(made_by: Workers) -> None:
 def test_a_template_that_was_killed_is_started_again() -> None:
     with closing(Forked()) as forked:
         forked.start()
-        assert answer(made(forked)) is not None
+        assert reply(made(forked)) is not None
         (template,) = [one for one in children() if one.ppid() == psutil.Process().pid]
         template.kill()
-        assert answer(made(forked, 1)) == Answer('"int"')
+        assert reply(made(forked, 1)) == Reply('"int"')
 
 
 @pytest.mark.skipif(not CAN_FORK, reason="no fork here")
@@ -96,7 +96,7 @@ def test_no_directory_is_left_of_a_worker_that_ended_over_a_text(
         message = Question(READ, [Source("PROTOBUF", text, {})]).message()
         for _ in range(5):
             assert made(forked).ask(message, 0.02) is None
-        assert answer(made(forked)) is not None
+        assert reply(made(forked)) is not None
         assert len(list(tmp_path.rglob("*"))) <= 2, "the template's, and the worker's, which is empty"
     assert list(tmp_path.iterdir()) == []
 
@@ -118,9 +118,9 @@ def test_a_text_that_needs_more_memory_is_refused_and_the_worker_gives_it_back()
         assert process.stdout is not None
         channel = Channel(process.stdout, process.stdin, process.kill)
         assert channel.is_ready()
-        assert answer(channel) == Answer('"int"')
+        assert reply(channel) == Reply('"int"')
         frame = channel.ask(message, CPU_S)
         assert frame is not None
-        assert read_answer(frame.content).code == 42201
-        assert "memory" in read_answer(frame.content).why
-        assert frame.number == 1, "its last answer"
+        assert read_reply(frame.content).code == 42201
+        assert "memory" in read_reply(frame.content).why
+        assert frame.number == 1, "its last reply"

@@ -14,25 +14,25 @@ from kpybroker.registry.texts import desk as desks
 from kpybroker.registry.texts.channels import Channel
 from kpybroker.registry.texts.desk import CPU_S_MAX, QUICK_CPU_S, TOO_MANY, Desk
 from kpybroker.registry.texts.frames import Frame
-from kpybroker.registry.texts.questions import READ, Answer, Question, Source, read_question
+from kpybroker.registry.texts.questions import READ, Question, Reply, Source, read_question
 
 WAIT_S = 120.0
 
 
 class Asked:
-    """A question that a worker has; `answer` ends it, with None as the end of the worker."""
+    """A question that a worker has; `reply` ends it, with None as the end of the worker."""
 
     def __init__(self, number: int, text: str, cpu_s: float) -> None:
         self.number = number
         self.text = text
         self.cpu_s = cpu_s
-        self._answer: queue.Queue[Frame | None] = queue.Queue()
+        self._reply: queue.Queue[Frame | None] = queue.Queue()
 
-    def answer(self, value: str | None, *, is_last: bool = False) -> None:
-        self._answer.put(None if value is None else Frame(Answer(value).message(), float(is_last)))
+    def reply(self, value: str | None, *, is_last: bool = False) -> None:
+        self._reply.put(None if value is None else Frame(Reply(value).message(), float(is_last)))
 
     def wait(self) -> Frame | None:
-        return self._answer.get(timeout=WAIT_S)
+        return self._reply.get(timeout=WAIT_S)
 
 
 class Worker(Channel):
@@ -48,7 +48,7 @@ class Worker(Channel):
 
 
 class Fake:
-    """Workers that answer what the test says."""
+    """Workers that reply what the test says."""
 
     def __init__(self) -> None:
         self.asked: queue.Queue[Asked] = queue.Queue()
@@ -85,54 +85,54 @@ def desk(fake: Fake) -> Iterator[Desk]:
         yield made
 
 
-def ask(desk: Desk, text: str, client: str = "a") -> Future[Answer]:
+def ask(desk: Desk, text: str, client: str = "a") -> Future[Reply]:
     return desk.ask(Question(READ, [Source("AVRO", text, {})]), client)
 
 
-def refusal(future: Future[Answer]) -> int:
+def refusal(future: Future[Reply]) -> int:
     error = future.exception(WAIT_S)
     assert isinstance(error, RegistryError)
     return error.code
 
 
-def test_one_worker_answers_as_long_as_it_is_not_busy(desk: Desk, fake: Fake) -> None:
+def test_one_worker_replies_as_long_as_it_is_not_busy(desk: Desk, fake: Fake) -> None:
     for text in ("1", "2", "3"):
         future = ask(desk, text)
         one = fake.next()
         assert (one.number, one.text, one.cpu_s) == (0, text, QUICK_CPU_S)
-        one.answer(text)
-        assert future.result(WAIT_S) == Answer(text)
+        one.reply(text)
+        assert future.result(WAIT_S) == Reply(text)
     assert fake.made == [0]
 
 
-def test_a_second_worker_answers_while_the_first_is_busy(desk: Desk, fake: Fake) -> None:
+def test_a_second_worker_replies_while_the_first_is_busy(desk: Desk, fake: Fake) -> None:
     futures = [ask(desk, text) for text in ("1", "2")]
     both = [fake.next(), fake.next()]
     assert {one.number for one in both} == {0, 1}
     for one in both:
-        one.answer(one.text)
+        one.reply(one.text)
     assert [future.result(WAIT_S).value for future in futures] == ["1", "2"]
 
 
 def test_what_needs_more_is_asked_once_more_with_all_the_time_of_the_second_worker(desk: Desk, fake: Fake) -> None:
     future = ask(desk, "slow")
-    fake.next().answer(None)
+    fake.next().reply(None)
     again = fake.next()
     assert (again.number, again.text, again.cpu_s) == (1, "slow", CPU_S_MAX)
     others = [ask(desk, f"slow {number}") for number in range(3)]
     for _ in others:
         quick = fake.next()
         assert (quick.number, quick.cpu_s) == (0, QUICK_CPU_S)
-        quick.answer(None)
+        quick.reply(None)
     fast = ask(desk, "fast", "b")
     one = fake.next()
     assert (one.number, one.text) == (0, "fast")
-    one.answer("done")
+    one.reply("done")
     assert fast.result(WAIT_S).value == "done"
-    again.answer("at last")
+    again.reply("at last")
     assert future.result(WAIT_S).value == "at last"
     for _ in others:
-        fake.next().answer(None)
+        fake.next().reply(None)
     assert [other.result(WAIT_S).code for other in others] == [42201] * 3
     assert all("more than" in other.result(WAIT_S).why for other in others)
 
@@ -142,36 +142,36 @@ def test_clients_take_turns(desk: Desk, fake: Fake) -> None:
     both = [fake.next(), fake.next()]
     many = [ask(desk, f"a{number}") for number in range(5)]
     few = ask(desk, "b0", "b")
-    both[0].answer("")
+    both[0].reply("")
     order = []
     for _ in range(6):
         one = fake.next()
         order.append(one.text)
-        one.answer("")
+        one.reply("")
     assert order == ["a0", "b0", "a1", "a2", "a3", "a4"]
-    both[1].answer("")
+    both[1].reply("")
     for future in (*held, *many, few):
-        assert future.result(WAIT_S) == Answer("")
+        assert future.result(WAIT_S) == Reply("")
 
 
 def test_short_texts_are_first(desk: Desk, fake: Fake) -> None:
     held = [ask(desk, text) for text in ("held 1", "held 2")]
     both = [fake.next(), fake.next()]
     futures = [ask(desk, "x" * size) for size in (30, 10, 20, 1)]
-    both[0].answer("")
+    both[0].reply("")
     sizes = []
     for _ in futures:
         one = fake.next()
         sizes.append(len(one.text))
-        one.answer("")
+        one.reply("")
     assert sizes == [1, 10, 20, 30]
-    both[1].answer("")
-    assert [future.result(WAIT_S) for future in (*held, *futures)] == [Answer("")] * 6
+    both[1].reply("")
+    assert [future.result(WAIT_S) for future in (*held, *futures)] == [Reply("")] * 6
 
 
 def test_what_waits_already_is_asked_once(desk: Desk, fake: Fake) -> None:
     futures = [ask(desk, "same", client) for client in "abc"]
-    fake.next().answer("known")
+    fake.next().reply("known")
     assert [future.result(WAIT_S).value for future in futures] == ["known"] * 3
     assert fake.asked.empty()
 
@@ -186,19 +186,19 @@ def test_what_waits_is_bounded(desk: Desk, fake: Fake, monkeypatch: pytest.Monke
     taken += [ask(desk, "b1", "b"), ask(desk, "c1", "c")]
     assert refusal(ask(desk, "d1", "d")) == TOO_MANY
     for _ in taken:
-        fake.next().answer("")
-    assert [future.result(WAIT_S) for future in taken] == [Answer("")] * 5
+        fake.next().reply("")
+    assert [future.result(WAIT_S) for future in taken] == [Reply("")] * 5
     large = ask(desk, "x" * 2000, "b")
-    fake.next().answer("what is alone may be large")
+    fake.next().reply("what is alone may be large")
     assert large.result(WAIT_S).value
 
 
-def test_a_worker_that_has_grown_is_replaced_after_its_answer(desk: Desk, fake: Fake) -> None:
+def test_a_worker_that_has_grown_is_replaced_after_its_reply(desk: Desk, fake: Fake) -> None:
     first = ask(desk, "1")
-    fake.next().answer("1", is_last=True)
+    fake.next().reply("1", is_last=True)
     assert first.result(WAIT_S).value == "1"
     second = ask(desk, "2")
-    fake.next().answer("2")
+    fake.next().reply("2")
     assert second.result(WAIT_S).value == "2"
     assert (fake.made, fake.ended) == ([0, 0], 1)
 
@@ -208,23 +208,23 @@ def test_without_workers_a_request_is_refused_and_not_the_schema(desk: Desk, fak
     assert refusal(ask(desk, "1")) == STORE_ERROR
     fake.is_broken = False
     future = ask(desk, "1")
-    fake.next().answer("1")
+    fake.next().reply("1")
     assert future.result(WAIT_S).value == "1"
 
 
 def test_a_bug_is_logged_and_not_shown(desk: Desk, fake: Fake, caplog: pytest.LogCaptureFixture) -> None:
     future = ask(desk, "1")
     one = fake.next()
-    one._answer.put(Frame(Answer(None, STORE_ERROR, "Traceback: secret").message(), 0.0))
+    one._reply.put(Frame(Reply(None, STORE_ERROR, "Traceback: secret").message(), 0.0))
     assert refusal(future) == STORE_ERROR
     assert "secret" not in str(future.exception())
     assert "secret" in caplog.text
 
 
-def test_what_is_no_answer_counts_as_the_end_of_the_worker(desk: Desk, fake: Fake) -> None:
+def test_what_is_no_reply_counts_as_the_end_of_the_worker(desk: Desk, fake: Fake) -> None:
     future = ask(desk, "1")
-    fake.next()._answer.put(Frame(b"[", 0.0))
-    fake.next().answer("1")
+    fake.next()._reply.put(Frame(b"[", 0.0))
+    fake.next().reply("1")
     assert future.result(WAIT_S).value == "1"
     assert fake.ended == 1
 
@@ -237,5 +237,5 @@ def test_what_waits_is_refused_at_the_end(fake: Fake) -> None:
     desk.close()
     assert {refusal(future) for future in futures} == {STORE_ERROR}
     for one in both:
-        one.answer("too late")
+        one.reply("too late")
     assert refusal(ask(desk, "5")) == TOO_MANY

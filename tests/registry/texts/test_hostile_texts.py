@@ -1,4 +1,4 @@
-"""Strangers' texts of all shapes: each gets an answer, no process but a worker ends, and nothing grows."""
+"""Strangers' texts of all shapes: each gets a reply, no process but a worker ends, and nothing grows."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from contextlib import closing
 import pytest
 
 from kpybroker.registry.texts.desk import Desk
-from kpybroker.registry.texts.questions import COMPARE, READ, Answer, Question, Source
+from kpybroker.registry.texts.questions import COMPARE, READ, Question, Reply, Source
 from tests.registry.texts.hostile import GOOD, hostile, table
 
 COUNT = 360
-ANSWER_S = 300.0
+REPLY_S = 300.0
 """For a loaded machine. No test waits for it."""
 INVALID_SCHEMA = 42201
 
@@ -25,9 +25,9 @@ def desk() -> Iterator[Desk]:
         yield made
 
 
-def answered(desk: Desk, what: str, client: str, *sources: Source) -> Answer:
+def reply_of(desk: Desk, what: str, client: str, *sources: Source) -> Reply:
     details = ("FULL", 1) if what == COMPARE else ()
-    return desk.ask(Question(what, sources, *details), client).result(ANSWER_S)
+    return desk.ask(Question(what, sources, *details), client).result(REPLY_S)
 
 
 def test_a_text_is_the_same_for_the_same_number() -> None:
@@ -35,15 +35,15 @@ def test_a_text_is_the_same_for_the_same_number() -> None:
 
 
 @pytest.mark.parametrize("part", range(6))
-def test_each_text_gets_an_answer_and_so_does_everybody_else(desk: Desk, part: int) -> None:
+def test_each_text_gets_a_reply_and_so_do_others(desk: Desk, part: int) -> None:
     for number, one in enumerate(table(COUNT // 6, part * COUNT // 6)):
         source = Source(one.kind, one.text, {}, is_new=True)
-        answer = answered(desk, READ, "a stranger", source)
-        assert answer.code in (0, INVALID_SCHEMA), (one.name, answer)
-        if answer.code == 0:
-            assert answered(desk, COMPARE, "a stranger", source, source).code in (0, INVALID_SCHEMA), one.name
+        reply = reply_of(desk, READ, "a stranger", source)
+        assert reply.code in (0, INVALID_SCHEMA), (one.name, reply)
+        if reply.code == 0:
+            assert reply_of(desk, COMPARE, "a stranger", source, source).code in (0, INVALID_SCHEMA), one.name
         good = Source(one.kind, f"{GOOD[one.kind]}{' ' * number}", {})
-        assert answered(desk, READ, "somebody else", good).code == 0, one.name
+        assert reply_of(desk, READ, "somebody else", good).code == 0, one.name
 
 
 @pytest.mark.parametrize("kind", ["oneOf", "anyOf"])
@@ -56,8 +56,8 @@ def test_a_union_of_a_hundred_definitions_of_one_another_is_compared(desk: Desk,
     new = Source("JSON", json.dumps({**whole, **union, "description": "changed"}), {})
     whole["definitions"]["K3"] = {"type": "object", "properties": {**members, "id": {"type": "integer"}}}
     bad = Source("JSON", json.dumps({**whole, **union}), {})
-    assert answered(desk, COMPARE, "a", new, old) == Answer([])
-    assert answered(desk, COMPARE, "a", bad, old).value
+    assert reply_of(desk, COMPARE, "a", new, old) == Reply([])
+    assert reply_of(desk, COMPARE, "a", bad, old).value
 
 
 def test_what_ends_a_worker_is_refused_with_a_reason_and_the_next_one_is_there(
@@ -70,8 +70,8 @@ def test_what_ends_a_worker_is_refused_with_a_reason_and_the_next_one_is_there(
         for at in range(40)
     }
     slow = Source("JSON", json.dumps({"definitions": definitions, "$ref": "#/definitions/K0"}), {})
-    refused = answered(desk, COMPARE, "a", slow, slow)
+    refused = reply_of(desk, COMPARE, "a", slow, slow)
     assert refused.code == INVALID_SCHEMA
     assert "more than" in refused.why
     monkeypatch.undo()
-    assert answered(desk, READ, "a", Source("AVRO", '"int"', {})) == Answer('"int"')
+    assert reply_of(desk, READ, "a", Source("AVRO", '"int"', {})) == Reply('"int"')

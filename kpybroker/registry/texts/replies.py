@@ -1,4 +1,4 @@
-"""`answer`: from a question to its answer, with the parsers. Pure, and of a worker process alone."""
+"""`reply`: from a question to its reply, with the parsers. Pure, and of a worker process alone."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from kpybroker.registry.compatibility import check
 from kpybroker.registry.errors import RegistryError
 from kpybroker.registry.schemas.model import Parsed
 from kpybroker.registry.schemas.parse import parse
-from kpybroker.registry.texts.questions import COMPARE, FORMAT, NORMALIZE, READ, Answer, Question, Source, refused
+from kpybroker.registry.texts.questions import COMPARE, FORMAT, NORMALIZE, READ, Question, Reply, Source, refused
 
 KEPT_MAX: Final = 64
 KEPT_CHARACTERS_MAX: Final = 20_000
 """Of one text: comparing one with a hundred earlier ones parses it once."""
 
 
-class Answers:
+class Replies:
     """What one process knows already: schemas that it parsed, if they are small."""
 
     def __init__(self) -> None:
         self._parsed: OrderedDict[str, Parsed] = OrderedDict()
 
-    def answer(self, question: Question) -> Answer:
+    def reply(self, question: Question) -> Reply:
         """Never raises for what a text can be, except MemoryError."""
         try:
-            return Answer(self._value(question))
+            return Reply(self._value(question))
         except RegistryError as error:
-            return Answer(None, error.code, error.message)
+            return Reply(None, error.code, error.message)
         except RecursionError:
             return refused("it is nested too deep")
 

@@ -1,0 +1,15 @@
+"""What runs in the other processes: the template, whose orders come by a descriptor, or else one worker."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+from kpybroker.registry.texts import template, worker
+
+signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the registry
+if len(sys.argv) > 1:
+    template.main(int(sys.argv[1]))
+else:
+    worker.serve(os.fdopen(0, "rb"), os.fdopen(os.dup(1), "wb"))
