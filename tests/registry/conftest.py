@@ -14,6 +14,7 @@ from kpybroker.registry.api.app import make_app
 from kpybroker.registry.api.forward import Forwarder
 from kpybroker.registry.service import Service
 from kpybroker.registry.store.records import Record
+from kpybroker.registry.texts.desk import Replier
 from kpybroker.registry.texts.questions import Question, Reply, Unknown
 from kpybroker.registry.texts.replies import Replies
 
@@ -76,8 +77,8 @@ class Leader:
 class Registry:
     """An instance and a client of it; `call` checks the status and returns the JSON."""
 
-    def __init__(self) -> None:
-        self.service = Service(lambda: "cluster-1", Direct())
+    def __init__(self, desk: Replier | None = None) -> None:
+        self.service = Service(lambda: "cluster-1", desk or Direct())
         self.log = MemoryLog(self.service)
         self.leader = Leader()
         self.service.attach(self.log, self.leader)

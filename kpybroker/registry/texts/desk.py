@@ -32,10 +32,13 @@ CPU_S_MAX: Final = 2.0
 """What a text may take of a processor."""
 WAITING_MAX: Final = 1024
 WAITING_OF_CLIENT_MAX: Final = 256
+SLOW_WAITING_MAX: Final = 16
+"""Of those that need more time: the last one waits half a minute."""
 CHARACTERS_MAX: Final = 32 << 20
 """Of all that wait."""
 TOO_MANY: Final = 429
 WORKERS: Final = 2
+WAIT: Final = "Too many schemas wait to be read: try again later"
 REASON: Final = f"it needs more than {CPU_S_MAX:g} s of a processor, or more memory than a schema may take"
 
 
@@ -60,16 +63,16 @@ class _Lane:
     def __init__(self) -> None:
         self._by_client: OrderedDict[str, list[tuple[int, int, _Job]]] = OrderedDict()
         self._numbers = itertools.count()
+        self.count = 0
 
     def add(self, job: _Job) -> None:
+        self.count += 1
         heapq.heappush(self._by_client.setdefault(job.client, []), (job.size, next(self._numbers), job))
-
-    def __len__(self) -> int:
-        return len(self._by_client)
 
     def take(self) -> _Job:
         client, jobs = self._by_client.popitem(last=False)
         job = heapq.heappop(jobs)[-1]
+        self.count -= 1
         if jobs:
             self._by_client[client] = jobs
         return job
@@ -118,7 +121,7 @@ class Desk:
                 return same.future
             is_full = len(self._pending) >= WAITING_MAX or self._of_client[client] >= WAITING_OF_CLIENT_MAX
             if is_full or self._is_closed or (self._characters and self._characters + job.size > CHARACTERS_MAX):
-                job.future.set_exception(RegistryError(TOO_MANY, "Too many schemas wait to be read: try again later"))
+                job.future.set_exception(RegistryError(TOO_MANY, WAIT))
                 return job.future
             self._pending[question.key] = job
             self._of_client[client] += 1
@@ -135,7 +138,7 @@ class Desk:
                     self._changed.wait()
                 if self._is_closed:
                     break
-                is_slow = number > 0 and len(self._slow) > 0
+                is_slow = number > 0 and self._slow.count > 0
                 job = (self._slow if is_slow else self._quick).take()
                 self._is_first_busy = self._is_first_busy or number == 0
                 self._changed.notify_all()
@@ -152,8 +155,8 @@ class Desk:
 
     def _has_work(self, number: int) -> bool:
         if number == 0:
-            return len(self._quick) > 0
-        return len(self._slow) > 0 or (self._is_first_busy and len(self._quick) > 0)
+            return self._quick.count > 0
+        return self._slow.count > 0 or (self._is_first_busy and self._quick.count > 0)
 
     def _reply(self, job: _Job, channel: Channel | None, frame: Frame | None, *, is_slow: bool) -> Channel | None:
         """The channel, if the worker can be asked again."""
@@ -170,8 +173,12 @@ class Desk:
             self._finish(job, refused(REASON))
         else:
             with self._changed:
-                self._slow.add(job)
-                self._changed.notify_all()
+                is_full = self._slow.count >= SLOW_WAITING_MAX
+                if not is_full:
+                    self._slow.add(job)
+                    self._changed.notify_all()
+            if is_full:
+                self._fail(job, RegistryError(TOO_MANY, WAIT))
         channel.end()
         return None
 

@@ -24,7 +24,7 @@ class Hostile(NamedTuple):
 
 
 def _union(chance: Chance, key: str = "oneOf") -> str:
-    count = chance.choice((10, 40, 100, 300))
+    count = chance.choice((10, 40, 100, 150))
     union = {key: [{"$ref": f"#/definitions/K{number}"} for number in range(count)]}
     names = [f"K{number}" if chance.random() < 0.5 else "K" for number in range(count)]
     definitions = {

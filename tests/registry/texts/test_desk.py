@@ -193,6 +193,23 @@ def test_what_waits_is_bounded(desk: Desk, fake: Fake, monkeypatch: pytest.Monke
     assert large.result(WAIT_S).value
 
 
+def test_few_wait_for_all_the_time_of_the_second_worker(
+    desk: Desk, fake: Fake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(desks, "SLOW_WAITING_MAX", 1)
+    first = ask(desk, "1")
+    fake.next().reply(None)
+    running = fake.next()
+    second = ask(desk, "2")
+    fake.next().reply(None)
+    third = ask(desk, "3")
+    fake.next().reply(None)
+    assert refusal(third) == TOO_MANY
+    running.reply("1")
+    fake.next().reply("2")
+    assert [future.result(WAIT_S).value for future in (first, second)] == ["1", "2"]
+
+
 def test_a_worker_that_has_grown_is_replaced_after_its_reply(desk: Desk, fake: Fake) -> None:
     first = ask(desk, "1")
     fake.next().reply("1", is_last=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import closing
 
@@ -12,7 +13,8 @@ from kpybroker.registry.texts.desk import Desk
 from kpybroker.registry.texts.questions import COMPARE, READ, Question, Reply, Source
 from tests.registry.texts.hostile import GOOD, hostile, table
 
-COUNT = 360
+COUNT = int(os.environ.get("KPYBROKER_TEST_HOSTILE_TEXTS", "360"))
+PARTS = 6
 REPLY_S = 300.0
 """For a loaded machine. No test waits for it."""
 INVALID_SCHEMA = 42201
@@ -34,9 +36,9 @@ def test_a_text_is_the_same_for_the_same_number() -> None:
     assert list(table(60)) == [hostile(number) for number in range(60)]
 
 
-@pytest.mark.parametrize("part", range(6))
+@pytest.mark.parametrize("part", range(PARTS))
 def test_each_text_gets_a_reply_and_so_do_others(desk: Desk, part: int) -> None:
-    for number, one in enumerate(table(COUNT // 6, part * COUNT // 6)):
+    for number, one in enumerate(table(COUNT // PARTS, part * COUNT // PARTS)):
         source = Source(one.kind, one.text, {}, is_new=True)
         reply = reply_of(desk, READ, "a stranger", source)
         assert reply.code in (0, INVALID_SCHEMA), (one.name, reply)
