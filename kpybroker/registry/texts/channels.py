@@ -19,7 +19,7 @@ from typing import IO, Any, Final, Protocol
 from kpybroker.registry.texts.frames import READY, Frame, read_frame, write_frame
 from kpybroker.system import of_the_system
 
-COMMAND: Final = [sys.executable, "-m", __name__.rpartition(".")[0]]
+COMMAND: Final = [sys.executable, "-P", "-m", __name__.rpartition(".")[0]]
 STARTS_MAX: Final = 3
 CHANNEL_S_MAX: Final = 60.0
 """For a worker that neither replies nor ends, which its own timers should prevent."""
