@@ -8,7 +8,9 @@ import sys
 
 from kpybroker.registry.texts import template, worker
 
-signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the registry
+for name in ("SIGINT", "SIGTERM", "SIGHUP"):  # they are for the registry, whose end is ours
+    if (number := getattr(signal, name, None)) is not None:
+        signal.signal(number, signal.SIG_IGN)
 if len(sys.argv) > 1:
     template.main(int(sys.argv[1]))
 else:

@@ -14,9 +14,11 @@ import socket
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from kpybroker.registry.texts import worker
+from kpybroker.system import of_the_system
+from kpybroker.system.processes import lower_priority
 
 NICE: Final = 5
 """Of all workers but the first: what takes long leaves the processors to those that wait for what does not."""
@@ -25,6 +27,7 @@ NICE: Final = 5
 def main(descriptor: int) -> None:
     """`descriptor` is of the socket with the orders: each is the number of a worker, with the socket of its channel."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the system forgets workers that have ended
+    fork: Any = of_the_system(os, "fork")
     home = Path(tempfile.mkdtemp(prefix="kpybroker-registry-"))
     gc.collect()
     gc.freeze()
@@ -37,10 +40,10 @@ def main(descriptor: int) -> None:
                 place = home / str(order[0])
                 shutil.rmtree(place, ignore_errors=True)  # what the one before had no time to remove
                 place.mkdir()
-                if os.fork() == 0:
+                if fork() == 0:
                     orders.close()
                     if order[0] > 0:
-                        os.nice(NICE)
+                        lower_priority(NICE)
                     _work(descriptors[0], place)
                 os.close(descriptors[0])
     finally:

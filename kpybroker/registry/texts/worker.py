@@ -6,18 +6,17 @@ library too, and memory above the limit cannot be had. Then the desk starts anot
 
 from __future__ import annotations
 
-import signal
 import sys
 import threading
 import traceback
 from contextlib import suppress
-from typing import IO, Any, Final
+from typing import IO, Final
 
 from kpybroker.registry.errors import STORE_ERROR
 from kpybroker.registry.texts.frames import READY, read_frame, write_frame
 from kpybroker.registry.texts.questions import Reply, read_question, refused
 from kpybroker.registry.texts.replies import Replies
-from kpybroker.system import of_the_system
+from kpybroker.system.processes import end_after, highest_memory, limit_files, limit_memory
 
 MEMORY_BYTES_MAX: Final = 512 << 20
 """Of addresses: libraries and the stack of the thread are 200 MiB of it."""
@@ -34,7 +33,8 @@ PAUSE_FACTOR: Final = 10
 
 def serve(reader: IO[bytes], writer: IO[bytes]) -> None:
     """Returns when the channel ends. Texts are read in a thread, which can have the stack that they need."""
-    _limit()
+    limit_memory(MEMORY_BYTES_MAX)
+    limit_files(FILE_BYTES_MAX)
     threading.stack_size(STACK_BYTES)
     sys.setrecursionlimit(RECURSION_MAX)
     thread = threading.Thread(target=_serve, args=(reader, writer), name="kpybroker-registry-text")
@@ -44,14 +44,14 @@ def serve(reader: IO[bytes], writer: IO[bytes]) -> None:
 
 def _serve(reader: IO[bytes], writer: IO[bytes]) -> None:
     replies = Replies()
-    at_start = _memory_bytes()
+    at_start = highest_memory()
     write_frame(writer, READY)
     with suppress(OSError):  # the registry has ended
         while (frame := read_frame(reader)) is not None:
-            _alarm(frame.number)
+            end_after(frame.number, frame.number * PAUSE_FACTOR)
             content = _reply(replies, frame.content)
-            _alarm(0)
-            is_last = _memory_bytes() > at_start + GROWTH_BYTES_MAX
+            end_after(0, 0)
+            is_last = highest_memory() > at_start + GROWTH_BYTES_MAX
             write_frame(writer, content, float(is_last))
             if is_last:
                 break
@@ -65,32 +65,3 @@ def _reply(replies: Replies, content: bytes) -> bytes:
         return refused("it needs more memory than a schema may take").message()
     except Exception:  # a bug: the desk logs it
         return Reply(None, STORE_ERROR, traceback.format_exc()).message()
-
-
-def _alarm(cpu_s: float) -> None:
-    """Both end the process; 0 stops them."""
-    set_timer: Any = of_the_system(signal, "setitimer")
-    if set_timer is not None:
-        set_timer(signal.ITIMER_PROF, cpu_s)
-        set_timer(signal.ITIMER_REAL, cpu_s * PAUSE_FACTOR)
-
-
-def _limit() -> None:
-    """What a process may take in its whole life. Windows has no such limits."""
-    with suppress(ImportError):
-        import resource
-
-        wanted = {"RLIMIT_AS": MEMORY_BYTES_MAX, "RLIMIT_FSIZE": FILE_BYTES_MAX, "RLIMIT_CORE": 0}
-        for name, most in wanted.items():
-            with suppress(OSError, ValueError, AttributeError):  # macOS has not all of them
-                resource.setrlimit(getattr(resource, name), (most, most))
-
-
-def _memory_bytes() -> int:
-    """The most that this process has had."""
-    try:
-        import resource
-    except ImportError:
-        return 0
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

@@ -15,7 +15,7 @@ import pytest
 
 from kpybroker.registry.texts.channels import Channel, Forked, Spawned, Workers
 from kpybroker.registry.texts.questions import READ, Question, Reply, Source, read_reply
-from kpybroker.system import of_the_system
+from kpybroker.system import IS_PORTABLE, of_the_system
 
 CAN_FORK = of_the_system(os, "fork") is not None
 CPU_S = 60.0
@@ -109,7 +109,7 @@ worker.serve(os.fdopen(0, "rb"), os.fdopen(os.dup(1), "wb"))
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits the addresses of a process")
+@pytest.mark.skipif(sys.platform != "linux" or IS_PORTABLE, reason="only Linux limits the addresses of a process")
 def test_a_text_that_needs_more_memory_is_refused_and_the_worker_gives_it_back() -> None:
     message = Question(READ, [Source("AVRO", "[" + '{"a":0},' * 1_000_000 + "{}]", {})]).message()
     process = subprocess.Popen([sys.executable, "-c", SMALL], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
