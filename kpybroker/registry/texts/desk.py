@@ -54,6 +54,7 @@ class _Job:
         self.question = question
         self.client = client
         self.future: Future[Reply] = Future()
+        self.future.set_running_or_notify_cancel()  # a client that leaves cancels it for no other one
         self.size = sum(len(one.text) + sum(map(len, one.references.values())) for one in question.sources)
 
 
@@ -142,16 +143,26 @@ class Desk:
                 job = (self._slow if is_slow else self._quick).take()
                 self._is_first_busy = self._is_first_busy or number == 0
                 self._changed.notify_all()
-            channel = channel or self._workers.make(number)
-            frame = None
-            if channel is not None:
-                frame = channel.ask(job.question.message(), CPU_S_MAX if is_slow else QUICK_CPU_S)
+            channel, frame = self._asked(number, job, channel, CPU_S_MAX if is_slow else QUICK_CPU_S)
             if number == 0:  # before its reply is known, so that the next question finds it free
                 with self._changed:
                     self._is_first_busy = False
             channel = self._reply(job, channel, frame, is_slow=is_slow)
         if channel is not None:
             channel.end()
+
+    def _asked(
+        self, number: int, job: _Job, channel: Channel | None, cpu_s: float
+    ) -> tuple[Channel | None, Frame | None]:
+        """The channel, if there is one, and what it replies."""
+        try:
+            channel = channel or self._workers.make(number)
+            return channel, None if channel is None else channel.ask(job.question.message(), cpu_s)
+        except Exception:  # no more processes or descriptors, for one: the next question may find some
+            logger.exception("a worker cannot be asked")
+            if channel is not None:
+                channel.end()
+            return None, None
 
     def _has_work(self, number: int) -> bool:
         if number == 0:

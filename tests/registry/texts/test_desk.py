@@ -55,12 +55,15 @@ class Fake:
         self.made: list[int] = []
         self.ended = 0
         self.is_broken = False
+        self.error: Exception | None = None
 
     def start(self) -> None:
         """Nothing takes time."""
 
     def make(self, number: int) -> Channel | None:
         self.made.append(number)
+        if self.error is not None:
+            raise self.error
         return None if self.is_broken else Worker(number, self.asked, self._end)
 
     def _end(self) -> None:
@@ -171,6 +174,7 @@ def test_short_texts_are_first(desk: Desk, fake: Fake) -> None:
 
 def test_what_waits_already_is_asked_once(desk: Desk, fake: Fake) -> None:
     futures = [ask(desk, "same", client) for client in "abc"]
+    assert not futures[0].cancel(), "the others wait too"
     fake.next().reply("known")
     assert [future.result(WAIT_S).value for future in futures] == ["known"] * 3
     assert fake.asked.empty()
@@ -224,6 +228,9 @@ def test_without_workers_a_request_is_refused_and_not_the_schema(desk: Desk, fak
     fake.is_broken = True
     assert refusal(ask(desk, "1")) == STORE_ERROR
     fake.is_broken = False
+    fake.error = OSError("no more descriptors")
+    assert refusal(ask(desk, "1")) == STORE_ERROR
+    fake.error = None
     future = ask(desk, "1")
     fake.next().reply("1")
     assert future.result(WAIT_S).value == "1"
