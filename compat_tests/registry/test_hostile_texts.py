@@ -1,7 +1,7 @@
 """Clients that send hostile texts at once, next to one that registers and reads: it gets its responses.
 
 `KPYBROKER_TEST_HOSTILE_TEXTS=10000` sends more; the numbers that are printed (`-s`) are those of
-docs/decisions/registry-texts.md. No time decides the test.
+docs/decisions/registry-workers.md. No time decides the test.
 """
 
 from __future__ import annotations
