@@ -26,7 +26,7 @@ NICE: Final = 5
 
 def main(descriptor: int) -> None:
     """`descriptor` is of the socket with the orders: each is the number of a worker, with the socket of its channel."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the system forgets workers that have ended
+    running: dict[int, int] = {}
     fork: Any = of_the_system(os, "fork")
     home = Path(tempfile.mkdtemp(prefix="kpybroker-registry-"))
     gc.collect()
@@ -37,23 +37,34 @@ def main(descriptor: int) -> None:
                 order, descriptors, _, _ = socket.recv_fds(orders, 1, 1)
                 if not order:
                     return
+                _end(running.pop(order[0], None))
                 place = home / str(order[0])
                 shutil.rmtree(place, ignore_errors=True)  # what the one before had no time to remove
                 place.mkdir()
-                if fork() == 0:
-                    orders.close()
-                    if order[0] > 0:
-                        lower_priority(NICE)
-                    _work(descriptors[0], place)
+                process = fork()
+                if process == 0:
+                    _work(order[0], descriptors[0], place, orders)
+                running[order[0]] = process
                 os.close(descriptors[0])
     finally:
+        for process in running.values():
+            _end(process)
         shutil.rmtree(home, ignore_errors=True)
 
 
-def _work(descriptor: int, place: Path) -> None:
+def _end(process: int | None) -> None:
+    """Of a worker, which may have ended by itself."""
+    if process is not None:
+        os.kill(process, signal.SIGKILL)
+        os.waitpid(process, 0)
+
+
+def _work(number: int, descriptor: int, place: Path, orders: socket.socket) -> None:
     """In the worker. Does not return: what the template does at its end is not for a worker."""
     with suppress(BaseException):
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        orders.close()
+        if number > 0:
+            lower_priority(NICE)
         tempfile.tempdir = str(place)
         silence = os.open(os.devnull, os.O_WRONLY)
         os.dup2(silence, 2)  # libraries write there what they think of texts

@@ -6,14 +6,17 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import psutil
 import pytest
 
 from kpybroker.registry.texts.channels import Channel, Forked, Spawned, Workers
+from kpybroker.registry.texts.frames import Frame
 from kpybroker.registry.texts.questions import READ, Question, Reply, Source, read_reply
 from kpybroker.system import IS_PORTABLE, of_the_system
 
@@ -42,7 +45,13 @@ def reply(channel: Channel, message: bytes = QUESTION) -> Reply | None:
 
 
 def children() -> list[psutil.Process]:
-    return [one for one in psutil.Process().children(recursive=True) if "registry.texts" in " ".join(one.cmdline())]
+    """Those of the registry's texts that have not ended."""
+    found = []
+    for one in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):  # or a zombie
+            if "registry.texts" in " ".join(one.cmdline()):
+                found.append(one)
+    return found
 
 
 def test_a_worker_replies_and_ends_with_its_channel(made_by: Workers) -> None:
@@ -124,3 +133,34 @@ def test_a_text_that_needs_more_memory_is_refused_and_the_worker_gives_it_back()
         assert read_reply(frame.content).code == 42201
         assert "memory" in read_reply(frame.content).why
         assert frame.number == 1, "its last reply"
+
+
+@pytest.mark.skipif(not CAN_FORK, reason="no fork here")
+def test_a_worker_that_is_busy_ends_with_the_registry_and_leaves_no_directory(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    forked = Forked()
+    forked.start()
+    channel = made(forked)
+    fields = "".join(f"int32 f{at} = {at + 1};" for at in range(200_000))
+    message = Question(READ, [Source("PROTOBUF", f'syntax = "proto3"; message A {{ {fields} }}', {})]).message()
+    found: list[Frame | None] = []
+    asking = threading.Thread(target=lambda: found.append(channel.ask(message, CPU_S)))
+    asking.start()
+    assert eventually_used(tmp_path)
+    forked.close()
+    asking.join(CPU_S)
+    assert found == [None]
+    assert list(tmp_path.iterdir()) == []
+
+
+def eventually_used(directory: Path) -> bool:
+    """Whether the worker has begun to write files for protoc."""
+    deadline = time.monotonic() + CPU_S
+    while time.monotonic() < deadline:
+        if list(directory.glob("*/0/*")):
+            return True
+        time.sleep(0.001)
+    return False
