@@ -1,7 +1,8 @@
 """The ASGI application: from a request to its handler, and from an error to its JSON.
 
 Paths are matched as they were sent: a subject may have a slash in it, which clients write as %2F. Requests that write
-have few threads of their own, so that those that read get responses while the cluster is away.
+have few threads of their own, so that those that read get responses while the cluster is away. A request that needs to
+know more of a text (`Unknown`) waits without a thread, and is run again.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from kpybroker.core.doors.crowd import network_of
 from kpybroker.http.asgi import App, AtTheDoor
 from kpybroker.http.doors import LOOPBACK_NAMES, Door
 from kpybroker.http.messages import HttpError
@@ -33,6 +35,7 @@ from kpybroker.registry.api.forward import Forwarder
 from kpybroker.registry.api.routes import ENTRIES, Entry
 from kpybroker.registry.errors import STORE_ERROR, RegistryError
 from kpybroker.registry.service import Service
+from kpybroker.registry.texts.questions import Question, Unknown
 
 logger = logging.getLogger("kpybroker.registry")
 
@@ -41,6 +44,8 @@ TAKEN: Final = frozenset(
 )
 WRITES_MAX: Final = 16
 """At the same time; further ones wait."""
+ROUNDS_MAX: Final = 1000
+"""How often a request asks for replies: each time for others, unless they are forgotten in between."""
 BODY_BYTES_MAX: Final = 4 << 20
 
 LOOPBACK_DOOR: Final = Door(LOOPBACK_NAMES, TAKEN, BODY_BYTES_MAX)
@@ -101,21 +106,33 @@ def _endpoint(
         body = _body(request, content, entry)
         path = {name: unquote(value) for name, value in request.path_params.items()}
 
-        def run() -> Response:
-            call = Call(service, path, request.query_params, body).of_alias(entry.path)
-            found = None if entry.known is None else entry.known(call)
-            if found is not None:
-                return respond(request, found)
-            if entry.writes and not service.is_leader:
-                return _forwarded(service, forwarder, request, content)
-            return respond(request, entry.handler(call))
+        def run() -> Response | list[Question]:
+            """Raises neither of the usual exceptions: in a future they keep the texts until cycles are collected."""
+            try:
+                call = Call(service, path, request.query_params, body).of_alias(entry.path)
+                found = None if entry.known is None else entry.known(call)
+                if found is not None:
+                    return respond(request, found)
+                if entry.writes and not service.is_leader:
+                    return _forwarded(service, forwarder, request, content)
+                return respond(request, entry.handler(call))
+            except RegistryError as error:
+                return _refusal(request, error)
+            except Unknown as unknown:
+                return unknown.questions
 
         if not writers:
             writers.append(CapacityLimiter(WRITES_MAX))
+        client = "" if request.client is None else network_of(request.client.host)
         try:
-            return await to_thread.run_sync(run, limiter=writers[0] if entry.writes else None)
-        except RegistryError:
-            raise
+            for _ in range(ROUNDS_MAX):
+                made = await to_thread.run_sync(run, limiter=writers[0] if entry.writes else None)
+                if isinstance(made, Response):
+                    return made
+                refused = await service.learn(made, client)  # no thread waits
+                if refused is not None:
+                    return _refusal(request, refused)
+            return _refusal(request, RegistryError(STORE_ERROR, "it needs more than can be kept; try again"))
         except Exception as error:  # a bug, or a library that fails for what a client sent: the others go on
             logger.error("a request failed method=%s path=%s", request.method, request.url.path, exc_info=error)
             return respond(request, {"error_code": STORE_ERROR, "message": "Internal Server Error"}, 500)
@@ -161,6 +178,10 @@ def respond(request: Request, result: Result, status: int = 200) -> Response:
 
 async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, RegistryError)
+    return _refusal(request, error)
+
+
+def _refusal(request: Request, error: RegistryError) -> Response:
     return respond(request, {"error_code": error.code, "message": error.message}, error.status)
 
 

@@ -14,8 +14,8 @@ from kpybroker.registry.errors import (
     subject_not_found,
     version_not_found,
 )
-from kpybroker.registry.rules.library import Library
-from kpybroker.registry.schemas.model import AVRO, KINDS, Definition, Parsed, Reference
+from kpybroker.registry.rules.library import Library, Schema
+from kpybroker.registry.schemas.model import AVRO, KINDS, Definition, Reference
 from kpybroker.registry.store import contexts
 from kpybroker.registry.store.records import Version, attached
 from kpybroker.registry.store.state import State
@@ -126,8 +126,8 @@ def _reference(state: State, subject: str, one: dict[str, Any]) -> Reference:
 
 def canonical(
     library: Library, subject: str, definition: Definition, *, normalize: bool, is_new: bool = False
-) -> tuple[Definition, Parsed]:
-    """With the text that is stored and compared, and the parsed schema."""
+) -> tuple[Definition, Schema]:
+    """With the text that is stored and compared, and what is known of it."""
     parsed = library.parsed(definition, contexts.of(subject), is_new=is_new)
     if not normalize:
         return definition._replace(text=parsed.canonical), parsed
@@ -153,8 +153,9 @@ def same_version(
             return version
     if not candidates:
         return None
-    same = _Same(library, wanted, contexts.of(subject), normalize=normalize)
-    return next((version for version in candidates if same.holds(version.definition)), None)
+    definitions = [version.definition for version in candidates]
+    same = library.same(wanted, definitions, contexts.of(subject), normalize=normalize)
+    return None if same is None else candidates[definitions.index(same)]
 
 
 def same_text(state: State, subject: str, wanted: Definition, *, deleted: bool = False) -> Version | None:
@@ -174,25 +175,6 @@ def _may_be(own: Definition, wanted: Definition, *, normalize: bool) -> bool:
         and _has_same_metadata(own, wanted)
         and has_same_references
     )
-
-
-class _Same:
-    """Compares one schema with others, in one context."""
-
-    def __init__(self, library: Library, wanted: Definition, context: str, *, normalize: bool) -> None:
-        self._library = library
-        self._context = context
-        self._wanted = library.parsed(wanted, context)
-        self._normalize = normalize
-
-    def holds(self, other: Definition) -> bool:
-        """Whether it is the same schema. One that cannot be read any more is none."""
-        try:
-            parsed = self._library.parsed(other, self._context)
-            is_same = parsed.is_same(self._wanted)
-            return is_same or (self._normalize and parsed.normalized == self._wanted.normalized)
-        except RegistryError:
-            return False
 
 
 def _has_same_metadata(own: Definition, wanted: Definition) -> bool:

@@ -9,8 +9,8 @@ from kpybroker.registry.compatibility import levels
 from kpybroker.registry.errors import INCOMPATIBLE_SCHEMA, INVALID_SCHEMA, RegistryError, not_permitted
 from kpybroker.registry.rules import attachments, entities, look_up, scope
 from kpybroker.registry.rules.change import Change
-from kpybroker.registry.rules.library import Library
-from kpybroker.registry.schemas.model import Definition, Parsed
+from kpybroker.registry.rules.library import Library, Schema
+from kpybroker.registry.schemas.model import Definition
 from kpybroker.registry.store import contexts, records
 from kpybroker.registry.store.records import Version
 from kpybroker.registry.store.state import READ_WRITE, State
@@ -61,7 +61,7 @@ def find(
 
 def _same(
     state: State, library: Library, subject: str, body: dict[str, Any], normalize: bool, *, deleted: bool
-) -> tuple[Version | None, Parsed | None]:
+) -> tuple[Version | None, Schema | None]:
     """The version that is the schema of a request, and the schema, if it can be read."""
     normalize = _normalizes(state, subject, normalize)
     try:
@@ -134,7 +134,7 @@ def _normalizes(state: State, subject: str, asked: bool) -> bool:
 
 def _wanted(
     state: State, library: Library, subject: str, body: dict[str, Any], normalize: bool, *, is_new: bool = False
-) -> tuple[Definition, Parsed]:
+) -> tuple[Definition, Schema]:
     definition = look_up.definition_of(state, subject, body)
     return look_up.canonical(library, subject, definition, normalize=normalize, is_new=is_new)
 
@@ -169,7 +169,7 @@ def _id(state: State, subject: str, wanted: Definition, identifier: int | None) 
 
 
 def _check_compatible(
-    state: State, library: Library, subject: str, wanted: Definition, parsed: Parsed, current: list[Version]
+    state: State, library: Library, subject: str, wanted: Definition, parsed: Schema, current: list[Version]
 ) -> None:
     found = _reasons(state, library, subject, wanted, parsed, current)
     if found:
@@ -181,7 +181,7 @@ def _check_compatible(
 
 
 def _reasons(
-    state: State, library: Library, subject: str, wanted: Definition, parsed: Parsed, earlier: Sequence[Version]
+    state: State, library: Library, subject: str, wanted: Definition, parsed: Schema, earlier: Sequence[Version]
 ) -> list[str]:
     config = scope.config_in_scope(state, subject)
     group = config.get("compatibilityGroup")
@@ -193,11 +193,4 @@ def _reasons(
         earlier = earlier[-1:]
     if level == "NONE":
         return []
-    return levels.check(
-        level,
-        parsed,
-        [
-            levels.Earlier(version.version, library.parsed(version.definition, contexts.of(version.subject)))
-            for version in earlier
-        ],
-    )
+    return library.reasons(level, parsed.source, earlier)

@@ -7,7 +7,6 @@ needs aliases, defaults and properties as they were written.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import cached_property
 from typing import Final
 
 from kpybroker.registry.errors import invalid_schema
@@ -15,7 +14,7 @@ from kpybroker.registry.schemas import avro_defaults, java_json
 from kpybroker.registry.schemas.avro_reader import Reader
 from kpybroker.registry.schemas.avro_tree import PRIMITIVES, Node
 from kpybroker.registry.schemas.avro_writer import Form, value_of
-from kpybroker.registry.schemas.model import AVRO, DEPTH_MAX, Parsed, Texts
+from kpybroker.registry.schemas.model import AVRO, DEPTH_MAX, Identity, Texts
 
 TOO_DEEP: Final = f"it is nested deeper than {DEPTH_MAX} levels"
 
@@ -42,14 +41,11 @@ class AvroSchema:
         value = self._value_of(self.root, Form.NORMALIZED, self._known)
         return self._text(Reader(dict(self._types), is_strict=False).read(value), Form.CANONICAL, self._known)
 
-    @cached_property
-    def identity(self) -> str:
-        """With the types of references in it, so a schema is the same with and without them."""
-        return self._text(self.root, Form.IDENTITY)
-
-    def is_same(self, other: Parsed) -> bool:
-        """As Java compares schemas."""
-        return isinstance(other, AvroSchema) and self.identity == other.identity
+    @property
+    def identity(self) -> Identity:
+        """As Java compares schemas, with the types of references in it: it is the same with and without them."""
+        whole = frozenset((self._text(self.root, Form.IDENTITY),))
+        return Identity(whole, whole)
 
     def check_names(self) -> None:
         """Those of types, fields and symbols."""

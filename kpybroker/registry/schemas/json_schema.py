@@ -9,7 +9,7 @@ Canonical: white space is removed, and numbers keep their digits, in Java's spel
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import cached_property
 from typing import Any, Final
@@ -23,7 +23,7 @@ from referencing.jsonschema import DRAFT7, SchemaResource, specification_with
 
 from kpybroker.registry.errors import invalid_schema
 from kpybroker.registry.schemas import java_json
-from kpybroker.registry.schemas.model import DEPTH_MAX, JSON, Parsed, Texts, depth
+from kpybroker.registry.schemas.model import DEPTH_MAX, JSON, Identity, Texts, depth
 
 OLD_DRAFTS: Final = ("draft-03", "draft-04", "draft-06", "draft-07")
 """In these, keys next to `$ref` mean nothing."""
@@ -52,13 +52,14 @@ EXACT: Final = json.JSONDecoder(parse_constant=_no_number, parse_float=_decimal)
 
 
 class JsonSchema:
-    """A parsed schema. `root` is its JSON; `resolver` finds what it refers to."""
+    """A parsed schema. `root` is its JSON; `resolver` finds what it refers to, in the `documents`."""
 
     kind = JSON
 
-    def __init__(self, text: str, root: Raw, resolver: Resolver, *, is_old: bool) -> None:
+    def __init__(self, text: str, root: Raw, resolver: Resolver, documents: Sequence[Raw], *, is_old: bool) -> None:
         self._text = text
         self.root = root
+        self.documents = documents
         self.resolver = resolver
         self.is_old = is_old
 
@@ -77,22 +78,20 @@ class JsonSchema:
         exact, _ = EXACT.raw_decode(self._text.lstrip(BLANKS))
         return exact
 
-    def is_same(self, other: Parsed) -> bool:
+    @property
+    def identity(self) -> Identity:
         """By the canonical text: the order of keys counts, as in Confluent's registry.
 
-        Earlier versions of this one stored other spellings of numbers.
+        Earlier versions of this one stored other spellings of numbers, and with normalization another order.
         """
-        return isinstance(other, JsonSchema) and (
-            self.canonical == other.canonical or self._text in other.earlier_forms()
-        )
-
-    def earlier_forms(self) -> tuple[str, str]:
-        """What earlier versions of this registry stored for it, without and with normalization."""
-        plain, in_order = (
+        earlier = (
             json.dumps(self.root, ensure_ascii=False, separators=(",", ":"), sort_keys=is_sorted)
             for is_sorted in (False, True)
         )
-        return plain, in_order
+        return Identity(
+            frozenset((self.canonical, f"as sent {self._text}")),
+            frozenset((self.canonical, *(f"as sent {text}" for text in earlier))),
+        )
 
     def check_names(self) -> None:
         """All names are good."""
@@ -108,7 +107,8 @@ def parse(text: str, references: Texts, *, is_new: bool = False) -> JsonSchema:
     dialect = root.get("$schema") if isinstance(root, dict) else None
     try:
         validator_for(root, default=Draft7Validator).check_schema(root)
-        resources = [(name, _resource(_loaded(referenced))) for name, referenced in references.items()]
+        others = {name: _loaded(referenced) for name, referenced in references.items()}
+        resources = [(name, _resource(other)) for name, other in others.items()]
         main = _resource(root)
         registry: Any = SPECIFICATIONS
         registry = registry.with_resources([*resources, *((_file(name), one) for name, one in resources)])
@@ -120,9 +120,8 @@ def parse(text: str, references: Texts, *, is_new: bool = False) -> JsonSchema:
         raise invalid_schema("it is nested too deep") from None
     except Exception:  # of two libraries, for a text that anyone sent
         raise invalid_schema("it cannot be read as a schema of its draft") from None
-    parsed = JsonSchema(
-        text, root, resolver, is_old=dialect is None or any(draft in str(dialect) for draft in OLD_DRAFTS)
-    )
+    is_old = dialect is None or any(draft in str(dialect) for draft in OLD_DRAFTS)
+    parsed = JsonSchema(text, root, resolver, [root, *others.values()], is_old=is_old)
     if is_new:
         _check_references(parsed)
     return parsed

@@ -44,6 +44,19 @@ Texts = Mapping[str, str]
 """Texts of all that a schema refers to, by the name of the reference, the deepest first."""
 
 
+class Identity(NamedTuple):
+    """What a schema is, however it is written, as texts that are only compared."""
+
+    own: frozenset[str]
+    """Of a schema that is stored."""
+    sought: frozenset[str]
+    """Of one that is looked for: what is stored is the same schema if it has one of these."""
+
+    def finds(self, stored: Identity) -> bool:
+        """Whether the schema that is looked for is the stored one."""
+        return not self.sought.isdisjoint(stored.own)
+
+
 class Parsed(Protocol):
     """A schema that was read. `canonical` and `normalized` are texts that parse to the same schema."""
 
@@ -59,8 +72,9 @@ class Parsed(Protocol):
     def normalized(self) -> str:
         """Also without what has none in the type's semantics, such as the order of attributes."""
 
-    def is_same(self, other: Parsed) -> bool:
-        """Of a schema that is stored: whether it is another one too, however both are written."""
+    @property
+    def identity(self) -> Identity:
+        """Which schema it is."""
 
     def check_names(self) -> None:
         """Raises RegistryError 42201 for names that a new schema cannot have: what is registered may have them."""

@@ -16,7 +16,8 @@ from typing import Final
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.message import DecodeError
 
-from kpybroker.registry.schemas.model import PROTOBUF, Parsed, Texts
+from kpybroker.registry.errors import RegistryError
+from kpybroker.registry.schemas.model import PROTOBUF, Identity, Texts
 from kpybroker.registry.schemas.proto import printer
 from kpybroker.registry.schemas.proto.descriptors import descriptors
 from kpybroker.registry.schemas.proto.earlier import comparable
@@ -58,25 +59,30 @@ class ProtobufSchema:
         return text
 
     @cached_property
-    def _comparable(self) -> str:
-        return comparable(self.tree, names_of(self.tree, self._trees))
-
-    @cached_property
     def descriptors(self) -> list[FileDescriptorProto]:
         """Of all files that it knows, its own the last one."""
         return descriptors(self.tree, self._trees)
 
-    def is_same(self, other: Parsed) -> bool:
+    @property
+    def identity(self) -> Identity:
         """By the canonical text. A text that is stored in another form is of another registry, or an earlier version of
         this one, which spelled names and orders in their own ways: there what they mean is compared.
         """
-        if not isinstance(other, ProtobufSchema):
-            return False
-        if self.canonical == other.canonical:
-            return True
-        if self.tree.syntax == "proto2" and other.tree.syntax is None:  # earlier versions wrote the line
-            return self.is_same(ProtobufSchema(None, replace(other.tree, syntax="proto2"), other._references))
-        return self._text != self.canonical and self._comparable == other._comparable
+        own = {self.canonical}
+        if self._text != self.canonical:
+            own |= self._meaning(self.tree)
+        sought = {self.canonical} | self._meaning(self.tree)
+        if self.tree.syntax is None:  # earlier versions wrote the line
+            with_line = replace(self.tree, syntax="proto2")
+            sought |= {printer.printed(with_line)} | self._meaning(with_line)
+        return Identity(frozenset(own), frozenset(sought))
+
+    def _meaning(self, tree: File) -> set[str]:
+        """Empty where a name has none."""
+        try:
+            return {f"meaning {comparable(tree, names_of(tree, self._trees))}"}
+        except RegistryError:
+            return set()
 
     def check_names(self) -> None:
         """Those of types must mean something."""

@@ -7,7 +7,6 @@ Confluent's (`confluent`).
 
 from __future__ import annotations
 
-import re
 import tempfile
 import threading
 import warnings
@@ -21,14 +20,13 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from grpc_tools import protoc
 
 from kpybroker.registry.errors import invalid_schema
+from kpybroker.registry.schemas import proto_scan
 from kpybroker.registry.schemas.confluent_types import used
 from kpybroker.registry.schemas.model import DEPTH_MAX, Texts, depth
 
 ROOT: Final = "schema.proto"
 PROTO2: Final = 'syntax = "proto2"; '
 """What a file without the line is; protoc would write a warning to standard error."""
-SYNTAX: Final = re.compile(r"^\s*(syntax|edition)\s*=", re.MULTILINE)
-COMMENT: Final = re.compile(r"//[^\n]*|/\*[^*]*\*+(?:[^/*][^*]*\*+)*/")
 _lock = threading.Lock()
 """The library keeps state of its own."""
 
@@ -61,12 +59,13 @@ def check_name(name: str) -> None:
 
 def _write(home: Path, name: str, text: str) -> None:
     check_name(name)
-    if depth(text) > DEPTH_MAX:
+    bare = proto_scan.bare(text)
+    if depth(bare) > DEPTH_MAX:
         raise invalid_schema(f"it is nested deeper than {DEPTH_MAX} levels")
     file = home / name
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text if SYNTAX.search(COMMENT.sub("", text)) else f"{PROTO2}{text}", encoding="utf-8")
+        file.write_text(text if proto_scan.has_syntax(bare) else f"{PROTO2}{text}", encoding="utf-8")
     except (OSError, UnicodeEncodeError):
         raise invalid_schema(
             f"the import {name[:200]} cannot be used: no file can have its name, or its text"

@@ -10,7 +10,7 @@ import pytest
 from kpybroker.registry.api.context_paths import rewritten
 from kpybroker.registry.service import Service
 from kpybroker.registry.store import contexts
-from tests.registry.conftest import Registry
+from tests.registry.conftest import Direct, Registry
 
 ITEM = '{"type":"record","name":"Item","fields":[]}'
 CART = '{"type":"record","name":"Cart","fields":[{"name":"item","type":"Item"}]}'
@@ -194,7 +194,7 @@ def test_what_was_written_says_the_same_to_another_instance(registry: Registry) 
         b'{"keytype":"CONTEXT","tenant":"default","context":".one","magic":0}',
         b'{"tenant":"default","context":".one"}',
     )
-    other = Service(lambda: "cluster-1")
+    other = Service(lambda: "cluster-1", Direct())
     for key, value in registry.log.records:
         other.apply(key, value)
     found = other.read(lambda state, _: (state.context_names(), state.subjects(), state.id_max(".one")))
