@@ -23,6 +23,9 @@ ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
 """How a run ends that came to its end."""
 
 
+os.environ["KPYBROKER_PROFILE"] = ""  # a developer's profile is none of the tests'
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--quick", action="store_true", help="of tests/, what is quick: no other processes, no long searches"

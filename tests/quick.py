@@ -24,6 +24,7 @@ STARTS_PROCESSES = (
     "cli/test_log.py",
     "cli/test_main.py",
     "cli/test_signals.py",
+    "cli/walk",
     "client/actions",
     "client/commands/test_complete.py",
     "client/doctor",

@@ -20,13 +20,16 @@ TABLE_S_MIN = 3
 
 CLIENTS = "clients and tools"
 SPARK = "Spark"
-FOLDERS_OF_CLIENTS = frozenset(
-    ("compat_tests/clients", "compat_tests/command_line", "compat_tests/storage", "compat_tests/tools")
+FOLDERS_OF_CLIENTS = (
+    "compat_tests/clients/",
+    "compat_tests/command_line/",
+    "compat_tests/storage/",
+    "compat_tests/tools/",
 )
 APART = frozenset(
     (
         "compat_tests/clients/test_delivery.py",
-        "compat_tests/clients/test_open_transactions.py",
+        "compat_tests/clients/transactions/test_open_transactions.py",
         "compat_tests/clients/test_restart.py",
         "compat_tests/command_line/test_metrics.py",
         "compat_tests/storage/test_compaction.py",
@@ -45,10 +48,9 @@ def file_of(nodeid: str) -> str:
 def scope_of(nodeid: str) -> str:
     """Tests of one scope are one worker's. Those of its broker are two scopes, which end with `test_log_files`."""
     file = file_of(nodeid)
-    folder = file.rpartition("/")[0]
-    if f"{folder}/".startswith("compat_tests/spark/"):
+    if file.startswith("compat_tests/spark/"):
         return SPARK
-    return CLIENTS if folder in FOLDERS_OF_CLIENTS and file not in APART else file
+    return CLIENTS if file.startswith(FOLDERS_OF_CLIENTS) and file not in APART else file
 
 
 @cache

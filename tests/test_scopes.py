@@ -10,7 +10,11 @@ import pytest
 from tests import scopes
 from tests.scopes import in_order, scope_of
 
-FILES = ["compat_tests/clients/test_a.py", "compat_tests/storage/test_log_files.py", "compat_tests/tools/test_z.py"]
+FILES = [
+    "compat_tests/clients/folder/test_a.py",
+    "compat_tests/storage/test_log_files.py",
+    "compat_tests/tools/test_z.py",
+]
 SPARK = ["compat_tests/spark/test_log_files.py", "compat_tests/spark/pipelines/test_ledger.py"]
 OTHERS = ["compat_tests/clients/test_restart.py", "tests/test_one.py", "tests/test_two.py"]
 

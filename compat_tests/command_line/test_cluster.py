@@ -5,6 +5,7 @@ The last two need an authorizer and SASL; without these the commands say so.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -14,10 +15,15 @@ import pytest
 from compat_tests.conftest import Launcher, MakeTopic, StartBroker
 from compat_tests.support import quick
 from compat_tests.support.command_line import CommandLine
-from compat_tests.support.services import Broker
+from compat_tests.support.services import KAFKA_VERSION, Broker
 from compat_tests.support.tools import Tools
 from tests.support.network.certificates import PASSWORD, Authority
 from tests.support.network.ports import free_port
+
+
+def release_of(kind: str) -> str:
+    """The release of Kafka that a broker looks like: Kafka 3.9.1, or ours."""
+    return "3.9" if kind == "kafka" else os.environ.get(KAFKA_VERSION, "4.3")
 
 
 @pytest.fixture
@@ -30,7 +36,7 @@ def test_the_cluster_is_described(cli: CommandLine, broker: Broker) -> None:
     metadata = quick.admin_client(broker.bootstrap).list_topics(timeout=quick.DEADLINE_S)
     assert (found["cluster_id"], found["controller"]) == (metadata.cluster_id, metadata.controller_id)
     assert [(one["broker"], one["port"], one["controller"], one["looks_like"]) for one in found["brokers"]] == [
-        (0, broker.port, True, "3.9")
+        (0, broker.port, True, release_of(broker.kind))
     ]
 
 
@@ -193,7 +199,7 @@ def test_acls_decide_what_a_user_may_do(secured: Secured, tmp_path: Path) -> Non
     cli.run("topic", "delete", "orders", "-y")
 
 
-def test_a_doctor_says_what_each_listener_speaks(secured: Secured, tmp_path: Path) -> None:
+def test_a_doctor_says_what_each_listener_speaks(secured: Secured, tmp_path: Path, launcher: Launcher) -> None:
     cli = CommandLine(secured.plain)
     for address, words, expected in (
         (secured.ssl, (), "is encrypted, and the client speaks PLAINTEXT"),
@@ -205,7 +211,7 @@ def test_a_doctor_says_what_each_listener_speaks(secured: Secured, tmp_path: Pat
         assert expected in cli.run("doctor", address, *words, code=1).out
     ok = ("-X", "security.protocol=SSL", "-X", f"ssl.ca.location={secured.authority.certificate}")
     assert "failed" not in cli.run("doctor", secured.ssl, *ok).out
-    assert cli.json("cluster", "info", "-b", secured.ssl, *ok)["brokers"][0]["looks_like"] == "3.9"
+    assert cli.json("cluster", "info", "-b", secured.ssl, *ok)["brokers"][0]["looks_like"] == release_of(launcher.kind)
 
 
 def test_a_broker_without_acls_says_so(cli: CommandLine) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from compat_tests.clients.test_transactions import write_hanging
+from compat_tests.clients.transactions.test_transactions import write_hanging
 from compat_tests.conftest import MakeTopic, StartBroker
 from compat_tests.support import quick
 from compat_tests.support.command_line import CommandLine

@@ -30,8 +30,8 @@ WAIT_MS = 60_000
 START_S = 180.0
 """A machine that is busy with other tests starts a broker slowly."""
 
-PICTURES = frozenset({"topics", "topic-metrics", "messages", "group", "requests", "faults", "logs"})
-"""The pages that docs/guides/console.md and README show."""
+PICTURES = frozenset({"topics", "topic-metrics", "messages", "group", "requests", "faults", "logs", "client"})
+"""The pages that docs/guides and README show."""
 
 CONFIG = {"kpybroker.metrics.port": 0, "kpybroker.log.levels": "kafka.request.logger=DEBUG"}
 

@@ -92,6 +92,31 @@ def test_a_topic_has_numbers_and_charts_of_the_metrics(
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
+def test_a_client_has_the_metrics_that_it_pushed(
+    switchboard: str, kafka: Broker, open_page: OpenPage, axe_source: str, picture: Callable[[Page, str], None]
+) -> None:
+    kafka.subscribe_client_metrics(interval_ms=500)
+    producer = kafka.producer(client_id="shop-1", enable_metrics_push=True, client_rack="eu-1")
+    producer.produce("orders", "one", "k")
+    producer.flush()
+    kafka.wait_client_metrics("shop-1", name="org.apache.kafka.producer.request.latency.max", pushes=2)
+    page = open_page(f"{switchboard}/clients", viewport={"width": 1280, "height": 800})
+    assert barriers(page, axe_source) == []
+    page.get_by_role("link", name="shop-1").click()
+    expect(page.locator("h1")).to_have_text("Client shop-1")
+    expect(page.locator("tbody")).to_contain_text("org.apache.kafka.producer.request.latency.max")
+    for scheme in ("dark", "light"):
+        page.emulate_media(color_scheme=scheme)
+        assert barriers(page, axe_source) == [], scheme
+    picture(page, "client")
+    page.locator("[name=q]").fill("queue.time")
+    page.get_by_role("button", name="Show").click()
+    expect(page.locator("tbody tr")).to_have_count(2)
+    page.set_viewport_size({"width": 360, "height": 640})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    kafka.unsubscribe_client_metrics()
+
+
 def test_a_request_leads_to_its_log_lines(switchboard: str, open_page: OpenPage) -> None:
     page = open_page(f"{switchboard}/requests?api=Metadata")
     page.locator("tbody a").first.click()

@@ -83,7 +83,7 @@ def exchange(process: rootfs.Process, address: str, before: int) -> str:
 def test_the_image_is_small_and_has_no_build_tools(image: Image) -> None:
     installed = image.root / "opt" / "kpybroker"
     size = sum(file.stat().st_size for file in installed.rglob("*") if file.is_file() and not file.is_symlink())
-    assert size < 40e6
+    assert size < 65e6
     assert not list(installed.glob("lib/python*/site-packages/pip"))
     assert not (image.root / "source").exists()
 
@@ -98,6 +98,8 @@ def test_it_serves_survives_a_new_container_and_stops_in_order(image: Image, tmp
             status = Path(f"/proc/{process.pid}/status").read_text()
             assert "\nUid:\t1000\t1000\t1000\t1000\n" in status
             assert "\nCapEff:\t0000000000000000\n" in status
+            topics = in_container(image, process, ["kpybroker", "topic", "list"])
+            assert "demo" in topics.stdout, topics.stderr
             refused = in_container(image, process, ["touch", f"{image.directory}/file"]).stderr
             assert "Read-only file system" in refused
             assert process.stop(signal.Signals[image.stop_signal]) == 0, log.read_text()

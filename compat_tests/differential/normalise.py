@@ -27,9 +27,10 @@ _CLASSIC_ID = re.compile(r".+-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 class Normaliser:
     """Of one broker, for one play of one script."""
 
-    def __init__(self, port: int, data_dir: Path, *, any_member_id: bool = False) -> None:
-        """With `any_member_id` it may differ which of Kafka's forms the ids have that brokers make for members."""
-        self._any_member_id = any_member_id
+    def __init__(self, port: int, data_dir: Path, *, is_next_to_4: bool = False) -> None:
+        """Next to Kafka 4 it may differ which of Kafka's forms the ids have that brokers make for members."""
+        self._any_member_id = is_next_to_4
+        self._rules = RULES | RULES_NEXT_TO_4 if is_next_to_4 else RULES
         self._port = port
         self._data_dir = str(data_dir)
         self._tokens: dict[tuple[str, Any], str] = {}
@@ -40,7 +41,7 @@ class Normaliser:
         return self._walk(api, "", response)
 
     def _walk(self, api: ApiKey | None, path: str, value: Any) -> Any:
-        rule = RULES.get((api, path)) or RULES.get((None, path.rpartition(".")[2]))
+        rule = self._rules.get((api, path)) or self._rules.get((None, path.rpartition(".")[2]))
         if rule is not None and value is not None:
             value = rule(self, value)
         if isinstance(value, dict):
@@ -91,6 +92,33 @@ def _token(kind: str, *plain: Any) -> Rule:
 def _by_token(kind: str, field: str) -> Rule:
     """In the order in which the script met the ids."""
     return lambda normaliser, value: sorted(value, key=lambda element: normaliser.count(kind, element[field]))
+
+
+def _topics(normaliser: Normaliser, value: Any) -> Any:
+    """By name; those without one by the order in which the script met their ids, and by what is said of them."""
+
+    def place(element: dict[str, Any]) -> tuple[str, int, str]:
+        content = {field: inner for field, inner in element.items() if field != "topic_id"}
+        return element.get("name") or "", normaliser.count("topic id", element.get("topic_id")), repr(content)
+
+    return sorted(value, key=place)
+
+
+def _once(normaliser: Normaliser, value: Any) -> Any:
+    """One entry for each topic, and of equal results for one partition one: requests may name both twice."""
+    topics: dict[Any, dict[str, Any]] = {}
+    for element in value:
+        topic = topics.setdefault((element.get("name"), element.get("topic_id")), {**element, "partitions": []})
+        for one in element["partitions"]:
+            if one not in topic["partitions"]:
+                topic["partitions"].append(one)
+    return _topics(normaliser, list(topics.values()))
+
+
+def _by_kind(_normaliser: Normaliser, value: Any) -> Any:
+    """The kinds in their order, the names of each sorted."""
+    kinds = list(dict.fromkeys(one["resource_type"] for one in value))
+    return sorted(value, key=lambda one: (kinds.index(one["resource_type"]), one["resource_name"]))
 
 
 def _positive(_normaliser: Normaliser, value: Any) -> Any:
@@ -174,17 +202,18 @@ RULES: dict[tuple[ApiKey | None, str], Rule] = {
     (ApiKey.API_VERSIONS, "api_keys"): _keyed_by("api_key"),
     (ApiKey.CREATE_TOPICS, "topics[].configs"): _configs,
     (ApiKey.DESCRIBE_CONFIGS, "results[].configs"): _configs,
+    (ApiKey.LIST_CONFIG_RESOURCES, "config_resources"): _sorted_by("resource_name"),
     (ApiKey.METADATA, "topics"): _sorted_by("name"),
     (ApiKey.METADATA, "topics[].partitions"): _sorted_by("partition_index"),
     (ApiKey.DESCRIBE_LOG_DIRS, "results[].topics"): _sorted_by("name"),
     (ApiKey.DESCRIBE_LOG_DIRS, "results[].topics[].partitions"): _sorted_by("partition_index"),
     (ApiKey.DELETE_RECORDS, "topics"): _sorted_by("name"),
     (ApiKey.DELETE_RECORDS, "topics[].partitions"): _sorted_by("partition_index"),
-    (ApiKey.OFFSET_COMMIT, "topics"): _sorted_by("name"),
+    (ApiKey.OFFSET_COMMIT, "topics"): _topics,
     (ApiKey.OFFSET_COMMIT, "topics[].partitions"): _sorted_by("partition_index"),
     (ApiKey.OFFSET_FETCH, "topics"): _sorted_by("name"),
     (ApiKey.OFFSET_FETCH, "topics[].partitions"): _sorted_by("partition_index"),
-    (ApiKey.OFFSET_FETCH, "groups[].topics"): _sorted_by("name"),
+    (ApiKey.OFFSET_FETCH, "groups[].topics"): _topics,
     (ApiKey.OFFSET_FETCH, "groups[].topics[].partitions"): _sorted_by("partition_index"),
     (ApiKey.LIST_GROUPS, "groups"): _sorted_by("group_id"),
     (ApiKey.DELETE_GROUPS, "results"): _sorted_by("group_id"),
@@ -202,7 +231,7 @@ RULES: dict[tuple[ApiKey | None, str], Rule] = {
     (ApiKey.CONSUMER_GROUP_DESCRIBE, "groups[].members[].target_assignment.topic_partitions"): _sorted_by("topic_name"),
     (ApiKey.CONSUMER_GROUP_DESCRIBE, "groups[].members[].target_assignment.topic_partitions[].partitions"): _ascending,
     (ApiKey.API_VERSIONS, "finalized_features_epoch"): _known,
-    (ApiKey.PRODUCE, "responses"): _sorted_by("name"),
+    (ApiKey.PRODUCE, "responses"): _topics,
     (ApiKey.PRODUCE, "responses[].partition_responses"): _sorted_by("index"),
     (ApiKey.ADD_PARTITIONS_TO_TXN, "results_by_transaction"): _sorted_by("transactional_id"),
     (ApiKey.ADD_PARTITIONS_TO_TXN, "results_by_transaction[].topic_results"): _sorted_by("name"),
@@ -228,4 +257,15 @@ RULES: dict[tuple[ApiKey | None, str], Rule] = {
     (ApiKey.ELECT_LEADERS, "replica_election_results[].partition_result"): _sorted_by("partition_id"),
     (ApiKey.ALTER_REPLICA_LOG_DIRS, "results"): _sorted_by("topic_name"),
     (ApiKey.ALTER_REPLICA_LOG_DIRS, "results[].partitions"): _sorted_by("partition_index"),
+}
+
+# hash maps of Kafka 4, and requests that name something twice
+RULES_NEXT_TO_4: dict[tuple[ApiKey | None, str], Rule] = {
+    (ApiKey.METADATA, "topics"): _topics,
+    (ApiKey.LIST_OFFSETS, "topics"): _once,
+    (ApiKey.LIST_OFFSETS, "topics[].partitions"): _sorted_by("partition_index"),
+    (ApiKey.OFFSET_COMMIT, "topics"): _once,
+    (ApiKey.OFFSET_FETCH, "groups[].topics"): _once,
+    (ApiKey.ALTER_PARTITION_REASSIGNMENTS, "responses"): _once,
+    (ApiKey.LIST_CONFIG_RESOURCES, "config_resources"): _by_kind,
 }

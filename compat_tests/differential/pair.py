@@ -6,12 +6,12 @@ finalized on the broker under test, as it is in a new cluster of Kafka 4.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Protocol
 
-from compat_tests.differential.allowed import ALLOWED
+from compat_tests.differential.allowed import ALLOWED, Allowed
 from compat_tests.differential.compare import differences, report
 from compat_tests.differential.kafka_4.allowed import ALLOWED_NEXT_TO_4
 from compat_tests.differential.normalise import Normaliser
@@ -53,6 +53,15 @@ OVERRIDES_NEXT_TO_4 = {
     "group.consumer.migration.policy": "bidirectional",
 }
 
+AUTHORIZER = "authorizer.class.name"
+ALLOWING = {
+    AUTHORIZER: "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found": "true",
+}
+"""An authorizer, to which no client is a stranger."""
+AS_IN_3_9 = {AUTHORIZER: "kafka.security.authorizer.AclAuthorizer"}
+"""What the same is called with ZooKeeper."""
+
 FIND = ApiKey.FIND_COORDINATOR
 
 READY = script(
@@ -92,6 +101,10 @@ FEATURED = script(
 )
 
 
+SEGMENT_BYTES, SEGMENT_BYTES_OF_KAFKA_4 = "segment.bytes", "internal.segment.bytes"
+"""What segments below 1 MB are set with."""
+
+
 class Compared(Protocol):
     """A broker of any kind."""
 
@@ -109,9 +122,13 @@ class Side:
         self.broker = broker
 
     def play(self, played: Script, version: int) -> list[Heard]:
-        any_member_id = played.reference is Reference.KAFKA_4_3
-        normaliser = Normaliser(self.broker.port, self.broker.data_dir, any_member_id=any_member_id)
-        names = {"t": f"{played.name}-v{version}"}
+        is_next_to_4 = played.reference is Reference.KAFKA_4_3
+        normaliser = Normaliser(self.broker.port, self.broker.data_dir, is_next_to_4=is_next_to_4)
+        is_kraft = isinstance(self.broker, KraftBroker)
+        names = {
+            "t": f"{played.name}-v{version}",
+            "segment_bytes": SEGMENT_BYTES_OF_KAFKA_4 if is_kraft else SEGMENT_BYTES,
+        }
         heard = Player(self.broker.port, played, version, names).play()
         return [Heard(one.label, one.api, normaliser.apply(one.api, one.response)) for one in heard]
 
@@ -126,9 +143,11 @@ class Pair:
         coordination: str,
         reference: Reference = Reference.KAFKA_3_9,
         changes: Mapping[str, str] | None = None,
+        is_secured: bool = False,
     ) -> None:
         """`changes`: keys of the brokers' configuration, next to OVERRIDES."""
         overrides = OVERRIDES | dict(changes or {})
+        self._authorizers = ALLOWING if is_secured else {}
         self._zookeeper: ZooKeeper | None = None
         self._directory = directory
         self._allowed = ALLOWED
@@ -161,11 +180,13 @@ class Pair:
         ]
 
     def _next_to_4(self, kind: str, coordination: str, overrides: Mapping[str, str]) -> list[Compared]:
-        kafka = KraftBroker(self._directory / "reference", overrides, node_id=0)
+        of_kafka = {**overrides, **self._authorizers}
+        kafka = KraftBroker(self._directory / "reference", of_kafka, node_id=0)
         if kind == "kafka":
-            return [kafka, KraftBroker(self._directory / "compared", overrides, node_id=0)]
+            return [kafka, KraftBroker(self._directory / "compared", of_kafka, node_id=0)]
         tested = self._chroot("compared") if coordination == "zookeeper" else None
-        return [kafka, Broker(kind, self._directory / "compared", tested, dict(overrides))]
+        of_tested = {**of_kafka, **(AS_IN_3_9 if self._authorizers else {})}
+        return [kafka, Broker(kind, self._directory / "compared", tested, of_tested)]
 
     def _chroot(self, name: str) -> str:
         if self._zookeeper is None:
@@ -173,12 +194,12 @@ class Pair:
             self._zookeeper.start()
         return f"{self._zookeeper.connect}/{name}"
 
-    def compare(self, played: Script, version: int) -> str:
+    def compare(self, played: Script, version: int, more_allowed: Sequence[Allowed] = ()) -> str:
         """What differs, in words; empty when nothing does. Both play at once, as some scripts wait for seconds."""
         assert version <= SERVED[played.api][1] or played.api is ApiKey.API_VERSIONS
         with ThreadPoolExecutor() as threads:
             reference, compared = threads.map(lambda side: side.play(played, version), self._sides)
-        return report(differences(played.name, reference, compared, self._allowed))
+        return report(differences(played.name, reference, compared, (*self._allowed, *more_allowed)))
 
     def close(self) -> None:
         for side in self._sides:

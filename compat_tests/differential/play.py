@@ -17,6 +17,13 @@ from kpybroker.wire.api import ApiKey
 RESPONSE_DEADLINE_S = 60.0
 UNTIL_DEADLINE_S = 180.0
 UNTIL_PAUSE_S = 0.02
+IDENTIFIED = {
+    ApiKey.PRODUCE: (13, "topic_data"),
+    ApiKey.OFFSET_COMMIT: (10, "topics"),
+    ApiKey.OFFSET_FETCH: (10, "groups"),
+}
+"""The versions from which requests have no names of topics but ids, and where: a step that names one gets its id."""
+NO_SUCH_TOPIC = b"\x01" * 16
 GAVE_UP = "not within the limit"
 """In place of a response that a step waited for."""
 CLOSED: dict[str, Any] = {"the broker": "closed the connection"}
@@ -72,6 +79,7 @@ class Player:
         self._script = script
         self._version = version
         self._names = dict(names)
+        self._topic_ids: dict[str, bytes] = {}
         self._connections: dict[str, _Connection] = {}
         self._correlation_id = 0
 
@@ -99,6 +107,7 @@ class Player:
             return None
         began = time.monotonic()
         response = self._ask(step, version)
+        self._learn_ids(response)
         if step.waits_ms is not None:
             response["waited"] = time.monotonic() - began >= step.waits_ms / 1000
         self._bind(step.bind, response)
@@ -118,6 +127,23 @@ class Player:
                 return {GAVE_UP: dict(step.until or {}), "last response": response}
             time.sleep(UNTIL_PAUSE_S)
 
+    def _learn_ids(self, response: Mapping[str, Any]) -> None:
+        """The newest id of each topic that a response identifies."""
+        for topic in response.get("topics") or ():
+            if isinstance(topic, dict) and topic.get("name") and any(topic.get("topic_id", b"")):
+                self._topic_ids[topic["name"]] = topic["topic_id"]
+
+    def _with_ids(self, fields: Any) -> Any:
+        """Requests' topics that have a name and no id get the id by which the topic was last known."""
+        if isinstance(fields, list):
+            return [self._with_ids(one) for one in fields]
+        if not isinstance(fields, dict):
+            return fields
+        found = {key: self._with_ids(value) for key, value in fields.items()}
+        if "name" in found and "topic_id" not in found:
+            found["topic_id"] = self._topic_ids.get(found["name"], NO_SUCH_TOPIC)
+        return found
+
     def _connection(self, name: str) -> _Connection:
         if name not in self._connections:
             self._connections[name] = _Connection(self._port)
@@ -128,7 +154,11 @@ class Player:
 
     def _send(self, step: Ask, version: int) -> None:
         self._correlation_id += 1
-        frame = request_frame(step.api, version, self._correlation_id, fill_in(step.fields, self._names))
+        fields = fill_in(step.fields, self._names)
+        oldest, where = IDENTIFIED.get(step.api, (version + 1, ""))
+        if version >= oldest:
+            fields[where] = self._with_ids(fields[where])
+        frame = request_frame(step.api, version, self._correlation_id, fields)
         connection = self._connection(step.on)
         connection.send(frame)
         if step.response is not Response.NONE:

@@ -11,17 +11,37 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
 from kpybroker.broker.requests.served.apis import SERVED
 from kpybroker.broker.requests.served.kafka_releases import versions_of
 from kpybroker.wire.api import ApiKey
+from kpybroker.wire.errors import ErrorCode
 
 Names = Mapping[str, Any]
 
+WITHOUT_TWINS = frozenset({ApiKey.UPDATE_FEATURES, ApiKey.CONSUMER_GROUP_HEARTBEAT})
+"""APIs whose scripts next to Kafka 3.9 show what a broker without their later versions says."""
+OF_TRANSACTIONS_V2 = frozenset({ApiKey.PRODUCE, ApiKey.END_TXN, ApiKey.TXN_OFFSET_COMMIT, ApiKey.WRITE_TXN_MARKERS})
+"""Their later versions are those of transactions of version 2, whose ends take a producer to its next epoch: scripts
+about transactions of version 1 say nothing of them.
+"""
+NOT_AGAIN = frozenset({"claims-cleaned"})
+"""Scripts without a twin: what Kafka 4 has cleaned of small segments depends on when it is asked."""
+REMOVED_KEYS = ("message.downconversion.enable", "message.format.version")
+"""Settings of topics that Kafka 4 does not have."""
+UNKNOWN_TOPIC_OR_PARTITION = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
 _NAME = re.compile(r"\{(\w+)\}")
+
+
+CREATE_TOPICS_NEXT_TO_4 = 4
+"""The newest version whose response does not list the topic's settings: Kafka 4 has other ones."""
+SEGMENT_BYTES = "segment.bytes"
+SMALL_SEGMENTS = "{segment_bytes}"
+"""In place of the key `segment.bytes`, which Kafka 4 refuses below 1 MB: each side has the name of its own for it."""
 
 
 class Reference(Enum):
@@ -89,7 +109,10 @@ OF_RESPONSE = ("response", "bind", "until", "waits_ms", "only", "compared")
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """`versions` defaults to every version that both brokers serve. `about` says what the script is after."""
+    """`versions` defaults to every version that both brokers serve. `about` says what the script is after.
+
+    `is_secured`: on brokers with an authorizer, that allow what no rule is about.
+    """
 
     name: str
     api: ApiKey
@@ -97,11 +120,39 @@ class Script:
     steps: tuple[Step, ...]
     versions: tuple[int, int]
     reference: Reference = Reference.KAFKA_3_9
+    is_secured: bool = False
+
+    def in_later_versions(self) -> Script | None:
+        """The same next to Kafka 4.3.1, in the versions that Kafka 3.9 does not have; None if there are none.
+
+        A script of certain old versions has no such twin.
+        """
+        newest_before = Reference.KAFKA_3_9.versions(self.api)[1]
+        oldest, newest = Reference.KAFKA_4_3.versions(self.api)
+        oldest = max(oldest, newest_before + 1)
+        if self.reference is not Reference.KAFKA_3_9 or not self._has_twin:
+            return None
+        if self.versions[1] < newest_before or oldest > newest:
+            return None
+        steps = tuple(later for step in self.steps for later in _next_to_4(step))
+        return replace(
+            self, name=f"{self.name}-4", versions=(oldest, newest), reference=Reference.KAFKA_4_3, steps=steps
+        )
+
+    @property
+    def _has_twin(self) -> bool:
+        is_of_version_1 = self.name.startswith("txn-") and self.api in OF_TRANSACTIONS_V2
+        return self.api not in WITHOUT_TWINS and self.name not in NOT_AGAIN and not is_of_version_1
 
     def version_of(self, step: Ask, played: int) -> int:
-        if step.version is not None:
-            return step.version
-        return played if step.api is self.api else self.reference.versions(step.api)[1]
+        if step.version is None and step.api is self.api:
+            return played
+        oldest, newest = self.reference.versions(step.api)
+        if self.reference is Reference.KAFKA_3_9:
+            return newest if step.version is None else step.version
+        if step.api is ApiKey.CREATE_TOPICS and not step.bind:
+            newest = CREATE_TOPICS_NEXT_TO_4
+        return newest if step.version is None else min(max(step.version, oldest), newest)
 
 
 def script(
@@ -127,6 +178,52 @@ def ask(api: ApiKey, *, v: int | None = None, on: str = "main", **fields: Any) -
 
 def response_to(on: str, **bind: str) -> ResponseTo:
     return ResponseTo(on, bind)
+
+
+def _next_to_4(step: Step) -> list[Step]:
+    """The step for Kafka 4, which makes and deletes topics in the background: it is waited for."""
+    if not isinstance(step, Ask) or step.response is not Response.NOW:
+        return [step]
+    if step.api is ApiKey.CREATE_TOPICS:
+        topics = [{**topic, "configs": _settings_of_4(topic.get("configs", ()))} for topic in step.fields["topics"]]
+        counts = {topic["name"]: topic["num_partitions"] for topic in topics}
+        return [replace(step, fields={**step.fields, "topics": topics}), *led(counts)]
+    if step.api is ApiKey.DELETE_TOPICS:
+        return [step, *(gone(name) for name in step.fields.get("topic_names", ()))]
+    return [step]
+
+
+def _settings_of_4(configs: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    return [
+        {**one, "name": SMALL_SEGMENTS} if one["name"] == SEGMENT_BYTES else one
+        for one in configs
+        if one["name"] not in REMOVED_KEYS
+    ]
+
+
+def led(topics: Mapping[str, int]) -> list[Step]:
+    """Wait until topics with so many partitions are in the metadata, and the broker leads all of them."""
+    named = [{"name": name, "topic_id": bytes(16)} for name in topics]
+    known = ask(
+        ApiKey.METADATA,
+        v=12,
+        topics=named,
+        until={f"topics.{number}.error_code": 0 for number in range(len(named))},
+        compared=False,
+    )
+    return [known, *(_offsets_known(name, range(count), 0) for name, count in topics.items())]
+
+
+def gone(name: str) -> Ask:
+    """Wait until the broker has given up a topic that was deleted."""
+    return _offsets_known(name, range(1), UNKNOWN_TOPIC_OR_PARTITION)
+
+
+def _offsets_known(name: str, partitions: Sequence[int], code: int) -> Ask:
+    places = [{"partition_index": index, "timestamp": -1} for index in partitions]
+    until = {f"topics.0.partitions.{index}.error_code": code for index in partitions}
+    topics = [{"name": name, "partitions": places}]
+    return ask(ApiKey.LIST_OFFSETS, v=9, replica_id=-1, topics=topics, until=until, compared=False)
 
 
 def fill_in(value: Any, names: Names) -> Any:

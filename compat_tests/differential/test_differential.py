@@ -24,11 +24,15 @@ EMBEDDED, ZOOKEEPER = "embedded", "zookeeper"
 ON_ZOOKEEPER = (
     *("cg-features-listed", "cg-withdrawn", "cg-config-interval-changed", "cg-topics-come-and-go", "cg-uniform-three"),
     *("cg-pattern-shared", "cg-static-away", "cg-upgrade-two-members", "cg-downgrade-and-back", "cg-states-commit"),
+    *("cm-listed", "cm-changed", "cm-odd-names-4", "cm-keys-one-by-one"),
 )
 """Scripts that show most of what has to do with the tree: levels, configurations, topics, and what is stored."""
-WITHOUT_FEATURES = ("update-features", "update-features-types")
-"""Scripts for a broker that supports no feature, as Kafka 3.9 and ours in its place: on ZooKeeper ours would finalize
-what they ask for, and then be another broker for the next scripts.
+WITHOUT_FEATURES = (
+    *("update-features", "update-features-types"),
+    *("client-metrics-described", "client-metrics-altered", "client-metrics-changed"),
+)
+"""Scripts for a broker that supports no feature, as Kafka 3.9 and ours in its place: on ZooKeeper ours would do what
+they ask for, and some would make it another broker for the next scripts.
 """
 
 
@@ -61,13 +65,15 @@ class Pairs:
 
     def __init__(self, directory: Path, kind: str) -> None:
         self._directory, self._kind = directory, kind
-        self._started: dict[tuple[Reference, str], Pair] = {}
+        self._started: dict[tuple[Reference, str, bool], Pair] = {}
 
-    def of(self, reference: Reference, coordination: str) -> Pair:
-        key = reference, coordination
+    def of(self, script: Script, coordination: str) -> Pair:
+        key = script.reference, coordination, script.is_secured
         if key not in self._started:
-            directory = self._directory / f"{reference.value}-{coordination}"
-            self._started[key] = Pair(directory, self._kind, coordination, reference)
+            directory = self._directory / f"{len(self._started)}"
+            self._started[key] = Pair(
+                directory, self._kind, coordination, script.reference, is_secured=script.is_secured
+            )
         return self._started[key]
 
     def close(self) -> None:
@@ -88,5 +94,5 @@ def test_responses_equal_kafka(
     release = request.config.getoption("--kafka-version")
     if script.reference is Reference.KAFKA_4_3 and release not in (None, KAFKA_VERSIONS[-1]):
         pytest.skip(f"a broker in the place of Kafka {release} has not what is compared")
-    difference = pairs.of(script.reference, coordination).compare(script, version)
+    difference = pairs.of(script, coordination).compare(script, version)
     assert not difference, f"{script.name} v{version} ({script.about})\n{difference}"

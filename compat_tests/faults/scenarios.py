@@ -20,6 +20,7 @@ from compat_tests.faults.cluster import BROKERS, MAIN, SPREAD, FaultyCluster, qu
 from compat_tests.faults.faults import Roles
 from compat_tests.faults.history import Outcome, Transaction
 from compat_tests.faults.proxy import ZOOKEEPER, Cut, Node
+from compat_tests.faults.transaction_scenarios import end_in_later_epochs, repeat_marker, write_without_adding
 from compat_tests.overload.raw import Raw
 from compat_tests.support.cluster import PartitionState
 from compat_tests.support.waiting import eventually
@@ -318,6 +319,7 @@ SCENARIOS: Mapping[str, Scenario] = MappingProxyType(
             *(repeat_orders, repeat_former_controller),
             *(resend_after_failover, resend_after_truncation, commit_below_min_isr),
             *(fetch_without_responses, follow_while_cut, look_at_epochs),
+            *(write_without_adding, end_in_later_epochs, repeat_marker),
         )
     }
 )

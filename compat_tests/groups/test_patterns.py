@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from random import Random
+from typing import Any
 
 from compat_tests.groups.kafka_rules import ask_kafka
+from kpybroker.core.patterns.nodes import ANY_TEXT, TOPIC_NAMES, Subject
 from kpybroker.core.patterns.topics import compile_pattern
 from kpybroker.wire.errors import KafkaError
 
@@ -41,10 +43,20 @@ LISTED = (
 (?i)\p{Ll}
 a{+ a{* {+ a{{2} a{b+ a{b*+ [[:]a] [^[:]-] (?<=a) (?<!a) (?=a) (?!a) (?>a) (?|a) [[:ascii:]]+ [[:blank:]]
 [[:^word:]]+ [[:word:]-a] | || a||b (|) (|a)* * + ? |* (*) ^^ $$ a^b a$b (?m)a$ (?i)ſ (?i)K
-\ a\ \x \x4 \xg \x{ \x{} \x{110000} \x{10FFFF}|a [^\x{430}]+ \777 \08 \é é+|a [а-я]|a [^é]+ 😀|a (a*)*b (a|aa)+ (x+x+)+y
+\ a\ \x \x4 \xg \x{ \x{} \x{110000} \x{10FFFF}|a [^\x{430}]+ \777 \08 \é é+|a [а-я]|a [^é]+ 😃|a (a*)*b (a|aa)+ (x+x+)+y
 """),
     *("", " ", "(?x)a b", "a{ 1}", "a{1 }", "\n", "(?m)a\n^b", "\0", "a" * 250, "[ab]" * 200, ".*" * 100, r"\pL{200}"),
     *("([ab]c*){0,200}" * 50, "a?" * 100 + "a" * 100, "(" * 500 + "a" + ")" * 500, "(?:" * 990 + "a" + ")" * 990),
+)
+
+OTHER_PIECES = _words(r"""
+ä Ä ß ẞ σ ς Σ я Я 中 😃 𐐀 𐐨 İ ı ǅ å Å K ſ ä̈ [ä] [^ä] [а-я] [a-я] [Α-Ω] [^а-я] [^\x00-\x7f] \x{1F603} \xe4 \x{10400}
+[[:^alpha:]] [[:^ascii:]] [\W] [^\W] [^\w-] \pL \PL \p{Lu} \P{Lu} \pM \pN \p{Nd} \pZ \pS \p{So} \p{Co} \p{^L}
+\p{Greek} \P{Greek} \p{Cyrillic} \p{Han} \p{Common} \P{Common} \p{Inherited} \p{Arabic} \p{Deseret} \p{Latin}
+[\p{Greek}я] [^\p{Greek}я] [\PLä] (?s). (?i)я (?i)[а-я] (?i)σ (?i)[^σ] (?i)𐐀 (?i)\p{Greek} .. .{2}
+""")
+OTHER_NAMES = _words(
+    "ä Ä ß ẞ σ ς Σ я Я 中 文 😃 𐐀 𐐨 İ ı ǅ ǆ å Å Å K k ſ s S ä́ ٣ 4 Ω Ω ω \ue000 \ufffd \u0378 a A b - _"
 )
 
 Verdict = tuple[str | None, str]
@@ -61,23 +73,23 @@ DIFFERENCES: dict[str, Callable[[str, Verdict, Verdict], bool]] = {
 """Why they part, and whether that is so for a pattern and both verdicts."""
 
 
-def random_patterns() -> list[str]:
+def random_patterns(listed: Sequence[str], pieces: Sequence[str]) -> list[str]:
     random = Random(8)
-    found = list(LISTED)
+    found = list(listed)
     while len(found) < COUNT:
-        pattern = _written(random, 3)
+        pattern = _written(random, 3, pieces)
         if random.random() < 0.4:
             pattern = _damaged(random, pattern)
         found.append(pattern)
     return found
 
 
-def _written(random: Random, depth: int) -> str:
+def _written(random: Random, depth: int, pieces: Sequence[str]) -> str:
     parts = []
     for _ in range(random.randint(1, 4)):
-        part = random.choice(PIECES)
+        part = random.choice(pieces)
         if depth and random.random() < 0.3:
-            part = f"{random.choice(('(', '(?:', '(?i:', '(?P<g>'))}{_written(random, depth - 1)})"
+            part = f"{random.choice(('(', '(?:', '(?i:', '(?P<g>'))}{_written(random, depth - 1, pieces)})"
         if random.random() < 0.4:
             part += random.choice(REPEATS if random.random() < 0.97 else ODD_REPEATS)
         parts.append(part)
@@ -91,14 +103,18 @@ def _damaged(random: Random, pattern: str) -> str:
     return pattern
 
 
+def other_names_for(random: Random) -> list[str]:
+    return ["".join(random.choices(OTHER_NAMES, k=random.choice((1, 1, 1, 2, 2, 3)))) for _ in range(2 * NAMES_EACH)]
+
+
 def names_for(random: Random) -> list[str]:
     words = ("a", "b", "ab", "aa", "A", "0", "9", "-", "_", ".", "topic", "orders-", "eu.", "x", "a.b", "k", "s")
     return ["".join(random.choices(words, k=random.randint(1, 4))) for _ in range(NAMES_EACH)]
 
 
-def ours(pattern: str, names: Sequence[str]) -> Verdict:
+def ours(pattern: str, names: Sequence[str], subject: Subject) -> Verdict:
     try:
-        compiled = compile_pattern(pattern)
+        compiled = compile_pattern(pattern, subject=subject)
     except KafkaError as error:
         return error.message.partition(PREFIX)[2].removesuffix("."), ""
     return None, "".join(str(int(compiled.matches(name))) for name in names)
@@ -109,18 +125,32 @@ def theirs(line: str) -> Verdict:
     return (None, rest) if kind == "valid" else (rest, "")
 
 
-def test_the_same_verdicts() -> None:
-    random = Random(9)
-    asked = [(pattern, names_for(random)) for pattern in random_patterns()]
+def parting(asked: Sequence[tuple[str, list[str]]], subject: Subject) -> tuple[list[Any], set[str]]:
+    """Patterns on which the verdicts part without a reason, and the reasons of the others."""
     lines = ask_kafka(" ".join(["pattern", pattern.encode().hex(), *names]) for pattern, names in asked)
     unexplained = []
     seen = set()
     for (pattern, names), line in zip(asked, lines, strict=True):
-        verdicts = ours(pattern, names), theirs(line)
+        verdicts = ours(pattern, names, subject), theirs(line)
         if verdicts[0] != verdicts[1]:
             reasons = [reason for reason, explains in DIFFERENCES.items() if explains(pattern, *verdicts)]
             seen.update(reasons)
             if not reasons:
                 unexplained.append((pattern, *verdicts, names))
+    return unexplained, seen
+
+
+def test_the_same_verdicts() -> None:
+    random = Random(9)
+    asked = [(pattern, names_for(random)) for pattern in random_patterns(LISTED, PIECES)]
+    unexplained, seen = parting(asked, TOPIC_NAMES)
     assert unexplained == []
     assert seen == DIFFERENCES.keys()
+
+
+def test_the_same_verdicts_on_any_text() -> None:
+    random = Random(10)
+    pieces = (*PIECES, *OTHER_PIECES, *OTHER_PIECES)
+    asked = [(pattern, other_names_for(random)) for pattern in random_patterns(OTHER_PIECES, pieces)]
+    unexplained, _ = parting(asked, ANY_TEXT)
+    assert unexplained == []

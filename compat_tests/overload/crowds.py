@@ -108,7 +108,7 @@ def response_bytes(address: Address, asked: Asked) -> int:
 
 
 def crowd(address: Address, asked: Asked, connections: int, pipelined: int) -> int:
-    """Until standard input ends; how many responses there were."""
+    """Until standard input has ended and someone was served; how many responses there were."""
     size = response_bytes(address, asked)
     with selectors.DefaultSelector() as selector:
         selector.register(sys.stdin, selectors.EVENT_READ)
@@ -116,13 +116,17 @@ def crowd(address: Address, asked: Asked, connections: int, pipelined: int) -> i
         for member in members:
             selector.register(member.socket, member.events, member)
         print("all are connected", flush=True)
-        while True:
+        has_ended = False
+        while not has_ended or not any(member.received >= size for member in members):
             for key, events in selector.select():
                 if key.data is None:
-                    return sum(member.received for member in members) // size
+                    has_ended = True
+                    selector.unregister(sys.stdin)
+                    continue
                 key.data.go_on(events)
                 if key.data.events != key.events:
                     selector.modify(key.data.socket, key.data.events, key.data)
+        return sum(member.received for member in members) // size
 
 
 def latencies(address: Address, topic: str, seconds: float, pause_s: float) -> list[float]:

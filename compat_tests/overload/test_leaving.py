@@ -37,6 +37,8 @@ LEAVING = 2_000
 FOREVER_MS = 2**31 - 1
 RECORDS = 8_000_000
 LOOKUPS = 30
+SECONDS_MAX = 300
+"""Until one of a crowd is served, on a machine that does much else."""
 
 
 @pytest.fixture
@@ -205,7 +207,7 @@ def test_a_crowd_is_served_and_so_is_everyone_else(
             assert crowd.stdout is not None
             assert crowd.stdout.readline() == "all are connected\n"
             assert latencies(victim.address, "many", seconds=2, pause_s=0)
-            out, _ = crowd.communicate("", timeout=60)
+            out, _ = crowd.communicate("", timeout=SECONDS_MAX)
             assert int(out) > 0
         finally:
             crowd.kill()

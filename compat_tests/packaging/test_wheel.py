@@ -117,7 +117,7 @@ def test_every_package_of_an_extra_is_imported_somewhere() -> None:
         "python-jsonpath": "jsonpath",
     }
     named = {node for file in PACKAGE.rglob("*.py") for node in imported(file)}
-    for extra in ("security", "tools", "console", "registry", "spark"):
+    for extra in ("security", "tools", "schemas", "console", "registry", "spark"):
         for requirement in environments.dependencies(extra):
             name = re.split(r"[<>=~!\[; ]", requirement)[0]
             assert modules.get(name, name) in named, f"{extra}: {name}"

@@ -6,12 +6,13 @@ import json
 import re
 import subprocess
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from compat_tests.deps import jars_dir
 from compat_tests.support.tools import JARS, program_command
+from protocol_specs.notation import parse_range
 
 ROUND_TRIP = Path(__file__).with_name("RoundTrip.java")
 VERSION_OF = {jars: version for version, jars in JARS.items()}
@@ -25,10 +26,23 @@ _JARS = {
 }
 
 
-# APIs of which there is a version that Kafka 3.9 does not have: their definitions and classes are those of Kafka 4.x
+# APIs of which there is a version that Kafka 3.9 does not have: for that version Kafka 4.x is asked
 LATER_APIS = {
+    0: "Produce",
+    1: "Fetch",
+    2: "ListOffsets",
+    3: "Metadata",
+    8: "OffsetCommit",
+    9: "OffsetFetch",
     15: "DescribeGroups",
+    26: "EndTxn",
+    27: "WriteTxnMarkers",
+    28: "TxnOffsetCommit",
+    35: "DescribeLogDirs",
+    45: "AlterPartitionReassignments",
     57: "UpdateFeatures",
+    60: "DescribeCluster",
+    66: "ListTransactions",
     68: "ConsumerGroupHeartbeat",
     69: "ConsumerGroupDescribe",
     74: "ListConfigResources",
@@ -42,6 +56,7 @@ LATER_RECORDS = (
     "ConsumerGroupRegularExpressionValue",
     "ConsumerGroupTargetAssignmentMetadataValue",
     "OffsetCommitValue",
+    "TransactionLogValue",
 )
 
 
@@ -53,13 +68,17 @@ def kafka_jars(name: str = "kafka-3.9.1") -> Path:
     return jars
 
 
-def definitions() -> dict[str, dict[str, Any]]:
-    """Every message definition by name, as Kafka's JSON says it, with `javaClass` added."""
-    found = _definitions_in(kafka_jars())
+def definitions() -> dict[str, list[dict[str, Any]]]:
+    """The definitions of every message by name, as Kafka's JSON says them, with `javaClass` added.
+
+    That of Kafka 3.9.1, and that of Kafka 4.3.1 for what is later; they have some versions in common.
+    """
+    found = {name: [definition] for name, definition in _definitions_in(kafka_jars()).items()}
     later = _definitions_in(kafka_jars("kafka-4.3.1"))
     for api in LATER_APIS.values():
-        found |= {name: later[name] for name in (f"{api}Request", f"{api}Response")}
-    return found | {name: _as_in_3_9(later[name]) for name in LATER_RECORDS}
+        for name in (f"{api}Request", f"{api}Response"):
+            found.setdefault(name, []).append(later[name])
+    return found | {name: [_as_in_3_9(later[name])] for name in LATER_RECORDS}
 
 
 def _as_in_3_9(record: dict[str, Any]) -> dict[str, Any]:
@@ -95,18 +114,28 @@ def _parse(text: str) -> dict[str, Any]:
 def ask_java(commands: Iterable[str]) -> list[str]:
     """The responses of RoundTrip.java, one per command: of Kafka 4.x for what is later than 3.9.1, else of 3.9.1."""
     asked = list(commands)
-    later = [number for number, command in enumerate(asked) if _is_later(command)]
+    newest = _newest_in_3_9()
+    later = [number for number, command in enumerate(asked) if _is_later(command, newest)]
     responses = dict(zip(later, ask_java_of("kafka-4.3.1", [_as_in_4(asked[at]) for at in later]), strict=True))
     rest = [number for number in range(len(asked)) if number not in responses]
     responses |= zip(rest, ask_java_of("kafka-3.9.1", [asked[number] for number in rest]), strict=True)
     return [responses[number] for number in range(len(asked))]
 
 
-def _is_later(command: str) -> bool:
-    verb, subject, *_ = command.split(" ")
-    if verb == "header":
-        return int(subject) in LATER_APIS
-    return any(f".{api}Re" in subject for api in LATER_APIS.values()) or subject.endswith(LATER_RECORDS)
+def _newest_in_3_9() -> dict[str, int]:
+    """The newest version that Kafka 3.9.1 has, by API key and by Java class."""
+    newest = {}
+    for definition in _definitions_in(kafka_jars()).values():
+        _, version = parse_range(definition["validVersions"])
+        newest[definition["javaClass"]] = version
+        if "apiKey" in definition:
+            newest[str(definition["apiKey"])] = version
+    return newest
+
+
+def _is_later(command: str, newest: Mapping[str, int]) -> bool:
+    _, subject, version, _ = command.split(" ")
+    return subject.endswith(LATER_RECORDS) or subject not in newest or int(version) > newest[subject]
 
 
 def _as_in_4(command: str) -> str:

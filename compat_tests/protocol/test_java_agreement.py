@@ -65,7 +65,7 @@ def disagreement(ours: str, java: str) -> bool:
 def test_java_and_we_read_and_refuse_the_same_requests() -> None:
     known = definitions()
     cases = mutated_requests()
-    classes = {ApiKey(info.key): known[f"{info.name}Request"]["javaClass"] for info, _, _ in cases}
+    classes = {ApiKey(info.key): known[f"{info.name}Request"][0]["javaClass"] for info, _, _ in cases}
     responses = ask_java(f"read {classes[info.key]} {version} {body.hex()}" for info, version, body in cases)
     agreed = 0
     for (info, version, body), java in zip(cases, responses, strict=True):

@@ -18,6 +18,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 
 from compat_tests.support.quick import DEADLINE_S, QUIET
 from compat_tests.support.services import kpybroker_executable
+from compat_tests.support.waiting import eventually
 
 HERE = Path(__file__).parent
 READY = "kpybroker ready at "
@@ -110,9 +111,9 @@ def described(admin: AdminClient, resource: ConfigResource, names: Mapping[str, 
     [
         ("minimal.properties", [], False),
         ("production.properties", ["--override", "zookeeper.connect="], True),
-        ("production-kraft.properties", [], True),
+        ("production-kraft.properties", ["--override", "controller.quorum.voters=1@kafka1.example:9093"], True),
     ],
-    ids=["minimal", "production without its ZooKeeper", "production of KRaft"],
+    ids=["minimal", "production without its ZooKeeper", "production of KRaft, one node of it"],
 )
 def test_a_group_and_a_transaction_work_on_the_one_broker_of_a_file(
     tmp_path: Path, file: str, options: list[str], is_lowered: bool
@@ -146,3 +147,19 @@ def test_a_group_and_a_transaction_work_on_the_one_broker_of_a_file(
             for name, (given, used) in PRODUCTION.items():
                 assert f"{name} from {given} to {used}" in line
         assert [line for line in running.warnings() if "Cannot create" in line] == []
+
+
+def test_a_node_of_a_larger_kraft_cluster_is_refused_in_two_lines() -> None:
+    command = [str(kpybroker_executable()), "server", str(HERE / "production-kraft.properties")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S)
+    assert (done.returncode, done.stdout) == (2, "")
+    cause, fix = done.stderr.splitlines()
+    assert cause.startswith("kpybroker: controller.quorum.voters names 3 nodes, so this file is a part of a larger ")
+    assert fix.startswith("fix: for a cluster set the same zookeeper.connect in each broker's file, or start all of ")
+
+
+def test_one_file_of_a_larger_kraft_cluster_starts_so_many_brokers(tmp_path: Path) -> None:
+    with server("production-kraft.properties", tmp_path, "--processes", "3") as running:
+        admin = AdminClient({"bootstrap.servers": running.bootstrap, **QUIET})
+        eventually(lambda: len(admin.list_topics(timeout=DEADLINE_S).brokers) == 3, "three brokers are one cluster")
+        admin.create_topics([NewTopic("target", 1, 3)])["target"].result(timeout=DEADLINE_S)

@@ -6,8 +6,8 @@
 franz-go's kgo: producers, fetch sessions, transactions and consumer groups under joining and leaving members, every
 record counted. `go mod download` brings the module, whose archive holds its tests; nothing of it is kept here. What
 stands after `--` goes to `go test`. `--broker kafka` runs the same on Kafka 3.9.1 on ZooKeeper: a test that fails there
-too is no fault of ours. With `--new-groups` group.version is finalized, and its tests of KIP-848 are not skipped. Exits
-as `go test` does.
+too is no fault of ours. With `--new-groups` all features are finalized: its tests of KIP-848 are not
+skipped, and its transactions are of version 2. Exits as `go test` does.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ def run_kgo(cluster: Cluster, records: int, arguments: list[str]) -> int:
     return subprocess.run(command, cwd=fetch(MODULE) / PACKAGE, env={**os.environ, **environment}).returncode
 
 
-def finalize_groups(cluster: Cluster) -> None:
-    command = [str(kpybroker_executable()), "feature", "upgrade", "group.version=1", "-b", cluster.bootstrap]
-    subprocess.run(command, check=True)
+def finalize_everything(cluster: Cluster) -> None:
+    levels = ("group.version=1", "transaction.version=2")
+    subprocess.run([str(kpybroker_executable()), "feature", "upgrade", *levels, "-b", cluster.bootstrap], check=True)
 
 
 def properties(brokers: int) -> dict[str, str]:
@@ -73,7 +73,7 @@ def main() -> int:
     parser.add_argument("--broker", choices=("kpybroker", "kafka"), default="kpybroker")
     parser.add_argument("--brokers", type=int, default=1)
     parser.add_argument("--records", type=int, default=100_000)
-    parser.add_argument("--new-groups", action="store_true", help="finalize group.version 1; kpybroker only")
+    parser.add_argument("--new-groups", action="store_true", help="finalize all features; kpybroker only")
     parser.add_argument("arguments", nargs="*")
     options = parser.parse_args()
     fetch(MODULE)
@@ -85,7 +85,7 @@ def main() -> int:
         try:
             cluster.start()
             if options.new_groups:
-                finalize_groups(cluster)
+                finalize_everything(cluster)
             return run_kgo(cluster, options.records, options.arguments)
         finally:
             cluster.close()

@@ -53,6 +53,7 @@ MAIN_CLASSES = {
     "acls-zookeeper": "kafka.admin.AclCommand",  # before 4.0 only
     "topics": "org.apache.kafka.tools.TopicCommand",
     "configs": "kafka.admin.ConfigCommand",
+    "client-metrics": "org.apache.kafka.tools.ClientMetricsCommand",
     "consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
     "groups": "org.apache.kafka.tools.GroupsCommand",  # 4.x only
     "get-offsets": "org.apache.kafka.tools.GetOffsetShell",
@@ -74,6 +75,7 @@ MAIN_CLASSES = {
     "transactions": "org.apache.kafka.tools.TransactionsCommand",
     "message-copier": "org.apache.kafka.tools.TransactionalMessageCopier",
     "features": "org.apache.kafka.tools.FeatureCommand",
+    "metadata-quorum": "org.apache.kafka.tools.MetadataQuorumCommand",
     "e2e-latency": "org.apache.kafka.tools.EndToEndLatency",
     "replica-verification": "org.apache.kafka.tools.ReplicaVerificationTool",
     "streams-application-reset": "org.apache.kafka.tools.StreamsResetter",

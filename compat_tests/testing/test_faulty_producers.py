@@ -134,7 +134,7 @@ NAMED: dict[str, Callable[[Any], str]] = {
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_only_the_topic_that_is_named_suffers(faulty: Broker, topic: str, library: str) -> None:
     faulty.create_topic(f"{topic}-other", partitions=1)
-    fault = faulty.faults.error("Produce", "MESSAGE_TOO_LARGE", topic=topic)
+    fault = faulty.faults.error("Produce", "MESSAGE_TOO_LARGE", topic=topic, expect_unused=True)
     produce(faulty, library, f"{topic}-other", VALUES[:2])
     faulty.assert_records(f"{topic}-other", values=VALUES[:2])
     assert fault.hits == 0

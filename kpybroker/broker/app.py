@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
+from kpybroker.broker.client_metrics.received import ReceivedMetrics
+from kpybroker.broker.client_metrics.service import ClientMetrics
 from kpybroker.broker.cluster import loggers
 from kpybroker.broker.cluster.config_repository import CLIENT_TYPES, ConfigRepository
 from kpybroker.broker.cluster.controller import ClusterController
@@ -59,7 +61,7 @@ from kpybroker.core.log.header_trust import CaughtClients
 from kpybroker.core.tree import SystemFailure, TreeError
 from kpybroker.storage.disk.files import Files
 from kpybroker.storage.disk.local_files import local_files
-from kpybroker.wire.znodes import CONFIG_GROUPS, ZnodeError
+from kpybroker.wire.znodes import CONFIG_CLIENT_METRICS, CONFIG_GROUPS, ZnodeError
 
 if TYPE_CHECKING:
     from kpybroker.broker.coordinators.groups import GroupCoordinators
@@ -139,7 +141,9 @@ class Broker:
         self.first_times = FirstTimes()
         self.caught_clients = CaughtClients()
         self.dispatcher = Dispatcher(self, routes.load)
-        self.server = Server(config, self.dispatcher, self.clock)
+        self.received_metrics = ReceivedMetrics(self)
+        self.client_metrics = ClientMetrics(self, self.received_metrics)
+        self.server = Server(config, self.dispatcher, self.clock, self.client_metrics.disconnected)
         self.metadata = MetadataCache(config)
         supported, self.dispatcher.cap_of = release_served(
             config, SUPPORTED if seams.features is None else seams.features
@@ -150,18 +154,15 @@ class Broker:
             self.configs.follow(entity_type, partial(self._entity_changed, entity_type))
         self.producer_ids = ProducerIds(self)
         self.registration = Registration(self, lambda: self.bound, supported)
-        self.peers = Peers(
-            self,
-            self.transport,
-            Directory(self.metadata.inter_broker_address, lambda: self.controller.controller_id),
-            partial(routes.respond_locally, self),
-        )
+        directory = Directory(self.metadata.inter_broker_address, lambda: self.controller.controller_id)
+        self.peers = Peers(self, self.transport, directory, partial(routes.respond_locally, self))
         self._roll_flusher = RollFlusher(self)
         self.flush_soon = self._roll_flusher.flush_soon
         self.replicas = Replicas(self, self.metadata, self.configs, self.peers, self._replica_events())
         self.fetch_service = FetchService(self, self.metadata, self.replicas)
         self.coordinators = Coordinators(self, self.metadata, self.producer_ids, self.peers, self.replicas)
         self.configs.follow(CONFIG_GROUPS, self.coordinators.group_configs.update)
+        self.configs.follow(CONFIG_CLIENT_METRICS, self.client_metrics.update)
         self.controller = ClusterController(self, self.registration, self.configs, self.peers)
         self.topics = TopicAdmin(self, self.metadata, self.controller.wait_until_deleted)
         self.metrics = self._make_metrics()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
 from functools import partial
@@ -26,6 +25,7 @@ from kpybroker.control.development.security import (
     tls_files,
 )
 from kpybroker.control.process.ephemeral import ephemeral_directory
+from kpybroker.system.user_directories import data_directory
 
 if TYPE_CHECKING:
     from kpybroker.cli.children.child import Children
@@ -55,7 +55,7 @@ def run_dev(options: DevOptions) -> int:
     data_dir = options.data_dir
     if data_dir is None:
         # A cluster's files are kept apart from those of a single broker.
-        data_dir = default_data_dir(os.environ) + ("-cluster" if options.brokers > 1 else "")
+        data_dir = str(data_directory(os.environ)) + ("-cluster" if options.brokers > 1 else "")
     return _run(options, data_dir, given)
 
 
@@ -163,15 +163,3 @@ def _check_no_cluster(data_dir: str) -> None:
             "start it with --brokers, or give a single broker a directory of its own with --data-dir",
             EXIT_CONFIG,
         )
-
-
-def default_data_dir(environment: Mapping[str, str]) -> str:
-    """Where the platform keeps a user's data: durable, and independent of the working directory."""
-    home = Path.home()
-    if sys.platform == "darwin":
-        base = home / "Library" / "Application Support"
-    elif sys.platform == "win32":
-        base = Path(environment.get("LOCALAPPDATA") or home / "AppData" / "Local")
-    else:
-        base = Path(environment.get("XDG_DATA_HOME") or home / ".local" / "share")
-    return str(base / "kpybroker")

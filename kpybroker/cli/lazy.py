@@ -7,8 +7,8 @@ import click
 from kpybroker.cli.param_types import CheckedCommand
 
 CLIENT_COMMANDS = (
-    *("topic", "group", "offsets", "config", "cluster", "feature", "transaction", "acl", "user"),
-    *("replay", "mirror", "verify-replicas", "metrics", "doctor", "completion"),
+    *("topic", "group", "offsets", "config", "cluster", "partition", "feature", "transaction", "acl", "user", "quota"),
+    *("replay", "mirror", "verify-replicas", "metrics", "doctor", "profile", "completion"),
 )
 LAZY_COMMANDS = (*CLIENT_COMMANDS, "console", "registry")
 
@@ -43,6 +43,11 @@ def _lazy_command(name: str) -> click.Command | None:
 
 def _client_command(name: str) -> click.Command | None:
     """Written out, so that linters and editors follow the imports."""
+    return _of_records(name) or _of_the_cluster(name) or _of_security(name) or _of_none(name)
+
+
+def _of_records(name: str) -> click.Command | None:
+    """Topics and who reads them."""
     match name:
         case "topic":
             from kpybroker.client.commands.topic import topic
@@ -56,10 +61,21 @@ def _client_command(name: str) -> click.Command | None:
             from kpybroker.client.commands.offsets import offsets
 
             return offsets
+        case "transaction":
+            from kpybroker.client.commands.transaction import transaction
+
+            return transaction
         case "replay" | "mirror":
             from kpybroker.client.commands.transfer import mirror, replay
 
             return replay if name == "replay" else mirror
+        case _:
+            return None
+
+
+def _of_the_cluster(name: str) -> click.Command | None:
+    """Brokers and what they keep."""
+    match name:
         case "config":
             from kpybroker.client.commands.config import config
 
@@ -68,30 +84,52 @@ def _client_command(name: str) -> click.Command | None:
             from kpybroker.client.commands.cluster import cluster
 
             return cluster
+        case "partition":
+            from kpybroker.client.commands.partition import partition
+
+            return partition
         case "feature":
             from kpybroker.client.commands.feature import feature
 
             return feature
-        case "transaction":
-            from kpybroker.client.commands.transaction import transaction
-
-            return transaction
-        case "acl":
-            from kpybroker.client.commands.acl import acl
-
-            return acl
-        case "user":
-            from kpybroker.client.commands.user import user
-
-            return user
-        case "metrics":
-            from kpybroker.client.commands.metrics import metrics
-
-            return metrics
         case "doctor" | "verify-replicas":
             from kpybroker.client.commands.doctor import doctor, verify_replicas
 
             return doctor if name == "doctor" else verify_replicas
+        case _:
+            return None
+
+
+def _of_security(name: str) -> click.Command | None:
+    """Who may do what."""
+    match name:
+        case "acl":
+            from kpybroker.client.commands.security.acl import acl
+
+            return acl
+        case "user":
+            from kpybroker.client.commands.security.user import user
+
+            return user
+        case "quota":
+            from kpybroker.client.commands.security.quota import quota
+
+            return quota
+        case _:
+            return None
+
+
+def _of_none(name: str) -> click.Command | None:
+    """Commands that do not speak Kafka."""
+    match name:
+        case "metrics":
+            from kpybroker.client.commands.metrics import metrics
+
+            return metrics
+        case "profile":
+            from kpybroker.client.commands.profile import profile
+
+            return profile
         case "completion":
             from kpybroker.client.commands.complete import completion
 

@@ -27,7 +27,7 @@ from kpybroker.cli.health.notify import STOPPING, notify, ready
 from kpybroker.cli.log_set_up import LogSettingError, apply_settings
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.config.fix import fix_for
-from kpybroker.config.interpret import Note, interpret
+from kpybroker.config.interpret import Note, forwarded_ports, interpret
 from kpybroker.config.values import ConfigError
 from kpybroker.control.log_formats import is_json
 from kpybroker.control.process import ephemeral
@@ -61,11 +61,16 @@ class BrokerToRun(NamedTuple):
     temporary: str | None = None
 
 
-def plan(props: Mapping[str, str], source: str, temporary: str | None = None) -> BrokerToRun:
-    """Check the keys that the user gave; `source` says where, for the error. Ends the process if one is bad."""
+def plan(props: Mapping[str, str], source: str, temporary: str | None = None, *, alone: bool = True) -> BrokerToRun:
+    """Check the keys that the user gave; `source` says where, for the error. Ends the process if one is bad.
+
+    `alone`: no other broker is started with this one.
+    """
     try:
-        interpreted = interpret(props)
-        return BrokerToRun(BrokerConfig(interpreted.props), interpreted.notes, temporary)
+        interpreted = interpret(props, alone=alone)
+        config = BrokerConfig(interpreted.props)
+        forwarded = forwarded_ports(config.listeners, config.advertised_listeners)
+        return BrokerToRun(config, [*interpreted.notes, *forwarded], temporary)
     except ConfigError as error:
         fail(f"{error} ({source})", fix_for(error), EXIT_CONFIG)
 

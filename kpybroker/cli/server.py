@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ from kpybroker.cli.options import parse_overrides, python_level
 from kpybroker.config.interpret import Note
 from kpybroker.config.keys.registry import BROKER_KEYS
 from kpybroker.config.keys.synonyms import base_key
-from kpybroker.config.sources.environment import keys_from_environment
+from kpybroker.config.sources.environment import default_listeners, keys_from_environment
 from kpybroker.config.sources.properties import UnreadableFile, load_properties
 
 if TYPE_CHECKING:
@@ -48,15 +48,25 @@ def run_server(
             )
     from_environment, without_effect = keys_from_environment(environment)
     props |= from_environment | given
+    notes = [Note(v, f"{v} has no effect: it is for a JVM or the image's scripts", False) for v in without_effect]
+    if "listeners" not in props:
+        notes += _add_listeners(props, environment, from_environment.get("advertised.listeners"))
     source = _source(file, bool(from_environment), bool(given))
-    wanted = run.plan(props, source)
+    wanted = run.plan(props, source, alone=processes == 1)
     if file is not None:
         exposure.warn(exposure.of_properties(file, props))
-    notes = [Note(v, f"{v} has no effect: it is for a JVM or the image's scripts", False) for v in without_effect]
     wanted = wanted._replace(notes=[*wanted.notes, *notes])
     if processes > 1:
         return _run_processes(wanted, processes, log_format, log_level)
     return run.run([wanted])
+
+
+def _add_listeners(props: dict[str, str], environment: Mapping[str, str], advertised: str | None) -> Iterator[Note]:
+    """What a container listens on where its variables do not say so."""
+    if (made := default_listeners(environment, advertised)) is not None:
+        props["listeners"] = made
+        source = "KAFKA_ADVERTISED_LISTENERS" if advertised else "the image"
+        yield Note("listeners", f"listeners={made} comes from {source}", False)
 
 
 def _run_processes(wanted: run.BrokerToRun, processes: int, log_format: str, log_level: str) -> int:

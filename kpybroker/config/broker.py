@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import cast
 
-from kpybroker.config.keys.own import GRAPHITE_REPORTER
-from kpybroker.config.keys.registry import BROKER_KEYS
+from kpybroker.config.keys.definition import Key
+from kpybroker.config.keys.own import GRAPHITE_REPORTER, KAFKA_VERSION
+from kpybroker.config.keys.releases import keys_of
 from kpybroker.config.keys.synonyms import MILLISECONDS_PER, base_key, broker_synonyms
 from kpybroker.config.listeners import (
     Endpoint,
@@ -22,7 +23,7 @@ from kpybroker.config.listeners import (
     parse_endpoints,
     security_protocol_map,
 )
-from kpybroker.config.relations import check_relations
+from kpybroker.config.relations import ALL_LOG_DIRS, check_relations
 from kpybroker.config.replication_factors import Lowered, out_of_reach
 from kpybroker.config.topic import LogConfig, topic_defaults
 from kpybroker.config.unserved import check_served
@@ -38,6 +39,10 @@ class BrokerConfig:
 
     def __init__(self, props: Mapping[str, str] | None = None) -> None:
         self.static: dict[str, str] = _with_identity(dict(props or {}))
+        self.release: str | None = self.static.get(KAFKA_VERSION)
+        """Whose place this broker takes; None: everything is served."""
+        self.keys: Mapping[str, Key] = keys_of(self.release)
+        """Every key of brokers, with the defaults and rules of the release whose place this broker takes."""
         self.dynamic_broker: dict[str, str] = {}
         self.dynamic_default: dict[str, str] = {}
         self._effective: dict[str, str] = dict(self.static)
@@ -45,7 +50,7 @@ class BrokerConfig:
         self._log_defaults: LogConfig | None = None
         self._callbacks: list[ChangeCallback] = []
         self.checks: list[CheckCallback] = []
-        check_props(self.static)
+        check_props(self.static, self.keys)
         check_served(self)
         check_relations(self)
 
@@ -56,7 +61,7 @@ class BrokerConfig:
         try:
             return self._values[name]
         except KeyError:
-            key = BROKER_KEYS[base_key(name)]
+            key = self.keys[base_key(name)]
             texts = (self._effective[n] for n in _lookup_order(name) if n in self._effective)
             value = self._values[name] = key.parse(next(texts, key.default))
             return value
@@ -74,8 +79,9 @@ class BrokerConfig:
         return cast(bool, self._required(name))
 
     def get_str(self, name: str) -> str:
-        """A STRING key, "" where it is null."""
-        return cast(str, self.get(name)) or ""
+        """A STRING key, "" where it is null; or a LIST, which some keys are in Kafka 4, as text."""
+        value = self.get(name)
+        return ",".join(value) if isinstance(value, tuple) else cast(str, value) or ""
 
     def get_list(self, name: str) -> tuple[str, ...]:
         """The items of a LIST key, or of a STRING key that Kafka splits at commas; empty where it is null."""
@@ -100,7 +106,7 @@ class BrokerConfig:
         """`log.retention`, `log.roll` or `log.roll.jitter`, from the finest unit that is set; -1 is unlimited."""
         for unit in ("ms", "minutes", "hours"):
             name = f"{stem}.{unit}"
-            value = self.get_optional_int(name) if name in BROKER_KEYS else None
+            value = self.get_optional_int(name) if name in self.keys else None
             if value is not None:
                 return value * MILLISECONDS_PER[unit] if value >= 0 else -1
         raise ConfigError(stem, None, "it has no value in any unit")
@@ -121,6 +127,12 @@ class BrokerConfig:
     def log_dirs(self) -> tuple[str, ...]:
         """The paths of `log.dirs`, or of `log.dir` where that is not set."""
         return self.get_list("log.dirs") or self.get_list("log.dir")
+
+    @property
+    def cordoned_log_dirs(self) -> tuple[str, ...]:
+        """The paths of `cordoned.log.dirs`; `*` is all of `log_dirs`."""
+        named = self.get_list("cordoned.log.dirs")
+        return self.log_dirs if ALL_LOG_DIRS in named else named
 
     @property
     def security_protocols(self) -> dict[str, str]:
@@ -165,7 +177,7 @@ class BrokerConfig:
     def set_dynamic(self, broker: Mapping[str, str], default: Mapping[str, str]) -> frozenset[str]:
         """Replace both dynamic layers and return the keys that changed. If it raises `ConfigError`, nothing changed."""
         effective = merged(self.static, default, broker)
-        check_props(effective)
+        check_props(effective, self.keys)
         changed = frozenset(
             name
             for name in effective.keys() | self._effective.keys()
@@ -228,10 +240,10 @@ def merged(static: Mapping[str, str], default: Mapping[str, str], broker: Mappin
     return effective
 
 
-def check_props(props: Mapping[str, str]) -> None:
+def check_props(props: Mapping[str, str], keys: Mapping[str, Key]) -> None:
     """Parse every known key; raises `ConfigError` at the first bad value."""
     for name, text in props.items():
-        key = BROKER_KEYS.get(base_key(name))
+        key = keys.get(base_key(name))
         if key is not None:
             try:
                 key.parse(text)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from kpybroker.config.keys.own import CLIENT_METRICS, CLIENT_METRICS_SUBSCRIBED
 from kpybroker.config.replication_factors import out_of_reach
 
 QUICK_GROUPS: Final = {
@@ -28,7 +29,7 @@ def development_defaults(brokers: int = 1) -> dict[str, str]:
     Each broker of a cluster needs in addition its own `broker.id`, `listeners` and `log.dirs`.
     """
     defaults = {key: str(used) for key, _, used in out_of_reach({}, brokers)}
-    defaults |= {"broker.id": "0", **QUICK_GROUPS}
+    defaults |= {"broker.id": "0", **QUICK_GROUPS, CLIENT_METRICS: CLIENT_METRICS_SUBSCRIBED}
     if brokers > 1:
         defaults["default.replication.factor"] = str(min(brokers, 3))
     return defaults

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kpybroker.config.keys.definition import CLUSTER_WIDE, PER_BROKER, READ_ONLY, Key
 from kpybroker.config.keys.registry import BROKER_KEYS
+from kpybroker.config.keys.releases import is_kafka_4
 from kpybroker.config.keys.status import HONOURED
 from kpybroker.config.keys.synonyms import LISTENER_KEY, base_key
+from kpybroker.config.keys.topic import TOPIC_KEYS
 from kpybroker.config.sources.passwords import Decode, PasswordError, encoder
-from kpybroker.config.topic import TOPIC_KEYS
 from kpybroker.config.unserved import is_unserved
 from kpybroker.config.values import LIST, LONG, LONG_MAX, ConfigError, ConfigTextError, at_least
 
@@ -137,12 +138,12 @@ def topic_list_default(name: str) -> str | None:
     if name not in TOPIC_KEYS:
         raise UnknownConfigName(name)
     _, type_name, default, *_ = TOPIC_KEYS[name]
-    return default if type_name == LIST else None
+    return default or "" if type_name == LIST else None
 
 
-def broker_list_default(name: str) -> str | None:
-    """The default of a broker key of type LIST, None for another type. Raises `UnknownConfigName`."""
-    key = BROKER_KEYS.get(name)
+def broker_list_default(name: str, keys: Mapping[str, Key] = BROKER_KEYS) -> str | None:
+    """The default of one of `keys` that is a LIST, None for another type. Raises `UnknownConfigName`."""
+    key = keys.get(name)
     if key is None:
         raise UnknownConfigName(name)
     return (key.default or "") if key.type == LIST else None
@@ -151,9 +152,9 @@ def broker_list_default(name: str) -> str | None:
 # --- what may change
 
 
-def is_dynamic(name: str) -> bool:
-    """Whether Kafka allows a dynamic value; True for unknown names, which it keeps."""
-    key = BROKER_KEYS.get(name)
+def is_dynamic(name: str, keys: Mapping[str, Key] = BROKER_KEYS) -> bool:
+    """Whether Kafka allows a dynamic value; True for names that are not in `keys`, which it keeps."""
+    key = keys.get(name)
     return key is None or key.mode != READ_ONLY
 
 
@@ -163,53 +164,57 @@ def is_password(name: str) -> bool:
     return key is not None and key.sensitive
 
 
-def _read_only(props: Iterable[str]) -> list[str]:
-    return [name for name in props if not is_dynamic(name)]
+def _read_only(props: Iterable[str], keys: Mapping[str, Key]) -> list[str]:
+    return [name for name in props if not is_dynamic(name, keys)]
 
 
 def _security_without_listener(props: Iterable[str]) -> list[str]:
     return [name for name in props if name in SECURITY_KEYS]
 
 
-def _per_broker(props: Iterable[str]) -> list[str]:
+def _per_broker(props: Iterable[str], keys: Mapping[str, Key]) -> list[str]:
     found = []
     for name in props:
         listener_key = LISTENER_KEY.fullmatch(name)
         if listener_key is not None:
             if listener_key.group(1) not in LISTENER_CLUSTER_KEYS:
                 found.append(name)
-        elif name in BROKER_KEYS and BROKER_KEYS[name].mode == PER_BROKER:
+        elif name in keys and keys[name].mode == PER_BROKER:
             found.append(name)
     return found
 
 
-def _refuse(names: list[str], sentence: str, container: str = "Set") -> None:
-    """Raise for `names`, shown as Scala shows a set: clients see this text."""
+def _refuse(config: BrokerConfig, names: list[str], sentence: str, container: str = "Set") -> None:
+    """Raise for `names`, shown as Scala shows a set, and in Kafka 4 as Java: clients see this text."""
     if names:
-        raise ConfigTextError(names[0], f"{sentence}: {container}({', '.join(sorted(names))})")
+        shown = ", ".join(sorted(names))
+        as_set = f"[{shown}]" if is_kafka_4(config.release) else f"{container}({shown})"
+        raise ConfigTextError(names[0], f"{sentence}: {as_set}")
 
 
-def _check_type(name: str, text: str) -> None:
+def _check_type(name: str, text: str, keys: Mapping[str, Key]) -> None:
     base = LISTENER_KEY.fullmatch(name)
     plain = base.group(1) if base else name
-    key = QUOTA_KEYS.get(plain) or BROKER_KEYS.get(plain)
-    if key is not None and is_dynamic(plain):
+    key = QUOTA_KEYS.get(plain) or keys.get(plain)
+    if key is not None and is_dynamic(plain, keys):
         key.parse(text)
 
 
 def validate_dynamic(config: BrokerConfig, props: Mapping[str, str], per_broker: bool) -> None:
     """Raise `ConfigError` unless `props` may become the dynamic layer of this broker, or of all."""
-    _refuse(_read_only(props), "Cannot update these configs dynamically")
+    _refuse(config, _read_only(props, config.keys), "Cannot update these configs dynamically")
     _refuse(
+        config,
         _security_without_listener(props),
         "These security configs can be dynamically updated only per-listener using the listener prefix",
         "HashSet",
     )
     for name, text in props.items():
-        _check_type(name, text)
+        _check_type(name, text, config.keys)
     if not per_broker:
         _refuse(
-            _per_broker(props),
+            config,
+            _per_broker(props, config.keys),
             "Cannot update these configs at default cluster level, broker id must be specified",
         )
     if per_broker:
@@ -328,22 +333,22 @@ def _check_local_retention(new: BrokerConfig) -> None:
 
 
 def usable_dynamic(
-    props: Mapping[str, str], per_broker: bool, decode: Decode | None = None
+    props: Mapping[str, str], keys: Mapping[str, Key], per_broker: bool, decode: Decode | None = None
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Split `props`, as stored in the tree: (values to apply, ignored key -> reason).
+    """Split `props`, as stored in the tree: (values to apply, ignored key -> reason). `keys` have the rules.
 
     Kafka ignores such keys with an error in its log (`fromPersistentProps`).
     """
     props, ignored = without_encoding(props, decode if per_broker else None)
     for name, text in props.items():
         try:
-            _check_type(name, text)
+            _check_type(name, text, keys)
         except ConfigError as error:
             ignored[name] = str(error)
-    ignored |= dict.fromkeys(_read_only(props), "it cannot be changed dynamically")
+    ignored |= dict.fromkeys(_read_only(props, keys), "it cannot be changed dynamically")
     ignored |= dict.fromkeys(_security_without_listener(props), "it needs a listener prefix")
     if not per_broker:
-        ignored |= dict.fromkeys(_per_broker(props), "it can be set for one broker only")
+        ignored |= dict.fromkeys(_per_broker(props, keys), "it can be set for one broker only")
     ignored |= {name: "it is fixed at start" for name in props if name in FIXED_AT_START}
     ignored |= {name: "it demands security that is not served yet" for name in props if is_unserved(name, props[name])}
     return {name: text for name, text in props.items() if name not in ignored}, ignored

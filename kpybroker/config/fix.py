@@ -5,6 +5,7 @@ from __future__ import annotations
 from kpybroker.config.keys.definition import Key
 from kpybroker.config.keys.registry import BROKER_KEYS
 from kpybroker.config.keys.synonyms import base_key
+from kpybroker.config.sources.kraft import ROLES, NotOneNode
 from kpybroker.config.unserved import ACL_AUTHORIZER, NotServed
 from kpybroker.config.values import (
     BOOLEAN,
@@ -19,6 +20,7 @@ from kpybroker.config.values import (
     ConfigTextError,
 )
 
+INTER_BROKER = "inter.broker.listener.name"
 _LISTENER_EXAMPLE = "PLAINTEXT://127.0.0.1:9092"
 _MAX = {INT: INT_MAX, LONG: LONG_MAX, SHORT: 2**15 - 1}
 
@@ -31,12 +33,24 @@ def fix_for(error: ConfigError) -> str:
     key = BROKER_KEYS.get(base_key(name))
     if name in ("listeners", "advertised.listeners"):
         return f"write {name} as NAME://host:port, e.g. {name}={_LISTENER_EXAMPLE} (several: separated by commas)"
-    if name == "process.roles":
-        return "set process.roles=broker,controller, or leave process.roles out"
+    if name == INTER_BROKER:
+        return f"set {name} to the listener that brokers use among themselves, without security.inter.broker.protocol"
+    if isinstance(error, NotOneNode):
+        return _fix_of_a_node(error)
+    if name == ROLES:
+        return f"set {ROLES}=broker,controller, or leave {ROLES} out"
     if key is None or isinstance(error, ConfigTextError):
         return f"change {name} so that the settings agree, or leave it out"
     default = f" (default: {key.default})" if key.default else ""
     return f"set {name} to {_expected(key)}{default}, or leave it out"
+
+
+def _fix_of_a_node(error: NotOneNode) -> str:
+    one = f"{ROLES}=broker,controller" if error.name == ROLES else f"{error.name} with this node alone, or without it"
+    return (
+        "for a cluster set the same zookeeper.connect in each broker's file, or start all of them on this machine from "
+        f"one file (--processes N); for a broker alone set {one}"
+    )
 
 
 def _fix_of_unserved(names: list[str]) -> str:
@@ -55,6 +69,8 @@ def _expected(key: Key) -> str:
         return "a list of " + ", ".join(arguments)
     if kind == "metadata_version":
         return "a Kafka version such as 3.9"
+    if kind == "cluster_id":
+        return "1 to 64 letters, digits, _ and -"
     if kind == "regex":
         return "a regular expression that Python's re takes, without Java's \\p{...}, \\Q...\\E and (?<name>...)"
     if key.type == BOOLEAN:

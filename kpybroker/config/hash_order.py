@@ -20,6 +20,14 @@ def hash_order(names: Collection[str]) -> list[str]:
     return sorted(names, key=lambda name: (_hash(name) & (buckets - 1), _hash(name)))
 
 
+def hash_set_order(names: Collection[str]) -> list[str]:
+    """Distinct `names`, in the order of their insertion, in that of a Java ``HashSet`` that grew with them."""
+    buckets = _BUCKETS_MIN
+    while len(names) > buckets * 3 // 4:
+        buckets *= 2
+    return sorted(names, key=lambda name: _hash(name) & (buckets - 1))
+
+
 @lru_cache(1024)
 def _hash(name: str) -> int:
     """Java's ``String.hashCode``, signed, with the upper half mixed into the lower half."""

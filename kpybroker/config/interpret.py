@@ -10,19 +10,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from kpybroker.config.keys.own import GRAPHITE_REPORTER
+from kpybroker.config.keys.own import GRAPHITE_REPORTER, KAFKA_VERSION
 from kpybroker.config.keys.registry import BROKER_KEYS
+from kpybroker.config.keys.releases import REMOVED, is_kafka_4
 from kpybroker.config.keys.replication import LEADER_SELECTOR, RACK_AWARE_SELECTOR
 from kpybroker.config.keys.security import PER_LISTENER, PER_MECHANISM_ONLY
-from kpybroker.config.keys.status import HONOURED, NO_KRAFT, PER_LISTENER_REASON, REASONS, SECURITY
+from kpybroker.config.keys.status import HONOURED, PER_LISTENER_REASON, REASONS, SECURITY
 from kpybroker.config.keys.synonyms import base_key
 from kpybroker.config.keys.topic import TOPIC_ROWS
+from kpybroker.config.listeners import Endpoint
+from kpybroker.config.sources.kraft import ROLES, from_kraft
 from kpybroker.config.unserved import AUTHORIZER_KEYS
-from kpybroker.config.values import ConfigTextError
 
 _POLICIES: Final = frozenset({"create.topic.policy.class.name", "alter.config.policy.class.name"})
 """They forbid clients something, which is therefore allowed."""
-_CUSTOM_SPACES: Final = ("rsm.config.", "rlmm.config.", "confluent.", "config.providers")
+_CUSTOM_SPACES: Final = ("rsm.config.", "rlmm.config.", "confluent.", "config.providers.")
 
 
 class Note(NamedTuple):
@@ -40,10 +42,13 @@ class Interpreted(NamedTuple):
     notes: list[Note]
 
 
-def interpret(props: Mapping[str, str]) -> Interpreted:
-    """The properties and notes of `props`. Raises `ConfigTextError` for a KRaft file that describes no broker."""
+def interpret(props: Mapping[str, str], *, alone: bool = True) -> Interpreted:
+    """The properties and notes of `props`; `alone`: no other broker is started with this one.
+
+    Raises `ConfigTextError` for a KRaft file that has no counterpart.
+    """
     result = dict(props)
-    notes = [] if "process.roles" not in props else _from_kraft(result)
+    notes = [Note(*one, False) for one in from_kraft(result, alone=alone)] if ROLES in props else []
     mapped = {note.key for note in notes}
     served = AUTHORIZER_KEYS if props.get("authorizer.class.name", "").strip() else frozenset()
     for name, text in props.items():
@@ -59,7 +64,17 @@ def interpret(props: Mapping[str, str]) -> Interpreted:
         has = "have" if len(encrypting) > 1 else "has"
         text = f"{', '.join(encrypting)} {has} no effect: no listener is SSL or SASL_SSL, nothing is encrypted"
         notes.append(Note(encrypting[0], text, True))
-    return Interpreted(result, [*notes, *_reporter_notes(props), *_security_notes(props)])
+    notes += [*_removed_notes(props), *_reporter_notes(props), *_security_notes(props)]
+    return Interpreted(result, notes)
+
+
+def forwarded_ports(listeners: Iterable[Endpoint], advertised: Iterable[Endpoint]) -> list[Note]:
+    """A note for each advertised address whose port no listener has, so that something else has to lead there."""
+    ports = {endpoint.port for endpoint in listeners}
+    text = "advertised.listeners: no listener has the port of {}: clients reach it only where something forwards it"
+    if 0 in ports:  # the system chooses it
+        return []
+    return [Note("advertised.listeners", text.format(one), True) for one in advertised if one.port not in ports]
 
 
 def _is_tls_key(name: str) -> bool:
@@ -70,47 +85,6 @@ def _is_tls_key(name: str) -> bool:
 def _mentions(props: Mapping[str, str], protocol: str) -> bool:
     """Whether a listener may be of this protocol, as far as that can be seen without parsing them."""
     return any(protocol in props.get(key, "").upper() for key in ("listeners", "listener.security.protocol.map"))
-
-
-# --- KRaft
-
-
-def _from_kraft(props: dict[str, str]) -> list[Note]:
-    """Turn a KRaft `server.properties` into its ZooKeeper-mode counterpart, in place."""
-    roles = _items(props.pop("process.roles"))
-    if "broker" not in roles:
-        raise ConfigTextError(
-            "process.roles",
-            f"process.roles={','.join(roles)} describes a KRaft controller without a broker, which has no "
-            "counterpart here",
-        )
-    notes = [
-        Note("process.roles", f"process.roles has no effect: {REASONS[NO_KRAFT]}", False),
-    ]
-    if "node.id" in props:
-        # KRaft allows any number; ZooKeeper mode reserves those above reserved.broker.max.id for generated ids.
-        props.setdefault("broker.id", props["node.id"])
-        props.setdefault("broker.id.generation.enable", "false")
-        notes.append(Note("node.id", f"node.id={props['node.id']} is used as broker.id", False))
-    controllers = _items(props.pop("controller.listener.names", ""))
-    if controllers:
-        notes += _drop_listeners(props, controllers)
-    return notes
-
-
-def _drop_listeners(props: dict[str, str], controllers: list[str]) -> list[Note]:
-    names = {name.upper() for name in controllers}
-    notes = [Note("controller.listener.names", f"controller.listener.names has no effect: {REASONS[NO_KRAFT]}", False)]
-    for key in ("listeners", "advertised.listeners"):
-        if key not in props:
-            continue
-        uris = _items(props[key])
-        kept = [uri for uri in uris if uri.partition("://")[0].upper() not in names]
-        if len(kept) < len(uris):
-            dropped = ", ".join(uri for uri in uris if uri not in kept)
-            notes.append(Note(f"{key} ({dropped})", f"{key}: {dropped} is a controller's listener, not opened", False))
-        props[key] = ",".join(kept)
-    return notes
 
 
 def _items(text: str) -> list[str]:
@@ -136,6 +110,14 @@ def _note(name: str, text: str) -> Iterable[Note]:
         yield Note(
             name, f"{name}={text} has no effect: only {LEADER_SELECTOR} and {RACK_AWARE_SELECTOR} are available", True
         )
+
+
+def _removed_notes(props: Mapping[str, str]) -> Iterable[Note]:
+    """Of keys that the release whose place the broker takes does not have any more, and that have an effect here."""
+    release = props.get(KAFKA_VERSION)
+    for name in props if is_kafka_4(release) else ():
+        if name in REMOVED and BROKER_KEYS[name].status == HONOURED:
+            yield Note(name, f"{name} is no key of Kafka {release}, and has its effect here all the same", False)
 
 
 def _reporter_notes(props: Mapping[str, str]) -> Iterable[Note]:
@@ -166,7 +148,7 @@ def _security_notes(props: Mapping[str, str]) -> Iterable[Note]:
 def _unknown(name: str) -> str:
     if name in AUTHORIZER_KEYS:
         return f"{name} has no effect: it is a key of the authorizer, and authorizer.class.name is not set"
-    text = f"{name} is not a configuration key of Kafka 3.9 and has no effect"
+    text = f"{name} is not a configuration key of Kafka 3.9 or 4.3 and has no effect"
     if name.startswith(_CUSTOM_SPACES):
         return text
     topic_row = next((row for row in TOPIC_ROWS if row[0] == name), None)

@@ -16,6 +16,9 @@ from kpybroker.config.values import ConfigConflict
 if TYPE_CHECKING:
     from kpybroker.config.config_lookup import ConfigLookup
 
+ALL_LOG_DIRS: Final = "*"
+"""In `cordoned.log.dirs`: all of them."""
+
 _HOST: Final = re.compile(r"[0-9a-zA-Z\-%._:]*")
 
 
@@ -59,11 +62,26 @@ def _check_logs(config: ConfigLookup) -> None:
         "log.dirs",
         "At least one log directory must be defined via log.dirs or log.dir.",
     )
+    _check_cordoned(config)
     threads = config.get_int("log.cleaner.threads")
     _require(
         threads == 0 or config.get_int("log.cleaner.dedupe.buffer.size") // threads > 1024 * 1024,
         "log.cleaner.dedupe.buffer.size",
         "log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread.",
+    )
+
+
+def _check_cordoned(config: ConfigLookup) -> None:
+    name = "cordoned.log.dirs"
+    cordoned = config.get_list(name)
+    if ALL_LOG_DIRS in cordoned:
+        _require(len(cordoned) == 1, name, f"When {name} is set to {ALL_LOG_DIRS}, it must not contain other values")
+        return
+    missing = [path for path in cordoned if path not in config.log_dirs]
+    _require(
+        not missing,
+        name,
+        f"All entries in {name} must be present in log.dirs or log.dir. Missing entries : {', '.join(missing)}",
     )
 
 

@@ -11,8 +11,9 @@ import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from kpybroker.config.keys.releases import is_kafka_4, topic_keys_of
 from kpybroker.config.keys.synonyms import TOPIC_SYNONYMS
-from kpybroker.config.keys.topic import TOPIC_ROWS, TopicRow
+from kpybroker.config.keys.topic import TOPIC_KEYS, TopicRow
 from kpybroker.config.values import (
     LONG_MAX,
     ConfigConflict,
@@ -21,12 +22,11 @@ from kpybroker.config.values import (
     Value,
     check_value,
     parse_value,
+    without_repetitions,
 )
 
 if TYPE_CHECKING:
     from kpybroker.config.config_lookup import ConfigLookup
-
-TOPIC_KEYS: Final[dict[str, TopicRow]] = {row[0]: row for row in TOPIC_ROWS}
 
 COMPACT: Final = "compact"
 DELETE: Final = "delete"
@@ -81,6 +81,7 @@ class LogConfig:
     local_retention_bytes: int = -2
     remote_log_copy_disable: bool = False
     remote_log_delete_on_disable: bool = False
+    internal_segment_bytes: int | None = None
     overridden: frozenset[str] = frozenset()
     max_segment_ms: int = dataclasses.field(init=False, repr=False)
     """Age at which a segment is rolled. In a compacted topic it must become cleanable within its maximum lag."""
@@ -100,17 +101,24 @@ class LogConfig:
         return DELETE in self.cleanup_policy
 
     @classmethod
-    def from_props(cls, overrides: Mapping[str, str], defaults: LogConfig | None = None) -> LogConfig:
-        """`defaults` (the broker's) with the topic's `overrides` on top.
+    def from_props(
+        cls,
+        overrides: Mapping[str, str],
+        defaults: LogConfig | None = None,
+        keys: Mapping[str, TopicRow] = TOPIC_KEYS,
+    ) -> LogConfig:
+        """`defaults` (the broker's) with the topic's `overrides` on top, of which `keys` have the rules.
 
         Raises `ConfigError` for a bad value. Names that are not topic keys are ignored, as in Kafka: ZooKeeper may
         have keys of another version. `validate_topic_props` checks what clients send.
         """
-        parsed = {name: parse_topic_value(name, text) for name, text in overrides.items() if name in TOPIC_KEYS}
+        parsed = {name: parse_topic_value(name, text, keys) for name, text in overrides.items() if name in keys}
         base = defaults if defaults is not None else KAFKA_DEFAULTS
         if not parsed:
             return base
         changes: dict[str, Any] = {field_name(name): _field_value(name, value) for name, value in parsed.items()}
+        if "internal_segment_bytes" in changes:  # KIP-1030: below the least size that users may set
+            changes["segment_bytes"] = changes["internal_segment_bytes"]
         _apply_timestamp_fallback(changes, base)
         return dataclasses.replace(base, overridden=frozenset(parsed), **changes)
 
@@ -138,32 +146,36 @@ def _apply_timestamp_fallback(changes: dict[str, Any], base: LogConfig) -> None:
             changes[newer] = difference
 
 
-def parse_topic_value(name: str, text: str | None) -> Value:
-    """The checked value of one topic key; raises `ConfigError`."""
-    _, type_name, _, validator, *_ = TOPIC_KEYS[name]
-    value = parse_value(name, type_name, text)
+def parse_topic_value(name: str, text: str | None, keys: Mapping[str, TopicRow] = TOPIC_KEYS) -> Value:
+    """The checked value of one of `keys`; raises `ConfigError`."""
+    _, type_name, _, validator, *_ = keys[name]
+    value = without_repetitions(parse_value(name, type_name, text), validator)
     if value is None:
         raise ConfigError(name, None, "Value must be non-null")
     check_value(name, value, validator)
     return value
 
 
-def validate_topic_props(overrides: Mapping[str, str], defaults: LogConfig | None = None) -> LogConfig:
-    """The `LogConfig` of `overrides`, checked as CreateTopics and the configuration APIs do (``LogConfig.validate``).
+def validate_topic_props(
+    overrides: Mapping[str, str], defaults: LogConfig | None = None, release: str | None = None
+) -> LogConfig:
+    """The `LogConfig` of `overrides`, checked as CreateTopics and the configuration APIs do (``LogConfig.validate``) in
+    a release of Kafka; None: by the rules of 3.9.
 
     Raises `UnknownTopicConfig`, `ConfigConflict` or `ConfigError`.
     """
+    keys = topic_keys_of(release)
     for name in overrides:
-        if name not in TOPIC_KEYS:
+        if name not in keys:
             raise UnknownTopicConfig(name)
-    config = LogConfig.from_props(overrides, defaults)
+    config = LogConfig.from_props(overrides, defaults, keys)
     if config.min_compaction_lag_ms > config.max_compaction_lag_ms:
         raise ConfigConflict(
             "min.compaction.lag.ms",
             "conflict topic config setting min.compaction.lag.ms "
             f"({config.min_compaction_lag_ms}) > max.compaction.lag.ms ({config.max_compaction_lag_ms})",
         )
-    if config.remote_log_delete_on_disable or config.remote_log_copy_disable:
+    if not is_kafka_4(release) and (config.remote_log_delete_on_disable or config.remote_log_copy_disable):
         raise ConfigConflict(
             "remote.log.copy.disable",
             "It is invalid to set `remote.log.delete.on.disable` or `remote.log.copy.disable` under Zookeeper's mode.",

@@ -181,12 +181,26 @@ def list_of(*choices: str) -> Validator:
     return ("list_of", *choices)
 
 
+def distinct(*choices: str, empty: bool = True) -> Validator:
+    """A list without empty items (Kafka 4's ``ValidList``); of `choices`, if there are any.
+
+    `without_repetitions` removes what is there twice.
+    """
+    return ("distinct", empty, *choices)
+
+
+def without_repetitions(value: Value, validator: Validator) -> Value:
+    """A list as Kafka 4 takes it, if the rule of the key is `distinct`; any other value as it is."""
+    return tuple(dict.fromkeys(value)) if validator[0] == "distinct" and isinstance(value, tuple) else value
+
+
 NON_EMPTY: Final[Validator] = ("non_empty",)
 NON_NULL: Final[Validator] = ("non_null",)
 POSITIVE_OR_MINUS_ONE: Final[Validator] = ("positive_or_minus_one",)
 GZIP_LEVEL: Final[Validator] = ("gzip_level",)
 METADATA_VERSION: Final[Validator] = ("metadata_version",)
 THROTTLED_REPLICAS: Final[Validator] = ("throttled_replicas",)
+CLUSTER_ID: Final[Validator] = ("cluster_id",)
 REGEX: Final[Validator] = ("regex",)
 """A regular expression that means the same in Java and in Python."""
 ANYTHING: Final[Validator] = ("anything",)
@@ -247,6 +261,14 @@ def _check_metadata_version(name: str, value: Value) -> None:
         raise ConfigError(name, value, f"Version `{value}` is not a valid version")
 
 
+_CLUSTER_ID: Final = re.compile(r"[0-9A-Za-z_-]{1,64}")
+
+
+def _check_cluster_id(name: str, value: Value) -> None:
+    if value is not None and not _CLUSTER_ID.fullmatch(value):
+        raise ConfigError(name, value, "An id has 1 to 64 letters, digits, `_` and `-`")
+
+
 _THROTTLED: Final = re.compile(r"[0-9]+:[0-9]+")
 
 
@@ -260,6 +282,17 @@ def _check_throttled_replicas(name: str, value: Value) -> None:
             f"{name} must be the literal '*' or a list of replicas in the following format: "
             "[partitionId]:[brokerId],[partitionId]:[brokerId],...",
         )
+
+
+def _check_distinct(name: str, value: Value, empty: bool, *choices: str) -> None:
+    items = value or ()
+    if not items and not empty:
+        among = f"[{', '.join(choices)}]" if choices else "any non-empty value"
+        raise ConfigTextError(name, f"Configuration '{name}' must not be empty. Valid values include: {among}")
+    if "" in items:
+        raise ConfigTextError(name, f"Configuration '{name}' values must not be empty.")
+    for item in items if choices else ():
+        _check_one_of(name, item, *choices)
 
 
 def _check_regex(name: str, value: Value) -> None:
@@ -287,6 +320,8 @@ _CHECKS: Final[dict[str, Callable[..., None]]] = {
     "positive_or_minus_one": _check_positive_or_minus_one,
     "gzip_level": _check_gzip_level,
     "metadata_version": _check_metadata_version,
+    "distinct": _check_distinct,
+    "cluster_id": _check_cluster_id,
     "throttled_replicas": _check_throttled_replicas,
     "regex": _check_regex,
     "anything": _check_nothing,

@@ -13,6 +13,12 @@ def all_methods() -> Registry:
     return Registry(GROUPS)
 
 
+def _client_metrics() -> tuple[Method, ...]:
+    from kpybroker.control.methods import client_metrics
+
+    return client_metrics.METHODS
+
+
 def _disk() -> tuple[Method, ...]:
     from kpybroker.control.methods import disk
 
@@ -80,6 +86,7 @@ def _upkeep() -> tuple[Method, ...]:
 
 
 GROUPS = (
+    Group(_client_metrics, ("client_metrics", "wait_client_metrics", "subscribe_client_metrics")),
     Group(_disk, ("disk_fault",)),
     Group(
         _faults,

@@ -150,7 +150,7 @@ class Hosted:
         """One that is up. Raises ControlError."""
         self.plan(broker_id)
         if broker_id not in self.brokers:
-            raise ControlError(f"broker {broker_id} is down", f"start it with broker_up({broker_id})", status=409)
+            raise ControlError(f"broker {broker_id} is down", "start it first", status=409)
         return self.brokers[broker_id]
 
     async def start_broker(self, broker_id: int) -> Broker:

@@ -71,7 +71,7 @@ def check(code: int, what: str, message: str | None = None) -> None:
 def any_broker(hosted: Hosted) -> Broker:
     """The controller, or else the first that is up and not paused. Raises ControlError if none is."""
     if not hosted.brokers:
-        raise ControlError("all brokers are down", "start one with broker_up", status=409)
+        raise ControlError("all brokers are down", "start one", status=409)
     brokers = awake(hosted)
     if not brokers:
         raise ControlError("all brokers that are up are paused", "resume one", status=409)

@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 GROUP_VERSION: Final = "group.version"
+TRANSACTION_VERSION: Final = "transaction.version"
 METADATA_VERSION: Final = "metadata.version"
 
 UNKNOWN_EPOCH: Final = -1
@@ -68,10 +69,20 @@ FEATURES: Final = (
             Level("consumer groups: the protocol of KIP-848 and its records in __consumer_offsets", "4.0"),
         ),
     ),
+    Feature(
+        TRANSACTION_VERSION,
+        (
+            Level("records in __transaction_state as Kafka 3.9 has them", "4.0"),
+            Level("records in __transaction_state that can have tagged fields", "4.0"),
+            Level("transactions of version 2, whose every end bumps the producer's epoch (KIP-890)", "4.0"),
+        ),
+    ),
 )
 """The features that a cluster without KRaft can have. `since` is the first release that supports the level."""
 
-SUPPORTED: Final[Ranges] = MappingProxyType({GROUP_VERSION: VersionRange(0, 1)})
+SUPPORTED: Final[Ranges] = MappingProxyType(
+    {GROUP_VERSION: VersionRange(0, 1), TRANSACTION_VERSION: VersionRange(0, 2)}
+)
 """What this build supports: a feature is named here once all that its levels allow is served."""
 
 

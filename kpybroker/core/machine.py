@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Generic, NamedTuple, Self, TypeVar
 
-from kpybroker.core.log.producer_state import NO_VERIFICATION, VerificationGuard
+from kpybroker.core.log.verification import NO_VERIFICATION, VerificationGuard
 from kpybroker.wire.errors import ErrorCode
 
 # Identifies a waiting request to the shell; a state machine only stores it and returns it with the reply.

@@ -48,9 +48,14 @@ def label_text(names: Sequence[str], values: Sequence[str]) -> str:
     return f"{{{','.join(pairs)}}}" if pairs else ""
 
 
+def help_text(meaning: str) -> str:
+    """A meaning as the rest of a HELP line."""
+    return meaning.translate(_HELP_ESCAPES)
+
+
 def _family(family: Family, spelled: Spelled, labels: Sequence[str], values: Sequence[Value]) -> Iterator[str]:
     name = spelled.name
-    head = f"# HELP {name} {family.meaning.translate(_HELP_ESCAPES)}\n# TYPE {name} {spelled.type}\n"
+    head = f"# HELP {name} {help_text(family.meaning)}\n# TYPE {name} {spelled.type}\n"
     if spelled.quantiles:
         yield head
         for label, value in zip(labels, values, strict=True):

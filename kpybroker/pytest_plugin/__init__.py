@@ -26,8 +26,9 @@ from kpybroker.pytest_plugin.fixtures import (
 )
 from kpybroker.pytest_plugin.options import pytest_addoption, pytest_configure, pytest_report_header
 from kpybroker.pytest_plugin.protocols import kafka_group_protocol, pytest_generate_tests, pytest_runtest_protocol
+from kpybroker.pytest_plugin.real import pytest_sessionstart, pytest_terminal_summary
 from kpybroker.pytest_plugin.report import pytest_runtest_makereport, pytest_runtest_setup
-from kpybroker.pytest_plugin.shared import pytest_sessionfinish
+from kpybroker.pytest_plugin.unused_faults import pytest_fixture_setup, pytest_runtest_call, pytest_runtest_teardown
 
 __all__ = [
     "group_id",
@@ -46,10 +47,14 @@ __all__ = [
     "kpybroker",
     "pytest_addoption",
     "pytest_configure",
+    "pytest_fixture_setup",
     "pytest_generate_tests",
     "pytest_report_header",
+    "pytest_runtest_call",
     "pytest_runtest_makereport",
     "pytest_runtest_protocol",
     "pytest_runtest_setup",
-    "pytest_sessionfinish",
+    "pytest_runtest_teardown",
+    "pytest_sessionstart",
+    "pytest_terminal_summary",
 ]

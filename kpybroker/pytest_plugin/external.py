@@ -1,120 +1,86 @@
-"""A cluster that was there before, for `--kafka-bootstrap`: what a `Broker` offers, as far as stock clients can do it.
-
-Everything else skips the test, and says why.
-"""
+"""A cluster that was there before, for `--kafka-bootstrap`: a `Broker`, as far as stock clients can do what it does."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NoReturn
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
-import pytest
+from kpybroker.pytest_plugin.external_channel import ExternalChannel, needs_ours
+from kpybroker.testing import Broker
 
 if TYPE_CHECKING:
-    from kpybroker.testing.clients import GroupProtocol
+    from typing import Self
 
-WAIT_S = 30.0
+    from kpybroker.testing import BrokerClock, Faults
 
 
-class ExternalKafka:
-    """Clients as `kpybroker.testing.Broker` makes them; topics and records through confluent-kafka or kafka-python."""
+class ExternalKafka(Broker):
+    """Clients, topics, records and groups as with `Broker`; what only our broker can do skips the test."""
 
     def __init__(self, bootstrap_servers: str) -> None:
-        self.bootstrap_servers = self.bootstrap_server = bootstrap_servers
-        self.group_protocol: GroupProtocol | None = None
+        super().__init__()
+        self._servers = bootstrap_servers
+        self._external: ExternalChannel | None = None
 
     def __repr__(self) -> str:
-        return f"<ExternalKafka {self.bootstrap_servers}>"
+        return f"<ExternalKafka {self._servers}>"
 
-    def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        pytest.skip(f"--kafka-bootstrap={self.bootstrap_servers}: `{name}` needs a broker of kpybroker")
+    def start(self) -> Self:
+        """It was started before."""
+        return self
 
-    # --- clients
+    def stop(self) -> None:
+        """It goes on."""
 
-    def config(self, library: str, **extra: Any) -> dict[str, Any]:
-        """See `Broker.config`."""
-        from kpybroker.testing import clients
+    kill = stop
 
-        return clients.config(library, self.bootstrap_servers, extra)
+    @property
+    def is_running(self) -> bool:
+        """Whether it can be used: the run has seen it."""
+        return True
 
-    def admin(self, *, library: str | None = None, **extra: Any) -> Any:
-        """See `Broker.admin`."""
-        from kpybroker.testing import clients
+    @property
+    def channel(self) -> Any:
+        """What takes the place of the control channel."""
+        if self._external is None:
+            self._external = ExternalChannel({"bootstrap.servers": self._servers})
+        return self._external
 
-        return clients.admin(clients.chosen(library), self.bootstrap_servers, extra)
+    @property
+    def bootstrap_servers(self) -> str:
+        """As it was named."""
+        return self._servers
 
-    def producer(self, *, library: str | None = None, **extra: Any) -> Any:
-        """See `Broker.producer`."""
-        from kpybroker.testing import clients
+    @property
+    def host(self) -> str:
+        """Of the first address."""
+        return self._servers.split(",")[0].rpartition(":")[0]
 
-        return clients.producer(clients.chosen(library), self.bootstrap_servers, extra)
+    @property
+    def port(self) -> int:
+        """Of the first address."""
+        return int(self._servers.split(",")[0].rpartition(":")[2])
 
-    def consumer(
-        self,
-        group: str | None = None,
-        *topics: str,
-        library: str | None = None,
-        group_protocol: GroupProtocol | None = None,
-        **extra: Any,
-    ) -> Any:
-        """See `Broker.consumer`."""
-        from kpybroker.testing import clients
+    @cached_property
+    def faults(self) -> Faults:
+        """Skips the test."""
+        needs_ours("faults")
 
-        library = clients.chosen(library)
-        extra = clients.of_protocol(library, group_protocol or self.group_protocol) | extra
-        return clients.consumer(library, self.bootstrap_servers, group, topics, extra)
+    @cached_property
+    def clock(self) -> BrokerClock:
+        """Skips the test."""
+        needs_ours("clock")
 
-    def aio_producer(self, **extra: Any) -> Any:
-        """See `Broker.aio_producer`."""
-        from kpybroker.testing import clients
+    @property
+    def control(self) -> str:
+        """Skips the test."""
+        needs_ours("control")
 
-        return clients.aio_producer(self.bootstrap_servers, extra)
+    @property
+    def data_dir(self) -> str:
+        """Skips the test."""
+        needs_ours("data_dir")
 
-    def aio_consumer(self, group: str | None = None, *topics: str, **extra: Any) -> Any:
-        """See `Broker.aio_consumer`."""
-        from kpybroker.testing import clients
-
-        return clients.aio_consumer(self.bootstrap_servers, group, topics, extra)
-
-    # --- topics and records
-
-    def create_topic(
-        self,
-        name: str,
-        partitions: int = 1,
-        *,
-        replication_factor: int | None = None,
-        config: Mapping[str, Any] | None = None,
-    ) -> None:
-        """See `Broker.create_topic`. It returns when the cluster has responded, and lists the topic."""
-        from kpybroker.testing import clients
-        from kpybroker.testing.looking import text_of
-
-        keys = {key: text_of(value) for key, value in (config or {}).items()}
-        admin = self.admin()
-        if clients.chosen(None) == clients.CONFLUENT:
-            from confluent_kafka.admin import NewTopic
-
-            factor = -1 if replication_factor is None else replication_factor
-            (created,) = admin.create_topics([NewTopic(name, partitions, factor, config=keys)]).values()
-            created.result(WAIT_S)
-            return
-        from kafka.admin import NewTopic as KafkaPythonTopic
-
-        factor = -1 if replication_factor is None else replication_factor
-        admin.create_topics([KafkaPythonTopic(name, partitions, factor, topic_configs=keys)])
-        admin.close()
-
-    def produce(self, topic: str, records: Iterable[Any]) -> None:
-        """See `Broker.produce`; values, or pairs of key and value. Returns when all are acknowledged."""
-        from kpybroker.testing.looking import to_value
-
-        producer = self.producer(library="confluent-kafka")
-        failures: list[Any] = []
-        for record in records:
-            key, value = record if isinstance(record, tuple) else (None, record)
-            producer.produce(topic, to_value(value), to_value(key), on_delivery=lambda error, _: failures.append(error))
-        assert producer.flush(WAIT_S) == 0, f"{topic}: records were not acknowledged within {WAIT_S:g} s"
-        assert not any(failures), f"{topic}: {next(filter(None, failures))}"
+    def log(self, lines: int = 200) -> list[str]:
+        """Skips the test."""
+        needs_ours("log")

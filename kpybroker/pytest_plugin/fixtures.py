@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from kpybroker.pytest_plugin import marker
 from kpybroker.pytest_plugin.options import broker_scope, external, extra_config, security
+from kpybroker.pytest_plugin.real import NEEDS_OURS
 
 if TYPE_CHECKING:
-    from kpybroker.pytest_plugin.external import ExternalKafka
     from kpybroker.testing import Broker, BrokerClock, Cluster, Faults, Request, SchemaRegistry
-
-    AnyBroker = Broker | ExternalKafka
 
 FLUSH_S_MAX = 10.0
 NAME_MAX = 200
@@ -24,26 +24,19 @@ NAME_MAX = 200
 
 
 @pytest.fixture(scope=broker_scope)
-def kafka_broker(request: pytest.FixtureRequest) -> Iterator[AnyBroker]:
+def kafka_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
     """A broker: `.bootstrap_servers`, `.config(library)`, `.producer()`, `.records(topic)` ...
 
     It is a `kpybroker.testing.Broker`, one for the whole run; `--kafka-broker-scope=function` makes it one a test.
-    With pytest-xdist the workers share one, unless a test of the run takes `kafka_faults`, `kafka_clock` or
-    `kafka_requests`: then each worker has its own. With `--kafka-bootstrap` it is that cluster, as far as stock
-    clients can serve.
+    With pytest-xdist each worker has its own. With `--kafka-bootstrap` it is that cluster, as far as stock clients can
+    serve.
     """
     address = external(request.config)
     if address is not None:
         from kpybroker.pytest_plugin.external import ExternalKafka
 
-        yield ExternalKafka(address)
-        return
-    from kpybroker.pytest_plugin.shared import shared_broker
-
-    shared = shared_broker(request)
-    if shared is not None:
-        with shared:
-            yield shared
+        with ExternalKafka(address) as cluster:
+            yield cluster
         return
     from kpybroker.testing import Broker
 
@@ -52,7 +45,7 @@ def kafka_broker(request: pytest.FixtureRequest) -> Iterator[AnyBroker]:
 
 
 @pytest.fixture(scope=broker_scope)
-def kpybroker(kafka_broker: AnyBroker) -> AnyBroker:
+def kpybroker(kafka_broker: Broker) -> Broker:
     """The same as `kafka_broker`, under a name that no other plugin has."""
     return kafka_broker
 
@@ -69,35 +62,37 @@ def kafka_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
 
 @pytest.fixture
 def kafka_broker_factory(request: pytest.FixtureRequest) -> Iterator[Callable[..., Broker | Cluster]]:
-    """Starts brokers for this test: `kafka_broker_factory(partitions=3)`, `kafka_broker_factory(num_brokers=3)`,
+    """Starts brokers for this test: `kafka_broker_factory(partitions=3)`, `kafka_broker_factory(brokers=3)`,
     `kafka_broker_factory(tls=True, sasl="scram")`.
 
     The arguments are those of `kpybroker.testing.Broker` and `Cluster`; all end with the test.
     """
     _skip_if_external(request, "kafka_broker_factory starts brokers")
     from kpybroker.testing import Broker, Cluster
+    from kpybroker.testing.checking.calls import checked
+    from kpybroker.testing.cluster import BROKERS
+    from kpybroker.testing.running.options import OPTIONS, by_one_name
 
-    started: list[Broker | Cluster] = []
+    with ExitStack() as stack:
 
-    def start(num_brokers: int = 1, *, config: dict[str, Any] | None = None, **options: Any) -> Broker | Cluster:
-        keys = {**extra_config(request.config), **(config or {})}
-        options = {**security(request.config), **options}
-        made = Broker(config=keys, **options) if num_brokers == 1 else Cluster(num_brokers, config=keys, **options)
-        started.append(made.start())
-        return made
+        @by_one_name
+        @checked(OPTIONS, brokers=BROKERS)
+        def kafka_broker_factory(brokers: int = 1, **options: Any) -> Broker | Cluster:
+            keys = {**extra_config(request.config), **(options.pop("config", None) or {})}
+            options = {**security(request.config), **options, "config": keys}
+            if brokers == 1:
+                return stack.enter_context(Broker(**options))
+            return stack.enter_context(Cluster(brokers, **options))
 
-    yield start
-    for one in reversed(started):
-        one.stop()
+        yield kafka_broker_factory
 
 
 @pytest.fixture(scope=broker_scope)
-def kafka_schema_registry(request: pytest.FixtureRequest, kafka_broker: AnyBroker) -> Iterator[SchemaRegistry]:
+def kafka_schema_registry(request: pytest.FixtureRequest, kafka_broker: Broker) -> Iterator[SchemaRegistry]:
     """A schema registry of `kafka_broker`: `.url`. It lives as long; subjects are those of all tests."""
     _skip_if_external(request, "kafka_schema_registry writes schemas into the broker")
-    from kpybroker.testing import Broker, SchemaRegistry
+    from kpybroker.testing import SchemaRegistry
 
-    assert isinstance(kafka_broker, Broker)
     with SchemaRegistry(kafka_broker) as registry:
         yield registry
 
@@ -106,18 +101,14 @@ def kafka_schema_registry(request: pytest.FixtureRequest, kafka_broker: AnyBroke
 
 
 @pytest.fixture
-def kafka_topic(request: pytest.FixtureRequest, kafka_broker: AnyBroker) -> str:
+def kafka_topic(request: pytest.FixtureRequest, kafka_broker: Broker) -> Iterator[str]:
     """The name of a topic that no other test has. `@pytest.mark.kafka(partitions=3)` says how it is created."""
-    marker = request.node.get_closest_marker("kafka")
     name = _unique(request)
-    wanted = marker.kwargs if marker is not None else {}
-    unknown = wanted.keys() - {"partitions", "config", "group_protocol"}
-    if unknown:
-        raise pytest.UsageError(
-            f"pytest.mark.kafka has no argument {sorted(unknown)[0]!r}: partitions, config, group_protocol"
-        )
+    wanted = marker.given(request.node)
     kafka_broker.create_topic(name, wanted.get("partitions", 1), config=wanted.get("config"))
-    return name
+    yield name
+    if external(request.config) is not None:  # which does not end with the run
+        kafka_broker.delete_topic(name)
 
 
 @pytest.fixture
@@ -135,17 +126,19 @@ def _unique(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def kafka_producer(kafka_broker: AnyBroker) -> Iterator[Any]:
+def kafka_producer(kafka_broker: Broker) -> Iterator[Any]:
     """A producer of confluent-kafka, or else of kafka-python. It is flushed at the end of the test."""
     producer = kafka_broker.producer()
     yield producer
-    producer.flush(FLUSH_S_MAX)
+    pending = producer.flush(FLUSH_S_MAX)
     if hasattr(producer, "close"):
         producer.close()
+    if pending and kafka_broker.is_running:
+        pytest.fail(f"kafka_producer: {pending} records were not delivered within {FLUSH_S_MAX:g} s", pytrace=False)
 
 
 @pytest.fixture
-def kafka_consumer(kafka_broker: AnyBroker, kafka_topic: str, group_id: str) -> Iterator[Any]:
+def kafka_consumer(kafka_broker: Broker, kafka_topic: str, group_id: str) -> Iterator[Any]:
     """A consumer of `kafka_topic` in the group `group_id`, from the earliest offset; closed at the end of the test."""
     consumer = kafka_broker.consumer(group_id, kafka_topic)
     yield consumer
@@ -153,7 +146,7 @@ def kafka_consumer(kafka_broker: AnyBroker, kafka_topic: str, group_id: str) -> 
 
 
 @pytest.fixture
-def kafka_admin(kafka_broker: AnyBroker) -> Iterator[Any]:
+def kafka_admin(kafka_broker: Broker) -> Iterator[Any]:
     """An admin client of confluent-kafka, or else of kafka-python."""
     admin = kafka_broker.admin()
     yield admin
@@ -166,10 +159,10 @@ def kafka_admin(kafka_broker: AnyBroker) -> Iterator[Any]:
 
 @pytest.fixture
 def kafka_faults(request: pytest.FixtureRequest, kafka_broker: Broker) -> Iterator[Faults]:
-    """Makes requests and the disk fail; all faults are removed at the end of the test."""
+    """Makes requests and the disk fail; all faults end with the test, and one that never acted fails it."""
     _skip_if_external(request, "a real cluster does not fail on request")
     yield kafka_broker.faults
-    kafka_broker.reset()
+    kafka_broker.faults.clear_others()
 
 
 @pytest.fixture
@@ -190,4 +183,4 @@ def kafka_requests(request: pytest.FixtureRequest, kafka_broker: Broker) -> Call
 def _skip_if_external(request: pytest.FixtureRequest, why: str) -> None:
     address = external(request.config)
     if address is not None:
-        pytest.skip(f"--kafka-bootstrap={address}: {why}")
+        pytest.skip(f"{NEEDS_OURS}: {why}")

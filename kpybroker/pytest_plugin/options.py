@@ -1,10 +1,12 @@
-"""Options, ini settings and the marker of the plugin."""
+"""Options and ini settings of the plugin."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import pytest
+
+from kpybroker.pytest_plugin import marker
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,10 +17,7 @@ Scope = Literal["session", "module", "class", "function"]
 SCOPES: Final[tuple[Scope, ...]] = ("session", "module", "class", "function")
 PROTOCOLS: Final[tuple[GroupProtocol, ...]] = ("classic", "consumer")
 CHOICES: Final = (*PROTOCOLS, "both")
-MARKER: Final = (
-    "kafka(partitions=1, config={...}, group_protocol=...): how `kafka_topic` of this test is created: its number of "
-    "partitions and its Kafka keys; the only group protocol that the test is for"
-)
+POLICIES: Final = ("fail", "warn")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -37,6 +36,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         choices=CHOICES,
         help="run each test that takes a broker with this group protocol, or with both; overrides kafka_group_protocol",
     )
+    group.addoption(
+        "--kafka-unused-faults",
+        choices=POLICIES,
+        help="what a fault does that never acted until its test ended: fail it, or warn; overrides kafka_unused_faults",
+    )
+    parser.addini("kafka_unused_faults", "what a fault does that never acted: fail (the default) or warn", default="")
     parser.addini("kafka_group_protocol", "group protocol of consumers: classic, consumer, both", default="")
     parser.addini("kafka_broker_extra_config", "keys of the broker, one `key=value` a line", "linelist", [])
     parser.addini("kafka_broker_tls", "whether brokers have TLS, with certificates of their own", "bool", False)
@@ -46,8 +51,28 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker."""
-    config.addinivalue_line("markers", MARKER)
+    """Register the marker, and check what is given. Raises UsageError."""
+    config.addinivalue_line("markers", marker.TEXT)
+    address = external(config)
+    if address is not None:
+        check_addresses(address)
+    unused_faults(config)
+
+
+def check_addresses(text: str) -> None:
+    """Raises UsageError where `--kafka-bootstrap` is not HOST:PORT, or several with commas."""
+    for one in text.split(","):
+        host, colon, port = one.strip().rpartition(":")
+        if not colon or not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 1 << 16:
+            raise pytest.UsageError(f"--kafka-bootstrap={text}: {one!r} is not HOST:PORT, such as localhost:9092")
+
+
+def unused_faults(config: pytest.Config) -> str:
+    """What a fault does that never acted. Raises UsageError."""
+    chosen: str = config.getoption("--kafka-unused-faults") or config.getini("kafka_unused_faults") or POLICIES[0]
+    if chosen not in POLICIES:
+        raise pytest.UsageError(f"kafka_unused_faults is {chosen!r}: choose {', '.join(POLICIES)}")
+    return chosen
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
@@ -88,7 +113,10 @@ def broker_scope(fixture_name: str, config: pytest.Config) -> Scope:
 
 def security(config: pytest.Config) -> dict[str, Any]:
     """The arguments of `Broker` by `kafka_broker_tls`, `kafka_broker_sasl` and `kafka_broker_acl`."""
-    found = {name: config.getini(f"kafka_broker_{name}") for name in ("tls", "sasl", "acl")}
+    try:
+        found = {name: config.getini(f"kafka_broker_{name}") for name in ("tls", "sasl", "acl")}
+    except ValueError as error:
+        raise pytest.UsageError(f"kafka_broker_tls and kafka_broker_acl are true or false: {error}") from None
     return {name: value for name, value in found.items() if value}
 
 
@@ -97,6 +125,8 @@ def extra_config(config: pytest.Config) -> Mapping[str, str]:
     found: dict[str, str] = {}
     for line in config.getini("kafka_broker_extra_config"):
         key, equals, value = line.partition("=")
+        if key.strip() in found:
+            raise pytest.UsageError(f"kafka_broker_extra_config: {key.strip()} is there twice")
         if not equals or not key.strip():
             raise pytest.UsageError(f"kafka_broker_extra_config: {line!r} is not `key=value`")
         found[key.strip()] = value.strip()

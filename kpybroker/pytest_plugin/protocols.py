@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from kpybroker.pytest_plugin.options import group_protocols
+from kpybroker.pytest_plugin import marker
+from kpybroker.pytest_plugin.options import PROTOCOLS, group_protocols
 
 if TYPE_CHECKING:
     from kpybroker.testing.clients import GroupProtocol
@@ -24,8 +25,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Once with each protocol that was chosen, or the only one that the test's marker names."""
     if TAKES_A_BROKER.isdisjoint(metafunc.fixturenames):
         return
-    marker = metafunc.definition.get_closest_marker("kafka")
-    only = marker.kwargs.get("group_protocol") if marker is not None else None
+    only = marker.given(metafunc.definition).get("group_protocol")
+    if only not in PROTOCOLS:
+        only = None  # the setup of the test refuses it, if it is there
     chosen = group_protocols(metafunc.config) or (() if only is None else (only,))
     if chosen:
         if FIXTURE not in metafunc.fixturenames:

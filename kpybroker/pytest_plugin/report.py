@@ -2,50 +2,68 @@
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-if TYPE_CHECKING:
-    from kpybroker.testing import Broker, Cluster, Request
+from kpybroker.pytest_plugin import marker
+from kpybroker.pytest_plugin.options import external
 
-LOG_LINES_MAX = 40
-REQUESTS_MAX = 20
-BROKER_FIXTURES = ("kafka_broker", "kafka_cluster")
+if TYPE_CHECKING:
+    from kpybroker.testing import Brokers, Request
+
+SEEN_LINES, SEEN_REQUESTS = 40, 20
 
 _began = pytest.StashKey[float]()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Remember when the test began."""
+    """Remember when the test began. Raises UsageError for a marker that is wrong."""
     item.stash[_began] = time.time() * 1000
+    marker.check(item)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Add the sections to the report of a test that failed and took a broker."""
+    """Add the sections to the report of a test that failed, for each broker that it took or started."""
     report = yield
-    if report.failed:
-        for name in BROKER_FIXTURES:
-            broker = getattr(item, "funcargs", {}).get(name)
-            if broker is not None and getattr(broker, "is_running", False) is True:
-                report.sections += _sections(name, broker, item.stash.get(_began, 0.0))
+    kit = sys.modules.get("kpybroker.testing.brokers")
+    if report.failed and kit is not None and external(item.config) is None:
+        since_ms = item.stash.get(_began, 0.0)
+        for name, broker in _of_test(item, kit.known, since_ms):
+            report.sections += _sections(name, broker, since_ms)
     return report
 
 
-def _sections(name: str, broker: Broker | Cluster, since_ms: float) -> list[tuple[str, str]]:
+def _of_test(item: pytest.Item, known: Iterable[Brokers], since_ms: float) -> Iterator[tuple[str, Brokers]]:
+    """The brokers of its fixtures by their names, and those that it has started itself."""
+    taken = {id(value): name for name, value in getattr(item, "funcargs", {}).items()}
+    for broker in known:
+        name = taken.get(id(broker))
+        if name is not None or broker.started_s * 1000 >= since_ms:
+            yield name or repr(broker), broker
+
+
+def _sections(name: str, broker: Brokers, since_ms: float) -> list[tuple[str, str]]:
     try:
-        log = broker.log(LOG_LINES_MAX)
-        requests = [one for one in broker.requests(limit=REQUESTS_MAX) if one.time_ms >= since_ms - 1]
+        if broker.is_running:
+            seen = broker.log(SEEN_LINES), broker.requests(limit=SEEN_REQUESTS)
+        elif broker.seen is not None:
+            seen = broker.seen
+        else:
+            return []
     except Exception as error:  # the test's own failure is what counts
         return [(f"{name}: no log", f"{type(error).__name__}: {error}")]
+    log, requests = seen
+    lines = [_line(one) for one in requests if one.time_ms >= since_ms - 1]
     return [
-        (f"{name}: the last {LOG_LINES_MAX} lines of its log", "\n".join(log)),
-        (f"{name}: its last requests", "\n".join(map(_line, requests)) or "none since the test began"),
+        (f"{name}: the last {SEEN_LINES} lines of its log", "\n".join(log)),
+        (f"{name}: its last requests", "\n".join(lines) or "none since the test began"),
     ]
 
 

@@ -13,7 +13,16 @@ from kpybroker.testing.broker import Broker
 from kpybroker.testing.brokers import Brokers
 from kpybroker.testing.clock import BrokerClock
 from kpybroker.testing.cluster import Cluster, Node
-from kpybroker.testing.errors import BrokerGone, StartError, TestingError, UsageError, WaitTimeout
+from kpybroker.testing.errors import (
+    BrokerGone,
+    NotThere,
+    StartError,
+    TestingError,
+    UnusedFault,
+    UnusedFaultWarning,
+    UsageError,
+    WaitTimeout,
+)
 from kpybroker.testing.fault import Fault
 from kpybroker.testing.faults import Faults
 from kpybroker.testing.look import Group, Member, Partition, Record, Request, Topic, Transaction
@@ -32,6 +41,7 @@ __all__ = [
     "Group",
     "Member",
     "Node",
+    "NotThere",
     "Partition",
     "Record",
     "Request",
@@ -41,6 +51,8 @@ __all__ = [
     "TestingError",
     "Topic",
     "Transaction",
+    "UnusedFault",
+    "UnusedFaultWarning",
     "UsageError",
     "WaitTimeout",
     "wait_for",

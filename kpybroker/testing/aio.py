@@ -8,13 +8,16 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
 
-from kpybroker.testing.waiting import WAIT_S
+from kpybroker.testing.checking import kinds
+from kpybroker.testing.checking.calls import anything, checked
+from kpybroker.testing.errors import TestingError
+from kpybroker.testing.waiting import WAIT_S, check_decided
 
 if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from kpybroker.testing.look import Group
+    from kpybroker.testing.look import ClientMetrics, Group
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -58,7 +61,11 @@ class Block(ABC):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await in_thread(self.stop)
+        try:
+            await in_thread(self.stop)
+        except TestingError:
+            if error is None:  # it is not to hide the other one
+                raise
 
 
 class Waits(Protocol):
@@ -82,6 +89,10 @@ class Waits(Protocol):
         """As `Brokers.wait_assigned`."""
         ...
 
+    def wait_client_metrics(self, client_id: str, *, name: str | None, pushes: int, timeout: float) -> ClientMetrics:
+        """As `Brokers.wait_client_metrics`."""
+        ...
+
 
 class Aio:
     """`broker.aio`."""
@@ -89,30 +100,46 @@ class Aio:
     def __init__(self, brokers: Waits) -> None:
         self._brokers = brokers
 
+    @checked(function=kinds.called, args=anything, kwargs=anything)
     async def call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Any call that waits: `await broker.aio.call(fault.wait, 2)`."""
-        return await in_thread(function, *args, **kwargs)
+        result = await in_thread(function, *args, **kwargs)
+        check_decided(result, "the function")
+        return result
 
+    @checked(condition=kinds.function, timeout=kinds.timeout, what=kinds.optional(kinds.text))
     async def wait_for(self, condition: Callable[[], T], timeout: float = WAIT_S, what: str | None = None) -> T:
         """As `Brokers.wait_for`; the condition runs in a thread."""
         return await in_thread(self._brokers.wait_for, condition, timeout, what)
 
+    @checked(group=kinds.text, state=anything, members=anything, timeout=kinds.timeout)
     async def wait_group(
         self, group: str, state: str | None = "Stable", members: int | None = None, timeout: float = WAIT_S
     ) -> Group:
         """As `Brokers.wait_group`."""
         return await in_thread(self._brokers.wait_group, group, state, members, timeout)
 
+    @checked(group=kinds.text, topic=anything, members=anything, timeout=kinds.timeout)
     async def wait_assigned(
         self, group: str, topic: str | None = None, members: int | None = None, timeout: float = WAIT_S
     ) -> Group:
         """As `Brokers.wait_assigned`."""
         return await in_thread(self._brokers.wait_assigned, group, topic, members, timeout)
 
+    @checked(client_id=kinds.text, name=anything, pushes=anything, timeout=kinds.timeout)
+    async def wait_client_metrics(
+        self, client_id: str, *, name: str | None = None, pushes: int = 1, timeout: float = WAIT_S
+    ) -> ClientMetrics:
+        """As `Brokers.wait_client_metrics`."""
+        wait = self._brokers.wait_client_metrics
+        return await in_thread(wait, client_id, name=name, pushes=pushes, timeout=timeout)
+
+    @checked()
     async def start(self) -> None:
         """As `Brokers.start`."""
         await in_thread(self._brokers.start)
 
+    @checked()
     async def stop(self) -> None:
         """As `Brokers.stop`."""
         await in_thread(self._brokers.stop)

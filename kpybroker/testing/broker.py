@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kpybroker.testing.brokers import Brokers
-from kpybroker.testing.running.options import BrokerKeywords, BrokerOptions, takes
+from kpybroker.testing.checking import kinds
+from kpybroker.testing.checking.calls import checked
+from kpybroker.testing.running.options import OPTIONS, BrokerKeywords, BrokerOptions, takes
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -29,6 +31,7 @@ class Broker(Brokers):
     """
 
     @takes(BrokerOptions)
+    @checked({**OPTIONS, "brokers": kinds.elsewhere("use Cluster(brokers=...), or leave it out")})
     def __init__(self, **options: Unpack[BrokerKeywords]) -> None:
         super().__init__(1, **options)
 

@@ -2,29 +2,54 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+from weakref import WeakSet
 
 from kpybroker.testing import clients
-from kpybroker.testing.aio import Aio, Block
+from kpybroker.testing.aio import Aio, Block, in_thread
 from kpybroker.testing.asserting import Asserting
+from kpybroker.testing.checking import kinds, unused
+from kpybroker.testing.checking.calls import checked, did_you_mean
 from kpybroker.testing.clock import BrokerClock
 from kpybroker.testing.errors import BrokerGone, TestingError, UsageError
+from kpybroker.testing.fault import Handles
 from kpybroker.testing.faults import Faults
-from kpybroker.testing.looking import text_of
 from kpybroker.testing.running.channel import Channel
 from kpybroker.testing.running.options import BrokerKeywords, BrokerOptions, takes
 from kpybroker.testing.security import Security
 from kpybroker.testing.waiting import WAIT_S, wait_for
 
 if TYPE_CHECKING:
+    from types import TracebackType
     from typing import Self, Unpack
 
-    from kpybroker.testing.look import Group
+    from kpybroker.testing.look import Group, Request
     from kpybroker.testing.running.runner import Runner
 
 T = TypeVar("T")
+
+SEEN_LINES, SEEN_REQUESTS = 40, 20
+"""So much of its log, and of its requests, the report of a failed test shows."""
+known: WeakSet[Brokers] = WeakSet()
+"""All that were started by this process and are still referred to."""
+LOG_LINES_MAX: Final = 2_000
+USER: Final = kinds.optional(kinds.text)
+LIBRARY: Final = kinds.optional(kinds.one_of(*clients.SYNC))
+GROUP: Final = kinds.optional(kinds.text)
+_PROTOCOL: Final = kinds.optional(kinds.one_of("classic", "consumer"))
+_MEMBERS: Final = kinds.optional(kinds.integer(0, 10_000))
+_STATES: Final = (
+    "Empty",
+    "PreparingRebalance",
+    "CompletingRebalance",
+    "Assigning",
+    "Reconciling",
+    "Stable",
+)
 
 INTERNAL_TOPICS = {"offsets.topic.num.partitions": "6", "transaction.state.log.num.partitions": "6"}
 """Enough for three coordinators. The first group and each snapshot are faster than with Kafka's 50 of each."""
@@ -38,34 +63,36 @@ class Brokers(Asserting, Block):
         from kpybroker.testing.running.launch import Launch
 
         wanted = BrokerOptions(**options)
-        topics, partitions = wanted.topics, wanted.partitions
-        keys = INTERNAL_TOPICS | {name: text_of(value) for name, value in (wanted.config or {}).items()}
-        if partitions is not None:
-            keys["num.partitions"] = str(partitions)
-        if wanted.auto_create is not None:
-            keys["auto.create.topics.enable"] = text_of(wanted.auto_create)
-        if wanted.kafka_version is not None:
-            keys["kpybroker.kafka.version"] = wanted.kafka_version
+        keys = INTERNAL_TOPICS | wanted.keys()
         self.group_protocol = wanted.group_protocol
-        self._topics = dict(topics) if isinstance(topics, Mapping) else dict.fromkeys(topics, partitions or 1)
+        self._topics = wanted.topic_partitions()
         self._security = Security(wanted.tls, wanted.sasl, wanted.acl)
         self._launch = Launch(brokers, keys, wanted, self._security.wanted)
         self._start_timeout = wanted.start_timeout
         self._runner: Runner | None = None
         self._channel: Channel | None = None
+        self._handles: Handles | None = None
         self._log_at_end = ""
+        self.seen: tuple[list[str], list[Request]] | None = None
+        """The log and the last requests of a block that failed, as they were then."""
+        self.started_s = 0.0
+        """When it was started last."""
         self._listeners: list[tuple[str, int]] = []
 
     # --- life
 
+    @checked()
     def start(self) -> Self:
         """Start, and return once the brokers serve and the topics exist. Raises StartError."""
         if self._runner is not None:
             raise UsageError(f"{self!r} is started already", "start it once, or make another one")
         self._runner = self._new_runner()
+        self.seen, self.started_s = None, time.time()
+        known.add(self)
         try:
             address = self._runner.start(self._start_timeout)
             self._channel = Channel(*address, self._runner.why_gone)
+            self._handles = Handles(self._channel)
             self._learn_addresses()
             for name, partitions in self._topics.items():
                 self.create_topic(name, partitions)
@@ -77,11 +104,13 @@ class Brokers(Asserting, Block):
     def _new_runner(self) -> Runner:
         return self._launch.runner()
 
+    @checked()
     def stop(self) -> None:
         """Stop in order, and remove what was not to be kept. Stopping again does nothing."""
         runner, channel = self._runner, self._channel
         if runner is None:
             return
+        unsettled = self._end_faults()
         if channel is not None:
             try:
                 channel.call("stop")
@@ -90,20 +119,59 @@ class Brokers(Asserting, Block):
             channel.close()
         runner.end()
         self._forget(runner)
+        if sys.exc_info()[1] is None:
+            unused.report(unsettled)
 
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            self._look_back()
+        super().__exit__(kind, error, trace)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            await in_thread(self._look_back)
+        await super().__aexit__(kind, error, trace)
+
+    def _look_back(self) -> None:
+        """Keep the log and the last requests: the block has failed."""
+        try:
+            self.seen = self.log(SEEN_LINES), self.requests(limit=SEEN_REQUESTS)
+        except TestingError:
+            pass  # it has ended
+
+    def _end_faults(self) -> list[TestingError]:
+        """They end with their broker; what is to be reported of them."""
+        self._keep_faults()
+        channel = self._channel
+        return unused.settle(unused.taken(lambda fault: fault.channel is channel))
+
+    def _keep_faults(self) -> None:
+        """Keep what is known of the faults, which are left as they are: what they hold is not to go on."""
+        try:
+            if self._handles is not None:
+                self._handles.end()
+        except TestingError:
+            pass  # the broker has ended: what they did is not known
+
+    @checked()
     def kill(self) -> None:
         """End at once, as SIGKILL does, and remove what was not to be kept."""
         runner = self._runner
         if runner is None:
             return
         if self._channel is not None:
+            self._keep_faults()
             self._channel.close()
         runner.kill()
         self._forget(runner)
 
     def _forget(self, runner: Runner) -> None:
         self._log_at_end = runner.log()
-        self._runner = self._channel = None
+        self._runner = self._channel = self._handles = None
         for name in ("faults", "clock"):
             self.__dict__.pop(name, None)
 
@@ -130,6 +198,7 @@ class Brokers(Asserting, Block):
         """The directory with everything that it writes."""
         return self._launch.directory
 
+    @checked(lines=kinds.integer(1, LOG_LINES_MAX))
     def log(self, lines: int = 200) -> list[str]:
         """The last lines of the log; after the end, what there was at the end."""
         if self._channel is None:
@@ -163,6 +232,7 @@ class Brokers(Asserting, Block):
         """The users of `sasl` with their passwords; with `acl`, admin may do everything."""
         return self._security.users
 
+    @checked(library=kinds.one_of(*clients.LIBRARIES), user=USER, extra=kinds.client_settings)
     def config(self, library: str, *, user: str | None = None, **extra: Any) -> dict[str, Any]:
         """The configuration of a client: of confluent-kafka, kafka-python, aiokafka, java or spark.
 
@@ -174,16 +244,26 @@ class Brokers(Asserting, Block):
     def _settings(self, library: str, user: str | None, extra: dict[str, Any]) -> dict[str, Any]:
         return {**self._security.settings(library, user, self._launch.place), **extra}
 
+    @checked(library=LIBRARY, user=USER, extra=kinds.client_settings)
     def admin(self, *, library: str | None = None, user: str | None = None, **extra: Any) -> Any:
         """An admin client of confluent-kafka, or else of kafka-python. Close it. `user`: by default admin."""
         library, user = clients.chosen(library), user or self._security.admin
         return clients.admin(library, self.bootstrap_servers, self._settings(library, user, extra))
 
+    @checked(library=LIBRARY, user=USER, extra=kinds.client_settings)
     def producer(self, *, library: str | None = None, user: str | None = None, **extra: Any) -> Any:
         """A producer of confluent-kafka, or else of kafka-python. Flush and close it."""
         library = clients.chosen(library)
         return clients.producer(library, self.bootstrap_servers, self._settings(library, user, extra))
 
+    @checked(
+        group=GROUP,
+        topics=kinds.subscribed,
+        library=LIBRARY,
+        user=USER,
+        group_protocol=_PROTOCOL,
+        extra=kinds.client_settings,
+    )
     def consumer(
         self,
         group: str | None = None,
@@ -203,11 +283,13 @@ class Brokers(Asserting, Block):
         extra = self._settings(library, user, extra)
         return clients.consumer(library, self.bootstrap_servers, group, topics, extra)
 
+    @checked(user=USER, extra=kinds.client_settings)
     def aio_producer(self, *, user: str | None = None, **extra: Any) -> Any:
         """A producer of aiokafka: `async with broker.aio_producer() as producer`."""
         clients.check_aiokafka()
         return clients.aio_producer(self.bootstrap_servers, self._settings(clients.AIOKAFKA, user, extra))
 
+    @checked(group=GROUP, topics=kinds.subscribed, user=USER, extra=kinds.client_settings)
     def aio_consumer(self, group: str | None = None, *topics: str, user: str | None = None, **extra: Any) -> Any:
         """A consumer of aiokafka, from the earliest offset: `async with broker.aio_consumer("g", "orders") as ...`."""
         clients.check_aiokafka()
@@ -219,12 +301,21 @@ class Brokers(Asserting, Block):
     @cached_property
     def faults(self) -> Faults:
         """Make requests and the disk fail."""
-        return Faults(self.channel)
+        channel = self.channel
+        assert self._handles is not None
+        return Faults(channel, self._handles)
 
     @cached_property
     def clock(self) -> BrokerClock:
         """The brokers' clock."""
         return BrokerClock(self.channel)
+
+    @checked()
+    def reset(self) -> None:
+        """Remove all faults, resume what is paused, heal the network. Clock and data stay as they are."""
+        if self._handles is not None:
+            self._handles.capture()
+        super().reset()
 
     @property
     def aio(self) -> Aio:
@@ -233,14 +324,22 @@ class Brokers(Asserting, Block):
 
     # --- waiting
 
+    @checked(condition=kinds.function, timeout=kinds.timeout, what=kinds.optional(kinds.text))
     def wait_for(self, condition: Callable[[], T], timeout: float = WAIT_S, what: str | None = None) -> T:
         """The first true result of a condition, which may have assertions. Raises WaitTimeout, with what was seen."""
         return wait_for(condition, timeout, what)
 
+    @checked(group=kinds.text, state=kinds.optional(kinds.one_of(*_STATES)), members=_MEMBERS, timeout=kinds.timeout)
     def wait_group(
         self, group: str, state: str | None = "Stable", members: int | None = None, timeout: float = WAIT_S
     ) -> Group:
-        """A group once it is in this state, with so many members. Raises WaitTimeout, with the group as it is."""
+        """A group once it is in this state, with so many members. Raises WaitTimeout, with the group as it is.
+
+        `state` None: any.
+        """
+        if members is not None and state is not None and (members == 0) is not (state == "Empty"):
+            fix = "a group without members is Empty: give state='Empty'" if not members else "an Empty group has none"
+            raise UsageError(f"wait_group(state={state!r}, members={members})", fix)
 
         def found() -> Group | None:
             there = self.group(group)
@@ -250,6 +349,9 @@ class Brokers(Asserting, Block):
         wanted = ", ".join(filter(None, (state, f"{members} members" if members is not None else None)))
         return self._wait_group(found, group, timeout, f"group {group} ({wanted})")
 
+    @checked(
+        group=kinds.text, topic=kinds.optional(kinds.topic), members=kinds.optional(kinds.count), timeout=kinds.timeout
+    )
     def wait_assigned(
         self, group: str, topic: str | None = None, members: int | None = None, timeout: float = WAIT_S
     ) -> Group:
@@ -273,6 +375,11 @@ class Brokers(Asserting, Block):
         return known is not None and has == {partition.index for partition in known.partitions}
 
     def _wait_group(self, found: Callable[[], Group | None], group: str, timeout: float, what: str) -> Group:
-        there = wait_for(found, timeout, what, lambda: self.group(group) or "no such group")
+        there = wait_for(found, timeout, what, lambda: self.group(group) or self._no_group(group))
         assert there is not None
         return there
+
+    def _no_group(self, group: str) -> str:
+        """The text for a group that is not there, with the name that may have been meant."""
+        near = did_you_mean(group, self.groups())
+        return f"no such group; {near}" if near.startswith("did") else "no such group"

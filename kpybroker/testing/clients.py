@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final, Literal
 
 from kpybroker.testing.errors import UsageError
@@ -56,16 +57,31 @@ def chosen(library: str | None) -> str:
     raise UsageError("no client library is installed", "pip install confluent-kafka, or kafka-python")
 
 
+@contextmanager
+def made_by(library: str) -> Iterator[None]:
+    """What a library raises for settings that it does not take is a UsageError."""
+    try:
+        yield
+    except UsageError:
+        raise
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}".replace(".__init__()", "()")
+        cause = f"{library} does not make this client: {reason}"
+        raise UsageError(cause, f"give settings that {library} has") from error
+
+
 def admin(library: str, servers: str, extra: dict[str, Any]) -> Any:
     """`AdminClient` of confluent-kafka, `KafkaAdminClient` of kafka-python."""
     settings = config(library, servers, extra)
     if library == CONFLUENT:
         from confluent_kafka.admin import AdminClient
 
-        return AdminClient(settings)
+        with made_by(library):
+            return AdminClient(settings)
     from kafka import KafkaAdminClient
 
-    return KafkaAdminClient(**settings)
+    with made_by(library):
+        return KafkaAdminClient(**settings)
 
 
 def producer(library: str, servers: str, extra: dict[str, Any]) -> Any:
@@ -74,10 +90,12 @@ def producer(library: str, servers: str, extra: dict[str, Any]) -> Any:
     if library == CONFLUENT:
         from confluent_kafka import Producer
 
-        return Producer(settings)
+        with made_by(library):
+            return Producer(settings)
     from kafka import KafkaProducer
 
-    return KafkaProducer(**settings)
+    with made_by(library):
+        return KafkaProducer(**settings)
 
 
 def consumer(library: str, servers: str, group: str | None, topics: tuple[str, ...], extra: dict[str, Any]) -> Any:
@@ -86,14 +104,16 @@ def consumer(library: str, servers: str, group: str | None, topics: tuple[str, .
         from confluent_kafka import Consumer
 
         settings = config(library, servers, {"group_id": group or _new_group(), "auto_offset_reset": "earliest"})
-        client = Consumer({**settings, **config(library, servers, extra)})
-        if topics:
-            client.subscribe(list(topics))
+        with made_by(library):
+            client = Consumer({**settings, **config(library, servers, extra)})
+            if topics:
+                client.subscribe(list(topics))
         return client
     from kafka import KafkaConsumer
 
     settings = {"group_id": group, "auto_offset_reset": "earliest", **extra}
-    return KafkaConsumer(*topics, **config(library, servers, settings))
+    with made_by(library):
+        return KafkaConsumer(*topics, **config(library, servers, settings))
 
 
 def of_protocol(library: str, protocol: GroupProtocol | None) -> dict[str, Any]:
@@ -117,7 +137,8 @@ def aio_producer(servers: str, extra: dict[str, Any]) -> Any:
     check_aiokafka()
     from aiokafka import AIOKafkaProducer
 
-    return AIOKafkaProducer(**config(AIOKAFKA, servers, extra))
+    with made_by(AIOKAFKA):
+        return AIOKafkaProducer(**config(AIOKAFKA, servers, extra))
 
 
 def aio_consumer(servers: str, group: str | None, topics: tuple[str, ...], extra: dict[str, Any]) -> Any:
@@ -126,7 +147,8 @@ def aio_consumer(servers: str, group: str | None, topics: tuple[str, ...], extra
     from aiokafka import AIOKafkaConsumer
 
     settings = {"group_id": group, "auto_offset_reset": "earliest", **extra}
-    return AIOKafkaConsumer(*topics, **config(AIOKAFKA, servers, settings))
+    with made_by(AIOKAFKA):
+        return AIOKafkaConsumer(*topics, **config(AIOKAFKA, servers, settings))
 
 
 def check_aiokafka() -> None:

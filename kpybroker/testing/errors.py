@@ -22,6 +22,18 @@ class UsageError(TestingError):
     """A call that cannot work: an unknown key, a fault on an API that does not exist, a second start."""
 
 
+class NotThere(UsageError, AssertionError):
+    """A group that does not exist, a partition without a leader: `wait_for` goes on waiting until there is one."""
+
+
+class UnusedFault(TestingError):
+    """A fault has ended that never acted: the test has not seen what it was made for."""
+
+
+class UnusedFaultWarning(UserWarning):
+    """The same, where it is to be no more than a warning."""
+
+
 class WaitTimeout(TestingError):
     """What was waited for did not happen; the text says what was there instead."""
 

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 JsonObject = Mapping[str, Any]
+
+SHOWN_MAX: Final = 20
+"""Names in the text of an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +154,71 @@ class Request:
     """Its `id` in logs, `client_host`, `client_port`, `client_software_name`, `principal`, `listener` ..."""
 
 
+@dataclass(frozen=True, slots=True)
+class ClientMetric:
+    """One series that a client pushed, as it named it: `org.apache.kafka.producer.record.queue.time.avg`.
+
+    `kind` is "gauge", "count" (the sum of all that was pushed), "histogram" or "summary". The `value` of the last two
+    is their count; `at` are the bounds of a histogram or the quantiles of a summary, `values` what is there.
+    """
+
+    name: str
+    labels: Mapping[str, str]
+    kind: str
+    value: float
+    unit: str = ""
+    description: str = ""
+    sum: float | None = None
+    at: tuple[float, ...] = ()
+    values: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ClientMetrics:
+    """What an instance of a client has pushed (KIP-714) to a broker: the last value of each series.
+
+    `instance_id` is as Kafka writes it. `resource` is what the client says of itself: `group_id`, `client_rack` ...
+    `is_terminated`: this was its last push. `left_out`: values of the last push that were not kept.
+    """
+
+    instance_id: str
+    client_id: str
+    software_name: str
+    software_version: str
+    address: str
+    broker: int
+    resource: Mapping[str, str]
+    since_ms: int
+    pushed_ms: int
+    pushes: int
+    is_terminated: bool
+    left_out: int
+    series: tuple[ClientMetric, ...]
+
+    def find(self, name: str, **labels: str) -> list[ClientMetric]:
+        """Its series of this name that have these labels, and maybe others."""
+        return [one for one in self.series if one.name == name and labels.items() <= one.labels.items()]
+
+    def value(self, name: str, **labels: str) -> float:
+        """The value of the series of this name with exactly these labels, or of the only one that has more.
+
+        Raises AssertionError if there is no such series, or are several.
+        """
+        found = self.find(name, **labels)
+        found = [one for one in found if one.labels == labels] or found
+        if len(found) != 1:
+            shown: list[Any] = [dict(one.labels) for one in found] or self._like(name)
+            cause = f"{self.client_id} has pushed {len(found)} series {name} {labels or ''}".rstrip()
+            raise AssertionError(f"{cause}, not one; there are: {shown}")
+        return found[0].value
+
+    def _like(self, name: str) -> list[str]:
+        from difflib import get_close_matches
+
+        names = sorted({one.name for one in self.series})
+        return names if len(names) <= SHOWN_MAX else get_close_matches(name, names, SHOWN_MAX, 0)
+
+
 def to_bytes(data: Any) -> bytes | None:
     """The bytes of their JSON: text, `{"base64": ...}` or null."""
     if data is None or isinstance(data, str):
@@ -200,6 +268,18 @@ def transaction_of(data: JsonObject) -> Transaction:
     """A transaction of its JSON."""
     partitions = tuple((topic, index) for topic, index in data["partitions"])
     return Transaction(**{**data, "partitions": partitions})
+
+
+def client_metrics_of(data: JsonObject) -> ClientMetrics:
+    """A client's metrics of their JSON."""
+    return ClientMetrics(**{**data, "series": tuple(map(_client_metric_of, data["series"]))})
+
+
+def _client_metric_of(data: JsonObject) -> ClientMetric:
+    """Numbers that JSON has not are texts there."""
+    numbers = {name: float(data[name]) for name in ("value", "sum") if name in data}
+    lists = {name: tuple(map(float, data.get(name, ()))) for name in ("at", "values")}
+    return ClientMetric(**{**data, **numbers, **lists})
 
 
 def request_of(data: JsonObject) -> Request:

@@ -10,6 +10,8 @@ import threading
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from kpybroker.testing.aio import Block
+from kpybroker.testing.checking import kinds
+from kpybroker.testing.checking.calls import checked
 from kpybroker.testing.errors import BrokerGone, StartError, UsageError
 from kpybroker.testing.running.options import START_S
 
@@ -23,6 +25,12 @@ LOG_BYTES_SHOWN: Final = 4_000
 READY: Final = re.compile(r"kpybroker registry ready at (\S+?)/?\s")
 
 
+def _brokers() -> type:
+    from kpybroker.testing.brokers import Brokers
+
+    return Brokers
+
+
 class SchemaRegistry(Block):
     """`kpybroker registry` for the length of a `with` or `async with` block, or between `start` and `stop`.
 
@@ -30,6 +38,11 @@ class SchemaRegistry(Block):
     whatever ends it. It needs `pip install 'kpybroker[registry]'`. `port`: 0 takes a free one.
     """
 
+    @checked(
+        broker=kinds.instance_of(_brokers, "give a Broker or a Cluster"),
+        port=kinds.integer(0, 65_535),
+        start_timeout=kinds.number(0.001, 3_600),
+    )
     def __init__(self, broker: Brokers, *, port: int = 0, start_timeout: float = START_S) -> None:
         self._broker = broker
         self._port = port
@@ -48,6 +61,7 @@ class SchemaRegistry(Block):
             raise BrokerGone(f"{self!r} is not running", "use it in its `with` block, or call start()")
         return self._url
 
+    @checked()
     def start(self) -> Self:
         """Start, and return once it serves. Raises StartError."""
         import tempfile
@@ -57,6 +71,7 @@ class SchemaRegistry(Block):
         settings = self._broker.config("confluent-kafka", user="admin" if self._broker.users else None)
         bootstrap = settings.pop("bootstrap.servers")
         command = [sys.executable, "-P", "-m", "kpybroker", "registry", "-b", bootstrap, "--port", str(self._port)]
+        command += ["--profile", "none"]  # a developer's own is not the broker's
         command += ["--exit-with", str(os.getpid()), "--options-from-stdin", "--log-level", "WARNING"]
         self._log = tempfile.TemporaryFile("a+b", prefix="kpybroker-registry-")  # noqa: SIM115 -- closed by `kill`
         self._child = subprocess.Popen(
@@ -102,6 +117,7 @@ class SchemaRegistry(Block):
         with self._child.stdout as output:
             lines.append(output.readline())
 
+    @checked()
     def log(self) -> str:
         """The end of what it logged; only warnings and errors are."""
         if self._log is None:
@@ -109,6 +125,7 @@ class SchemaRegistry(Block):
         self._log.seek(0)
         return self._log.read()[-LOG_BYTES_SHOWN:].decode(errors="replace")
 
+    @checked()
     def stop(self) -> None:
         """Stop in order. Stopping again does nothing."""
         child = self._child
@@ -120,6 +137,7 @@ class SchemaRegistry(Block):
                 pass  # `kill` follows
         self.kill()
 
+    @checked()
     def kill(self) -> None:
         """End at once, as SIGKILL does."""
         child, log = self._child, self._log

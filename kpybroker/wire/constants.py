@@ -1,4 +1,4 @@
-"""Values that have a meaning of their own in Kafka's protocol and files, and the largest int32."""
+"""Values that have a meaning of their own in Kafka's protocol and files, and the largest int16 and int32."""
 
 from __future__ import annotations
 
@@ -16,4 +16,5 @@ UNKNOWN_OFFSET: Final = -1
 UNKNOWN_SOFTWARE: Final = "unknown"
 """Name and version of a client that has not sent ApiVersions 3 or later (KIP-511)."""
 
+INT16_MAX: Final = 2**15 - 1
 INT32_MAX: Final = 2**31 - 1

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -17,12 +15,6 @@ from tests.support.loggers import kept_logging
 def undo() -> Iterator[None]:
     with kept_logging():
         yield
-
-
-@pytest.mark.skipif(sys.platform in ("darwin", "win32"), reason="the XDG directories are for the other platforms")
-def test_data_are_kept_where_the_platform_keeps_a_users_data() -> None:
-    assert dev.default_data_dir({"XDG_DATA_HOME": "/data"}) == "/data/kpybroker"
-    assert dev.default_data_dir({}) == str(Path.home() / ".local" / "share" / "kpybroker")
 
 
 def test_ephemeral_and_a_place_contradict_each_other(capsys: pytest.CaptureFixture[str]) -> None:

@@ -48,21 +48,27 @@ async def test_a_broker_inside_a_program_leaves_its_garbage_alone(
 def test_memory_is_given_back_once_a_grown_process_grows_no_more(
     restored: None, monkeypatch: pytest.MonkeyPatch, sizes_mb: list[int | None], given_at: list[int]
 ) -> None:
-    """`sizes_mb` are those at the looks; what is looked at after a trim is the next one."""
+    """`sizes_mb` are those at the looks; what is looked at after a trim is the next one.
+
+    The end is a number of looks: the clock jumps whenever nothing happens, also while a thread is still to begin.
+    """
+    scope = trio.CancelScope()
     looks: list[int | None] = []
     given: list[int] = []
     monkeypatch.setattr(gc, "collect", lambda: pytest.fail("a full collection blocks the loop"))
 
     def resident() -> int | None:
+        if len(looks) > len(sizes_mb):
+            scope.cancel()
         size = sizes_mb[min(len(looks), len(sizes_mb) - 1)]
         looks.append(size)
         return None if size is None else size * 1024 * 1024
 
     async def for_all_looks() -> None:
-        with trio.move_on_after((len(sizes_mb) + 1) * garbage.LOOK_INTERVAL_S):
+        with scope:
             await garbage.give_back(resident, lambda: given.append(len(looks) - 1))
 
-    trio.run(for_all_looks, clock=trio.testing.MockClock(autojump_threshold=0.01))
+    trio.run(for_all_looks, clock=trio.testing.MockClock(autojump_threshold=0))
     assert given == given_at
 
 

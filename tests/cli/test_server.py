@@ -41,9 +41,37 @@ def test_overrides_override_the_environment_and_that_the_file(tmp_path: Path, pl
     assert [note.key for note in plan.notes] == ["KAFKA_HEAP_OPTS"]
 
 
+IMAGE = {"KPYBROKER_DEFAULT_LISTENERS": "PLAINTEXT://:9092"}
+ADVERTISED = {"KAFKA_ADVERTISED_LISTENERS": "PLAINTEXT://kafka:29092"}
+
+
+@pytest.mark.parametrize(
+    ("environment", "overrides", "listeners"),
+    [
+        ({}, [], "PLAINTEXT://127.0.0.1:9092"),
+        (IMAGE, [], "PLAINTEXT://:9092"),
+        (IMAGE | ADVERTISED, [], "PLAINTEXT://:29092"),
+        (IMAGE | ADVERTISED | {"KAFKA_LISTENERS": "PLAINTEXT://:1"}, [], "PLAINTEXT://:1"),
+        (IMAGE | ADVERTISED, ["listeners=PLAINTEXT://:2"], "PLAINTEXT://:2"),
+        (IMAGE, ["advertised.listeners=PLAINTEXT://kafka:29092"], "PLAINTEXT://:9092"),
+    ],
+)
+def test_a_container_listens_where_its_variables_say(
+    environment: dict[str, str], overrides: list[str], listeners: str, planned: list[run.BrokerToRun]
+) -> None:
+    assert run_server(None, environment, overrides, "text", "WARN") == 0
+    assert [str(one) for one in planned[0].config.listeners] == [listeners]
+
+
 def test_a_file_is_not_needed(planned: list[run.BrokerToRun]) -> None:
     assert run_server(None, {"KAFKA_BROKER_ID": "7"}, [], "json", "INFO") == 0
     assert planned[0].config.get_int("broker.id") == 7
+
+
+def test_an_advertised_port_that_no_listener_has_is_a_warning() -> None:
+    given = {"listeners": "PLAINTEXT://:9092", "advertised.listeners": "PLAINTEXT://localhost:9094"}
+    (text,) = [note.text for note in run.plan(given, "here").notes if note.serious]
+    assert "no listener has the port of PLAINTEXT://localhost:9094" in text
 
 
 def test_an_error_names_its_source(

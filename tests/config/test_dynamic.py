@@ -19,6 +19,7 @@ from kpybroker.config.dynamic import (
     usable_dynamic,
     validate_dynamic,
 )
+from kpybroker.config.keys.registry import BROKER_KEYS
 from kpybroker.config.sources.passwords import decoder
 from kpybroker.config.values import ConfigError
 
@@ -118,9 +119,9 @@ def test_passwords_are_stored_encoded_and_only_with_a_secret() -> None:
     kept = storable(config, props, True, os.urandom)
     assert kept["message.max.bytes"] == "1"
     assert "geheim" not in kept["listener.name.x.ssl.key.password"]
-    assert usable_dynamic(kept, True, decoder(config)) == (props, {})
+    assert usable_dynamic(kept, BROKER_KEYS, True, decoder(config)) == (props, {})
     for decode in (None, decoder(BrokerConfig({"password.encoder.secret": "another"}))):
-        usable, ignored = usable_dynamic(kept, True, decode)
+        usable, ignored = usable_dynamic(kept, BROKER_KEYS, True, decode)
         assert usable == {"message.max.bytes": "1"}
         assert "password.encoder.secret is " in ignored["listener.name.x.ssl.key.password"]
     assert storable(BrokerConfig(), {"message.max.bytes": "1"}, True, os.urandom) == {"message.max.bytes": "1"}
@@ -136,9 +137,9 @@ def test_values_in_the_tree_that_are_not_allowed_are_ignored() -> None:
         "listeners": "PLAINTEXT://:1",
         "custom.key": "1",
     }
-    usable, ignored = usable_dynamic(stored, per_broker=True)
+    usable, ignored = usable_dynamic(stored, BROKER_KEYS, per_broker=True)
     assert usable == {"message.max.bytes": "5", "custom.key": "1"}
     assert ignored.keys() == stored.keys() - usable.keys()
-    usable, ignored = usable_dynamic({"principal.builder.class": "X"}, per_broker=False)
+    usable, ignored = usable_dynamic({"principal.builder.class": "X"}, BROKER_KEYS, per_broker=False)
     assert usable == {}
     assert ignored == {"principal.builder.class": "it can be set for one broker only"}

@@ -25,6 +25,11 @@ from kpybroker.config.values import ConfigError
         ({"kafka.graphite.metrics.exclude.regex": r"\p{Alpha}"}, "without Java's"),
         ({"kafka.graphite.metrics.exclude.regex": "[a-z&&[def]]"}, "to a regular expression"),
         ({"listeners": "x"}, "write listeners as NAME://host:port, e.g. listeners=PLAINTEXT://127.0.0.1:9092"),
+        (
+            {"listeners": "SSL://:9093"},
+            "set inter.broker.listener.name to the listener that brokers use among themselves",
+        ),
+        ({"kpybroker.new.cluster.id": "a b"}, "set kpybroker.new.cluster.id to 1 to 64 letters, digits, _ and -"),
         ({"log.roll.ms": "0"}, "change log.roll.ms so that the settings agree, or leave it out"),
     ],
 )

@@ -5,43 +5,12 @@ from __future__ import annotations
 import pytest
 
 from kpybroker.config.broker import BrokerConfig
-from kpybroker.config.interpret import did_you_mean, interpret
+from kpybroker.config.interpret import did_you_mean, forwarded_ports, interpret
 from kpybroker.config.keys.own import GRAPHITE_REPORTER
 from kpybroker.config.keys.registry import BROKER_KEYS
 from kpybroker.config.keys.replication import RACK_AWARE_SELECTOR
 from kpybroker.config.keys.security import PER_MECHANISM_ONLY
 from kpybroker.config.keys.status import HONOURED, SECURITY
-from kpybroker.config.values import ConfigTextError
-
-KRAFT = {
-    "process.roles": "broker,controller",
-    "node.id": "2001",
-    "controller.quorum.voters": "2001@localhost:9093",
-    "listeners": "PLAINTEXT://:9092,CONTROLLER://:9093",
-    "advertised.listeners": "PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093",
-    "controller.listener.names": "CONTROLLER",
-    "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL",
-    "inter.broker.listener.name": "PLAINTEXT",
-}
-
-
-def test_a_kraft_file_becomes_a_broker() -> None:
-    config = BrokerConfig(interpret(KRAFT).props)
-    assert config.get_int("broker.id") == 2001
-    assert [str(endpoint) for endpoint in config.listeners] == ["PLAINTEXT://:9092"]
-    assert [str(endpoint) for endpoint in config.advertised_listeners] == ["PLAINTEXT://localhost:9092"]
-
-
-def test_each_kraft_key_is_accounted_for() -> None:
-    texts = "\n".join(note.text for note in interpret(KRAFT).notes)
-    for name in ("process.roles", "node.id=2001", "controller.listener.names", "controller.quorum.voters"):
-        assert name in texts
-    assert "CONTROLLER://:9093 is a controller's listener, not opened" in texts
-
-
-def test_a_controller_without_a_broker_is_refused() -> None:
-    with pytest.raises(ConfigTextError, match="describes a KRaft controller"):
-        interpret({"process.roles": "controller"})
 
 
 def test_kraft_keys_without_a_kraft_file_are_reported() -> None:
@@ -51,7 +20,7 @@ def test_kraft_keys_without_a_kraft_file_are_reported() -> None:
 
 @pytest.mark.parametrize("name", sorted(BROKER_KEYS))
 def test_a_known_key_is_reported_exactly_when_it_has_no_effect(name: str) -> None:
-    value = {"process.roles": "broker", "replica.selector.class": RACK_AWARE_SELECTOR}.get(name, "1")
+    value = {"process.roles": "broker,controller", "replica.selector.class": RACK_AWARE_SELECTOR}.get(name, "1")
     notes = interpret({name: value}).notes
     status = BROKER_KEYS[name].status
     # alone, without its prefix or a listener that uses it
@@ -83,7 +52,7 @@ def test_only_limits_of_connections_have_an_effect_for_one_listener() -> None:
         ("log_retention_hours", "did you mean log.retention.hours?"),
         ("retention.ms", "retention.ms is a topic's key; did you mean log.retention.ms?"),
         ("remote.storage.enable", "is a topic's key, set it on topics"),
-        ("zzz", "zzz is not a configuration key of Kafka 3.9 and has no effect"),
+        ("zzz", "zzz is not a configuration key of Kafka 3.9 or 4.3 and has no effect"),
         ("confluent.balancer.enable", "is not a configuration key"),
     ],
 )
@@ -123,3 +92,30 @@ def test_a_reporter_that_sends_nothing_is_reported(props: dict[str, str], texts:
     notes = interpret(props).notes
     assert [note.text for note in notes] == texts
     assert all(note.serious for note in notes)
+
+
+def test_a_key_that_kafka_4_removed_is_named_in_its_place() -> None:
+    props = {"kpybroker.kafka.version": "4.3", "zookeeper.connect": "h:1", "log.message.format.version": "3.0"}
+    texts = [note.text for note in interpret(props).notes]
+    assert texts == [
+        "log.message.format.version has no effect: as in Kafka since 3.0: records are always written in format v2",
+        "zookeeper.connect is no key of Kafka 4.3, and has its effect here all the same",
+    ]
+    assert not interpret({"kpybroker.kafka.version": "3.9", "zookeeper.connect": "h:1"}).notes
+
+
+@pytest.mark.parametrize(
+    ("listeners", "advertised", "named"),
+    [
+        ("PLAINTEXT://:9092", "PLAINTEXT://localhost:29092", ["PLAINTEXT://localhost:29092"]),
+        ("PLAINTEXT://:9092", "PLAINTEXT://localhost:9092", []),
+        ("PLAINTEXT://:0", "PLAINTEXT://localhost:29092", []),
+        ("PLAINTEXT://:9092", "", []),
+    ],
+)
+def test_an_advertised_port_that_no_listener_has_is_named(listeners: str, advertised: str, named: list[str]) -> None:
+    config = BrokerConfig({"listeners": listeners, "advertised.listeners": advertised})
+    notes = forwarded_ports(config.listeners, config.advertised_listeners)
+    assert [(note.text.split(" port of ")[1].split(": clients")[0], note.serious) for note in notes] == [
+        (address, True) for address in named
+    ]

@@ -21,6 +21,11 @@ TWO = {"listeners": "A://127.0.0.1:1,B://127.0.0.1:2", "listener.security.protoc
         ({"log.roll.jitter.ms": "-1"}, "log.roll.jitter.ms must be greater than or equal to 0"),
         ({"log.retention.ms": "0"}, "log.retention.ms must be unlimited (-1) or, greater than or equal to 1"),
         ({"log.dir": ""}, "At least one log directory must be defined"),
+        (
+            {"log.dirs": "/a,/b", "cordoned.log.dirs": "/b,/c"},
+            "All entries in cordoned.log.dirs must be present in log.dirs or log.dir. Missing entries : /c",
+        ),
+        ({"cordoned.log.dirs": "*,/c"}, "When cordoned.log.dirs is set to *, it must not contain other values"),
         ({"log.cleaner.dedupe.buffer.size": "1048576"}, "at least 1MB per cleaner thread"),
         ({"replica.fetch.wait.max.ms": "30001"}, "replica.socket.timeout.ms should always be at least"),
         ({"replica.lag.time.max.ms": "499"}, "less than or equal to replica.lag.time.max.ms"),

@@ -6,6 +6,7 @@ import pytest
 
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.config.keys.registry import BROKER_KEYS
+from kpybroker.config.keys.status import HONOURED
 from kpybroker.config.replication_factors import COUNTS_OF_BROKERS, Lowered, describe, out_of_reach
 
 PRODUCTION = {
@@ -67,5 +68,5 @@ def test_topics_inherit_the_lowered_minimum_and_a_dynamic_one_still_wins() -> No
 
 def test_every_key_that_counts_brokers_is_among_them() -> None:
     counting = {name for name in BROKER_KEYS if name.endswith(("replication.factor", "min.isr", "insync.replicas"))}
-    tiered = {"remote.log.metadata.topic.replication.factor"}
-    assert counting - tiered == set(COUNTS_OF_BROKERS)
+    unserved = {name for name in counting if BROKER_KEYS[name].status != HONOURED}
+    assert counting - unserved == set(COUNTS_OF_BROKERS)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 
+from kpybroker.config.keys.topic import TOPIC_KEYS
 from kpybroker.config.topic import (
     KAFKA_DEFAULTS,
-    TOPIC_KEYS,
     LogConfig,
     UnknownTopicConfig,
     field_name,
@@ -22,7 +23,7 @@ def test_every_key_is_a_field_with_kafkas_default() -> None:
     fields = {field.name for field in dataclasses.fields(LogConfig) if field.init}
     assert fields == {field_name(key) for key in TOPIC_KEYS} | {"overridden"}
     for key, row in TOPIC_KEYS.items():
-        value = parse_topic_value(key, row[2])
+        value: Any = None if row[2] is None else parse_topic_value(key, row[2])
         assert getattr(KAFKA_DEFAULTS, field_name(key)) == (frozenset(value) if key == "cleanup.policy" else value)
 
 

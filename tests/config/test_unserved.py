@@ -9,6 +9,7 @@ from kpybroker.config.dynamic import usable_dynamic, validate_dynamic
 from kpybroker.config.fix import fix_for
 from kpybroker.config.interpret import interpret
 from kpybroker.config.keys import security
+from kpybroker.config.keys.registry import BROKER_KEYS
 from kpybroker.config.keys.status import HONOURED, NO_JVM_PLUGIN, OPENSSL, SECURITY
 from kpybroker.config.unserved import ACL_AUTHORIZER, NotServed
 from kpybroker.config.values import ConfigError
@@ -124,6 +125,6 @@ def test_a_dynamic_demand_is_refused_and_one_in_the_tree_is_ignored_with_its_rea
     config = BrokerConfig()
     with pytest.raises(ConfigError, match="every client may do everything"):
         validate_dynamic(config, {"super.users": "User:a"}, per_broker=True)
-    usable, ignored = usable_dynamic({"super.users": "User:a", "num.io.threads": "9"}, per_broker=True)
+    usable, ignored = usable_dynamic({"super.users": "User:a", "num.io.threads": "9"}, BROKER_KEYS, per_broker=True)
     assert usable == {"num.io.threads": "9"}
     assert ignored == {"super.users": "it demands security that is not served yet"}

@@ -14,10 +14,15 @@ from kpybroker.config.groups.keys import GROUP_KEYS
 from kpybroker.config.keys import group, kraft, log, network, own, remote, replication, security, zookeeper
 from kpybroker.config.keys.definition import READ_ONLY, Row
 from kpybroker.config.keys.network import LOOPBACK_LISTENER
+from kpybroker.config.keys.own import CLIENT_METRICS, CLIENT_METRICS_SUBSCRIBED
+from kpybroker.config.keys.registry import BROKER_KEYS
+from kpybroker.config.keys.releases import CHANGED, REMOVED, TOPIC_CHANGED, TOPIC_REMOVED
 from kpybroker.config.keys.status import HONOURED, REASONS
 from kpybroker.config.keys.topic import TOPIC_ROWS
 from kpybroker.config.replication_factors import COUNTS_OF_BROKERS
-from kpybroker.config.values import INT
+from kpybroker.config.values import INT, Validator, value_text
+from kpybroker.core.client_metrics.configs import ATTRIBUTES, INTERVAL_MS_MAX, INTERVAL_MS_MIN
+from kpybroker.core.client_metrics.configs import KEYS as CLIENT_METRICS_KEYS
 
 PLACE: Final = Path(__file__).parents[2] / "docs" / "reference" / "configuration.md"
 """The file of the page."""
@@ -44,10 +49,13 @@ _HEAD: Final = f"""\
 
 <!-- Written by `python -m tests.docs.configuration`: change the tables in kpybroker/config, not this page. -->
 
-Every key of Kafka 3.9.1 is accepted, validated and shown by `kafka-configs --describe`. The column *here* says **yes**
-where a key does what it does in Kafka, and otherwise why it has no effect. At start the broker logs each key you set
-that has no effect, and each name that is not a key, with the key you probably meant. Keys that demand security which
-is not served (another authorizer, `super.users` without one) end the start.
+Every key of Kafka 3.9.1 and of Kafka 4.3.1 is accepted, validated and shown by `kafka-configs --describe`. The column
+*here* says **yes** where a key does what it does in Kafka, and otherwise why it has no effect. At start the broker logs
+each key you set that has no effect, and each name that is not a key, with the key you probably meant. Keys that demand
+security which is not served (another authorizer, `super.users` without one) end the start.
+
+Defaults and rules are those of Kafka 3.9.1. With `--kafka-version` 4.0 to 4.3 they are [those of Kafka
+4.3](#what-kafka-4-3-has-otherwise).
 
 ## Where values come from
 
@@ -62,8 +70,12 @@ Highest first, as in Kafka:
 Environment variables are read by `kpybroker server` only and are named as in the container images:
 `KAFKA_LOG_RETENTION_HOURS` is `log.retention.hours`, `__` is `_`, `___` is `-`.
 
-A KRaft file works too: `node.id` becomes `broker.id`, the controller's listeners are removed from `listeners` and
-`advertised.listeners`, and every other key of the quorum is logged as having no effect.
+A KRaft file works too if it describes one node that is broker and controller: `node.id` becomes `broker.id`, the
+controller's listeners are removed from `listeners` and `advertised.listeners`, and every other key of the quorum is
+logged as having no effect. A file of a larger KRaft cluster (several voters, a controller that is another node) is
+refused, because each of its nodes would start as a cluster of its own. It starts where its brokers find each other
+another way: with the same `zookeeper.connect` in each file, or as `kpybroker server FILE --processes N`. An empty
+`zookeeper.connect` starts one of them alone.
 
 The quotas of replication can be set dynamically only, as in Kafka:
 
@@ -81,8 +93,9 @@ The quotas of replication can be set dynamically only, as in Kafka:
 {_bullets(COUNTS_OF_BROKERS, "  ")}
 - `kpybroker dev` and brokers of tests have `broker.id=0`, and groups that do not wait:
   `group.initial.rebalance.delay.ms=0`, `group.consumer.heartbeat.interval.ms=100` (and the lower bound of it),
-  `group.consumer.assignment.interval.ms=0`, `group.consumer.min.session.timeout.ms=1000`. A cluster of
-  `dev --brokers N` also has `default.replication.factor` 3 (2 for two brokers).
+  `group.consumer.assignment.interval.ms=0`, `group.consumer.min.session.timeout.ms=1000`. They invite clients to push
+  metrics while there is a subscription: `{CLIENT_METRICS}={CLIENT_METRICS_SUBSCRIBED}`. A cluster of `dev --brokers N`
+  also has `default.replication.factor` 3 (2 for two brokers).
 - These keys cannot be changed while the broker runs:
 {_bullets(FIXED_AT_START, "  ")}
 - Passwords cannot be set dynamically, as in Kafka without `password.encoder.secret`.
@@ -124,13 +137,69 @@ A value must be within the bounds that the broker's keys set. Where they change 
 """
 
 
+_OF_CLIENT_METRICS: Final = f"""\
+A subscription says which of their own metrics clients push to the brokers (KIP-714), how often, and which clients:
+`kpybroker config set client-metrics NAME KEY=VALUE`, `kafka-client-metrics` of Kafka 4, or `kafka-configs
+--entity-type client-metrics`. It is there once a key is set, and gone once none is. Every broker applies a change at
+once; a client learns of it when it pushes next. Clients are invited as `{CLIENT_METRICS}` says.
+
+- `metrics`: prefixes of names, as in `org.apache.kafka.producer.`; `*` is every metric; without any, none. franz-go
+  takes `*` for a prefix: `org.apache.kafka.` is every metric to it too.
+- `interval.ms`: {INTERVAL_MS_MIN} to {INTERVAL_MS_MAX}. Of several subscriptions the shortest counts, and never more
+  than the default.
+- `match`: pairs of an attribute and a pattern, as in `client_id=app-.*,client_software_name=librdkafka`. All must match
+  the whole of a client's value; a subscription without pairs is for every client. The attributes are
+{_bullets(ATTRIBUTES, "  ")}
+
+Patterns are in [the language of RE2](../decisions/patterns.md), and cannot have a comma or an equals sign.
+"""
+_OF_KAFKA_4: Final = """\
+`--kafka-version`, or `kpybroker.kafka.version`, of 4.0 to 4.3 gives a broker the defaults and rules of Kafka 4.3.1,
+the same ones for all four. `kafka-configs --describe` then lists what 4.3.1 lists.
+
+Where the key is not set, or is 3.9, the defaults and rules are those of 3.9.1, and a change of version changes no
+setting of a running cluster. Every key of both releases is known all the same. Without it, those that Kafka 4 added are
+listed once `group.version` 1 is [finalized](feature-levels.md).
+
+A key that Kafka 4 removed keeps its effect with `--kafka-version` 4 too: most are about ZooKeeper. It is listed only
+where it is set, and one line of the log names it. Topics may not set such a key any more, as in Kafka 4; what a topic
+has set before keeps its effect.
+
+| key | 3.9.1 | 4.3.1 |
+|---|---|---|"""
+
+
 def page() -> str:
     """The text of the page, as Markdown."""
-    parts = [_HEAD, "\n## Topics\n", *_topic_table()]
+    parts = [_HEAD, "\n## What Kafka 4.3 has otherwise\n", _OF_KAFKA_4, *_changes()]
+    parts += ["\nRemoved since 3.9.1; what was added says so in the tables below:\n"]
+    parts.append(_bullets(sorted(REMOVED | TOPIC_REMOVED)))
+    parts += ["\n## Topics\n", *_topic_table()]
     parts += ["\n## One group\n", _OF_GROUPS, *_group_table()]
+    parts += ["\n## One subscription to client metrics\n", _OF_CLIENT_METRICS, *_client_metrics_table()]
     for title, rows in _AREAS:
         parts += [f"\n## {title}\n", *_broker_table(rows)]
     return "\n".join(parts) + "\n"
+
+
+def _changes() -> Iterator[str]:
+    """A row for each default, and each least or greatest value, that is not the same in both releases."""
+    of_topics = {row[0]: (row[2], row[3]) for row in TOPIC_ROWS}
+    of_brokers = {name: (key.default, key.validator) for name, key in BROKER_KEYS.items()}
+    for changes, rows in ((TOPIC_CHANGED, of_topics), (CHANGED, of_brokers)):
+        for name, fields in sorted(changes.items()):
+            default, validator = rows[name]
+            if fields.get("default", default) != default:
+                yield _row(f"`{name}`", _shown(default), _shown(fields["default"]))
+            elif "validator" in fields and fields["validator"][0] == "range":
+                yield _row(f"`{name}`", _bounds(validator), _bounds(fields["validator"]))
+
+
+def _bounds(validator: Validator) -> str:
+    if validator[0] != "range":
+        return "any"
+    _, low, high = validator
+    return f"at least {low}" if high is None else f"{low} to {high}"
 
 
 def _topic_table() -> Iterator[str]:
@@ -146,6 +215,13 @@ def _group_table() -> Iterator[str]:
     yield "|---|---|---|---|---|---|"
     for name, key in GROUP_KEYS.items():
         yield _row(f"`{name}`", INT, f"`{key.default}`", f"`{key.lowest}`", f"`{key.highest}`", GROUP_SENTENCES[name])
+
+
+def _client_metrics_table() -> Iterator[str]:
+    yield "| key | type | default | |"
+    yield "|---|---|---|---|"
+    for name, key in CLIENT_METRICS_KEYS.items():
+        yield _row(f"`{name}`", key.type, _shown(value_text(key.default, key.type)), f"{key.doc}.")
 
 
 def _broker_table(rows: tuple[Row, ...]) -> Iterator[str]:

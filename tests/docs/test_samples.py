@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 import yaml
 
@@ -23,6 +28,7 @@ from kpybroker.metrics.graphite import Layout, lines
 from kpybroker.metrics.reading import Reading
 from kpybroker.metrics.spelling import Spelling
 from kpybroker.metrics.tables import log, requests, topics
+from kpybroker.testing import Cluster
 from tests.support.network.ports import free_port
 from tests.support.programs.pytest_runs import pytest_command
 from tests.support.programs.samples import (
@@ -89,6 +95,42 @@ def test_records_are_written_read_and_copied(broker: DevBroker, commands: None, 
     copied, found = (read_values(name, broker, tmp_path) for name in ("orders-copy", "found"))
     assert sorted(copied) == ["first", "hello", "second", "third"]
     assert found == ["second"]
+    described = run_json("topic", "describe", "orders", "orders-copy", "orders-empty", directory=tmp_path)
+    assert len({len(row["partitions"]) for row in described}) == 1
+
+
+@needs_jq
+def test_values_with_a_schema_are_json(
+    broker: DevBroker, commands: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schema = {
+        "type": "record",
+        "name": "Order",
+        "fields": [{"name": "id", "type": "long"}, {"name": "note", "type": "string"}],
+    }
+    with external(broker) as registry:
+        httpx.post(f"{registry}/subjects/orders-value/versions", json={"schema": json.dumps(schema)}).raise_for_status()
+        monkeypatch.setenv("KPYBROKER_SCHEMA_REGISTRY", registry)
+        out = run_sample("commands/schemas.sh", tmp_path, {"orders --": "orders-of-schemas --"})
+    assert out == '{"id":7,"note":"in a hurry"}\n'
+
+
+@contextmanager
+def external(broker: DevBroker) -> Iterator[str]:
+    """The address of a `kpybroker registry` for the broker."""
+    command = [sys.executable, "-m", "kpybroker", "registry", "-b", broker.bootstrap, "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().split()[-1].rstrip("/")
+        finally:
+            process.terminate()
+
+
+def run_json(*words: str, directory: Path) -> Any:
+    command = ["kpybroker", *words, "--format", "json"]
+    done = subprocess.run(command, env=environment(directory / "data"), capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
 
 
 def read_values(topic: str, broker: DevBroker, directory: Path) -> list[str]:
@@ -137,6 +179,17 @@ def test_a_look_at_transactions_finds_none(broker: DevBroker, commands: None, tm
     assert run_sample("tools/transactions.sh", tmp_path, {}) == ""
 
 
+def test_partitions_are_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Cluster(3) as cluster:
+        monkeypatch.setenv(ENVIRONMENT, cluster.bootstrap_servers)
+        run_json("topic", "create", "orders", "--replica-assignment", "0,0", directory=tmp_path)
+        out = run_sample("commands/partitions.sh", tmp_path, {})
+    assert re.search(r"^orders +0 +0 +1 +moved$", out, re.MULTILINE)
+    assert re.search(r"^orders +0 +\d +\d,\d,\d +moved$", out, re.MULTILINE)
+    before = json.loads((tmp_path / "before.json").read_text())["partitions"]
+    assert [one["replicas"] for one in before] == [[0], [0]]
+
+
 def test_the_file_of_a_client_is_understood(tmp_path: Path) -> None:
     file, certificate = tmp_path / "client.properties", tmp_path / "ca.pem"
     certificate.write_text("-----BEGIN CERTIFICATE-----\n")
@@ -150,6 +203,17 @@ def test_the_file_of_a_client_is_understood(tmp_path: Path) -> None:
         "sasl.password": "alice-secret",
         "ssl.ca.location": str(certificate),
     }
+
+
+def test_a_profile_is_made_and_used(broker: DevBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in (ENVIRONMENT, "KPYBROKER_PROFILE"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    (tmp_path / "client.properties").write_text("security.protocol=SASL_SSL\nsasl.password=alice-secret\n")
+    out = run_sample("commands/profiles.sh", tmp_path, places(broker))
+    assert re.search(rf"^local +yes +{broker.bootstrap} +PLAINTEXT", out, re.MULTILINE)
+    assert re.search(r"^sasl.password +\*\*\*$", out, re.MULTILINE)
+    assert "alice-secret" not in out
 
 
 def test_the_lag_of_a_group_is_shown(broker: DevBroker, tmp_path: Path) -> None:
@@ -279,6 +343,14 @@ def test_the_sample_of_graphite_excludes_what_it_says() -> None:
     text = "".join(lines(readings, layout, {}, 0.0, 1700000000))
     assert text in (SAMPLES.parent / "guides" / "metrics.md").read_text()
     assert text.count("\n") == 1
+
+
+def test_the_samples_of_client_metrics_ask_and_ask_no_more(broker: DevBroker, commands: None, tmp_path: Path) -> None:
+    config = sample_config("client-metrics.properties")
+    assert (config.get_str("kpybroker.client.metrics"), config.get_int("kpybroker.metrics.port")) == ("on", 9404)
+    out = run_sample("metrics/client-metrics.sh", tmp_path, {})
+    assert re.search(r"metrics\s+org\.apache\.kafka\.producer\.", out)
+    assert re.search(r"match\s+client_software_name=apache-kafka-java", out)
 
 
 def test_the_sample_of_otlp_has_an_address_and_a_header() -> None:

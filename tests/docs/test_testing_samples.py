@@ -38,6 +38,7 @@ needs_curl = pytest.mark.skipif(shutil.which("curl") is None, reason="curl is no
             "settings for Java: SCRAM-SHA-256\n",
         ),
         ("registry.py", "{'id': 7}\n['orders-value']\n"),
+        ("client_metrics.py", "slow: True\nclient: confluent-kafka-python\n"),
         ("brokers.py", "another controller: True\nbrokers: [1, 2, 3]\n"),
         ("leaders.py", "leader: 2\nwritten: 1 visible: 0\nvisible: 1\nin sync: (0,)\n"),
         ("network.py", "['before', 'after']\n"),

@@ -6,6 +6,7 @@ from typing import Final
 
 from kpybroker.metrics.mbeans import Family
 from kpybroker.metrics.tables import (
+    client_metrics,
     controller,
     coordinators,
     exporter,
@@ -26,6 +27,7 @@ AREAS: Final[dict[str, tuple[Family, ...]]] = {
     "Logs": log.FAMILIES,
     "Controller": controller.FAMILIES,
     "Groups": coordinators.FAMILIES,
+    "Metrics of clients": client_metrics.FAMILIES,
     "Broker": server.FAMILIES,
     "As kafka_exporter": exporter.FAMILIES,
     "Process": process.FAMILIES,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -75,7 +76,7 @@ def test_a_fault(kafka_faults, kafka_producer, kafka_topic, kafka_requests):
         assert kafka_producer.flush(60) == 0
         assert fault.hits == 1
     assert len(kafka_requests("Produce")) == 2
-    kafka_faults.error("Metadata", "UNKNOWN_SERVER_ERROR")
+    kafka_faults.error("Metadata", "UNKNOWN_SERVER_ERROR", expect_unused=True)
 
 def test_it_is_gone(kafka_broker):
     assert kafka_broker.faults.all() == []
@@ -88,7 +89,7 @@ def test_time(kafka_clock, kafka_broker):
 def test_factory(kafka_broker_factory):
     one = kafka_broker_factory(partitions=2, topics=["made"])
     assert len(one.topics()["made"].partitions) == 1 or len(one.topics()["made"].partitions) == 2
-    assert len(kafka_broker_factory(num_brokers=2).ids) == 2
+    assert len(kafka_broker_factory(brokers=2).ids) == 2
 
 def test_cluster(kafka_cluster):
     assert kafka_cluster.ids == [0, 1, 2]
@@ -134,16 +135,21 @@ def test_one_broker_for_a_session_or_for_each_test(tmp_path: Path) -> None:
     assert len({pid for pid, _ in used}) == 2
 
 
-def test_workers_of_xdist_share_one_broker_and_it_ends_with_the_run(tmp_path: Path) -> None:
+def test_workers_of_xdist_have_one_broker_each_which_ends_with_the_run(tmp_path: Path) -> None:
     run = run_pytest(tmp_path, SCOPED.format(count=8), "-n", "2", "--dist", "load")
     assert run.counts["passed"] == 8, run.output
-    assert len({pid for pid, _ in brokers_used(tmp_path)}) == 1
+    assert len({pid for pid, _ in brokers_used(tmp_path)}) == 2
     eventually(lambda: brokers_of(tmp_path) == [], "the end of the broker")
 
 
-def test_workers_have_their_own_where_a_test_makes_faults(tmp_path: Path) -> None:
-    tests = SCOPED.format(count=4) + "\ndef test_fault(kafka_faults):\n    kafka_faults.error('Fetch', 'UNKNOWN')\n"
-    tests = tests.replace("'UNKNOWN'", "'UNKNOWN_SERVER_ERROR'")
+def test_a_fault_reaches_no_test_of_another_worker(tmp_path: Path) -> None:
+    tests = (
+        SCOPED.format(count=4)
+        + """
+def test_fault(kafka_faults):
+    kafka_faults.error('Fetch', 'UNKNOWN_SERVER_ERROR', expect_unused=True)
+"""
+    )
     run = run_pytest(tmp_path, tests, "-n", "2", "--dist", "each")
     assert run.counts["passed"] == 10, run.output
     assert len({pid for pid, _ in brokers_used(tmp_path)}) == 2
@@ -177,7 +183,8 @@ def test_brokers_have_tls_and_logins_where_the_settings_say_so(tmp_path: Path, w
 
 def test_a_way_to_log_in_that_does_not_exist_is_named(tmp_path: Path) -> None:
     run = run_pytest(tmp_path, "def test_it(kafka_broker): ...", ini="kafka_broker_sasl = kerberos\n")
-    assert "sasl='kerberos' is no way to log in" in run.output
+    assert "sasl='kerberos'" in run.output
+    assert "give one of 'plain', 'scram', 'oauthbearer'" in run.output
 
 
 def test_the_configuration_reaches_the_broker(tmp_path: Path) -> None:
@@ -207,6 +214,29 @@ def test_it(kafka_broker, kafka_producer, kafka_topic):
     assert "kafka_broker: the last 40 lines of its log" in run.output
     assert "kafka_broker: its last requests" in run.output
     assert "Produce v" in run.output
+
+
+OWN_BROKERS = """
+from kpybroker.testing import Broker
+
+def test_inline():
+    with Broker(in_thread=True, topics=["inline"]) as broker:
+        broker.admin(library="confluent-kafka").list_topics("inline", timeout=60)
+        assert False, "on purpose"
+
+def test_factory(kafka_broker_factory):
+    one = kafka_broker_factory(in_thread=True, topics=["factory"])
+    one.admin(library="confluent-kafka").list_topics("factory", timeout=60)
+    assert False, "on purpose"
+"""
+
+
+def test_so_does_one_in_a_broker_of_its_own(tmp_path: Path) -> None:
+    run = run_pytest(tmp_path, OWN_BROKERS)
+    assert run.counts == {"failed": 2}
+    for topic in ("inline", "factory"):
+        assert re.search(rf"Metadata v.* from rdkafka: .* ms .*'{topic}'", run.output), run.output
+    assert run.output.count("its last requests") == 2
 
 
 def test_nothing_is_started_or_imported_that_no_test_asks_for(tmp_path: Path) -> None:
@@ -246,7 +276,8 @@ def test_the_same_tests_run_on_a_cluster_that_is_there(tmp_path: Path) -> None:
         run = run_pytest(tmp_path, EXTERNAL, f"--kafka-bootstrap={broker.bootstrap_servers}")
     assert (run.counts["passed"], run.counts["skipped"]) == (1, 7), run.output
     assert "the clock of a real cluster cannot be moved" in run.output
-    assert "`transactions` needs a broker of kpybroker" in run.output
+    assert "test_it.py::test_looking: `transactions` is not something that stock clients can do" in run.output
+    assert "7 tests need a broker of kpybroker" in run.output
 
 
 COROUTINES = """

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from kpybroker.wire import fast_produce
 from kpybroker.wire.api import API_INFO, ApiKey
 from kpybroker.wire.codec import decode, encode
+from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.errors import ProtocolError
 from kpybroker.wire.headers import encode_response_header
 from kpybroker.wire.messages.produce import ProduceRequest, ProduceResponse
@@ -23,10 +24,19 @@ names = st.text(min_size=1, max_size=30)
 HEADER = b"header"
 
 
-def request(acks: int, timeout_ms: int, topic: str, index: int, records: bytes | memoryview) -> ProduceRequest:
+def request(
+    acks: int, timeout_ms: int, topic: str, topic_id: bytes, index: int, records: bytes | memoryview
+) -> ProduceRequest:
     data = ProduceRequest.PartitionProduceData(index=index, records=records)
-    topic_data = ProduceRequest.TopicProduceData(name=topic, partition_data=[data])
+    topic_data = ProduceRequest.TopicProduceData(name=topic, topic_id=topic_id, partition_data=[data])
     return ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=[topic_data])
+
+
+def place(topic: str, version: int) -> tuple[str, bytes]:
+    """The topic as the version names it: by its name, or by an id of 16 bytes made of it."""
+    if version < fast_produce.TOPIC_IDS_FROM:
+        return topic, ZERO_UUID
+    return "", topic.encode()[:16].ljust(16, b"-")
 
 
 def read(body: bytes, version: int) -> fast_produce.FastProduce | None:
@@ -36,7 +46,7 @@ def read(body: bytes, version: int) -> fast_produce.FastProduce | None:
 @pytest.mark.parametrize("version", ALL_VERSIONS)
 @pytest.mark.parametrize("size", [0, 1, 100, 126, 127, 128, 16_383, 16_384, 3_000_000])
 def test_a_usual_request_of_any_size_is_read(version: int, size: int) -> None:
-    asked = (1, 30_000, "topic", 3, memoryview(bytes(size)))
+    asked = (1, 30_000, *place("topic", version), 3, memoryview(bytes(size)))
     assert read(encode(request(*asked), version), version) == asked
 
 
@@ -44,9 +54,10 @@ def test_a_usual_request_of_any_size_is_read(version: int, size: int) -> None:
 def test_a_usual_request_with_any_values_is_read(
     version: int, acks: int, timeout_ms: int, topic: str, index: int, records: bytes
 ) -> None:
-    asked = (acks, timeout_ms, topic, index, memoryview(records))
+    asked = (acks, timeout_ms, *place(topic, version), index, memoryview(records))
     found = read(encode(request(*asked), version), version)
-    assert found == asked or (found is None and len(topic.encode()) > 126 and version >= ProduceRequest.FLEXIBLE_FROM)
+    is_long = len(topic.encode()) > 126 and ProduceRequest.FLEXIBLE_FROM <= version < fast_produce.TOPIC_IDS_FROM
+    assert found == asked or (found is None and is_long)
 
 
 @given(versions, st.randoms(use_true_random=False), st.floats(0, 1), st.data())
@@ -57,7 +68,7 @@ def test_what_is_read_is_what_the_codec_reads(
     if data.draw(st.booleans()):
         made = random_message(ProduceRequest, version, random, fullness)
     else:
-        made = request(1, 2, "topic", 3, random.randbytes(random.choice([0, 5, 200])))
+        made = request(1, 2, *place("topic", version), 3, random.randbytes(random.choice([0, 5, 200])))
     body = bytearray(encode(made, version))
     for _ in range(data.draw(st.integers(0, 2))):
         at = random.randrange(min(len(body), 60) + 1)
@@ -81,10 +92,11 @@ def test_a_response_is_what_the_codec_writes(
     response = ProduceResponse.PartitionProduceResponse(
         index=index, base_offset=base_offset, log_append_time_ms=append_time_ms, log_start_offset=log_start
     )
-    topics = [ProduceResponse.TopicProduceResponse(name=topic, partition_responses=[response])]
+    name, topic_id = place(topic, version)
+    topics = [ProduceResponse.TopicProduceResponse(name=name, topic_id=topic_id, partition_responses=[response])]
     head = encode_response_header(ApiKey.PRODUCE, version, correlation_id)
     body = head + encode(ProduceResponse(responses=topics), version)
-    sent = (1, 0, topic, index, memoryview(b""))
+    sent = (1, 0, name, topic_id, index, memoryview(b""))
     found = fast_produce.encode_response(version, correlation_id, sent, *appended)
     assert found == len(body).to_bytes(4, "big") + body
 

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from compat_tests.differential.allowed import Allowed
+from compat_tests.differential.allowed import MISSING, Allowed
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode
 
 DEFAULTS = "(coordinator.(rebalance.protocols|threads|append.linger.ms)|consumer.assignors)".replace(".", r"\.")
 
 ALLOWED_NEXT_TO_4: tuple[Allowed, ...] = (
+    Allowed("topics have the settings of Kafka 3.9", r"topics\[\d+\]\.configs.*", ApiKey.CREATE_TOPICS),
+    Allowed(
+        "the same: timestamps may be far ahead",
+        r".*\.batch_index_error_message",
+        ApiKey.PRODUCE,
+        scripts="claims-limits-4",
+    ),
     Allowed(
         "what is set nowhere has the default of Kafka 3.9",
         rf"results\[0\]\.configs\.group\.{DEFAULTS}\.(value|synonyms\[0\]\.value)",
@@ -31,7 +38,7 @@ ALLOWED_NEXT_TO_4: tuple[Allowed, ...] = (
         "Kafka stumbles over an epoch without a member id",
         r"groups\[0\]\.error_code",
         ApiKey.OFFSET_FETCH,
-        label=".* v9",
+        label=".* v(9|10)",
         kafka=int(ErrorCode.UNKNOWN_SERVER_ERROR),
         ours=int(ErrorCode.UNKNOWN_MEMBER_ID),
     ),
@@ -39,8 +46,67 @@ ALLOWED_NEXT_TO_4: tuple[Allowed, ...] = (
         "a classic group that rebalances shows no assignments, as in Kafka 3.9",
         r"groups\[0\]\.members\[\d+\]\.member_assignment",
         ApiKey.DESCRIBE_GROUPS,
-        scripts="cg-(downgrade|upgrade)-.*",
+        scripts="cg-(downgrade|upgrade)-.*|(states|static|describe)-.*-4",
         ours=b"",
+    ),
+    Allowed(
+        "offsets that are too large for a batch have the error of Kafka 3.9",
+        r"topics\[\d+\]\.partitions\[\d+\]\.error_code",
+        ApiKey.OFFSET_COMMIT,
+        scripts="commit-too-much-4",
+        kafka=int(ErrorCode.UNKNOWN_SERVER_ERROR),
+        ours=int(ErrorCode.INVALID_COMMIT_OFFSET_SIZE),
+    ),
+    Allowed(
+        "a follower that is refused receives the leader's address, as in Kafka 3.9",
+        r"node_endpoints\[0\]",
+        ApiKey.FETCH,
+        scripts="fetch-replicas-4|id-fetch-high-watermarks-.*",
+        kafka=MISSING,
+    ),
+    Allowed(
+        "Kafka stumbles over an id of zeros that is not the first one of a request",
+        ".*",
+        ApiKey.FETCH,
+        scripts="id-fetch-zeros-.*",
+    ),
+    Allowed(
+        "one result for a partition whose offset is committed twice in a request",
+        r"topics\[0\]\.partitions\[\d+\].*",
+        ApiKey.OFFSET_COMMIT,
+        label="step 6: .*",
+        scripts="commit-too-much-4",
+    ),
+    *(
+        Allowed(
+            "the replicas of a reassignment are looked at before its partition, as in Kafka 3.9",
+            r"responses\[\d+\]\.partitions\[\d+\]\.error_code",
+            ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+            scripts="(reassign|later-moves)-.*",
+            kafka=int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+            ours=int(code),
+        )
+        for code in (ErrorCode.INVALID_REPLICA_ASSIGNMENT, ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
+    ),
+    Allowed(
+        "of two reassignments of one partition in a request the later one counts, as in Kafka 3.9",
+        r"responses\[0\]\.partitions\[\d+\].*",
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+        label="step 21: .*",
+        scripts="reassign-partitions-4",
+    ),
+    Allowed(
+        "a topic without partitions is left out, as in Kafka 3.9",
+        r"responses\[0\]",
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+        scripts="(reassign|later-moves)-.*",
+        ours=MISSING,
+    ),
+    Allowed(
+        "texts about reassignments are those of Kafka 3.9",
+        r"responses\[\d+\]\.partitions\[\d+\]\.error_message",
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+        scripts="(reassign|later-moves)-.*",
     ),
     Allowed(
         "Kafka stumbles over a partition that there is not in a classic assignment",

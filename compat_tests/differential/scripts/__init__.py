@@ -14,5 +14,6 @@ def all_scripts() -> list[Script]:
     files = sorted(here.rglob("[a-z]*.py"), key=lambda path: path.stem)
     modules = [".".join((__name__, *file.relative_to(here).with_suffix("").parts)) for file in files]
     scripts = [one for module in modules for one in import_module(module).SCRIPTS]
+    scripts += [twin for one in scripts if (twin := one.in_later_versions())]
     assert len({one.name for one in scripts}) == len(scripts), "two scripts share a name"
     return scripts

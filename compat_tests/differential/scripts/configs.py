@@ -93,7 +93,6 @@ SCRIPTS = [
         describe(LOGGER, "x"),
         describe(UNKNOWN, "x"),
         describe(99, "x"),
-        describe(CLIENT_METRICS, "x"),
         describe(GROUP, "x"),
         ask(DESCRIBE, resources=[]),
         ask(
@@ -126,7 +125,6 @@ SCRIPTS = [
         alter(UNKNOWN, "x", retention_ms="1"),
         alter(99, "x", retention_ms="1"),
         alter(LOGGER, "0", root="INFO"),
-        alter(CLIENT_METRICS, "x", metrics="a"),
         alter(GROUP, "x", metrics="a"),
         ask(ALTER, resources=[]),
         topic_now(),
@@ -191,7 +189,6 @@ SCRIPTS = [
         change(TOPIC, "", (SET, "retention.ms", "1")),
         change(UNKNOWN, "x", (SET, "retention.ms", "1")),
         change(99, "x", (SET, "retention.ms", "1")),
-        change(CLIENT_METRICS, "x", (SET, "metrics", "1")),
         change(GROUP, "x", (SET, "metrics", "1")),
         ask(INCREMENTAL, resources=[]),
     ),
@@ -243,5 +240,23 @@ SCRIPTS = [
         change(LOGGER, "0", (DELETE, "root", None)),
         change(LOGGER, "1", (SET, "root", "INFO")),
         change(LOGGER, "", (SET, "root", "INFO")),
+    ),
+    script(
+        "client-metrics-described",
+        DESCRIBE,
+        "subscriptions to client metrics, which Kafka 3.9 has in KRaft mode only",
+        describe(CLIENT_METRICS, "x"),
+    ),
+    script(
+        "client-metrics-altered",
+        ALTER,
+        "subscriptions to client metrics, which Kafka 3.9 has in KRaft mode only",
+        alter(CLIENT_METRICS, "x", metrics="a"),
+    ),
+    script(
+        "client-metrics-changed",
+        INCREMENTAL,
+        "subscriptions to client metrics, which Kafka 3.9 has in KRaft mode only",
+        change(CLIENT_METRICS, "x", (SET, "metrics", "1")),
     ),
 ]

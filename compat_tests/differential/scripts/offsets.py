@@ -90,6 +90,8 @@ SCRIPTS = [
         offsets(-1, -1),
         offsets(-1, topic="{t}-missing"),
         offsets(-1, topic="bad name"),
+        *(offsets(special, topic="{t}-missing") for special in (-3, -4, -5, -6, -100)),
+        *(offsets(special, 7, current_leader_epoch=5) for special in (-3, -100)),
         ask(
             LIST_OFFSETS,
             replica_id=-1,

@@ -12,7 +12,7 @@ from random import Random
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import NewPartitions
 
-from compat_tests.clients.test_transactions import rows
+from compat_tests.clients.transactions.test_transactions import rows
 from compat_tests.conftest import Launcher
 from compat_tests.eos.gate import Gate
 from compat_tests.eos.readers import messages_to_end

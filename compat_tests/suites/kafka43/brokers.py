@@ -1,10 +1,11 @@
 """Fresh brokers for each of Kafka's tests: a connection asks for them in lines of JSON, and they live as long as it.
 
-`{"start": {"0": {KEY: VALUE, ...}, ...}}` is responded to with `{"ports": {"0": 12345, ...}}`, and so is
-`{"join": ...}`, with all ports by then. `{"stop": 0}` and `{"restart": 0}` are responded to with `{}`,
-`{"cleaned": [0, TOPIC, INDEX]}` with `{"offset": OFFSET}`, and what fails with `{"error": TEXT}`. One broker that
+`{"start": {"0": {KEY: VALUE, ...}, ...}}` is responded to with `{"ports": {"0": {LISTENER: 12345, ...}, ...}}`, and so
+is `{"join": ...}`, with all ports by then. `{"stop": 0}` and `{"restart": 0}` are responded to with `{}`,
+`{"data": 0}` with `{"directory": PATH}`, and what fails with `{"error": TEXT}`. One broker that
 starts alone keeps its tree inside; several, and those that join, share a tree of kpybroker. Nothing is set but where a
-broker listens and keeps its data, so that Kafka's defaults hold as in the tests' own clusters.
+broker listens and keeps its data, so that Kafka's defaults hold as in the tests' own clusters. Two keys are for us:
+`listener.names`, and the `principals` of those listeners.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import json
 import shutil
 import socket
 import socketserver
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
@@ -22,38 +24,36 @@ from typing import Any
 
 from compat_tests.support.services import Service, kpybroker_executable, write_properties
 from compat_tests.support.zookeeper.fresh_trees import Trees, fresh_trees
-from kpybroker.storage.disk.names import CLEANER_OFFSET_CHECKPOINT
 from tests.support.network.ports import free_port
 
 TAIL_LINES = 8
+WITH_PRINCIPALS = Path(__file__).with_name("principals.py")
+OURS = ("listener.names", "principals")
 
 
 class FreshBroker:
     """One process on a directory of its own."""
 
-    def __init__(self, directory: Path, broker_id: str) -> None:
+    def __init__(self, directory: Path, broker_id: str, asked: Mapping[str, str]) -> None:
         directory.mkdir(parents=True)
-        self.port = free_port()
+        self.ports = {name: free_port() for name in asked["listener.names"].split(",")}
         self._id = broker_id
-        self._data = directory / "data"
+        self.data = directory / "data"
         self._properties = directory / "server.properties"
-        self.service = Service("kpybroker", [str(kpybroker_executable()), "server", str(self._properties)], directory)
+        principals = asked.get("principals")
+        with_principals = [sys.executable, str(WITH_PRINCIPALS), principals or ""]
+        command = with_principals if principals else [str(kpybroker_executable())]
+        self.service = Service("kpybroker", [*command, "server", str(self._properties)], directory)
 
     def configure(self, asked: Mapping[str, str], tree: str | None) -> None:
         """What holds from its next start on."""
         own = {
             "broker.id": self._id,
-            "listeners": f"{asked['inter.broker.listener.name']}://localhost:{self.port}",
-            "log.dirs": str(self._data),
+            "listeners": ",".join(f"{name}://localhost:{port}" for name, port in self.ports.items()),
+            "log.dirs": str(self.data),
         }
-        write_properties(self._properties, {**asked, **own, **({} if tree is None else {"zookeeper.connect": tree})})
-
-    def cleaned_up_to(self, topic: str, partition: int) -> int:
-        """The offset of the cleaner's checkpoint, or -1."""
-        file = self._data / CLEANER_OFFSET_CHECKPOINT
-        lines = file.read_text().splitlines()[2:] if file.exists() else []
-        offsets = {(name, int(index)): int(offset) for name, index, offset in (line.split() for line in lines)}
-        return offsets.get((topic, partition), -1)
+        known = {key: value for key, value in asked.items() if key not in OURS}
+        write_properties(self._properties, {**known, **own, **({} if tree is None else {"zookeeper.connect": tree})})
 
     def start(self) -> None:
         self.service.start(lambda output: f"[KafkaServer id={self._id}] started" in output)
@@ -88,9 +88,8 @@ class OneTest(socketserver.StreamRequestHandler):
                     return self._start(value, is_shared=len(value) > 1)
                 case "join":
                     return self._start(value, is_shared=True)
-                case "cleaned":
-                    broker_id, topic, partition = value
-                    return {"offset": self._brokers[str(broker_id)].cleaned_up_to(topic, partition)}
+                case "data":
+                    return {"directory": str(self._brokers[str(value)].data)}
                 case "stop":
                     self._brokers[str(value)].service.stop()
                 case _:
@@ -106,10 +105,10 @@ class OneTest(socketserver.StreamRequestHandler):
             self._tree = self._stack.enter_context(self.server.tree())
         for broker_id, properties in asked.items():
             if broker_id not in self._brokers:
-                self._brokers[broker_id] = FreshBroker(self._directory / broker_id, broker_id)
+                self._brokers[broker_id] = FreshBroker(self._directory / broker_id, broker_id, properties)
             self._brokers[broker_id].configure(properties, self._tree)
             self._brokers[broker_id].start()
-        return {"ports": {broker_id: broker.port for broker_id, broker in self._brokers.items()}}
+        return {"ports": {broker_id: broker.ports for broker_id, broker in self._brokers.items()}}
 
 
 class BrokerMaker(socketserver.ThreadingTCPServer):

@@ -2,10 +2,11 @@
 
     python -m compat_tests.suites.kafka43.results   # writes the tables of the page again, and names what has no reason
 
-`kafka.txt` and `kpybroker.txt` have the ids of tests that pass, one on a line, and so has `served.txt`, of those that
-pass on kpybroker only if tests see no version that it does not serve. `reasons.txt` has the ids that pass on
-Kafka only, or that Kafka was not asked about, with a reason each: `CLASS.METHOD[N]: REASON`. A run writes reasons that
-it can tell from the failure itself; all others are written by hand, and stay.
+`kafka.txt` and `kpybroker.txt` have the ids of tests that pass, one on a line, and `kafka-fails.txt` those that fail on
+Kafka; `served.txt` has those that pass on kpybroker only if tests see no version that it does not serve. `reasons.txt`
+has all other ids of kpybroker's, with a reason each: `CLASS.METHOD[N]: REASON`. A run writes reasons that it can tell
+from the failure itself; all others are written by hand, and stay. A failure without one is written as `fails`, which is
+not enough if it passes on Kafka.
 """
 
 from __future__ import annotations
@@ -26,14 +27,17 @@ RESULTS = HERE / "results"
 REASONS = RESULTS / "reasons.txt"
 PAGE = ROOT / "docs" / "testing" / "kafkas-tests.md"
 MARKS = ("<!-- written by make kafka-tests: begin -->", "<!-- written by make kafka-tests: end -->")
-SAID = {verdict.value for verdict in Verdict} - {Verdict.PASSED.value, Verdict.FAILED.value}
-"""Reasons that a run writes."""
+SAID = tuple(verdict.value for verdict in Verdict if verdict is not Verdict.PASSED)
+"""Reasons that a run writes begin so."""
+FAILS_THERE = "fails on Kafka 4.3.1 too"
+FAILING = "kafka-fails"
+NOT_ASKED = "fails; Kafka 4.3.1 was not asked"
 LINE_LENGTH = 120
 INVOCATION = re.compile(r"\[(\d+)\]$")
 
 
 def passes(broker: str) -> list[str]:
-    """Ids of tests that pass on the broker."""
+    """Ids of tests that pass on the broker, or of another file of results."""
     file = RESULTS / f"{broker}.txt"
     return file.read_text().split() if file.exists() else []
 
@@ -50,28 +54,39 @@ def unserved(class_name: str) -> list[str]:
     return sorted({INVOCATION.sub("", name).partition(".")[2] for name in wanted if class_of(name) == class_name})
 
 
-def write(broker: str, class_name: str, found: Iterable[Result]) -> None:
-    """What one class did, in place of what it did before."""
+def write(broker: str, class_name: str, found: Iterable[Result], is_whole: bool = True) -> None:
+    """What one class did, or some tests of it, in place of what it did before."""
     found = list(found)
-    kept = [name for name in passes(broker) if class_of(name) != class_name]
+    ran = {one.name for one in found}
+
+    def is_kept(name: str) -> bool:
+        return class_of(name) != class_name if is_whole else name not in ran
+
+    kept = [name for name in passes(broker) if is_kept(name)]
     whole = set(passes("kpybroker")) if broker == "served" else set()
     passed = [one.name for one in found if one.verdict is Verdict.PASSED and one.name not in whole]
     (RESULTS / f"{broker}.txt").write_text("".join(f"{name}\n" for name in sorted({*kept, *passed})))
+    if broker == "kafka":
+        before = [name for name in passes(FAILING) if is_kept(name)]
+        failed = [one.name for one in found if one.verdict is not Verdict.PASSED]
+        (RESULTS / f"{FAILING}.txt").write_text("".join(f"{name}\n" for name in sorted({*before, *failed})))
     if broker == "kpybroker":
-        explained = {name: why for name, why in reasons().items() if class_of(name) != class_name}
+        explained = {name: why for name, why in reasons().items() if is_kept(name)}
         explained |= explain(found, reasons())
         REASONS.write_text("".join(f"{name}: {why}\n" for name, why in sorted(explained.items())))
     write_page()
 
 
 def explain(found: Iterable[Result], before: Mapping[str, str]) -> dict[str, str]:
-    """Reasons of tests that did not pass. A failure that does not say its cause keeps the reason that it had."""
+    """Reasons of tests that did not pass. A failure that does not say its cause keeps the reason written by hand."""
     explained: dict[str, str] = {}
     for one in found:
-        if one.verdict.value in SAID:
-            explained[one.name] = one.verdict.value
-        elif one.verdict is Verdict.FAILED and one.name in before and before[one.name] not in SAID:
+        if one.verdict is Verdict.NEEDS_OBJECTS:
+            explained[one.name] = f"{one.verdict.value}: {one.cause}"
+        elif one.verdict is Verdict.FAILED and one.name in before and not before[one.name].startswith(SAID):
             explained[one.name] = before[one.name]
+        elif one.verdict is not Verdict.PASSED:
+            explained[one.name] = one.verdict.value
     return explained
 
 
@@ -79,7 +94,8 @@ def unexplained(on_kafka: Iterable[str], on_kpybroker: Iterable[str], explained:
     """What passes on Kafka and neither passes on kpybroker nor has a reason, of classes that ran on both."""
     here = set(on_kpybroker)
     ran = {class_of(name) for name in [*here, *explained]}
-    return [name for name in on_kafka if name not in here and name not in explained and class_of(name) in ran]
+    known = here | {name for name, reason in explained.items() if reason != Verdict.FAILED.value}
+    return [name for name in on_kafka if name not in known and class_of(name) in ran]
 
 
 def class_of(name: str) -> str:
@@ -91,7 +107,7 @@ def tables() -> list[str]:
     """In Markdown: which classes did not run, how many ids by class, and why which ids do not pass."""
     kafka, here, why = passes("kafka"), passes("kpybroker"), reasons()
     ran = {class_of(name) for name in [*here, *why]}
-    parts = [_not_run(ran), _by_class(set(kafka), set(here), why), _by_reason(set(kafka), why)]
+    parts = [_not_run(ran), _by_class(set(kafka), set(here), why), _by_reason(set(passes(FAILING)), why)]
     return [line for part in parts for line in [*part, ""]][:-1]
 
 
@@ -119,14 +135,13 @@ def _by_class(kafka: Set[str], here: Set[str], why: Mapping[str, str]) -> list[s
     return [*rows, f"| all | {len(kafka)} | {len(kafka & here)} | {len(here)} | {len(served)} |"]
 
 
-def _by_reason(passing: Set[str], why: Mapping[str, str]) -> list[str]:
-    """Methods of one class and reason together; ids that Kafka was asked about and that fail there are left out."""
-    asked = {class_of(name) for name in passing}
+def _by_reason(failing: Set[str], why: Mapping[str, str]) -> list[str]:
+    """Methods of one class and reason together."""
     together: dict[tuple[str, str], Counter[str]] = {}
-    for name, reason in why.items():
-        if name in passing or class_of(name) not in asked:
-            methods = together.setdefault((reason, class_of(name)), Counter())
-            methods[INVOCATION.sub("", name.partition(".")[2])] += 1
+    for name, said in why.items():
+        reason = FAILS_THERE if name in failing else NOT_ASKED if said == Verdict.FAILED.value else said
+        methods = together.setdefault((reason, class_of(name)), Counter())
+        methods[INVOCATION.sub("", name.partition(".")[2])] += 1
     rows = ["| why not | class | tests |", "|---|---|---|"]
     for (reason, class_name), methods in sorted(together.items()):
         named = ", ".join(f"``{method}``" + (f" ({n})" if n > 1 else "") for method, n in sorted(methods.items()))

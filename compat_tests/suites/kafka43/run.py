@@ -1,12 +1,13 @@
 """`make kafka-tests`: Kafka 4.3.1's own tests of clusters, over the wire, with a fresh kpybroker for each.
 
-    python -m compat_tests.suites.kafka43.run [--broker kafka] [--served-versions] [--write] [PATTERN ...]
+    python -m compat_tests.suites.kafka43.run [--broker kafka] [--served-versions] [--write|--methods REGEX] [CLASS ...]
 
 A class of ours in place of Kafka's `RaftClusterInvocationContext` makes the cluster of each `@ClusterTest`; with
-`--broker kafka` they run on Kafka's own. A pattern chooses classes by a part of their name, or by `*` and `?`; without
-one all of `classes.txt` run, each in a JVM of its own, one after the other. A test that is known to pass and does not
+`--broker kafka` they run on Kafka's own. CLASS is a part of the names of classes, or has `*` and `?`; without one
+all of `classes.txt` run, each in a JVM of its own, one after the other. A test that is known to pass and does not
 (`results.py`), fails the run. With `--served-versions` the tests run that ended at a version of an API which kpybroker
-does not serve, and see no such version. `--write` writes what the classes that ran did to the results and to the page.
+does not serve, and see no such version. `--methods` runs some tests of the classes. `--write` writes what those that
+ran did to the results and to the page.
 Reports stay in `build/kafka-tests/`.
 """
 
@@ -34,9 +35,10 @@ REPORTS = ROOT / "build" / "kafka-tests"
 CLASS_DEADLINE_S = 3600
 JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", f"-Dlog4j.configuration=file:{LOG4J}")
 HEAP = {"kpybroker": "-Xmx768m", "kafka": "-Xmx2g"}
+"""Kafka's clusters are in the JVM of the tests."""
 SERVED = "served"
 """The name of results in the versions that kpybroker serves."""
-"""Kafka's clusters are in the JVM of the tests."""
+ALL = ".*"
 JUNIT = "org.junit.platform.console.ConsoleLauncher"
 JUNIT_KEYS = {
     "junit.jupiter.extensions.autodetection.enabled": "true",
@@ -81,15 +83,15 @@ def under(broker: str, name: str) -> Iterator[Under]:
                 yield Under([*options, *ours_only], REPORTS / name)
 
 
-def run_class(name: str, where: Under, methods: Iterable[str] = ()) -> list[Result]:
-    """One class in a JVM, or methods of it that have no parameters; what it printed stands next to its reports."""
+def run_class(name: str, where: Under, methods: str = ALL) -> list[Result]:
+    """One class in a JVM, or the methods of it that match; what it printed stands next to its reports."""
     reports = where.reports / name
     reports.mkdir(parents=True, exist_ok=True)
     for old in reports.glob("*.xml"):
         old.unlink()
     output = ["--disable-banner", "--disable-ansi-colors", "--details=tree", "--reports-dir", str(reports)]
     configuration = [word for key, value in JUNIT_KEYS.items() for word in ("--config", f"{key}={value}")]
-    tests = [word for method in methods for word in ("-m", f"{name}#{method}")] or ["-c", name]
+    tests = ["-c", name, f"--include-methodname=.*#({methods})"]
     command = ["java", *where.options, JUNIT, "execute", *tests, *output, *configuration]
     with (reports / "output.log").open("wb") as log:
         try:
@@ -118,8 +120,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--broker", choices=sorted(HEAP), default="kpybroker")
     parser.add_argument("--served-versions", action="store_true")
+    parser.add_argument("--methods", default=ALL)
     parser.add_argument("--write", action="store_true")
-    parser.add_argument("patterns", nargs="*")
+    parser.add_argument("patterns", nargs="*", metavar="CLASS")
     options = parser.parse_args()
     asked = SERVED if options.served_versions else options.broker
     classes = chosen(options.patterns)
@@ -129,13 +132,13 @@ def main() -> int:
     found: list[Result] = []
     with under(options.broker, asked) as where:
         for name in classes:
-            of_class = run_class(name, where, methods[name] if options.served_versions else ())
+            of_class = run_class(name, where, "|".join(methods[name]) if options.served_versions else options.methods)
             found += of_class
             report(name, of_class)
             if options.write:
-                results.write(asked, name.rpartition(".")[2], of_class)
+                results.write(asked, name.rpartition(".")[2], of_class, is_whole=options.methods == ALL)
     print("\n".join(table(found)))
-    if options.write:
+    if options.write or options.methods != ALL:
         return 0
     names = [name.rpartition(".")[2] for name in classes]
     missing = lost(results.passes(asked), {one.name: one for one in found}, names)

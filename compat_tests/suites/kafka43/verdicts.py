@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from typing import NamedTuple
 
-NEEDS_OBJECTS = "NeedsBrokerObjects"
+NEEDS_OBJECTS = re.compile(r"NeedsBrokerObjects: (.+)")
 LATER_GROUPS = re.compile(r"share|streams", re.IGNORECASE)
 UNSERVED_VERSIONS = re.compile(
-    r"UnsupportedVersionException|EOFException[\s\S]*connectAndReceive|Unknown resource type 32"
-    r"|API keys in ApiVersionsResponse must match"
+    r"UnsupportedVersionException|EOFException[\s\S]*(?:connectAndReceive|BaseRequestTest\.sendAndReceive)"
+    r"|Unknown resource type 32|API keys in ApiVersionsResponse must match"
 )
 """A client that minds ApiVersions says so itself; to raw requests of such a version a broker ends the connection."""
 INVOCATION = re.compile(r"^(\w+)\(.*\)\[(\d+)\]$|^(\w+)\{.*\}\[(\d+)\]$|^(\w+)(?:\(.*\))?()$")
@@ -32,7 +32,10 @@ class Verdict(Enum):
 
 
 class Result(NamedTuple):
-    """`name` is `Class.method[n]`, where n counts the clusters that the method asks for."""
+    """`name` is `Class.method[n]`, where n counts the clusters that the method asks for.
+
+    `cause` is what a failure says, or which Java object it needs.
+    """
 
     name: str
     verdict: Verdict
@@ -83,14 +86,16 @@ def _numbered(cases: Iterable[tuple[str, str, int, ElementTree.Element]]) -> Ite
         else:
             kind, message = failure.attrib.get("type", ""), failure.attrib.get("message", "")
             text = f"{kind}: {message}\n{failure.text or ''}"
-            yield Result(name, judge(name, text), seconds, text.strip()[:CAUSE_LENGTH])
+            verdict, needed = judge(name, text), NEEDS_OBJECTS.search(text)
+            cause = needed[1] if needed and verdict is Verdict.NEEDS_OBJECTS else text
+            yield Result(name, verdict, seconds, cause.strip()[:CAUSE_LENGTH])
 
 
 def judge(name: str, text: str) -> Verdict:
     """Why a test failed, by its name and by what it said."""
     if LATER_GROUPS.search(name):
         return Verdict.LATER_GROUPS
-    if NEEDS_OBJECTS in text:
+    if NEEDS_OBJECTS.search(text):
         return Verdict.NEEDS_OBJECTS
     if UNSERVED_VERSIONS.search(text):
         return Verdict.UNSERVED_VERSIONS

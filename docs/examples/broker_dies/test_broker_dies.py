@@ -6,7 +6,7 @@ COUNT = 300
 
 
 def test_a_leader_is_killed_under_a_producer(kafka_broker_factory):
-    cluster = kafka_broker_factory(num_brokers=3)
+    cluster = kafka_broker_factory(brokers=3)
     cluster.create_topic("orders", replication_factor=3, config={"min.insync.replicas": 2})
     producer = Producer(cluster.config("confluent-kafka", acks="all", enable_idempotence=True))
     failures = []
@@ -21,7 +21,7 @@ def test_a_leader_is_killed_under_a_producer(kafka_broker_factory):
 
 
 def test_too_few_replicas_are_an_error_and_not_a_loss(kafka_broker_factory):
-    cluster = kafka_broker_factory(num_brokers=3)
+    cluster = kafka_broker_factory(brokers=3)
     cluster.create_topic("orders", replication_factor=3, config={"min.insync.replicas": 2})
     leader = cluster.topics()["orders"].partitions[0].leader
     for node in cluster:

@@ -5,8 +5,9 @@ Kafka's `ZkConfigManager`, ``ZkConfigRepository`` and the writing half of ``Admi
 `/config/changes`, which every broker watches. Kept here is what this broker applies: the overrides of topics with the
 `LogConfig` they make, and the dynamic layers of its `BrokerConfig`.
 
-What clients, users, addresses and groups have (`/config/users/<u>[/clients/<c>]`, `/config/clients/<c>`,
-`/config/ips/<ip>`, `/config/groups/<g>`) is passed on to those who `follow` it, and not kept.
+What clients, users, addresses, groups and subscriptions to client metrics have
+(`/config/users/<u>[/clients/<c>]`, `/config/clients/<c>`, `/config/ips/<ip>`, `/config/groups/<g>`,
+`/config/client-metrics/<s>`) is passed on to those who `follow` it, and not kept.
 
 Not here: what the configuration requests mean (`handlers.configuration`, `handlers.security`), and which values are
 allowed (`kpybroker.config`).
@@ -24,8 +25,9 @@ import trio
 from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.config.dynamic import is_password, usable_dynamic
 from kpybroker.config.keys.synonyms import TOPIC_DEFAULT_KEYS
+from kpybroker.config.keys.topic import TOPIC_KEYS
 from kpybroker.config.sources.passwords import decoder, renewed
-from kpybroker.config.topic import TOPIC_KEYS, LogConfig, parse_topic_value
+from kpybroker.config.topic import LogConfig, parse_topic_value
 from kpybroker.config.values import ConfigError
 from kpybroker.coordination.tree import create_recursive, delete_recursive, retry_until_connected
 from kpybroker.coordination.watch_loop import WatchLoop
@@ -55,10 +57,10 @@ EntityListener = Callable[[str, Mapping[str, str]], None]
 CLIENT_TYPES: Final = (znodes.CONFIG_USERS, znodes.CONFIG_CLIENTS, znodes.CONFIG_IPS)
 """Entities that are not of the broker's own."""
 
-REMOVED_TYPES: Final = (*CLIENT_TYPES, znodes.CONFIG_GROUPS)
+REMOVED_TYPES: Final = (*CLIENT_TYPES, znodes.CONFIG_GROUPS, znodes.CONFIG_CLIENT_METRICS)
 """Their nodes are removed when nothing is set (KAFKA-12632)."""
 
-CHANGED_TYPES: Final = (*znodes.CONFIG_TYPES, znodes.CONFIG_GROUPS)
+CHANGED_TYPES: Final = (*znodes.CONFIG_TYPES, znodes.CONFIG_GROUPS, znodes.CONFIG_CLIENT_METRICS)
 """What a notification may name."""
 
 
@@ -329,8 +331,9 @@ class ConfigRepository:
         """Apply both layers, and return the keys whose values have changed."""
         entities = (str(self._host.node_id), znodes.CONFIG_DEFAULT_ENTITY)
         own, default = await self.read_many(znodes.CONFIG_BROKERS, entities)
-        own, ignored_own = usable_dynamic(own, per_broker=True, decode=decoder(self._host.config))
-        default, ignored_default = usable_dynamic(default, per_broker=False)
+        keys = self._host.config.keys
+        own, ignored_own = usable_dynamic(own, keys, per_broker=True, decode=decoder(self._host.config))
+        default, ignored_default = usable_dynamic(default, keys, per_broker=False)
         for layer, ignored in (("broker", ignored_own), ("default cluster", ignored_default)):
             for name, reason in ignored.items():
                 dynamic_logger.error("Dynamic %s config %s is ignored: %s", layer, name, reason)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from kpybroker.config.keys.own import NEW_CLUSTER_ID
 from kpybroker.coordination.tree import retry_until_connected
 from kpybroker.core import metadata_version as mv
 from kpybroker.core import tree as t
@@ -64,16 +65,19 @@ async def ensure_persistent_paths(tree: Tree) -> None:
             raise result
 
 
-async def cluster_id(tree: Tree, source: random.Random) -> str:
-    """The cluster's id, which its first broker generates (KIP-78). Raises TreeError."""
+async def cluster_id(tree: Tree, source: random.Random, wanted: str = "") -> str:
+    """The cluster's id, which its first broker generates (KIP-78), or which is `wanted`. Raises TreeError."""
     while True:
         (found,) = await retry_until_connected(tree, [t.Get(znodes.CLUSTER_ID)])
         if isinstance(found, t.NodeData):
-            return znodes.decode_cluster_id(found.data)
+            known = znodes.decode_cluster_id(found.data)
+            if wanted not in ("", known):
+                logger.warning("The cluster is %s already: %s=%s has no effect", known, NEW_CLUSTER_ID, wanted)
+            return known
         if not isinstance(found, t.NoNode):
             assert isinstance(found, t.TreeError)
             raise found
-        proposal = znodes.encode_cluster_id(znodes.encode_uuid(random_uuid(source)))
+        proposal = znodes.encode_cluster_id(wanted or znodes.encode_uuid(random_uuid(source)))
         ops = [t.Create(t.parent_path(znodes.CLUSTER_ID)), t.Create(znodes.CLUSTER_ID, proposal)]
         for result in await retry_until_connected(tree, ops):
             # Another broker may have been quicker: then its id is read in the next round.

@@ -19,6 +19,7 @@ from kpybroker.broker.cluster import topic_refusals as refusals
 from kpybroker.broker.cluster.registration import random_uuid
 from kpybroker.broker.loop.yielding import ELEMENT, YieldBudget, next_slice
 from kpybroker.broker.requests.log_fields import client_may_leave
+from kpybroker.config.keys.releases import is_kafka_4
 from kpybroker.config.topic import UnknownTopicConfig, validate_topic_props
 from kpybroker.config.values import ConfigError
 from kpybroker.coordination.tree import retry_until_connected
@@ -149,10 +150,15 @@ class TopicAdmin:
                     "Both numPartitions or replicationFactor and replicasAssignments were set. Both cannot be used "
                     "at the same time.",
                 )
-            return {partition: list(replicas) for partition, replicas in topic.assignments.items()}
+            wanted = {partition: list(replicas) for partition, replicas in topic.assignments.items()}
+            if self._as_kafka_4:
+                refusals.check_brokers_of_kafka_4(wanted, self._metadata.snapshot.brokers)
+            return wanted
         config, brokers = self._host.config, self._brokers()
         partitions, factor = topic.num_partitions, topic.replication_factor
         refusals.check_count(partitions)
+        if self._as_kafka_4:
+            refusals.check_factor_of_kafka_4(factor, len(brokers))
         return assign_replicas_to_brokers(
             brokers,
             config.get_int("num.partitions") if partitions == USE_DEFAULT else partitions,
@@ -160,6 +166,10 @@ class TopicAdmin:
             start_index=self._host.random.randrange(max(len(brokers), 1)),
             replica_shift=self._host.random.randrange(max(len(brokers), 1)),
         )
+
+    @property
+    def _as_kafka_4(self) -> bool:
+        return is_kafka_4(self._host.config.release)
 
     def _brokers(self) -> list[BrokerMetadata]:
         brokers = self._metadata.snapshot.brokers
@@ -178,10 +188,11 @@ class TopicAdmin:
         if topic_names.has_collision_chars(name):
             (listed,) = await self._submit(t.Children(znodes.TOPICS))
             assert isinstance(listed, t.NodeChildren)
-            refusals.check_collisions(name, listed.names)  # the topic itself may be created since the look above
+            # The topic itself may be created since the look above.
+            refusals.check_collisions(name, listed.names, as_kafka_4=self._as_kafka_4)
         refusals.check_assignments(assignments)
         try:
-            validate_topic_props(configs, self._host.config.log_defaults)
+            validate_topic_props(configs, self._host.config.log_defaults, self._host.config.release)
         except (ConfigError, UnknownTopicConfig) as error:
             raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
 
@@ -358,7 +369,7 @@ class TopicAdmin:
         return not isinstance(result, t.BadVersion)
 
     def _assign_new_partitions(self, new: NewPartitions, current: znodes.TopicAssignment) -> Assignment:
-        refusals.check_growth(new.topic, current, new.total_count)
+        refusals.check_growth(new.topic, current, new.total_count, as_kafka_4=self._as_kafka_4)
         old_count = len(current.partitions)
         brokers = self._brokers()
         first = current.partitions[0].replicas

@@ -1,12 +1,12 @@
 """What a client is refused when it creates or grows a topic, and with which text.
 
-The texts are Kafka's, because clients print them. Pure functions: those that check raise KafkaError, the others make
-one.
+The texts are Kafka's, because clients print them: those of 3.9.1, or of 4.3.1 in the place of a Kafka 4. Pure
+functions: those that check raise KafkaError, the others make one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from kpybroker.core import topic_names
 from kpybroker.core.controller.events import ApiError
@@ -38,16 +38,14 @@ def check_name(name: str) -> None:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
 
 
-def check_collisions(name: str, existing: Sequence[str]) -> None:
+def check_collisions(name: str, existing: Sequence[str], *, as_kafka_4: bool = False) -> None:
     """Raises KafkaError if the name would share metric names with an existing one (`a.b` and `a_b`), or exists."""
     if name in existing:
         raise already_exists(name)
     colliding = [other for other in existing if topic_names.has_collision(name, other)]
     if colliding:
-        raise KafkaError(
-            ErrorCode.INVALID_TOPIC_EXCEPTION,
-            f"Topic '{name}' collides with existing topics: {', '.join(colliding)}",
-        )
+        with_what = f"topic: {colliding[0]}" if as_kafka_4 else f"topics: {', '.join(colliding)}"
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing {with_what}")
 
 
 def present_configs(configs: Mapping[str, str | None]) -> dict[str, str]:
@@ -64,7 +62,30 @@ def check_count(partitions: int) -> None:
         raise KafkaError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
 
 
-def check_growth(name: str, current: TopicAssignment, total_count: int) -> None:
+def check_factor_of_kafka_4(replication_factor: int, brokers: int) -> None:
+    """Raises KafkaError(INVALID_REPLICATION_FACTOR), with Kafka 4's text, for more replicas than there are brokers."""
+    if replication_factor > brokers > 0:
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"Unable to replicate the partition {replication_factor} time(s): The target replication factor of "
+            f"{replication_factor} cannot be reached because only {brokers} broker(s) are registered or some brokers "
+            "have all their log directories cordoned.",
+        )
+
+
+def check_brokers_of_kafka_4(assignments: Assignment, broker_ids: Collection[int]) -> None:
+    """Raises KafkaError(INVALID_REPLICA_ASSIGNMENT) for a broker that is not there, where Kafka 3.9 creates partitions
+    without a leader.
+    """
+    unknown = (broker for replicas in assignments.values() for broker in replicas if broker not in broker_ids)
+    for broker in unknown:
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"The manual partition assignment includes broker {broker}, but no such broker is registered.",
+        )
+
+
+def check_growth(name: str, current: TopicAssignment, total_count: int, *, as_kafka_4: bool = False) -> None:
     """Raises KafkaError if the topic is being reassigned, or has as many partitions already."""
     if any(a.adding_replicas or a.removing_replicas for a in current.partitions.values()):
         raise KafkaError(
@@ -72,12 +93,13 @@ def check_growth(name: str, current: TopicAssignment, total_count: int) -> None:
         )
     count = len(current.partitions)
     if total_count < count:
-        raise KafkaError(
-            ErrorCode.INVALID_PARTITIONS,
-            f"Topic currently has {count} partitions, which is higher than the requested {total_count}.",
-        )
+        message = f"Topic currently has {count} partitions, which is higher than the requested {total_count}."
+        if as_kafka_4:
+            message = f"The topic {name} currently has {count} partition(s); {total_count} would not be an increase."
+        raise KafkaError(ErrorCode.INVALID_PARTITIONS, message)
     if total_count == count:
-        raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {count} partitions.")
+        noun = "partition(s)" if as_kafka_4 else "partitions"
+        raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {count} {noun}.")
     check_count(total_count)
 
 

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import trio
 
 from kpybroker.broker.loop.yielding import YieldBudget
+from kpybroker.core.features import TRANSACTION_VERSION
 from kpybroker.core.metadata_version import parse, write_txn_markers_version
 from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME
 from kpybroker.core.topic_partition import PartitionKey, indexes_by_topic
-from kpybroker.core.transaction.values import WriteMarkers
+from kpybroker.core.transaction.values import EPOCH_BUMP_FROM, WriteMarkers
 from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError, ProtocolError
@@ -33,18 +34,24 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kafka.coordinator.transaction.TransactionMarkerChannelManager")
 
+WITH_TRANSACTION_VERSION = 2
+"""The version of WriteTxnMarkers that says which version a transaction has (KIP-1228)."""
+
 Errors = dict[PartitionKey, ErrorCode]
 AskPeer = Callable[[int, ApiKey, Any, int], Awaitable[Any]]
 """Broker id, API, message and version to the response. Raises OSError, ProtocolError."""
 
 
 class TransactionEnd(NamedTuple):
-    """What a marker says: how a producer's transaction ended, by which coordinator."""
+    """What a marker says: how a producer's transaction ended, by which coordinator. From `version` 2 of transactions on
+    its epoch is later than that of the records.
+    """
 
     producer_id: int
     producer_epoch: int
     coordinator_epoch: int
     committed: bool
+    version: int = 0
 
 
 class TransactionMarkers:
@@ -103,12 +110,13 @@ class TransactionMarkers:
 
     async def _write_at(self, leader: int, order: WriteMarkers, partitions: list[PartitionKey]) -> Errors:
         if leader == self._host.node_id:
-            end = TransactionEnd(order.producer_id, order.producer_epoch, order.coordinator_epoch, order.committed)
+            end = TransactionEnd(
+                order.producer_id, order.producer_epoch, order.coordinator_epoch, order.committed, order.version
+            )
             return await self.write_here(end, partitions)
-        version = write_txn_markers_version(parse(self._host.config.get_str("inter.broker.protocol.version")))
         try:
             response: WriteTxnMarkersResponse = await self._ask_peer(
-                leader, ApiKey.WRITE_TXN_MARKERS, _request(order, partitions), version
+                leader, ApiKey.WRITE_TXN_MARKERS, _request(order, partitions), self._request_version()
             )
         except (OSError, ProtocolError) as error:
             logger.info("Markers of %s did not reach broker %d: %r", order.transactional_id, leader, error)
@@ -120,6 +128,14 @@ class TransactionMarkers:
             for result in topic.partitions
         }
         return {partition: written.get(partition, ErrorCode.UNKNOWN_SERVER_ERROR) for partition in partitions}
+
+    def _request_version(self) -> int:
+        """The version with the transaction's only where the finalized level says that every broker knows it: a Kafka
+        3.9 does not, and takes a marker of any epoch that is not lower.
+        """
+        if self._metadata.snapshot.features.level(TRANSACTION_VERSION) >= EPOCH_BUMP_FROM:
+            return WITH_TRANSACTION_VERSION
+        return write_txn_markers_version(parse(self._host.config.get_str("inter.broker.protocol.version")))
 
     # --- the partition's half
 
@@ -138,7 +154,7 @@ class TransactionMarkers:
                 errors[key] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                 continue
             try:
-                info = partition.append_marker(marker, end.producer_id, end.producer_epoch)
+                info = partition.append_marker(marker, end.producer_id, end.producer_epoch, end.version)
             except KafkaError as error:
                 errors[key] = error.code
             except LogDirError as error:
@@ -186,6 +202,7 @@ def _request(order: WriteMarkers, partitions: Iterable[PartitionKey]) -> WriteTx
         producer_epoch=order.producer_epoch,
         coordinator_epoch=order.coordinator_epoch,
         transaction_result=order.committed,
+        transaction_version=order.version,
         topics=[
             WriteTxnMarkersRequest.WritableTxnMarkerTopic(name=name, partition_indexes=indexes)
             for name, indexes in indexes_by_topic(partitions).items()

@@ -16,13 +16,18 @@ from typing import TYPE_CHECKING, Any
 
 from kpybroker.broker.coordinators.kind import CoordinatorKind, Run
 from kpybroker.broker.coordinators.partitions import CoordinatorPartitions
+from kpybroker.core.features import TRANSACTION_VERSION
 from kpybroker.core.machine import Now
 from kpybroker.core.topic_names import TRANSACTION_STATE_TOPIC_NAME
 from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.core.transaction.machine import TransactionMachine
 from kpybroker.core.transaction.records import decode_record, encode_record
+from kpybroker.core.transaction.step import TransactionOutcome
 from kpybroker.core.transaction.values import (
+    AddPartitions,
     DescribedTransaction,
+    EndResult,
+    EndTransaction,
     InitProducerId,
     InitResult,
     MarkersWritten,
@@ -36,11 +41,14 @@ from kpybroker.wire.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from kpybroker.broker.cluster.metadata_cache import MetadataCache
     from kpybroker.broker.cluster.producer_ids import ProducerIds
+    from kpybroker.broker.coordinators.shard import Shard
     from kpybroker.broker.coordinators.transaction_markers import TransactionMarkers
     from kpybroker.broker.loop.host import Host
     from kpybroker.broker.replication.replicas import Replicas
 
 EXPIRED_AT_ONCE = 500
+
+logger = logging.getLogger("kafka.coordinator.transaction.TransactionCoordinator")
 
 
 class TransactionCoordinators:
@@ -55,6 +63,7 @@ class TransactionCoordinators:
         markers: TransactionMarkers,
     ) -> None:
         self._host = host
+        self._metadata = metadata
         self._producer_ids = producer_ids
         self._markers = markers
         config = host.config
@@ -69,10 +78,10 @@ class TransactionCoordinators:
             name=f"TransactionCoordinator id={host.node_id}",
             manager_name=f"Transaction State Manager {host.node_id}",
             contents="transaction metadata",
-            logger=logging.getLogger("kafka.coordinator.transaction.TransactionCoordinator"),
+            logger=logger,
             manager_logger=logging.getLogger("kafka.coordinator.transaction.TransactionStateManager"),
             new_machine=lambda leader_epoch: TransactionMachine(self.config, leader_epoch, host.budget),
-            encode=encode_record,
+            encode=lambda record: encode_record(record, self._level),
             decode=decode_record,
             codec=Codec.NONE,  # as in Kafka, which has no setting for it
             commit_timeout_s=config.get_int("request.timeout.ms") / 1000,
@@ -94,18 +103,29 @@ class TransactionCoordinators:
         """Give a producer its id and a new epoch, which fences its predecessors."""
         if not self.config.allows_timeout(request.timeout_ms):
             return InitResult(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
-        shard = self.partitions.shard_for(request.transactional_id)
-        if shard.machine.needs_producer_id(request):
-            # The new id stays unused if another request gets there first.
-            request = replace(request, new_producer_id=await self._producer_ids.generate())
-            shard = self.partitions.shard_for(request.transactional_id)
-        result: InitResult = await shard.ask(request)
+        result: InitResult = await self._ask_with_id(replace(request, level=self._level))
         return result
 
-    async def ask(self, request: Any) -> ErrorCode:
-        """The result of an `AddPartitions` or `EndTransaction`."""
+    async def add(self, request: AddPartitions) -> ErrorCode:
+        """Add partitions to a producer's transaction; the first ones begin it."""
         error: ErrorCode = await self.partitions.shard_for(request.transactional_id).ask(request)
         return error
+
+    async def end(self, request: EndTransaction) -> EndResult:
+        """Commit or abort a producer's transaction: returns once the decision is in the log."""
+        result: EndResult = await self._ask_with_id(request)
+        return result
+
+    async def _ask_with_id(self, request: InitProducerId | EndTransaction) -> Any:
+        """With a fresh producer id if one is needed; it stays unused if another request gets there first."""
+        if self.partitions.shard_for(request.transactional_id).machine.needs_producer_id(request):
+            request = replace(request, new_producer_id=await self._producer_ids.generate())
+        return await self.partitions.shard_for(request.transactional_id).ask(request)
+
+    @property
+    def _level(self) -> int:
+        """The finalized level of `transaction.version`."""
+        return self._metadata.snapshot.features.level(TRANSACTION_VERSION)
 
     def verify(
         self, transactional_id: str, producer_id: int, producer_epoch: int, partitions: Iterable[PartitionKey]
@@ -144,9 +164,29 @@ class TransactionCoordinators:
     async def _abort_timed_out(self) -> None:
         while True:
             await self._sleep("transaction.abort.timed.out.transaction.cleanup.interval.ms")
-            await self.partitions.for_each(
-                lambda shard, ids: shard.machine.abort_timed_out(ids[0], shard.now()),
-            )
+            await self._abort_all_timed_out(self._level)
+
+    async def _abort_all_timed_out(self, level: int) -> None:
+        exhausted: list[str] = []
+
+        def abort(shard: Shard[TransactionMachine], ids: list[str]) -> TransactionOutcome:
+            if shard.machine.needs_id_to_abort(ids[0], shard.now(), level):
+                exhausted.append(ids[0])
+                return TransactionOutcome()
+            return shard.machine.abort_timed_out(ids[0], shard.now(), level)
+
+        await self.partitions.for_each(abort)
+        for transactional_id in exhausted:
+            await self._abort_with_next_id(transactional_id, level)
+
+    async def _abort_with_next_id(self, transactional_id: str, level: int) -> None:
+        try:
+            next_id = await self._producer_ids.generate()
+            shard = self.partitions.shard_for(transactional_id)
+        except KafkaError as error:
+            logger.warning("The transaction of %s is aborted later: %s", transactional_id, error.code.name)
+            return
+        shard.run(shard.machine.abort_timed_out(transactional_id, shard.now(), level, next_id))
 
     async def _remove_expired(self) -> None:
         while True:

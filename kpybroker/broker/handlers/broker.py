@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from kpybroker.broker.loop.host import Host
 
 if TYPE_CHECKING:
+    from kpybroker.broker.client_metrics.service import ClientMetrics
     from kpybroker.broker.cluster.config_repository import ConfigRepository
     from kpybroker.broker.cluster.controller import ClusterController
     from kpybroker.broker.cluster.features import Features
@@ -40,6 +41,7 @@ class Broker(Host, Protocol):
     metadata: MetadataCache
     features: Features
     configs: ConfigRepository
+    client_metrics: ClientMetrics
     producer_ids: ProducerIds
     replicas: Replicas
     fetch_service: FetchService

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def load(key: ApiKey) -> Handler:
     """The handler of a served API; KeyError for one that is not in `served.apis.SERVED`."""
-    for shelf in (_records, _groups, _transactions, _topics, _configuration, _cluster, _between_brokers, _security):
+    for shelf in _SHELVES:
         handler = shelf(key)
         if handler is not None:
             return handler
@@ -38,6 +38,18 @@ async def respond_locally(broker: Broker, key: ApiKey, message: Any, version: in
         return await handler.handle(broker, message, context)
     except KafkaError as error:
         return handler.error_response(message, context, error)
+
+
+def _client_metrics(key: ApiKey) -> Handler | None:
+    handler: Handler
+    match key:
+        case ApiKey.GET_TELEMETRY_SUBSCRIPTIONS:
+            from kpybroker.broker.handlers.client_metrics import get_telemetry_subscriptions as handler
+        case ApiKey.PUSH_TELEMETRY:
+            from kpybroker.broker.handlers.client_metrics import push_telemetry as handler
+        case _:
+            return None
+    return handler
 
 
 def _records(key: ApiKey) -> Handler | None:
@@ -230,3 +242,9 @@ def _security(key: ApiKey) -> Handler | None:
         case _:
             return None
     return handler
+
+
+_SHELVES = (
+    *(_records, _groups, _transactions, _topics, _configuration, _cluster, _between_brokers, _security),
+    _client_metrics,
+)

@@ -82,7 +82,7 @@ def lock_log_dirs(host: Host) -> LogManager:
 
 async def agree_on_ids(host: Host) -> tuple[str, int]:
     """(cluster id, broker id), on which the tree, the configuration and `meta.properties` agree."""
-    cluster_id = await read_cluster_id(host.tree, host.random)
+    cluster_id = await read_cluster_id(host.tree, host.random, host.config.get_str("kpybroker.new.cluster.id"))
     node_id = host.node_id
     if node_id < 0:
         stored = host.logs.dirs.meta.broker_id
@@ -110,6 +110,7 @@ async def _generated_id(host: Host) -> int:
 async def load_logs(host: Host, configs: ConfigRepository) -> None:
     """Open every log; after an unclean stop this recovers what follows the recovery points."""
     _follow_producer_rules(host, configs)
+    _follow_cordoned(host, configs)
     try:
         host.logs.load(configs.topic_config, host.clock.time_ms())
     except (StorageError, KafkaError) as error:
@@ -124,6 +125,16 @@ def _follow_producer_rules(host: Host, configs: ConfigRepository) -> None:
             producer_id_expiration_ms=host.config.get_int("producer.id.expiration.ms"),
             verification_enabled=host.config.get_bool("transaction.partition.verification.enable"),
         )
+
+    apply()
+    configs.on_broker_change(apply)
+
+
+def _follow_cordoned(host: Host, configs: ConfigRepository) -> None:
+    """Log directories may be cordoned, and opened again, at any time."""
+
+    def apply(_changed: frozenset[str] = frozenset()) -> None:
+        host.logs.dirs.cordon(host.config.cordoned_log_dirs)
 
     apply()
     configs.on_broker_change(apply)

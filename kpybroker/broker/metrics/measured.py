@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 from kpybroker.broker.loop.host import Host
 
 if TYPE_CHECKING:
+    from kpybroker.broker.client_metrics.received import ReceivedMetrics
+    from kpybroker.broker.client_metrics.service import ClientMetrics
     from kpybroker.broker.cluster.controller import ClusterController
     from kpybroker.broker.cluster.features import Features
     from kpybroker.broker.cluster.metadata_cache import MetadataCache
@@ -30,6 +32,7 @@ class Measured(Host, Protocol):
     """The parts of one broker that count something."""
 
     bound: list[BoundListener]
+    client_metrics: ClientMetrics
     cluster_id: str
     """Once it has started."""
     controller: ClusterController
@@ -39,6 +42,8 @@ class Measured(Host, Protocol):
     fetch_service: FetchService
     metadata: MetadataCache
     peers: Peers
+    received_metrics: ReceivedMetrics
+    """What clients push."""
     replicas: Replicas
     server: Server
     stall: LoopStallGauge

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from kpybroker.broker.metrics.readers.client_metrics import ClientMetricsReader
 from kpybroker.broker.metrics.readers.cluster import ClusterReader
 from kpybroker.broker.metrics.readers.controller import ControllerReader, LeadershipReader
 from kpybroker.broker.metrics.readers.groups import GroupsReader, LagsReader
@@ -47,18 +48,18 @@ class Metrics:
         requests = RequestsReader(broker.dispatcher, times, broker.fetch_service.follower_requests)
         replication = ReplicationReader(broker.replicas)
         controller = ControllerReader(broker.controller)
-        state, groups = ServerReader(broker), GroupsReader(broker)
+        state, groups, clients = ServerReader(broker), GroupsReader(broker), ClientMetricsReader(broker)
         early = (StateReader(broker), ProcessReader())
         self.readers: tuple[Reader, ...] = (
             *(topics, requests, network, PartitionsReader(broker), replication, LogsReader(broker)),
-            *(controller, LeadershipReader(broker.controller), groups, LagsReader(broker)),
+            *(controller, LeadershipReader(broker.controller), groups, LagsReader(broker), clients),
             *(state, PurgatoryReader(broker), ClusterReader(broker), *early),
         )
         self._served: list[Reader] = list(early)
         self.ticker = Ticker(
             broker.clock,
             (topics, requests, network, replication, controller, state),
-            (network.tick, groups.tick, lambda: times.tick(broker.dispatcher.routes)),
+            (network.tick, groups.tick, clients.tick, lambda: times.tick(broker.dispatcher.routes)),
             (times.rotate,),
         )
         self.server = MetricsServer(
@@ -66,6 +67,7 @@ class Metrics:
             Spelling(broker.config.get_str("kpybroker.metrics.spelling")),
             self.ticker,
             door_of(broker.config),
+            broker.received_metrics.series,
         )
         self.address: tuple[str, int] | None = None
         self._reporters: list[Periodic] = []

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import socket
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qs
 
@@ -20,10 +21,12 @@ from kpybroker.broker.metrics.jolokia import endpoint
 from kpybroker.http.doors import FORM, JSON, Door, is_loopback, names_of
 from kpybroker.http.messages import HttpError, Request, Response
 from kpybroker.http.server import HttpServer, Limits, Served
+from kpybroker.metrics.clients.text import exposition_of_clients
 from kpybroker.metrics.spelling import Spelling
 from kpybroker.metrics.text import CONTENT_TYPE, exposition
 
 if TYPE_CHECKING:
+    from kpybroker.broker.client_metrics.received import Query
     from kpybroker.broker.metrics.measured import Reader
     from kpybroker.broker.metrics.ticker import Ticker
     from kpybroker.config.broker import BrokerConfig
@@ -60,10 +63,18 @@ def door_of(config: BrokerConfig) -> Door:
 
 
 class MetricsServer:
-    """Bind with `listen`, then run `serve` until it is cancelled."""
+    """Bind with `listen`, then run `serve` until it is cancelled. `clients` reads what clients have pushed."""
 
-    def __init__(self, readers: Sequence[Reader], spelling: Spelling, ticker: Ticker, door: Door) -> None:
+    def __init__(
+        self,
+        readers: Sequence[Reader],
+        spelling: Spelling,
+        ticker: Ticker,
+        door: Door,
+        clients: Query | None = None,
+    ) -> None:
         self._readers = readers
+        self._clients = clients
         self._jolokia = endpoint.Jolokia(self.read, lambda: ticker.rates, ticker.clock)
         self._spelling = spelling
         self._http = HttpServer(Served(door, self._respond, _refused), LIMITS, "The metrics' port", logger)
@@ -94,7 +105,10 @@ class MetricsServer:
         if request.verb == "HEAD":
             return Response(200, content_type=CONTENT_TYPE)
         readings = await self.read()
-        return Response(200, content_type=CONTENT_TYPE, stream=_pieces(exposition(readings, spelling)))
+        text = exposition(readings, spelling)
+        if self._clients is not None:
+            text = chain(text, exposition_of_clients(self._clients()))
+        return Response(200, content_type=CONTENT_TYPE, stream=_pieces(text))
 
     def _asked_spelling(self, query: str) -> Spelling:
         (asked,) = parse_qs(query).get("spelling", [""])[-1:]

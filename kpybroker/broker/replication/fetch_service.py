@@ -175,7 +175,7 @@ class FetchService:
     def _check_access(self, cached: CachedPartition, partition: Partition | None, params: FetchParams) -> Partition:
         """Raises KafkaError if the client may not read the partition, or if it is not here."""
         name = cached.resolved_name
-        if not name:
+        if not name and params.version >= 13:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
         if not params.readable(name):
             raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)

@@ -65,6 +65,8 @@ class LogDirMoves:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, "The topic name is too long.")
         if not logs.dirs.is_live(log_dir):
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Log directory {log_dir} is offline")
+        if logs.dirs.is_cordoned(log_dir):
+            raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"Log directory {log_dir} is cordoned")
         partition = self._hosted(topic, index)
         if partition is not None and partition.is_offline:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Partition {topic}-{index} is offline")

@@ -18,7 +18,6 @@ from kpybroker.broker.loop.steps import Steps, run_to_end
 from kpybroker.broker.loop.yielding import in_thread, run_flush
 from kpybroker.broker.replication.traffic import TopicTraffic
 from kpybroker.core.leader_and_isr import NO_LEADER
-from kpybroker.core.log.producer_state import VerificationGuard
 from kpybroker.core.replication.replica import IsrChange, LeaderState
 from kpybroker.storage.log.append import (
     CLIENT,
@@ -228,21 +227,18 @@ class Partition:
         self._after_append(log, leader, info, len(produced.records))
         return info
 
-    def append_marker(self, marker: EndTransactionMarker, producer_id: int, producer_epoch: int) -> AppendInfo:
-        """Append the end of a transaction. Waiting readers are notified whatever its size: it may make much more
-        visible, which they counted when it was written.
+    def append_marker(
+        self, marker: EndTransactionMarker, producer_id: int, producer_epoch: int, transaction_version: int = 0
+    ) -> AppendInfo:
+        """Append the end of a transaction, which is of a version. Waiting readers are notified whatever its size: it
+        may make much more visible, which they counted when it was written.
         """
         batch = build_end_transaction_batch(marker, producer_id=producer_id, producer_epoch=producer_epoch)
-        info = self.append(ProducedBatches(batch, marker.timestamp, origin=COORDINATOR))
+        info = self.append(
+            ProducedBatches(batch, marker.timestamp, origin=COORDINATOR, transaction_version=transaction_version)
+        )
         self.notify(0)
         return info
-
-    def start_verification(self, producer_id: int, sequence: int, epoch: int, now_ms: int) -> VerificationGuard:
-        """Begin to verify that a produce belongs to a transaction (KIP-890).
-
-        NO_VERIFICATION if the producer's transaction is open here already. Raises as `leader_log`.
-        """
-        return self.leader_log().start_verification(producer_id, sequence, epoch, now_ms)
 
     def _check_min_isr(self, log: Log, leader: LeaderState, in_sync: int, error: ErrorCode) -> None:
         min_isr = log.config.min_insync_replicas

@@ -16,6 +16,8 @@ from kpybroker.wire.yield_budget import WorkBudget
 NAMES: Final = ("error_code", "partition_error_code")
 ONLY_PRESENT: Final = ("AddPartitionsToTxnResponse",)
 """Responses in which a field that the version does not have yet counts for nothing."""
+NOT_AT_THE_TOP: Final = ("MetadataResponse",)
+"""Responses whose own error is counted with each topic, and not once more."""
 ENTRY_COST: Final = 1
 """Units of a `WorkBudget` that one entry of an array costs."""
 
@@ -38,6 +40,8 @@ def _codes_in(struct: type[Message], message: type[Message], version: int) -> Co
     for field in struct_fields(message, struct):
         oldest, newest = field.versions
         if version > newest or (version < oldest and message.__name__ in ONLY_PRESENT):
+            continue
+        if struct is message and field.name in NAMES and message.__name__ in NOT_AT_THE_TOP:
             continue
         if field.name in NAMES:
             here = field.name

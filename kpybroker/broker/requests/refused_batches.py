@@ -17,6 +17,8 @@ from kpybroker.wire.records.batch import parse_header
 FOR_NOW = frozenset(
     (
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.CONCURRENT_TRANSACTIONS,
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
         ErrorCode.NOT_ENOUGH_REPLICAS,
         ErrorCode.KAFKA_STORAGE_ERROR,
@@ -27,6 +29,8 @@ BEHIND_MAX = 4
 PARTITIONS_MAX = 256
 """Partitions that a connection remembers: about 200 KB with the longest names that a topic may have."""
 Records = bytes | memoryview | None
+Place = tuple[str | bytes, int]
+"""Topic and partition; the topic's id where its name was not known."""
 _HALF = 1 << 30  # of all sequence numbers, which wrap
 
 
@@ -46,30 +50,39 @@ class RefusedBatches:
     __slots__ = ("by_partition",)
 
     def __init__(self) -> None:
-        self.by_partition: dict[tuple[str, int], _Refused] = {}
+        self.by_partition: dict[Place, _Refused] = {}
 
-    def note(self, topic: str, index: int, records: Records, error: KafkaError | LogDirError) -> None:
-        """Remember that `records` were refused with `error`; errors that are not `FOR_NOW` change nothing."""
-        key = (topic, index)
+    def note(self, key: tuple[str, int], topic_id: bytes, records: Records, error: KafkaError | LogDirError) -> None:
+        """Remember that `records` were refused with `error`; errors that are not `FOR_NOW` change nothing.
+
+        `key` is topic and partition; of an unknown `topic_id` the name is empty.
+        """
+        topic, index = key
         code = error.code if isinstance(error, KafkaError) else ErrorCode.KAFKA_STORAGE_ERROR
         producer = _producer(records)
         if code not in FOR_NOW or producer is None or len(topic) > MAX_NAME_LENGTH:
             return
-        first = self.by_partition.get(key)
+        place: Place = key if topic else (topic_id, index)
+        first = self.by_partition.get(place)
         if first is not None and first[:2] == producer[:2] and _follows(first.base_sequence, producer[2]) > 0:
             return
         if first is None and len(self.by_partition) >= PARTITIONS_MAX:
             del self.by_partition[next(iter(self.by_partition))]
-        self.by_partition[key] = _Refused(*producer, code, 0)
+        self.by_partition[place] = _Refused(*producer, code, 0)
 
-    def check(self, key: tuple[str, int], producers: ProducerState | None, records: Records) -> None:
+    def check(self, key: tuple[str, int], topic_id: bytes, producers: ProducerState | None, records: Records) -> None:
         """Raises the KafkaError of the refused batch, if `records` were sent behind it and it is not in the log.
 
-        `key` is topic and partition; `producers` are those of its log, or None where this broker does not lead. Raises
-        nothing then, nor where the producer is fenced: the append refuses those.
+        `key` is topic and partition, whose name may have been unknown then; `producers` are those of its log, or None
+        where this broker does not lead. Raises nothing then, nor where the producer is fenced: the append refuses
+        those.
         """
         if producers is None:
             return
+        self._check(key, producers, records)
+        self._check((topic_id, key[1]), producers, records)
+
+    def _check(self, key: Place, producers: ProducerState, records: Records) -> None:
         refused = self.by_partition.pop(key, None)
         if refused is None or refused.behind == BEHIND_MAX:
             return

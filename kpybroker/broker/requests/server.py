@@ -16,6 +16,7 @@ from __future__ import annotations
 import errno
 import logging
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from math import inf
 from time import perf_counter_ns
@@ -52,9 +53,18 @@ _OUT_OF_RESOURCES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
 
 class Server:
-    """Serves bound listeners until stopped or cancelled."""
+    """Serves bound listeners until stopped or cancelled. `on_disconnect` is called with the id of each connection that
+    has ended.
+    """
 
-    def __init__(self, config: BrokerConfig, dispatcher: Dispatcher, clock: Clock) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        dispatcher: Dispatcher,
+        clock: Clock,
+        on_disconnect: Callable[[str], None] = lambda connection_id: None,
+    ) -> None:
+        self._on_disconnect = on_disconnect
         self._config = config
         self._dispatcher = dispatcher
         self._clock = clock
@@ -228,6 +238,7 @@ class Server:
         del self._connections[id(connection)]
         self.ended[connection.listener_name] += 1
         self.limits.closed(connection.listener_name, connection.client_host)
+        self._on_disconnect(connection.connection_id)
 
     async def _serve_requests(self, connection: Connection) -> None:
         serving, frames = connection.serving, connection.serving.frames

@@ -1,8 +1,8 @@
 """How this broker logs in at others by OAUTHBEARER: where its tokens come from.
 
 - From `sasl.oauthbearer.token.endpoint.url`, as Kafka's `OAuthBearerLoginCallbackHandler`: a file, which is read at
-  each login, or an HTTPS endpoint that gives tokens for `clientId` and `clientSecret` of the JAAS module (client
-  credentials, RFC 6749 section 4.4).
+  each login, or an HTTPS endpoint that gives tokens for a client id and its secret (client credentials, RFC 6749
+  section 4.4). They are in keys of their own, as in Kafka since 4.1, else in options of the JAAS module.
 - Made here without a signature, where the JAAS module has options `unsecuredLogin...` and there is no URL.
 
 All of this runs in the threads of logins. No token and no secret is in an error or a log.
@@ -57,6 +57,12 @@ ENDPOINT_CALLBACKS: Final = frozenset(
 UNSECURED_CALLBACK: Final = (
     "org.apache.kafka.common.security.oauthbearer.internals.unsecured.OAuthBearerUnsecuredLoginCallbackHandler"
 )
+CREDENTIALS: Final = {
+    "clientId": "sasl.oauthbearer.client.credentials.client.id",
+    "clientSecret": "sasl.oauthbearer.client.credentials.client.secret",
+    "scope": "sasl.oauthbearer.scope",
+}
+"""Option of the JAAS module -> the key that takes its place where it is set (Kafka's ``ConfigOrJaas``)."""
 RENEWED_AFTER: Final = 0.8
 """Of a token's lifetime: Kafka's `sasl.login.refresh.window.factor`."""
 TIMEOUT_S: Final = 10.0
@@ -139,7 +145,7 @@ def kept_token(endpoint: Endpoint) -> KeptToken:
 
 def initiator(config: BrokerConfig, listener: str) -> Callable[[str], BearerLogin]:
     """(host of the other broker) -> a login at its listener of this name. Raises LoginConfigError."""
-    options = _options(config, listener)
+    options = {**_options(config, listener), **_credentials(config, listener)}
     callback = config.effective.get(mechanism_key(listener, NAME, CALLBACK))
     url = config.effective.get(mechanism_key(listener, NAME, URL)) or config.get(listener_key(listener, URL))
     if callback not in (None, UNSECURED_CALLBACK, *ENDPOINT_CALLBACKS):
@@ -156,6 +162,16 @@ def initiator(config: BrokerConfig, listener: str) -> Callable[[str], BearerLogi
     except ValueError as error:
         raise LoginConfigError(f"OAUTHBEARER on listener {listener}: {error}", f"correct {_key(listener)}") from None
     return lambda host: BearerLogin(fetch, extensions)
+
+
+def _credentials(config: BrokerConfig, listener: str) -> dict[str, str]:
+    """The options that keys have in their place."""
+    found = {}
+    for option, key in CREDENTIALS.items():
+        text = config.effective.get(mechanism_key(listener, NAME, key)) or config.get(listener_key(listener, key))
+        if text is not None:
+            found[option] = str(text)
+    return found
 
 
 def _key(listener: str) -> str:
@@ -199,7 +215,10 @@ def _of_endpoint(url: str, options: Mapping[str, str]) -> Fetch:
         raise LoginConfigError(f"{URL} is no file: or https: URL", f"set {URL}=https://... or file:///...")
     client_id, client_secret = options.get("clientId", ""), options.get("clientSecret", "")
     if not client_id or not client_secret:
-        raise ValueError("the options clientId and clientSecret of the JAAS module are not set")
+        raise ValueError(
+            f"neither {CREDENTIALS['clientId']} and {CREDENTIALS['clientSecret']} are set, nor the options clientId "
+            "and clientSecret of the JAAS module"
+        )
     endpoint = Endpoint(url, trusted_file(options), client_id, Secret(client_secret), options.get("scope", ""))
     try:
         return kept_token(endpoint).get

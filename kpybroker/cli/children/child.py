@@ -40,7 +40,7 @@ class Child:
 
     def command(self, bootstrap: str, more: Sequence[str]) -> list[str]:
         """What is run, for brokers at `bootstrap`."""
-        options = [*self._options, "--exit-with", str(os.getpid()), "-b", bootstrap, *more]
+        options = [*self._options, "--exit-with", str(os.getpid()), "-b", bootstrap, "--profile", "none", *more]
         if PASSES_SOCKETS:
             options += ["--socket", str(self._listener.fileno())]
         else:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from kpybroker.client.connect.settings import Connection
 
 PASSWORD = "KPYBROKER_CONSOLE_PASSWORD"
-REGISTRY = "KPYBROKER_SCHEMA_REGISTRY"
 
 EPILOG = """\b
 Examples:
@@ -78,7 +77,7 @@ Exit codes:
 @click.option(
     "--schema-registry",
     metavar="URL",
-    help=f"Decode messages with schemas from there, or from ${REGISTRY}: Avro, JSON Schema, Protobuf.",
+    help="Decode messages with schemas from there, or from $KPYBROKER_SCHEMA_REGISTRY, or the profile's registry.",
 )
 @click.option("--exit-with", type=Number(1), hidden=True, help="Stop when this process ends.")
 @click.option("--options-from-stdin", is_flag=True, hidden=True, help="Read lines of KEY=VALUE as -X takes them.")
@@ -118,8 +117,7 @@ def console(
     exposure.warn(exposure.of_files((password_file,)))
     if options_from_stdin:
         connection = connection._replace(options=(*connection.options, *sys.stdin.read().splitlines()))
-    settings = load(connection)
-    registry = schema_registry or os.environ.get(REGISTRY) or None
+    settings = load(connection._replace(registry=schema_registry))
     options = ConsoleOptions(
         settings,
         host,
@@ -130,7 +128,7 @@ def console(
         hosts,
         control,
         metrics,
-        registry,
+        None if settings.registry is None else settings.registry.url,
         parse_proxies(proxies),
     )
     return serve(options, socket)

@@ -9,7 +9,7 @@ from confluent_kafka.admin import ConfigResource
 
 from kpybroker.client.actions.partitions import Partition, topics
 from kpybroker.client.connect.admin import Cluster
-from kpybroker.client.connect.errors import CommandError, Failures, broker_error, check, note
+from kpybroker.client.connect.errors import WITHOUT_CONTROLLER, CommandError, Failures, broker_error, check, note
 from kpybroker.client.connect.settings import Connection, load
 from kpybroker.client.connect.versions import looks_like
 from kpybroker.client.connect.wire import WireCluster
@@ -97,7 +97,7 @@ def health(connection: Connection, output: Output) -> int:
     failures = Failures()
     metadata = cluster.metadata()
     if metadata.controller_id < 0:
-        failures.add("cluster", CommandError("there is no controller", "kpybroker doctor looks for the cause"))
+        failures.add("cluster", CommandError("there is no controller", WITHOUT_CONTROLLER))
     found = topics(cluster, sorted(metadata.topics), failures)
     minimum = _min_isr(cluster, [topic.name for topic in found], failures)
     rows = [

@@ -1,18 +1,18 @@
-"""`config list`, `describe`, `get`, `set` and `unset`: settings of topics, brokers and groups.
+"""`config list`, `describe`, `get`, `set` and `unset`: settings of topics, brokers, groups and client metrics.
 
 A broker's name is its id, or `default` for the setting of all brokers of the cluster. confluent-kafka can name neither
-the latter nor groups, so those requests go through `connect.raw_configs`.
+the latter nor groups nor subscriptions to client metrics, so those requests go through `connect.raw_configs`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from confluent_kafka.admin import ConfigResource
 
 from kpybroker.client.actions.partitions import matching
-from kpybroker.client.actions.resources import GROUP_SOURCE, OPERATIONS, Change, config_rows, resource
+from kpybroker.client.actions.resources import OPERATIONS, Change, config_rows, resource
 from kpybroker.client.connect import raw_configs
 from kpybroker.client.connect.admin import Cluster
 from kpybroker.client.connect.errors import CommandError, Failures, usage
@@ -22,6 +22,19 @@ from kpybroker.client.show.cells import Column, Row
 from kpybroker.client.show.output import Output, write
 
 DEFAULT: Final = "default"
+
+
+class RawKind(NamedTuple):
+    """A kind of resource that confluent-kafka cannot name: Kafka's numbers of its type, and of the source of what was
+    set for it.
+    """
+
+    type: int
+    source: int
+
+
+RAW: Final = {"group": RawKind(raw_configs.GROUP, 8), "client-metrics": RawKind(raw_configs.CLIENT_METRICS, 7)}
+NOUNS: Final = {"client-metrics": "client metrics"}
 
 CONFIGS: Final = (
     Column("KEY", "key"),
@@ -39,7 +52,7 @@ STATUS: Final = (
 
 
 def show_list(connection: Connection, kind: str, patterns: Sequence[str], output: Output) -> int:
-    """Print what was set for topics, brokers or groups: one row a key."""
+    """Print what was set for topics, brokers, groups or client metrics: one row a key."""
     settings = load(connection)
     failures = Failures()
     names = _existing(settings, kind, patterns)
@@ -51,15 +64,15 @@ def show_list(connection: Connection, kind: str, patterns: Sequence[str], output
         for row in found.get(name, [])
         if name == DEFAULT or row["source"] != "cluster-default"
     ]
-    output.rows(rows, LIST, empty=f"nothing is set for a {kind}")
+    output.rows(rows, LIST, empty=f"nothing is set for {NOUNS.get(kind, f'a {kind}')}")
     return failures.exit_code()
 
 
 def _existing(settings: Settings, kind: str, patterns: Sequence[str]) -> list[str]:
     """The names that have settings and that match; brokers in the order of their ids, the rest by name."""
-    if kind == "group":
+    if kind in RAW:
         with WireCluster(settings) as wire:
-            return matching(raw_configs.group_names(wire), patterns)
+            return matching(raw_configs.names(wire, RAW[kind].type), patterns)
     metadata = Cluster(settings).metadata()
     if kind == "topic":
         return matching(metadata.topics, patterns)
@@ -69,7 +82,7 @@ def _existing(settings: Settings, kind: str, patterns: Sequence[str]) -> list[st
 
 
 def show_describe(connection: Connection, kind: str, names: Sequence[str], everything: bool, output: Output) -> int:
-    """Print the settings of topics, brokers or groups: what was set, or all."""
+    """Print the settings of topics, brokers, groups or client metrics: what was set, or all."""
     settings = load(connection)
     failures = Failures()
     found = _describe(settings, kind, names, everything, failures)
@@ -159,8 +172,8 @@ def _no_broker(name: str) -> CommandError:
 
 def _raw(kind: str, name: str) -> tuple[int, str] | None:
     """Type and name as requests have them, of what confluent-kafka cannot name."""
-    if kind == "group":
-        return raw_configs.GROUP, name
+    if kind in RAW:
+        return RAW[kind].type, name
     return (raw_configs.BROKER, raw_configs.ALL_BROKERS) if kind == "broker" and name == DEFAULT else None
 
 
@@ -170,8 +183,8 @@ def _describe(
     """Settings by name, in the order of the names; what cannot be described is a failure."""
     wanted = list(dict.fromkeys(names))
     found: dict[str, list[Row] | CommandError] = {}
-    if kind == "group":
-        found = _groups(settings, wanted, everything)
+    if kind in RAW:
+        found = _raw_resources(settings, RAW[kind], wanted, everything)
     else:
         plain = [_checked(kind, name) for name in wanted if _raw(kind, name) is None]
         found = _topics_or_brokers(settings, kind, plain, everything)
@@ -202,15 +215,17 @@ def _topics_or_brokers(
     return found
 
 
-def _groups(settings: Settings, names: list[str], everything: bool) -> dict[str, list[Row] | CommandError]:
+def _raw_resources(
+    settings: Settings, kind: RawKind, names: list[str], everything: bool
+) -> dict[str, list[Row] | CommandError]:
     with WireCluster(settings) as wire:
-        described = raw_configs.describe(wire, raw_configs.GROUP, names)
+        described = raw_configs.describe(wire, kind.type, names)
     found: dict[str, list[Row] | CommandError] = {}
     for name, entries in described.items():
         if isinstance(entries, CommandError):
             found[name] = entries
         else:  # a default of the brokers may have been set too, but not for the group
-            found[name] = config_rows([one for one in entries if everything or one.source == GROUP_SOURCE], everything)
+            found[name] = config_rows([one for one in entries if everything or one.source == kind.source], everything)
     return found
 
 

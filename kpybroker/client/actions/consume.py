@@ -24,6 +24,8 @@ from kpybroker.client.actions.partitions import (
     time_lookup,
     topics,
 )
+from kpybroker.client.actions.schemas import Decoder, values_of
+from kpybroker.client.actions.topics import is_pattern, matched
 from kpybroker.client.connect.admin import Cluster, ErrorWatch, make
 from kpybroker.client.connect.errors import CommandError, Failures, kafka_error, note, usage
 from kpybroker.client.connect.settings import CLIENT_ID, Connection, Settings, load
@@ -54,6 +56,8 @@ class ConsumeOptions(NamedTuple):
     group: str | None = None
     format_name: str = "value"
     show_null: bool = False
+    schema_registry: str | None = None
+    decode: str | None = None
 
 
 class PartitionRange(NamedTuple):
@@ -74,13 +78,18 @@ def consume(connection: Connection, options: ConsumeOptions) -> int:
     except BadOffset as error:
         raise usage(str(error), f"write -o {FORMS}, or a range of two") from None
     parse_partitions(options.partitions)  # before anything is asked
-    settings = load(connection)
+    settings = load(connection._replace(registry=options.schema_registry))
+    decode = None
+    if options.decode is not None or options.schema_registry is not None:
+        decode = Decoder(values_of(settings), options.decode or "value")
+    if any(is_pattern(name) for name in options.topics):
+        options = options._replace(topics=matched(Cluster(settings), options.topics))
     reader: Reader
     if options.group is None:
         reader = PlannedReader(settings, plans(settings, options, span), options.exit_at_end)
     else:
         reader = GroupReader(settings, options, span)
-    return _Session(reader, write, options.num).run()
+    return _Session(reader, write, decode, options.num).run()
 
 
 # --- where to begin and to stop
@@ -280,9 +289,10 @@ class GroupReader(Reader):
 class _Session:
     """From a reader to standard output."""
 
-    def __init__(self, reader: Reader, write: Part, limit: int | None) -> None:
+    def __init__(self, reader: Reader, write: Part, decode: Decoder | None, limit: int | None) -> None:
         self._reader = reader
         self._write = write
+        self._decode = decode
         self._limit = limit
         self._count: Counter[Place] = Counter()
         self._number = 0
@@ -297,7 +307,7 @@ class _Session:
             self._reader.close()
         if interrupts.requested:
             note(self._summary())
-        return 0
+        return 0 if self._decode is None else self._decode.finish()
 
     def _loop(self, interrupts: Interrupts) -> None:
         while not (interrupts.requested or self._is_complete()):
@@ -315,7 +325,10 @@ class _Session:
     def _print(self, messages: Sequence[Any]) -> None:
         with writing():
             for message in messages:
-                self._out.write(self._write(self._reader.exact.record(message), self._number))
+                record = self._reader.exact.record(message)
+                if self._decode is not None:
+                    record = self._decode(record)
+                self._out.write(self._write(record, self._number))
                 self._number += 1
                 self._count[message.topic(), message.partition()] += 1
             self._out.flush()

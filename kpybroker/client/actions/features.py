@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from kpybroker.client.connect.errors import CommandError, Failures, broker_error, note, usage
+from kpybroker.client.connect.errors import WITHOUT_CONTROLLER, CommandError, Failures, broker_error, note, usage
 from kpybroker.client.connect.settings import Connection, load
 from kpybroker.client.connect.wire import SOFTWARE, WireBroker, WireCluster
 from kpybroker.client.show.cells import Column
@@ -132,7 +132,7 @@ def parse_levels(texts: Sequence[str]) -> dict[str, int]:
 
 def _controller(wire: WireCluster) -> WireBroker:
     if wire.controller_id not in wire.nodes:
-        raise CommandError("there is no controller", "kpybroker doctor looks for the cause")
+        raise CommandError("there is no controller", WITHOUT_CONTROLLER)
     return wire.broker(wire.controller_id)
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from confluent_kafka import ConsumerGroupTopicPartitions
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
 
 from kpybroker.client.actions.partitions import Place, bounds, existing, matching, parse_places
 from kpybroker.client.actions.topic_changes import DRY_RUN
 from kpybroker.client.connect.admin import Cluster
 from kpybroker.client.connect.consumer_groups import describe_consumers
-from kpybroker.client.connect.errors import FIXES, CommandError, Failures, broker_error, check, kafka_error, note
+from kpybroker.client.connect.errors import FIXES, CommandError, Failures, broker_error, check, note
 from kpybroker.client.connect.raw_groups import CONSUMER, RawGroup, RawMember, describe, shown_bytes
 from kpybroker.client.connect.settings import Connection, load
 from kpybroker.client.connect.wire import GROUP, WireCluster
@@ -131,10 +131,13 @@ def show_list(connection: Connection, options: ListOptions, output: Output) -> i
 
 
 def list_groups(cluster: Cluster, failures: Failures) -> dict[str, Any]:
-    """confluent-kafka's listings by group id, or our own description where it has no name for the state."""
+    """confluent-kafka's listings by group id, or our own description where it has no name for the state.
+
+    Raises CommandError if the cluster cannot be reached.
+    """
     result = cluster.result(cluster.admin.list_consumer_groups(**cluster.timeout))
     for error in result.errors:
-        failures.add("a coordinator did not list its groups", kafka_error(error))
+        failures.add("a coordinator did not list its groups", cluster.error(KafkaException(error)))
     listed = {group.group_id: group for group in result.valid}
     unnamed = [name for name, group in listed.items() if _has_unnamed_state(group)]
     return listed | _found(_consumers(cluster, unnamed), failures)

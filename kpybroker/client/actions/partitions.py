@@ -46,6 +46,8 @@ NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 NUMBER_MAX = 999_999
 """Of a partition that is named: no cluster has so many of a topic."""
 PARTITION_MAX = 2**31 - 1
+PARTITIONS_MAX = 100_000
+"""Of a new topic: librdkafka asks for no more."""
 LEGAL_NAME = re.compile("[a-zA-Z0-9._-]{1,249}")
 """Of a topic."""
 

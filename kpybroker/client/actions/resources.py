@@ -1,4 +1,4 @@
-"""Settings of topics, brokers and groups as rows, and changes of them."""
+"""Settings of topics, brokers, groups and client metrics as rows, and changes of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ SOURCES: Final = {
     8: "group",
 }
 """Where a value is from, by Kafka's number of its source."""
-GROUP_SOURCE: Final = 8
 
 OVERRIDES: Final = frozenset({1, 2, 3, 7, 8})
 """Sources that were set with a command."""

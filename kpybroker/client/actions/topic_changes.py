@@ -17,6 +17,7 @@ from kpybroker.client.actions.partitions import (
     time_lookup,
     topics,
 )
+from kpybroker.client.actions.producing.room import own_settings
 from kpybroker.client.actions.resources import Change, resource
 from kpybroker.client.actions.topics import expanded
 from kpybroker.client.connect.admin import Cluster
@@ -48,15 +49,19 @@ class NewTopicOptions(NamedTuple):
     assignment: str | None = None
     if_not_exists: bool = False
     dry_run: bool = False
+    like: str | None = None
 
 
 def create(connection: Connection, names: Sequence[str], options: NewTopicOptions, output: Output) -> int:
     """Create the topics."""
     configs = _configs(options.configs)
     assignment = parse_assignment(options.assignment)
-    if assignment is not None and (options.partitions is not None or options.replicas is not None):
+    others = (options.partitions, options.replicas, options.like)
+    if assignment is not None and any(other is not None for other in others):
         raise usage("--replica-assignment says how many partitions and replicas there are", "leave the others out")
     cluster = Cluster(load(connection))
+    if options.like is not None:
+        options, configs = _as(cluster, options.like, options, configs)
     wanted = [_new_topic(name, options, configs, assignment) for name in names]
     failures, rows = Failures(), []
     done = "would be created" if options.dry_run else "created"
@@ -68,6 +73,25 @@ def create(connection: Connection, names: Sequence[str], options: NewTopicOption
             rows.append(status_row(name, done, failures, error))
     output.rows(rows, STATUS)
     return failures.exit_code()
+
+
+def _as(
+    cluster: Cluster, source: str, options: NewTopicOptions, configs: Mapping[str, str]
+) -> tuple[NewTopicOptions, dict[str, str]]:
+    """The options with what they leave open as another topic has it. Raises CommandError, or SystemExit."""
+    failures = Failures()
+    found = topics(cluster, [source], failures)
+    if failures.exit_code():
+        raise SystemExit(1)
+    (topic,) = found
+    asked = ConfigResource(ConfigResource.Type.TOPIC, source)
+    described = cluster.admin.describe_configs([asked], **cluster.timeout)
+    own = own_settings(cluster.result(described[asked]), everything=True)
+    made = options._replace(
+        partitions=options.partitions or len(topic.partitions),
+        replicas=options.replicas or max(len(partition.replicas) for partition in topic.partitions),
+    )
+    return made, {**own, **configs}
 
 
 def _new_topic(

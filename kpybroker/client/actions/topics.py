@@ -10,7 +10,7 @@ from confluent_kafka.admin import ConfigResource
 from kpybroker.client.actions.partitions import Partition, Place, Topic, bounds, known, matching, topics
 from kpybroker.client.actions.resources import config_rows
 from kpybroker.client.connect.admin import Cluster
-from kpybroker.client.connect.errors import Failures
+from kpybroker.client.connect.errors import CommandError, Failures
 from kpybroker.client.connect.settings import Connection, load
 from kpybroker.client.records.offsets import Bounds
 from kpybroker.client.show.cells import Column, Row
@@ -92,15 +92,28 @@ def show_describe(connection: Connection, patterns: Sequence[str], all_configs: 
     return failures.exit_code()
 
 
+def is_pattern(name: str) -> bool:
+    """Whether it is no name but a pattern."""
+    return bool(set(name) & set("*?["))
+
+
 def expanded(cluster: Cluster, patterns: Sequence[str]) -> list[str]:
     """Names as they are, and the topics that a pattern with `*`, `?` or `[` matches."""
-    if not any(set(pattern) & set("*?[") for pattern in patterns):
+    if not any(map(is_pattern, patterns)):
         return list(patterns)
     existing = cluster.metadata().topics
     names: dict[str, None] = {}
     for pattern in patterns:
-        names |= dict.fromkeys(matching(existing, [pattern]) if set(pattern) & set("*?[") else [pattern])
+        names |= dict.fromkeys(matching(existing, [pattern]) if is_pattern(pattern) else [pattern])
     return list(names)
+
+
+def matched(cluster: Cluster, patterns: Sequence[str]) -> list[str]:
+    """As `expanded`, without internal topics that only a pattern names. Raises CommandError if nothing is left."""
+    names = [name for name in expanded(cluster, patterns) if name in patterns or not name.startswith("__")]
+    if not names:
+        raise CommandError(f"no topic matches {' or '.join(patterns)}", "kpybroker topic list shows the topics")
+    return names
 
 
 def partition_row(partition: Partition, offsets: Offsets) -> Row:

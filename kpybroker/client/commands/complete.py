@@ -20,6 +20,15 @@ def topic_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> 
     return _complete(ctx, incomplete, lambda cluster: cluster.metadata().topics)
 
 
+def profile_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Profiles that begin with what is typed."""
+    with contextlib.suppress(Exception):
+        from kpybroker.client.connect.profiles import names
+
+        return [name for name in names() if name.startswith(incomplete)]
+    return []
+
+
 def group_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Groups that begin with what is typed."""
 
@@ -33,10 +42,15 @@ def _complete(ctx: click.Context, incomplete: str, names: Any) -> list[str]:
     params = ctx.params
     with contextlib.suppress(Exception), contextlib.redirect_stderr(io.StringIO()):
         from kpybroker.client.connect.admin import Cluster
+        from kpybroker.client.connect.profiles import chosen
         from kpybroker.client.connect.settings import Connection, load
 
         connection = Connection(
-            params.get("bootstrap_server"), params.get("command_config"), params.get("options") or (), SECONDS_MAX
+            params.get("bootstrap_server"),
+            params.get("command_config"),
+            params.get("options") or (),
+            SECONDS_MAX,
+            chosen(params.get("profile")),
         )
         return sorted(name for name in names(Cluster(load(connection))) if name.startswith(incomplete))
     return []

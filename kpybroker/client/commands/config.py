@@ -19,21 +19,23 @@ PLURALS = {"topics": "topic", "brokers": "broker", "groups": "group"}
 
 
 class _Kind(Choice):
-    """`topic`, `broker` or `group`; the plural is accepted."""
+    """`topic`, `broker`, `group` or `client-metrics`; the plural is accepted."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         return super().convert(PLURALS.get(value, value), param, ctx)
 
 
-kind_argument = click.argument("kind", type=_Kind(("topic", "broker", "group")), metavar="topic|broker|group")
+KINDS = ("topic", "broker", "group", "client-metrics")
+kind_argument = click.argument("kind", type=_Kind(KINDS), metavar="|".join(KINDS))
 name_argument = click.argument("name")
 
 
 @click.group()
 def config() -> None:
-    """Settings of topics, brokers and groups: list, describe, get, set, unset.
+    """Settings of topics, brokers, groups and client metrics: list, describe, get, set, unset.
 
-    A broker is named by its id; `default` is the setting of all brokers. A group need not exist.
+    A broker is named by its id; `default` is the setting of all brokers. A group need not exist. Client metrics are
+    subscriptions: which metrics clients push, how often, and which clients. One ends when all its keys are unset.
     """
 
 
@@ -48,7 +50,7 @@ def config() -> None:
 @output_option
 @client_command
 def list_configs(connection: Connection, kind: str, patterns: tuple[str, ...], output_format: str) -> int:
-    """List what was set for topics or groups, or for brokers while they ran."""
+    """List what was set for topics, groups or client metrics, or for brokers while they ran."""
     from kpybroker.client.actions import configs
     from kpybroker.client.show.output import Output
 
@@ -65,7 +67,7 @@ def list_configs(connection: Connection, kind: str, patterns: tuple[str, ...], o
 @output_option
 @client_command
 def describe(connection: Connection, kind: str, names: tuple[str, ...], everything: bool, output_format: str) -> int:
-    """Show the settings of topics, brokers or groups, and where each value is from."""
+    """Show the settings of topics, brokers, groups or client metrics, and where each value is from."""
     from kpybroker.client.actions import configs
     from kpybroker.client.show.output import Output
 
@@ -96,6 +98,7 @@ def get(connection: Connection, kind: str, name: str, keys: tuple[str, ...], out
         "kpybroker config set broker 0 log.cleaner.threads=2",
         "kpybroker config set broker default message.max.bytes=2000000",
         "kpybroker config set group readers consumer.session.timeout.ms=60000",
+        "kpybroker config set client-metrics slow metrics=org.apache.kafka.producer. interval.ms=5000",
     ),
 )
 @kind_argument

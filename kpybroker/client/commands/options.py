@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
+from kpybroker.client.commands.complete import profile_names
 from kpybroker.client.connect.visible import is_text, visible
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -16,7 +17,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 SECONDS_MAX = 3600
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
-NAMES = ("GROUP", "TOPIC", "USER")
+NAMES = ("GROUP", "TOPIC", "USER", "PROFILE")
 """Of options that name something."""
 FORMATS = ("table", "wide", "json", "yaml")
 EXTRA = {
@@ -101,7 +102,7 @@ _connection_options = stacked(
         "-b",
         "--bootstrap-server",
         metavar="HOST:PORT,...",
-        help="The cluster. Default: $KPYBROKER_BOOTSTRAP_SERVERS, else 127.0.0.1:9092.",
+        help="The cluster. Default: $KPYBROKER_BOOTSTRAP_SERVERS, else the profile's, else 127.0.0.1:9092.",
     ),
     click.option(
         "--command-config",
@@ -111,6 +112,12 @@ _connection_options = stacked(
     ),
     click.option(
         "-X", "--option", "options", multiple=True, metavar="KEY=VALUE", help="A client's key; may be repeated."
+    ),
+    click.option(
+        "--profile",
+        metavar="PROFILE",
+        shell_complete=profile_names,
+        help="A profile of `kpybroker profile`, or none. Default: $KPYBROKER_PROFILE, else the one in use.",
     ),
     click.option(
         "--timeout",
@@ -132,14 +139,20 @@ def client_command(function: Callable[..., int]) -> Callable[..., None]:
         bootstrap_server: str | None,
         command_config: str | None,
         options: tuple[str, ...],
+        profile: str | None,
         timeout_s: float,
         **rest: Any,
     ) -> None:
-        from kpybroker.client.connect.settings import Connection
-
         refuse_odd_texts(click.get_current_context())
-        connection = Connection(bootstrap_server, command_config, options, timeout_s)
-        raise SystemExit(_run(lambda: function(connection=connection, **rest)))
+
+        def run() -> int:
+            from kpybroker.client.connect.profiles import chosen
+            from kpybroker.client.connect.settings import Connection
+
+            connection = Connection(bootstrap_server, command_config, options, timeout_s, chosen(profile))
+            return function(connection=connection, **rest)
+
+        raise SystemExit(_run(run))
 
     return _connection_options(command)
 

@@ -13,6 +13,13 @@ if TYPE_CHECKING:
     from kpybroker.client.connect.settings import Connection
 
 
+registry_option = click.option(
+    "--schema-registry",
+    metavar="URL",
+    help="Where schemas are. Default: $KPYBROKER_SCHEMA_REGISTRY, else the profile's.",
+)
+
+
 @click.command(
     epilog=examples(
         "kpybroker topic consume orders",
@@ -20,6 +27,8 @@ if TYPE_CHECKING:
         "kpybroker topic consume orders -o @-1h -f json | jq .value",
         "kpybroker topic consume orders -o 100:200 -p 0",
         "kpybroker topic consume orders -g readers -n 5",
+        "kpybroker topic consume 'shop.*' -e -f '%t %k\\n'",
+        "kpybroker topic consume orders --schema-registry http://127.0.0.1:8081",
     )
 )
 @click.argument("topics", nargs=-1, required=True, metavar="TOPIC...", shell_complete=topic_names)
@@ -47,9 +56,17 @@ if TYPE_CHECKING:
     help="value, wide, json (a line a record), yaml, or a format like '%t %p %o %k %v\\n'.  [default: value]",
 )
 @click.option("-Z", "--null", "show_null", is_flag=True, help="Print a null key or value as NULL.")
+@registry_option
+@click.option(
+    "--decode",
+    type=click.Choice(("value", "key", "both")),
+    help="Print it as JSON, by the schema whose id is in front.  [with --schema-registry: value]",
+)
 @client_command
 def consume(connection: Connection, **options: Any) -> int:
     """Print the records of topics, until Ctrl-C, -e or -n.
+
+    A TOPIC may be a pattern with * and ?, which is looked up at the start; internal topics are named only.
 
     \b
     A format has these verbs:
@@ -63,7 +80,8 @@ def consume(connection: Connection, **options: Any) -> int:
     %d{strftime[%F %T]}, and for each header %h{%k=%v;}.
     Escapes: \\n \\t \\r \\0 \\\\ \\xHH.
 
-    JSON lines lose nothing, and `kpybroker topic produce -f json` reads them.
+    JSON lines lose nothing, and `kpybroker topic produce -f json` reads them. Avro, Protobuf and JSON Schema are
+    decoded with a schema registry (kpybroker[schemas]); what cannot be is printed as it is, and is a failure.
     """
     from kpybroker.client.actions import consume as action
 
@@ -75,11 +93,14 @@ def consume(connection: Connection, **options: Any) -> int:
         "echo hello | kpybroker topic produce demo",
         "printf 'k1:v1\\nk2:v2\\n' | kpybroker topic produce demo -K: -z zstd",
         "kpybroker topic produce demo -k key -H source=shell < lines.txt",
-        "kpybroker topic consume a -e -f json | kpybroker topic produce b -f json",
+        "kpybroker topic consume a -e -f json | kpybroker topic produce b -f json --create",
+        "kpybroker topic produce demo lines.txt",
         "kpybroker topic produce demo -f '%k\\t%v' < pairs.tsv",
+        "echo '{\"id\": 7}' | kpybroker topic produce orders --value-schema orders-value",
     )
 )
 @click.argument("topic", required=False, shell_complete=topic_names)
+@click.argument("file", required=False, type=click.Path(allow_dash=True))
 @click.option(
     "-f",
     "--format",
@@ -123,16 +144,27 @@ def consume(connection: Connection, **options: Any) -> int:
 @click.option(
     "--undelivered", type=click.Path(dir_okay=False), metavar="FILE", help="Append what fails to FILE, as JSON lines."
 )
+@click.option(
+    "--create",
+    is_flag=True,
+    help="Make topics and partitions that records need; like the topic that a JSON line names, if there is one.",
+)
+@registry_option
+@click.option("--value-schema", metavar="ID|SUBJECT", help="Values are JSON, written by this schema, with its id.")
+@click.option("--key-schema", metavar="ID|SUBJECT", help="Keys are JSON, written by this schema, with its id.")
+@click.option("--message", metavar="NAME", help="The message of a Protobuf value.  [default: the schema's first]")
 @client_command
 def produce(connection: Connection, **options: Any) -> int:
-    """Send records from standard input, one a line.
+    """Send records from FILE or standard input, one a line.
 
     Without TOPIC each record names its own, as JSON lines do. Keys choose the partition as Java's clients do. A JSON
-    line's partition is kept unless -p says otherwise. Sending is idempotent, with acks=all; -X changes it.
+    line's partition is kept unless -p says otherwise, and its value may be any JSON. Sending is idempotent, with
+    acks=all; -X changes it.
 
     It reports how many records were delivered. At the first line that is no record, or the first failure that others
     will have too, it stops reading and says at which line to go on; with --undelivered it goes on.
     """
-    from kpybroker.client.actions import produce as action
+    from kpybroker.client.actions.producing import produce as action
+    from kpybroker.client.actions.producing.options import ProduceOptions
 
-    return action.produce(connection, action.ProduceOptions(**options))
+    return action.produce(connection, ProduceOptions(**options))

@@ -68,6 +68,7 @@ def describe(connection: Connection, names: tuple[str, ...], all_configs: bool, 
         "kpybroker topic create orders -p 12 -r 3 -c retention.ms=86400000",
         "kpybroker topic create accounts -c cleanup.policy=compact --if-not-exists",
         "kpybroker topic create pinned --replica-assignment 0:1,1:2",
+        "kpybroker topic create orders-copy --like orders",
     ),
 )
 @click.argument("names", nargs=-1, required=True, metavar="TOPIC...")
@@ -81,6 +82,12 @@ def describe(connection: Connection, names: tuple[str, ...], all_configs: bool, 
 @click.option("-r", "--replicas", type=click.IntRange(1, 32767), metavar="N", help="Default: the broker's factor.")
 @click.option("-c", "--config", "configs", multiple=True, metavar="KEY=VALUE", help="A setting; may be repeated.")
 @click.option("--replica-assignment", "assignment", metavar="0:1,1:2", help="The brokers of each partition.")
+@click.option(
+    "--like",
+    metavar="TOPIC",
+    shell_complete=topic_names,
+    help="With the partitions, replicas and settings of another topic, where the other options leave them open.",
+)
 @click.option("--if-not-exists", is_flag=True, help="A topic that exists is no failure; it is left as it is.")
 @click.option("-d", "--dry-run", is_flag=True, help="Let the broker check the request, and change nothing.")
 @output_option

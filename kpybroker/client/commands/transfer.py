@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kpybroker.client.commands.complete import topic_names
+from kpybroker.client.commands.complete import profile_names, topic_names
 from kpybroker.client.commands.options import client_command, examples
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ def replay(connection: Connection, **options: Any) -> int:
     epilog=examples(
         "kpybroker mirror orders -b old:9092 --to new:9092",
         "kpybroker mirror 'shop.*' -b old:9092 --to new:9092 --create -e",
+        "kpybroker mirror orders --profile old --to-profile new",
         "kpybroker mirror orders -b old:9092 --to-config new.properties --to-option compression.type=zstd",
     )
 )
@@ -72,6 +73,7 @@ def replay(connection: Connection, **options: Any) -> int:
     metavar="FILE",
     help="A client's .properties file for the target, as --command-config.",
 )
+@click.option("--to-profile", metavar="PROFILE", shell_complete=profile_names, help="A profile, for the target.")
 @click.option("--to-option", "to_options", multiple=True, metavar="KEY=VALUE", help="As -X, for the target.")
 @click.option(
     "-g",

@@ -55,12 +55,21 @@ class ErrorWatch:
         """A broker responded: what came before no longer counts."""
         self._down_since = None
 
-    def check(self) -> None:
-        """Raises CommandError when there is no hope."""
+    def check(self, *, has_timed_out: bool = False) -> None:
+        """Raises CommandError when there is no hope; after a time-out, also within GRACE_S."""
         if self._hopeless is not None:
             raise kafka_error(self._hopeless)
-        if self._down_since is not None and time.monotonic() - self._down_since > GRACE_S:
+        if self._down_since is not None and (has_timed_out or time.monotonic() - self._down_since > GRACE_S):
             raise self.unreachable()
+
+    def cause(self, error: Any) -> CommandError:
+        """Why a record could not be delivered: the connection's failure, if that is why it timed out."""
+        if error.name() == "_MSG_TIMED_OUT":
+            try:
+                self.check(has_timed_out=True)
+            except CommandError as why:
+                return why
+        return kafka_error(error)
 
     def unreachable(self) -> CommandError:
         """No broker can be reached: the cause that librdkafka gave last, without its bookkeeping."""
@@ -108,14 +117,15 @@ class Cluster:
             except KafkaException as error:
                 raise self.error(error) from None
             else:
-                self.watch.connected()
+                if not getattr(found, "errors", None):  # a listing of groups has one for each broker
+                    self.watch.connected()
                 return found
 
     def error(self, error: Any) -> CommandError:
         """A failed call as CommandError: when it timed out without a connection, the connection's failure."""
         self.admin.poll(0)
         if error.args[0].name() in ("_TIMED_OUT", "_TRANSPORT", "_ALL_BROKERS_DOWN"):
-            self.watch.check()
+            self.watch.check(has_timed_out=True)
         return kafka_error(error)
 
     def results(self, futures: Mapping[Any, Any]) -> list[tuple[Any, Any, CommandError | None]]:

@@ -53,11 +53,20 @@ FIXES: Final = {
     "NOT_ENOUGH_REPLICAS": "bring the missing replicas back: kpybroker cluster health shows them",
     "INVALID_UPDATE_VERSION": "kpybroker feature list shows the levels that the brokers support",
     "FEATURE_UPDATE_FAILED": "look at the log of the controller, then try again: kpybroker feature list",
+    "INVALID_TOPIC_EXCEPTION": "write letters, digits, dots, - and _, 249 at most",
+    "INVALID_REPLICA_ASSIGNMENT": "name brokers that are up, each once: kpybroker cluster info shows them",
+    "NO_REASSIGNMENT_IN_PROGRESS": "kpybroker partition moves shows what is being moved",
+    "REASSIGNMENT_IN_PROGRESS": "wait for the move, or cancel it: kpybroker partition moves shows it",
+    "PREFERRED_LEADER_NOT_AVAILABLE": "bring the first replica back and in sync: kpybroker cluster health shows it",
+    "ELIGIBLE_LEADERS_NOT_AVAILABLE": "bring a replica back: kpybroker cluster health shows them",
     "TRANSACTIONAL_ID_NOT_FOUND": "kpybroker transaction list shows the transactional ids",
 }
 """What to do, by the name of Kafka's error, or of librdkafka's own, which begin with an underscore."""
 
-DEFAULT_FIX: Final = "kpybroker doctor looks for the cause"
+WITHOUT_CONTROLLER: Final = (
+    "look into the brokers' logs: without a controller no topic is created and no leader elected"
+)
+DEFAULT_FIX: Final = "the broker's log may have the cause"
 
 
 class CommandError(Exception):
@@ -137,17 +146,22 @@ def note(text: str) -> None:
 
 
 class Failures:
-    """The items that failed, reported when they do; the fix of several equal failures is printed once, at the end."""
+    """The items that failed, reported when they do; the fix of several equal failures is printed once, at the end.
 
-    def __init__(self) -> None:
+    With `silent` nothing is reported.
+    """
+
+    def __init__(self, *, silent: bool = False) -> None:
         self.count = 0
+        self._is_silent = silent
         self._fixes: dict[str, None] = {}
 
     def add(self, item: str, error: CommandError) -> dict[str, str]:
         """Report one, and return it as a row's `error`."""
         self.count += 1
-        report(f"{item}: {error.cause}")
-        self._fixes.setdefault(error.fix)
+        if not self._is_silent:
+            report(f"{item}: {error.cause}")
+            self._fixes.setdefault(error.fix)
         return {"cause": error.cause, "fix": error.fix}
 
     def exit_code(self) -> int:

@@ -16,7 +16,9 @@ from typing import Final
 from kpybroker.client.connect.errors import CommandError, usage
 from kpybroker.client.connect.java_keys import IGNORED, UNREMARKABLE
 
-SECRET: Final = re.compile(r"password|secret|sasl\.jaas\.config|ssl\.key(store)?\.(pem|key)|token", re.IGNORECASE)
+SECRET: Final = re.compile(
+    r"password|secret|sasl\.jaas\.config|ssl\.key(store)?\.(pem|key)|token|user\.info", re.IGNORECASE
+)
 """Keys whose values are never printed."""
 
 RENAMED: Final = {

@@ -1,4 +1,6 @@
-"""Settings of what confluent-kafka cannot name: groups (KIP-848), and all brokers of a cluster at once."""
+"""Settings of what confluent-kafka cannot name: groups (KIP-848), subscriptions to client metrics (KIP-714), and all
+brokers of a cluster at once.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from kpybroker.wire.messages.describe_configs import DescribeConfigsRequest
 from kpybroker.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from kpybroker.wire.messages.list_config_resources import ListConfigResourcesRequest
 
+TOPIC: Final = 2
 BROKER: Final = 4
+CLIENT_METRICS: Final = 16
 GROUP: Final = 32
 """Kafka's numbers of types of resources."""
 ALL_BROKERS: Final = ""
@@ -29,9 +33,11 @@ class RawEntry(NamedTuple):
     is_read_only: bool
 
 
-def group_names(wire: WireCluster) -> list[str]:
-    """The groups for which something was set. Raises CommandError, also for a broker that has no such settings."""
-    request = ListConfigResourcesRequest(resource_types=[GROUP])
+def names(wire: WireCluster, kind: int) -> list[str]:
+    """The resources of a type for which something was set. Raises CommandError, also for a broker that has no such
+    settings.
+    """
+    request = ListConfigResourcesRequest(resource_types=[kind])
     response = wire.any().request(ApiKey.LIST_CONFIG_RESOURCES, request)
     check(response.error_code)
     return sorted(one.resource_name for one in response.config_resources)
@@ -57,7 +63,10 @@ def describe(wire: WireCluster, kind: int, names: Iterable[str]) -> dict[str, li
 
 
 def alter(wire: WireCluster, kind: int, name: str, changes: Iterable[tuple[str, int, str | None]]) -> None:
-    """Change keys: (key, Kafka's number of the operation, value). Raises CommandError, and then nothing has changed."""
+    """Change keys: (key, Kafka's number of the operation, value). Raises CommandError, and then nothing has changed.
+
+    A broker's own settings are changed by that broker.
+    """
     configs = [
         IncrementalAlterConfigsRequest.AlterableConfig(name=key, config_operation=operation, value=value)
         for key, operation, value in changes
@@ -65,7 +74,10 @@ def alter(wire: WireCluster, kind: int, name: str, changes: Iterable[tuple[str, 
     resource = IncrementalAlterConfigsRequest.AlterConfigsResource(
         resource_type=kind, resource_name=name, configs=configs
     )
-    broker = wire.broker(wire.controller_id) if wire.controller_id in wire.nodes else wire.any()
+    if kind == BROKER and name != ALL_BROKERS:
+        broker = wire.broker(int(name))
+    else:
+        broker = wire.broker(wire.controller_id) if wire.controller_id in wire.nodes else wire.any()
     request = IncrementalAlterConfigsRequest(resources=[resource])
     (result,) = broker.request(ApiKey.INCREMENTAL_ALTER_CONFIGS, request).responses
     check(result.error_code, result.error_message)

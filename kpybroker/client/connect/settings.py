@@ -1,15 +1,18 @@
-"""The configuration of a command: `--command-config`, `-X`, `-b` and the environment, as librdkafka's keys.
+"""The configuration of a command: `--command-config`, `-X`, `-b`, the environment and a profile, as librdkafka's keys.
 
-`-X` overrides the file. The address is that of `-b`, else `bootstrap.servers` of `-X` or the file, else
-KPYBROKER_BOOTSTRAP_SERVERS, else DEFAULT_BOOTSTRAP.
+`-X` overrides the file, and the file the profile, key by key. The address is that of `-b`, else `bootstrap.servers` of
+`-X` or the file, else KPYBROKER_BOOTSTRAP_SERVERS, else the profile's, else DEFAULT_BOOTSTRAP. A schema registry's is
+found in the same order; the profile's credentials for it are used for the profile's address only.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
+from kpybroker.client.connect import profiles
 from kpybroker.client.connect.errors import keep_secret, note, usage
 from kpybroker.client.connect.properties import is_secret, translate
 from kpybroker.client.connect.visible import is_text, visible
@@ -18,7 +21,10 @@ from kpybroker.config.sources.properties import UnreadableFile, load_properties
 DEFAULT_BOOTSTRAP: Final = "127.0.0.1:9092"
 DEFAULT_PORT: Final = 9092
 ENVIRONMENT: Final = "KPYBROKER_BOOTSTRAP_SERVERS"
+REGISTRY_ENVIRONMENT: Final = "KPYBROKER_SCHEMA_REGISTRY"
 CLIENT_ID: Final = "kpybroker-cli"
+OF_REGISTRY: Final = re.compile(r"schema\.registry\..*|basic\.auth\..*|auto\.register\.schemas|use\.latest\.version")
+"""Keys of Confluent's serializers, which files of clients have among the others."""
 
 
 class Connection(NamedTuple):
@@ -28,6 +34,15 @@ class Connection(NamedTuple):
     command_config: str | None = None
     options: tuple[str, ...] = ()
     timeout_s: float = 30.0
+    profile: str | None = None
+    registry: str | None = None
+
+
+class Registry(NamedTuple):
+    """A schema registry's address, and `USER:PASSWORD` where it wants a login."""
+
+    url: str
+    login: str | None = None
 
 
 class Settings(NamedTuple):
@@ -38,6 +53,7 @@ class Settings(NamedTuple):
     timeout_s: float
     source: str
     """Where the properties are from, for errors."""
+    registry: Registry | None = None
 
     def client(self, **more: Any) -> dict[str, Any]:
         """librdkafka's configuration of a client; keys of `more` have `_` for `.`, and win."""
@@ -58,28 +74,61 @@ class Settings(NamedTuple):
 
 
 def load(connection: Connection) -> Settings:
-    """Read the file and the options. Raises CommandError with exit code 2; from then on no secret is printed."""
+    """Read the profile, the file and the options. Raises CommandError with exit code 2; from then on no secret is
+    printed.
+    """
+    saved = profiles.load(connection.profile) if connection.profile is not None else {}
+    own = _own(connection)
+    for given in (saved, own):
+        keep_secret(value for key, value in given.items() if is_secret(key))
+    registry = _registry(connection, saved, own)
+    properties, ignored = translate({**_without_registry(saved), **_without_registry(own)})
+    keep_secret(value for key, value in properties.items() if is_secret(key))
+    if ignored:
+        note(f"note: these keys have no effect here: {', '.join(ignored)}")
+    found = properties.pop("bootstrap.servers", None)
+    bootstrap = connection.bootstrap
+    if bootstrap is None:
+        named = (found if "bootstrap.servers" in own else None) or os.environ.get(ENVIRONMENT)
+        bootstrap = named or found or DEFAULT_BOOTSTRAP
+    for part in bootstrap.split(","):
+        parse_address(part)
+    for key, value in properties.items():
+        if not is_text(key) or not is_text(value):
+            raise usage(f"the value of {visible(key)} is no UTF-8", "correct it in --command-config or -X")
+    profile = f"profile {connection.profile}" if connection.profile is not None else ""
+    source = " and ".join(filter(None, [profile, connection.command_config, "-X" if connection.options else ""]))
+    return Settings(bootstrap, properties, connection.timeout_s, source or "the command line", registry)
+
+
+def _own(connection: Connection) -> dict[str, str]:
+    """The keys of `--command-config` and `-X`."""
     given: dict[str, str] = {}
     if connection.command_config is not None:
         try:
             given = load_properties(connection.command_config)
         except UnreadableFile as error:
             raise usage(str(error), "name a .properties file as Kafka's own tools take it") from None
-    given |= parse_options(connection.options)
-    keep_secret(value for key, value in given.items() if is_secret(key))
-    properties, ignored = translate(given)
-    keep_secret(value for key, value in properties.items() if is_secret(key))
-    if ignored:
-        note(f"note: these keys have no effect here: {', '.join(ignored)}")
-    own = properties.pop("bootstrap.servers", None)
-    bootstrap = connection.bootstrap or own or os.environ.get(ENVIRONMENT) or DEFAULT_BOOTSTRAP
-    for part in bootstrap.split(","):
-        parse_address(part)
-    for key, value in properties.items():
-        if not is_text(key) or not is_text(value):
-            raise usage(f"the value of {visible(key)} is no UTF-8", "correct it in --command-config or -X")
-    source = " and ".join(filter(None, [connection.command_config, "-X" if connection.options else ""]))
-    return Settings(bootstrap, properties, connection.timeout_s, source or "the command line")
+    return given | parse_options(connection.options)
+
+
+def _without_registry(given: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in given.items() if not OF_REGISTRY.fullmatch(key)}
+
+
+def _registry(connection: Connection, saved: Mapping[str, str], own: Mapping[str, str]) -> Registry | None:
+    """The registry, with the login that belongs to it."""
+    named = connection.registry
+    if named is None:
+        named = own.get("schema.registry.url") or os.environ.get(REGISTRY_ENVIRONMENT)
+    url = named if named is not None else saved.get("schema.registry.url")
+    if url is None:
+        return None
+    given = {**({} if named is not None else saved), **own}
+    if given.get("basic.auth.credentials.source", "").upper() == "SASL_INHERIT":
+        user, password = given.get("sasl.username"), given.get("sasl.password")
+        return Registry(url, f"{user}:{password}" if user and password else None)
+    return Registry(url, given.get("schema.registry.basic.auth.user.info") or given.get("basic.auth.user.info"))
 
 
 def parse_options(options: Iterable[str]) -> dict[str, str]:

@@ -41,6 +41,10 @@ RETRY_S: Final = 0.1
 Ranges = Mapping[int, tuple[int, int]]
 
 
+NEWEST_WITH_NAMES: Final = {ApiKey.PRODUCE: 12, ApiKey.OFFSET_COMMIT: 9, ApiKey.OFFSET_FETCH: 9}
+"""The newest versions that a command asks in: later ones have topic ids in place of the names that a command has."""
+
+
 class WireError(CommandError):
     """A failure of the connection; `closed` when the broker closed it without a response."""
 
@@ -115,6 +119,7 @@ class WireBroker:
     def version_of(self, key: ApiKey) -> int:
         """The newest version of an API that both sides have. Raises CommandError if there is none."""
         ours, theirs = API_INFO[key].valid_versions, self.versions.get(key)
+        ours = ours[0], min(ours[1], NEWEST_WITH_NAMES.get(key, ours[1]))
         if theirs is None:
             raise CommandError(f"{self._name} does not serve {API_INFO[key].name}", FIXES["UNSUPPORTED_VERSION"])
         version = min(ours[1], theirs[1])
@@ -231,6 +236,11 @@ class WireCluster:
                 failure = error
         assert failure is not None, "there is at least one address"
         raise failure
+
+    @property
+    def timeout_s(self) -> float:
+        """How long a broker may take."""
+        return self._settings.timeout_s
 
     def any(self) -> WireBroker:
         """A broker, whichever."""

@@ -4,8 +4,10 @@
      "key":"k","value":"v","headers":[{"key":"h","value":"x"}]}        (on one line)
 
 Bytes that are UTF-8 are a string, null is null, and other bytes are {"base64": "..."}, a header's key too. Only `value`
-is needed to produce. Lines of `kcat -J` are read too (`payload`, `ts`, headers as a flat list). Characters that a
-terminal obeys, or that some programs take for the end of a line, are written as \\uXXXX.
+is needed to produce. A value or key that is another JSON value is its text without blanks: {"value":{"a":1}} is the
+same as {"value":"{\\"a\\":1}"}. One that was decoded with a schema is written so, and with a schema any JSON is read
+so, strings too. Lines of `kcat -J` are read too (`payload`, `ts`, headers as a flat list). Characters that a terminal
+obeys, or that some programs take for the end of a line, are written as \\uXXXX.
 """
 
 from __future__ import annotations
@@ -13,11 +15,12 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from decimal import Decimal
 from typing import Any, Final
 
 from kpybroker.client.connect.visible import visible_json
-from kpybroker.client.records.record import Headers, Record, key_bytes
+from kpybroker.client.records.record import Headers, JsonText, Record, key_bytes
 
 BASE64: Final = "base64"
 OURS: Final = ("topic", "partition", "offset", "timestamp", "timestamp_type", "key", "value", "headers")
@@ -50,8 +53,11 @@ def dump(record: Record) -> bytes:
     return visible_json(json.dumps(row(record), ensure_ascii=False, separators=(",", ":"))).encode() + b"\n"
 
 
-def load(line: bytes) -> Record:
-    """The record of a line. Raises BadLine."""
+def load(line: bytes, encoded: Collection[str] = ()) -> Record:
+    """The record of a line. Raises BadLine.
+
+    Of `encoded`, which may have `key` and `value`, any JSON but null becomes its text: a schema encodes it.
+    """
     try:
         found = json.loads(line)
     except ValueError as error:
@@ -67,8 +73,8 @@ def load(line: bytes) -> Record:
         raise BadLine("it has no field 'value'; null is a value too")
     return Record(
         _text(found, "topic"),
-        to_bytes(found.get("key"), "key"),
-        to_bytes(found.get("value", found.get("payload")), "value"),
+        _field(line, "key", "key" in encoded, found.get("key")),
+        _field(line, "value", "value" in encoded, found.get("value", found.get("payload"))),
         _headers(found.get("headers")),
         _number(found, "partition"),
         _number(found, "offset"),
@@ -78,9 +84,11 @@ def load(line: bytes) -> Record:
 
 
 def from_bytes(value: bytes | None) -> Any:
-    """A string if the bytes are UTF-8, else {"base64": ...}."""
+    """A string if the bytes are UTF-8, else {"base64": ...}; the value of a `JsonText`."""
     if value is None:
         return None
+    if isinstance(value, JsonText):
+        return json.loads(value)
     try:
         return value.decode()
     except UnicodeDecodeError:
@@ -96,12 +104,50 @@ def to_bytes(value: Any, name: str) -> bytes | None:
             return value.encode()
         except UnicodeEncodeError:
             raise BadLine(f"{name} has half of a surrogate pair, which is no character") from None
-    if isinstance(value, dict) and set(value) == {BASE64} and isinstance(value[BASE64], str):
+    if _is_base64(value):
         try:
             return base64.b64decode(value[BASE64], validate=True)
         except binascii.Error:
             raise BadLine(f"{name} is not base64") from None
     raise BadLine(f'{name} is neither a string nor null nor {{"base64": "..."}}; put JSON into a string')
+
+
+def _field(line: bytes, name: str, is_encoded: bool, value: Any) -> bytes | None:
+    """A key or value. Raises BadLine."""
+    if value is None or (not is_encoded and (isinstance(value, str) or _is_base64(value))):
+        return to_bytes(value, name)
+    try:
+        json.loads(line, object_pairs_hook=_once, parse_float=_exactly)
+        return JsonText(dumped(value))
+    except RecursionError:
+        raise BadLine("it is nested too deeply") from None
+    except ValueError as error:
+        raise BadLine(f"{name} cannot be written as JSON: {error}") from None
+
+
+def _is_base64(value: Any) -> bool:
+    return isinstance(value, dict) and set(value) == {BASE64} and isinstance(value[BASE64], str)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object, none of whose fields would be lost."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("two fields of an object have one name")
+    return found
+
+
+def _exactly(text: str) -> float:
+    """A number, none of whose digits would be lost."""
+    value = float(text)
+    if Decimal(repr(value)) != Decimal(text):
+        raise ValueError(f"{text[:50]} has more digits than a double")
+    return value
+
+
+def dumped(value: Any) -> bytes:
+    """A JSON value as text without blanks. Raises ValueError for numbers and texts that JSON cannot have."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
 
 
 def _headers(value: Any) -> Headers:

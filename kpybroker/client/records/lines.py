@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Final, NamedTuple, Protocol
 
 from kpybroker.client.records import json_lines
@@ -59,6 +60,8 @@ class LineOptions(NamedTuple):
     headers: tuple[tuple[str, bytes | None], ...] = ()
     """Headers of every record, in every format."""
     empty_is_null: bool = False
+    encoded: frozenset[str] = frozenset()
+    """Which of `key` and `value` are JSON that a schema encodes."""
 
 
 def parser(format_name: str, options: LineOptions) -> Parse:
@@ -66,7 +69,7 @@ def parser(format_name: str, options: LineOptions) -> Parse:
     if format_name == "line":
         parse = _line(options)
     elif format_name == "json":
-        parse = json_lines.load
+        parse = partial(json_lines.load, encoded=options.encoded)
     else:
         parse = _template(format_name)
     if not (options.headers or options.empty_is_null or options.key is not None):

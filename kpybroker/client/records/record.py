@@ -13,6 +13,10 @@ Headers = list[tuple[str, bytes | None]]
 TIMESTAMP_TYPES = {1: "CreateTime", 2: "LogAppendTime"}
 
 
+class JsonText(bytes):
+    """A key or value as the text of a JSON value: in JSON lines it is that value, and not a string."""
+
+
 class Record(NamedTuple):
     """A record. Unknown numbers are None: the partition and offset of one to produce, the timestamp of an old one."""
 

@@ -15,13 +15,13 @@ from confluent_kafka import KafkaException, Producer
 from kpybroker.client.actions.consume import Reader
 from kpybroker.client.actions.interrupts import Interrupts
 from kpybroker.client.actions.partitions import Place
+from kpybroker.client.actions.producing.room import Room
 from kpybroker.client.connect.admin import ErrorWatch, make
-from kpybroker.client.connect.errors import CommandError, kafka_error, note
+from kpybroker.client.connect.errors import CommandError, note
 from kpybroker.client.connect.settings import Settings
 from kpybroker.client.records.exact import Exact, is_plain
 from kpybroker.client.records.record import Record
 from kpybroker.client.transfer.progress import Progress
-from kpybroker.client.transfer.room import Room
 
 INTERRUPTED: Final = 130
 BATCH_RECORDS: Final = 2000
@@ -92,7 +92,7 @@ class Target:
                 try:
                     self._producer.list_topics(topic, timeout=self._timeout_s)  # it remembers how many there were
                 except KafkaException as error:
-                    raise self._cause(error.args[0]) from None
+                    raise self._watch.cause(error.args[0]) from None
 
     def _send(self, record: Record) -> None:
         topic, partition = self._where(record)
@@ -125,16 +125,7 @@ class Target:
         if error is None:
             self._delivered += 1
         elif self._failure is None:
-            self._failure = source, self._cause(error)
-
-    def _cause(self, error: Any) -> CommandError:
-        """The connection's failure when that is why it timed out."""
-        if error.name() == "_MSG_TIMED_OUT":
-            try:
-                self._watch.check()
-            except CommandError as why:
-                return why
-        return kafka_error(error)
+            self._failure = source, self._watch.cause(error)
 
 
 def copy(

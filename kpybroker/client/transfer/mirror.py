@@ -15,7 +15,9 @@ from typing import NamedTuple
 
 from kpybroker.client.actions.consume import ConsumeOptions
 from kpybroker.client.actions.partitions import Place, Topic, bounds, topics
-from kpybroker.client.actions.topics import expanded
+from kpybroker.client.actions.producing.room import Room, TargetTopic, in_target
+from kpybroker.client.actions.topics import matched
+from kpybroker.client.connect import profiles
 from kpybroker.client.connect.admin import Cluster
 from kpybroker.client.connect.errors import CommandError, Failures, note, usage
 from kpybroker.client.connect.settings import Connection, Settings, load
@@ -23,7 +25,6 @@ from kpybroker.client.records.offsets import Bounds
 from kpybroker.client.records.record import Record
 from kpybroker.client.transfer.copying import Target, copy
 from kpybroker.client.transfer.member import MirrorReader
-from kpybroker.client.transfer.room import Room, TargetTopic, in_target
 
 
 class MirrorOptions(NamedTuple):
@@ -33,6 +34,7 @@ class MirrorOptions(NamedTuple):
     to: str | None = None
     to_config: str | None = None
     to_options: Sequence[str] = ()
+    to_profile: str | None = None
     group: str | None = None
     num: int | None = None
     exit_at_end: bool = False
@@ -42,10 +44,10 @@ class MirrorOptions(NamedTuple):
 
 def mirror(connection: Connection, options: MirrorOptions) -> int:
     """Copy until Ctrl-C, -n or -e; the exit code. Raises CommandError."""
-    if options.to is None and options.to_config is None:
-        raise usage("the target cluster is not named", "name it: --to HOST:PORT, or --to-config FILE")
+    if options.to is None and options.to_config is None and options.to_profile is None:
+        raise usage("the target cluster is not named", "name it: --to HOST:PORT, --to-config FILE or --to-profile NAME")
     settings = load(connection)
-    to = load(Connection(options.to, options.to_config, tuple(options.to_options), connection.timeout_s))
+    to = load(_target(connection, options))
     source, target = Cluster(settings), Cluster(to)
     target_id = _check_two(source, target)
     group = options.group or f"kpybroker-mirror-{target_id}"
@@ -66,6 +68,14 @@ def mirror(connection: Connection, options: MirrorOptions) -> int:
     return copy(reader, Target(to, where, room), options.num, group=group, has_end=has_end)
 
 
+def _target(connection: Connection, options: MirrorOptions) -> Connection:
+    """How the target is reached. The environment names the source, so the address of a profile overrides it."""
+    address, name = options.to, options.to_profile
+    if name is not None and address is None:
+        address = profiles.load(name).get("bootstrap.servers")
+    return Connection(address, options.to_config, tuple(options.to_options), connection.timeout_s, name)
+
+
 def _check_two(source: Cluster, target: Cluster) -> str:
     """The target's id. Raises CommandError if it is the source, or if one of them cannot be reached."""
     here = source.metadata().cluster_id
@@ -79,10 +89,7 @@ def _check_two(source: Cluster, target: Cluster) -> str:
 def _topics(source: Cluster, options: MirrorOptions) -> list[Topic]:
     """Those of the names and patterns. Raises CommandError or, where failures are reported, SystemExit."""
     failures = Failures()
-    names = [name for name in expanded(source, options.topics) if name in options.topics or not name.startswith("__")]
-    if not names:
-        raise CommandError(f"no topic matches {' or '.join(options.topics)}", "kpybroker topic list shows the topics")
-    found = topics(source, names, failures)
+    found = topics(source, matched(source, options.topics), failures)
     if failures.exit_code():
         raise SystemExit(1)
     return found

@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 from kpybroker.client.actions.consume import ConsumeOptions, PlannedReader, plans
 from kpybroker.client.actions.partitions import parse_partitions, topics
+from kpybroker.client.actions.producing.room import Room, TargetTopic
 from kpybroker.client.connect.admin import Cluster
 from kpybroker.client.connect.errors import Failures, usage
 from kpybroker.client.connect.settings import Connection, Settings, load
 from kpybroker.client.records.offsets import FORMS, BadOffset, parse_span
 from kpybroker.client.records.record import Record
 from kpybroker.client.transfer.copying import Target, copy
-from kpybroker.client.transfer.room import Room, TargetTopic
 
 
 class ReplayOptions(NamedTuple):

@@ -15,7 +15,13 @@ DOCS: Final[dict[str, str]] = {
         "which alone decides where this key is not set."
     ),
     "group.coordinator.threads": "Threads of the new group coordinator.",
-    "group.coordinator.append.linger.ms": "How long the new coordinator collects records before it appends them.",
+    "group.coordinator.background.threads": "Threads on which the group coordinator computes assignments. Of Kafka 4.",
+    "group.coordinator.append.linger.ms": (
+        "How long the coordinator collects records before it appends them; -1 of Kafka 4 adapts to the load."
+    ),
+    "group.coordinator.cached.buffer.max.bytes": (
+        "Largest buffer that the coordinator keeps for its next batch. Of Kafka 4."
+    ),
     "group.coordinator.new.enable": "Whether the new group coordinator is used.",
     "offset.metadata.max.bytes": "Bytes of metadata that a client may commit with an offset.",
     "offsets.load.buffer.size": "Bytes read in one batch from the offsets topic when a coordinator loads its groups.",
@@ -79,6 +85,68 @@ DOCS: Final[dict[str, str]] = {
     "group.share.max.record.lock.duration.ms": "Longest time that a group may choose for holding a record.",
     "group.share.max.groups": "How many share groups there may be.",
     "group.share.partition.max.record.locks": "How many records of a partition share groups may hold at once.",
+    "group.share.max.partition.max.record.locks": (
+        "Most records of a partition that a share group may choose to hold at once. Of Kafka 4."
+    ),
+    "group.share.min.partition.max.record.locks": (
+        "Fewest records of a partition that a share group may choose to hold at once. Of Kafka 4."
+    ),
+    "group.share.max.delivery.count.limit": "Most deliveries of a record that a share group may choose. Of Kafka 4.",
+    "group.share.min.delivery.count.limit": "Fewest deliveries of a record that a share group may choose. Of Kafka 4.",
+    "group.share.max.share.sessions": "How many share sessions a broker keeps. Of Kafka 4.",
+    "group.share.assignment.interval.ms": "Shortest time between two assignments of a share group. Of Kafka 4.3.",
+    "group.share.min.assignment.interval.ms": "Shortest such time that a share group may choose. Of Kafka 4.3.",
+    "group.share.max.assignment.interval.ms": "Longest such time that a share group may choose. Of Kafka 4.3.",
+    "group.share.assignors": "What assigns partitions in share groups. Of Kafka 4.",
+    "group.share.initialize.retry.interval.ms": (
+        "How often the coordinator tries again to initialize the state of a share partition. Of Kafka 4."
+    ),
+    "group.share.persister.class.name": "Java class that keeps the state of share partitions. Of Kafka 4.",
+    "share.fetch.purgatory.purge.interval.requests": (
+        "How often finished waiting share fetches are removed, in requests. Of Kafka 4."
+    ),
+    "share.coordinator.append.linger.ms": (
+        "How long the share coordinator collects records before it appends them. Of Kafka 4."
+    ),
+    "share.coordinator.cached.buffer.max.bytes": (
+        "Largest buffer that the share coordinator keeps for its next batch. Of Kafka 4."
+    ),
+    "share.coordinator.cold.partition.snapshot.interval.ms": (
+        "How often share partitions that do not change get a snapshot. Of Kafka 4."
+    ),
+    "share.coordinator.load.buffer.size": (
+        "Bytes read in one batch when a share coordinator loads its state. Of Kafka 4."
+    ),
+    "share.coordinator.snapshot.update.records.per.snapshot": (
+        "Updates of a share partition between two snapshots. Of Kafka 4."
+    ),
+    "share.coordinator.state.topic.compression.codec": "Codec of the share coordinator's topic. Of Kafka 4.",
+    "share.coordinator.state.topic.min.isr": "min.insync.replicas of the share coordinator's topic. Of Kafka 4.",
+    "share.coordinator.state.topic.num.partitions": "Partitions of the share coordinator's topic. Of Kafka 4.",
+    "share.coordinator.state.topic.prune.interval.ms": (
+        "How often the share coordinator's topic is shortened. Of Kafka 4."
+    ),
+    "share.coordinator.state.topic.replication.factor": "Replicas of the share coordinator's topic. Of Kafka 4.",
+    "share.coordinator.state.topic.segment.bytes": "Segment size of the share coordinator's topic. Of Kafka 4.",
+    "share.coordinator.threads": "Threads of the share coordinator. Of Kafka 4.",
+    "share.coordinator.write.timeout.ms": (
+        "How long a write of the share coordinator waits to be replicated. Of Kafka 4."
+    ),
+    "group.streams.session.timeout.ms": "Session timeout of members of streams groups. Of Kafka 4.",
+    "group.streams.min.session.timeout.ms": "Shortest session timeout in streams groups. Of Kafka 4.",
+    "group.streams.max.session.timeout.ms": "Longest session timeout in streams groups. Of Kafka 4.",
+    "group.streams.heartbeat.interval.ms": "Heartbeat interval of members of streams groups. Of Kafka 4.",
+    "group.streams.min.heartbeat.interval.ms": "Shortest heartbeat interval in streams groups. Of Kafka 4.",
+    "group.streams.max.heartbeat.interval.ms": "Longest heartbeat interval in streams groups. Of Kafka 4.",
+    "group.streams.max.size": "How many members a streams group may have. Of Kafka 4.",
+    "group.streams.num.standby.replicas": "Standby replicas of each task of a streams group. Of Kafka 4.",
+    "group.streams.max.standby.replicas": "Most standby replicas that a streams group may choose. Of Kafka 4.",
+    "group.streams.initial.rebalance.delay.ms": (
+        "How long a new streams group waits for more members before its first assignment. Of Kafka 4."
+    ),
+    "group.streams.assignment.interval.ms": "Shortest time between two assignments of a streams group. Of Kafka 4.3.",
+    "group.streams.min.assignment.interval.ms": "Shortest such time that a streams group may choose. Of Kafka 4.3.",
+    "group.streams.max.assignment.interval.ms": "Longest such time that a streams group may choose. Of Kafka 4.3.",
     "transaction.state.log.min.isr": "min.insync.replicas of the transaction topic.",
     "transaction.state.log.load.buffer.size": (
         "Bytes read in one batch from the transaction topic when a coordinator loads its state."
@@ -101,5 +169,13 @@ DOCS: Final[dict[str, str]] = {
     "transaction.remove.expired.transaction.cleanup.interval.ms": (
         "How often the coordinator removes expired transactional ids."
     ),
+    "transaction.two.phase.commit.enable": (
+        "Whether transactions may wait for an outside decision without a timeout. Of Kafka 4."
+    ),
+    "add.partitions.to.txn.retry.backoff.ms": (
+        "How long a leader waits before it asks again to add a partition to a transaction, while the one before is not "
+        "complete. Of Kafka 4."
+    ),
+    "add.partitions.to.txn.retry.backoff.max.ms": "For how long it asks again, before the producer has to. Of Kafka 4.",
 }
 # fmt: on

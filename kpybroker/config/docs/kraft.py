@@ -41,5 +41,15 @@ DOCS: Final[dict[str, str]] = {
     "controller.quorum.append.linger.ms": "How long a KRaft leader collects records before it writes them.",
     "controller.quorum.request.timeout.ms": "How long a KRaft node waits for a response.",
     "controller.quorum.retry.backoff.ms": "How long a KRaft node waits before it retries.",
+    "controller.performance.always.log.threshold.ms": (
+        "Time of an event of the KRaft controller above which it is logged. Of Kafka 4."
+    ),
+    "controller.performance.sample.period.ms": "How often the KRaft controller logs its slowest events. Of Kafka 4.",
+    "controller.quorum.auto.join.enable": "Whether a KRaft controller joins the voters by itself. Of Kafka 4.",
+    "controller.quorum.fetch.max.bytes": "Bytes that a KRaft node fetches at once. Of Kafka 4.",
+    "controller.quorum.fetch.snapshot.max.bytes": "Bytes of a snapshot that a KRaft node fetches at once. Of Kafka 4.",
+    "internal.metadata.delete.delay.millis": "How long deleted files of the KRaft metadata log are kept. Of Kafka 4.",
+    "internal.metadata.log.segment.bytes": "Segment size of the KRaft metadata log, in tests. Of Kafka 4.",
+    "internal.metadata.max.batch.size.in.bytes": "Largest batch of the KRaft metadata log. Of Kafka 4.",
 }
 # fmt: on

@@ -36,6 +36,10 @@ DOCS: Final[dict[str, str]] = {
     "num.partitions": "Partitions of a topic that is created without a number of partitions.",
     "log.dir": "The log directory, if log.dirs is not set.",
     "log.dirs": "Log directories, separated by commas; without it, log.dir is used.",
+    "cordoned.log.dirs": (
+        "Log directories that take no new logs; * is all. A broker whose directories are all cordoned still takes "
+        "partitions that it is assigned, in the first of them. Of Kafka 4.3."
+    ),
     "log.segment.bytes": "Size at which a log's active segment is closed and a new one is created.",
     "log.roll.ms": "Age at which the active segment is closed, in milliseconds. Without it, log.roll.hours is used.",
     "log.roll.hours": "Age at which the active segment is closed, in hours. log.roll.ms takes precedence.",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from kpybroker.config.docs import group, kraft, log, network, own, remote, replication, security, topic, zookeeper
 from kpybroker.config.keys.registry import BROKER_KEYS
 from kpybroker.config.keys.status import REASONS
-from kpybroker.config.topic import TOPIC_KEYS
+from kpybroker.config.keys.topic import TOPIC_KEYS
 
 BROKER_SENTENCES = {
     name: text

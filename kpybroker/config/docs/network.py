@@ -39,6 +39,7 @@ DOCS: Final[dict[str, str]] = {
     "delete.records.purgatory.purge.interval.requests": (
         "After how many requests the DeleteRecords purgatory is purged."
     ),
+    "config.providers": "Names of Java classes that fetch values of keys from elsewhere. Of Kafka 4.",
     "metrics.num.samples": "Samples kept to compute a metric.",
     "metrics.sample.window.ms": "Length of a metric's sample.",
     "metric.reporters": "Java classes that report metrics.",
@@ -48,7 +49,7 @@ DOCS: Final[dict[str, str]] = {
     ),
     "kafka.metrics.reporters": "Java classes that report the older kind of metrics. The one for Graphite is built in.",
     "kafka.metrics.polling.interval.secs": "How often the reporters of the older kind of metrics run.",
-    "telemetry.max.bytes": "Largest batch of client metrics that is accepted.",
+    "telemetry.max.bytes": "Largest push of client metrics that is accepted, compressed and uncompressed.",
     "quota.window.num": "Samples kept for client quotas.",
     "alter.log.dirs.replication.quota.window.num": (
         "Samples kept for the quota on moving replicas between log directories."

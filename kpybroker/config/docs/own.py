@@ -40,14 +40,19 @@ DOCS: Final[dict[str, str]] = {
     "records are read only where the response depends on them, and of a sample of all batches; batch headers and "
     "checksums are always checked.",
     "kpybroker.max.state.bytes": "Memory, as estimated, that all clients together may take with what outlives their "
-    "requests: fetch sessions, members of groups, committed offsets, transactional ids. What was there before a start "
-    "of the broker does not count.",
+    "requests: fetch sessions, members of groups, committed offsets, transactional ids, clients that push metrics. "
+    "What was there before a start of the broker does not count.",
     "kpybroker.max.state.bytes.per.ip": "The same for the clients of one address that have not logged in.",
     "kpybroker.max.state.bytes.per.principal": "The same for the clients of one principal that have logged in.",
+    "kpybroker.client.metrics": "Whether clients are invited to push their metrics (KIP-714): off, subscribed, which "
+    "is while there is a subscription, or on. Clients ask when they connect, and Java clients that were not invited do "
+    "not ask again.",
     "kpybroker.kafka.version": "Serve what a release of Kafka served, 3.9 to 4.3: its APIs, their versions and its "
     "features, as far as they are served here. 3.9 is that of its ZooKeeper mode. Without it everything is served.",
     "kpybroker.new.cluster.features": "Which feature levels a new cluster finalizes: newest, or none. By default the "
     "newest where the tree is embedded, and none with ZooKeeper.",
+    "kpybroker.new.cluster.id": "Id of a cluster that is new; CLUSTER_ID of the container images is the same. A "
+    "cluster that exists keeps its own.",
     "kpybroker.shortcuts": "Which shortcuts for speed are taken: all, none, or a list of names. The plain paths "
     "next to them give the same results. For tests, for measuring, and to find the cause of an error.",
     "kpybroker.metrics.port": "Port on which /metrics is served to Prometheus; 0 takes a free one. "

@@ -41,6 +41,16 @@ DOCS: Final[dict[str, str]] = {
     "remote.log.manager.fetch.max.bytes.per.second": "Bytes read from remote storage a second.",
     "remote.log.manager.fetch.quota.window.num": "Samples kept for that limit.",
     "remote.log.manager.fetch.quota.window.size.seconds": "Length of a sample of that limit.",
+    "remote.list.offsets.request.timeout.ms": "How long ListOffsets waits for remote storage. Of Kafka 4.",
+    "remote.log.index.file.cache.ttl.ms": (
+        "How long an index file fetched from remote storage is kept unused. Of Kafka 4."
+    ),
+    "remote.log.manager.follower.thread.pool.size": (
+        "Threads that work for followers of topics in remote storage. Of Kafka 4."
+    ),
+    "follower.fetch.last.tiered.offset.enable": (
+        "Whether an empty follower begins behind what is in remote storage. Of Kafka 4."
+    ),
     "remote.fetch.max.wait.ms": "How long a fetch may wait for remote storage.",
 }
 # fmt: on

@@ -72,6 +72,29 @@ DOCS: Final[dict[str, str]] = {
     "sasl.oauthbearer.clock.skew.seconds": "How far the issuer's clock may differ from the broker's.",
     "sasl.oauthbearer.expected.audience": "Audiences, of which a token must name one.",
     "sasl.oauthbearer.expected.issuer": "Issuer that a token must name.",
+    "sasl.oauthbearer.jwt.retriever.class": "Java class that gets tokens. Of Kafka 4.",
+    "sasl.oauthbearer.jwt.validator.class": "Java class that validates tokens. Of Kafka 4.",
+    "sasl.oauthbearer.client.credentials.client.id": (
+        "Client id with which this broker gets tokens for its logins at others. Of Kafka 4; takes the place of "
+        "clientId in the JAAS module."
+    ),
+    "sasl.oauthbearer.client.credentials.client.secret": (
+        "Secret of that client id. Of Kafka 4; takes the place of clientSecret in the JAAS module."
+    ),
+    "sasl.oauthbearer.scope": (
+        "Scope that this broker asks for with it. Of Kafka 4; takes the place of scope in the JAAS module."
+    ),
+    "sasl.oauthbearer.assertion.algorithm": "Algorithm that signs assertions. Of Kafka 4.",
+    "sasl.oauthbearer.assertion.claim.aud": "Audience of assertions. Of Kafka 4.",
+    "sasl.oauthbearer.assertion.claim.exp.seconds": "How long an assertion is valid. Of Kafka 4.",
+    "sasl.oauthbearer.assertion.claim.iss": "Issuer of assertions. Of Kafka 4.",
+    "sasl.oauthbearer.assertion.claim.jti.include": "Whether assertions have an id of their own. Of Kafka 4.",
+    "sasl.oauthbearer.assertion.claim.nbf.seconds": "How long before now an assertion is valid. Of Kafka 4.",
+    "sasl.oauthbearer.assertion.claim.sub": "Subject of assertions. Of Kafka 4.",
+    "sasl.oauthbearer.assertion.file": "File with an assertion. Of Kafka 4.",
+    "sasl.oauthbearer.assertion.private.key.file": "Key that signs assertions. Of Kafka 4.",
+    "sasl.oauthbearer.assertion.private.key.passphrase": "Passphrase of that key. Of Kafka 4.",
+    "sasl.oauthbearer.assertion.template.file": "File with more claims of assertions. Of Kafka 4.",
     "delegation.token.master.key": "Older name of delegation.token.secret.key.",
     "delegation.token.secret.key": "Key that signs delegation tokens, the same on all brokers.",
     "delegation.token.max.lifetime.ms": "How long a delegation token can live at most, renewed or not.",

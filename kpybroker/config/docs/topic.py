@@ -86,5 +86,9 @@ DOCS: Final[dict[str, str]] = {
     ),
     "remote.log.copy.disable": "Whether copying to remote storage stops. What is stored there stays readable.",
     "remote.log.delete.on.disable": "Whether disabling remote storage also deletes what is stored there.",
+    "internal.segment.bytes": (
+        "Takes the place of segment.bytes where it is set, and may be smaller than Kafka 4 allows that to be. Of Kafka "
+        "4, which does not list it: it is for tests."
+    ),
 }
 # fmt: on

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from kpybroker.config.values import PASSWORD, Validator, Value, check_value, parse_value
+from kpybroker.config.values import PASSWORD, Validator, Value, check_value, parse_value, without_repetitions
 
 HIGH: Final = "HIGH"
 MEDIUM: Final = "MEDIUM"
@@ -42,38 +42,7 @@ class Key(NamedTuple):
 
     def parse(self, text: str | None) -> Value:
         """The typed, checked value of `text`; raises `ConfigError`."""
-        value = parse_value(self.name, self.type, text)
+        value = without_repetitions(parse_value(self.name, self.type, text), self.validator)
         if value is not None or text is not None:
             check_value(self.name, value, self.validator)
         return value
-
-
-OF_KAFKA_4: Final = frozenset(
-    {
-        "group.consumer.assignment.interval.ms",
-        "group.consumer.max.assignment.interval.ms",
-        "group.consumer.migration.policy",
-        "group.consumer.min.assignment.interval.ms",
-    }
-)
-"""Keys that Kafka 3.9 does not have, or does not list in DescribeConfigs, and Kafka 4.3 does."""
-
-INTERNAL: Final = OF_KAFKA_4 | frozenset(
-    {
-        "group.consumer.regex.refresh.interval.ms",
-        "group.coordinator.new.enable",
-        "group.share.enable",
-        "log.initial.task.delay.ms",
-        "metadata.log.segment.min.bytes",
-        "producer.id.expiration.check.interval.ms",
-        "remote.log.manager.task.retry.backoff.max.ms",
-        "remote.log.manager.task.retry.backoff.ms",
-        "remote.log.manager.task.retry.jitter",
-        "server.max.startup.time.ms",
-        "unclean.leader.election.interval.ms",
-        "unstable.api.versions.enable",
-        "unstable.feature.versions.enable",
-        "zookeeper.metadata.migration.min.batch.size",
-    }
-)
-"""Keys that Kafka 3.9 accepts but does not list in DescribeConfigs, and those that it does not have."""

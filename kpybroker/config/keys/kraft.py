@@ -64,5 +64,13 @@ ROWS: Final[tuple[Row, ...]] = (
     ("controller.quorum.append.linger.ms", INT, "25", ANYTHING, MEDIUM, READ_ONLY, NO_KRAFT),
     ("controller.quorum.request.timeout.ms", INT, "2000", ANYTHING, MEDIUM, READ_ONLY, NO_KRAFT),
     ("controller.quorum.retry.backoff.ms", INT, "20", ANYTHING, LOW, READ_ONLY, NO_KRAFT),
+    ("controller.performance.always.log.threshold.ms", LONG, "2000", at_least(0), MEDIUM, READ_ONLY, NO_KRAFT),
+    ("controller.performance.sample.period.ms", LONG, "60000", at_least(100), MEDIUM, READ_ONLY, NO_KRAFT),
+    ("controller.quorum.auto.join.enable", BOOLEAN, "false", ANYTHING, LOW, READ_ONLY, NO_KRAFT),
+    ("controller.quorum.fetch.max.bytes", INT, "1048576", at_least(1), LOW, READ_ONLY, NO_KRAFT),
+    ("controller.quorum.fetch.snapshot.max.bytes", INT, "1048576", at_least(1), LOW, READ_ONLY, NO_KRAFT),
+    ("internal.metadata.delete.delay.millis", LONG, "60000", ANYTHING, LOW, READ_ONLY, NO_KRAFT),
+    ("internal.metadata.log.segment.bytes", INT, None, ANYTHING, LOW, READ_ONLY, NO_KRAFT),
+    ("internal.metadata.max.batch.size.in.bytes", INT, "8388608", ANYTHING, LOW, READ_ONLY, NO_KRAFT),
 )
 # fmt: on

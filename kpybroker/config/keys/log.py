@@ -12,6 +12,7 @@ from kpybroker.config.keys.definition import (
     HIGH,
     LOW,
     MEDIUM,
+    PER_BROKER,
     READ_ONLY,
     Row,
 )
@@ -36,6 +37,7 @@ from kpybroker.config.values import (
     STRING,
     at_least,
     between,
+    distinct,
     list_of,
     one_of,
 )
@@ -66,6 +68,7 @@ ROWS: Final[tuple[Row, ...]] = (
     ("num.partitions", INT, "1", at_least(1), MEDIUM, READ_ONLY, HONOURED),
     ("log.dir", STRING, "/tmp/kafka-logs", ANYTHING, HIGH, READ_ONLY, HONOURED),
     ("log.dirs", STRING, None, ANYTHING, HIGH, READ_ONLY, HONOURED),
+    ("cordoned.log.dirs", LIST, "", distinct(), MEDIUM, PER_BROKER, HONOURED),
     ("log.segment.bytes", INT, "1073741824", at_least(14), HIGH, CLUSTER_WIDE, HONOURED),
     ("log.roll.ms", LONG, None, ANYTHING, HIGH, CLUSTER_WIDE, HONOURED),
     ("log.roll.hours", INT, "168", at_least(1), HIGH, READ_ONLY, HONOURED),

@@ -22,7 +22,6 @@ from kpybroker.config.keys.status import (
     NO_JVM_PLUGIN,
     NO_PURGATORY,
     NO_QUEUE,
-    NO_TELEMETRY,
     NO_THREADS,
 )
 from kpybroker.config.values import (
@@ -34,6 +33,7 @@ from kpybroker.config.values import (
     LONG,
     STRING,
     at_least,
+    distinct,
 )
 
 LOOPBACK_LISTENER: Final = "PLAINTEXT://127.0.0.1:9092"
@@ -66,6 +66,7 @@ ROWS: Final[tuple[Row, ...]] = (
     ("fetch.purgatory.purge.interval.requests", INT, "1000", ANYTHING, MEDIUM, READ_ONLY, NO_PURGATORY),
     ("producer.purgatory.purge.interval.requests", INT, "1000", ANYTHING, MEDIUM, READ_ONLY, NO_PURGATORY),
     ("delete.records.purgatory.purge.interval.requests", INT, "1", ANYTHING, MEDIUM, READ_ONLY, NO_PURGATORY),
+    ("config.providers", LIST, "", distinct(), LOW, CLUSTER_WIDE, NO_JVM_PLUGIN),
     ("metrics.num.samples", INT, "2", at_least(1), LOW, READ_ONLY, NO_JMX),
     ("metrics.sample.window.ms", LONG, "30000", at_least(1), LOW, READ_ONLY, NO_JMX),
     ("metric.reporters", LIST, "", ANYTHING, LOW, CLUSTER_WIDE, NO_JVM_PLUGIN),
@@ -73,7 +74,7 @@ ROWS: Final[tuple[Row, ...]] = (
     ("auto.include.jmx.reporter", BOOLEAN, "true", ANYTHING, LOW, READ_ONLY, NO_JMX),
     ("kafka.metrics.reporters", LIST, "", ANYTHING, LOW, READ_ONLY, HONOURED),
     ("kafka.metrics.polling.interval.secs", INT, "10", at_least(1), LOW, READ_ONLY, HONOURED),
-    ("telemetry.max.bytes", INT, "1048576", at_least(1), LOW, READ_ONLY, NO_TELEMETRY),
+    ("telemetry.max.bytes", INT, "1048576", at_least(1), LOW, READ_ONLY, HONOURED),
     ("quota.window.num", INT, "11", at_least(1), LOW, READ_ONLY, HONOURED),
     ("alter.log.dirs.replication.quota.window.num", INT, "11", at_least(1), LOW, READ_ONLY, HONOURED),
     ("controller.quota.window.num", INT, "11", at_least(1), LOW, READ_ONLY, HONOURED),

@@ -15,6 +15,7 @@ from kpybroker.config.keys.status import HONOURED
 from kpybroker.config.values import (
     ANYTHING,
     BOOLEAN,
+    CLUSTER_ID,
     INT,
     LIST,
     LONG,
@@ -50,8 +51,12 @@ _GRAPHITE_DIMENSIONS: Final = (
     *("min", "max", "mean", "stddev", "sum", "median", "p75", "p95", "p98", "p99", "p999"),
 )
 
+CLIENT_METRICS: Final = "kpybroker.client.metrics"
+CLIENT_METRICS_OFF, CLIENT_METRICS_SUBSCRIBED, CLIENT_METRICS_ON = "off", "subscribed", "on"
+"""Whether clients are invited to push metrics: never, while there is a subscription, or always."""
 KAFKA_VERSION: Final = "kpybroker.kafka.version"
 NEW_CLUSTER_FEATURES: Final = "kpybroker.new.cluster.features"
+NEW_CLUSTER_ID: Final = "kpybroker.new.cluster.id"
 KAFKA_VERSIONS: Final = ("3.9", "4.0", "4.1", "4.2", "4.3")
 """Releases of Kafka whose place a broker can take."""
 
@@ -88,10 +93,19 @@ ROWS: Final[tuple[Row, ...]] = (
     ("kpybroker.otlp.headers", PASSWORD, None, ANYTHING, LOW, READ_ONLY, HONOURED),
     ("kpybroker.zookeeper.port", INT, None, between(0, 65535), LOW, READ_ONLY, HONOURED),
     ("kpybroker.zookeeper.host", STRING, "127.0.0.1", ANYTHING, LOW, READ_ONLY, HONOURED),
+    (
+        *(CLIENT_METRICS, STRING, CLIENT_METRICS_OFF),
+        one_of(CLIENT_METRICS_OFF, CLIENT_METRICS_SUBSCRIBED, CLIENT_METRICS_ON),
+        *(LOW, READ_ONLY, HONOURED),
+    ),
     (KAFKA_VERSION, STRING, None, one_of(*KAFKA_VERSIONS), LOW, READ_ONLY, HONOURED),
     (NEW_CLUSTER_FEATURES, STRING, None, one_of("newest", "none"), LOW, READ_ONLY, HONOURED),
+    (NEW_CLUSTER_ID, STRING, None, CLUSTER_ID, LOW, READ_ONLY, HONOURED),
     ("kpybroker.shortcuts", LIST, "all", list_of("all", "none", *sorted(SHORTCUTS)), LOW, READ_ONLY, HONOURED),
 )
+
+OWN: Final = frozenset(row[0] for row in ROWS)
+"""The names of the keys that are not Kafka's."""
 
 
 def chosen_shortcuts(names: Iterable[str]) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""Every broker key of Kafka 3.9.1 (`KafkaConfig`) and of ours, by name."""
+"""Every broker key of Kafka 3.9.1 and 4.3.1 (`KafkaConfig`) and of ours, by name."""
 
 from __future__ import annotations
 

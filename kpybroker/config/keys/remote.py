@@ -76,6 +76,13 @@ ROWS: Final[tuple[Row, ...]] = (
      NO_TIERED_STORAGE),
     ("remote.log.manager.fetch.quota.window.size.seconds", INT, "1", at_least(1), MEDIUM,
      READ_ONLY, NO_TIERED_STORAGE),
+    ("remote.list.offsets.request.timeout.ms", LONG, "30000", at_least(1), MEDIUM, CLUSTER_WIDE,
+     NO_TIERED_STORAGE),
+    ("remote.log.index.file.cache.ttl.ms", LONG, "900000", at_least(-1), LOW, READ_ONLY, NO_TIERED_STORAGE),
+    ("remote.log.manager.follower.thread.pool.size", INT, "2", at_least(1), MEDIUM, CLUSTER_WIDE,
+     NO_TIERED_STORAGE),
+    ("follower.fetch.last.tiered.offset.enable", BOOLEAN, "false", ANYTHING, MEDIUM, CLUSTER_WIDE,
+     NO_TIERED_STORAGE),
     ("remote.fetch.max.wait.ms", INT, "500", at_least(1), MEDIUM, CLUSTER_WIDE, NO_TIERED_STORAGE),
 )
 # fmt: on

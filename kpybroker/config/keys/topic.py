@@ -1,4 +1,4 @@
-"""The topic keys of Kafka 3.9.1 (`LogConfig`), in the order in which Kafka lists them.
+"""The topic keys of Kafka 3.9.1 (`LogConfig`), in the order in which Kafka lists them, and what Kafka 4 added.
 
 A row is: name, type, default, validator, importance, the broker keys that give its default (the first that is set wins;
 `synonyms` has the units), status.
@@ -36,7 +36,7 @@ LOW: Final = "LOW"
 _LONG_MAX: Final = "9223372036854775807"
 _CODECS: Final = one_of("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 
-TopicRow = tuple[str, str, str, Validator, str, tuple[str, ...], str]
+TopicRow = tuple[str, str, str | None, Validator, str, tuple[str, ...], str]
 
 # fmt: off
 TOPIC_ROWS: Final[tuple[TopicRow, ...]] = (
@@ -92,5 +92,9 @@ TOPIC_ROWS: Final[tuple[TopicRow, ...]] = (
      NO_TIERED_STORAGE),
     ("remote.log.copy.disable", BOOLEAN, "false", ANYTHING, MEDIUM, (), NO_TIERED_STORAGE),
     ("remote.log.delete.on.disable", BOOLEAN, "false", ANYTHING, MEDIUM, (), NO_TIERED_STORAGE),
+    ("internal.segment.bytes", INT, None, ANYTHING, MEDIUM, (), HONOURED),
 )
 # fmt: on
+
+TOPIC_KEYS: Final[dict[str, TopicRow]] = {row[0]: row for row in TOPIC_ROWS}
+"""By name."""

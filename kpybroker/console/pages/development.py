@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Final
 
 from starlette.exceptions import HTTPException
@@ -14,25 +13,17 @@ from kpybroker.client.connect.errors import CommandError, usage
 from kpybroker.console.queries import control as queries
 from kpybroker.console.queries import logs
 from kpybroker.console.queries.control import Control, RequestFilter, Switch
-from kpybroker.console.web.context import console_of, render
+from kpybroker.console.web.context import call_control, console_of, render
 from kpybroker.console.web.forms import is_bad_input, read_change, whole_number
 
 ADVANCE_MAX: Final = 36_500
-
-
-async def _call(request: Request, work: Callable[[Control], Any]) -> Any:
-    """The result of calls of the channel. Raises CommandError; HTTPException without `--control`."""
-    console = console_of(request)
-    if console.control is None:
-        raise HTTPException(404)
-    return await console.live.run(partial(work, console.control))
 
 
 async def requests(request: Request) -> Response:
     """`/requests`: the newest, decoded."""
     query = request.query_params
     wanted = RequestFilter(query.get("api", "").strip(), query.get("client_id", "").strip(), bool(query.get("failed")))
-    rows = await _call(request, lambda control: queries.requests(control, wanted))
+    rows = await call_control(request, lambda control: queries.requests(control, wanted))
     return render(request, "requests.html", title="Requests", rows=rows, wanted=wanted, limit=queries.SHOWN_MAX)
 
 
@@ -44,7 +35,7 @@ async def log_lines(request: Request) -> Response:
         raise usage(f"{wanted.level[:50]!r} is no level", f"one of {', '.join(logs.LEVELS)}")
     rows = None
     if console_of(request).control is not None:
-        rows = await _call(request, lambda control: logs.lines(control, wanted))
+        rows = await call_control(request, lambda control: logs.lines(control, wanted))
     context: dict[str, Any] = {"levels": logs.LEVELS, "limit": logs.SHOWN_MAX, "kept": logs.READ_MAX}
     return render(request, "logs.html", title="Logs", rows=rows, wanted=wanted, **context)
 
@@ -55,7 +46,7 @@ async def faults(request: Request) -> Response:
 
 
 async def _faults_page(request: Request, error: CommandError | None = None, text: str = "") -> Response:
-    rows = await _call(request, queries.faults)
+    rows = await call_control(request, queries.faults)
     status = 200 if error is None else 400
     context: dict[str, Any] = {"rows": rows, "acts": queries.ACTS, "error": error, "text": text}
     return render(request, "faults.html", status=status, title="Faults", **context)
@@ -66,7 +57,7 @@ async def change_faults(request: Request) -> Response:
     form = await read_change(request)
     text = form.get("text", "")
     try:
-        await _call(request, _change(form, text))
+        await call_control(request, _change(form, text))
     except CommandError as error:
         if not is_bad_input(error):
             raise
@@ -92,7 +83,7 @@ def _change(form: dict[str, str], text: str) -> Callable[[Control], Any]:
 
 async def clock(request: Request) -> Response:
     """`GET /clock`"""
-    found = await _call(request, lambda control: control.call("clock"))
+    found = await call_control(request, lambda control: control.call("clock"))
     return render(request, "clock.html", title="Clock", clock=found, units=list(queries.UNITS))
 
 
@@ -100,5 +91,5 @@ async def advance(request: Request) -> Response:
     """`POST /clock`: move it forward."""
     form = await read_change(request)
     ms = queries.milliseconds(whole_number(form, "number", 0, 0, ADVANCE_MAX), form.get("unit", ""))
-    await _call(request, lambda control: control.call("advance", ms=ms))
+    await call_control(request, lambda control: control.call("advance", ms=ms))
     return RedirectResponse("/clock", 303)

@@ -18,11 +18,11 @@ from kpybroker.client.connect.errors import CommandError, usage
 from kpybroker.client.records import json_lines
 from kpybroker.client.records.offsets import Bounds
 from kpybroker.client.records.record import Record, key_bytes
+from kpybroker.client.schemas.registry import Patience, Registry
 from kpybroker.console.queries import bulk, messages, produce
 from kpybroker.console.queries.decoding import DECODERS, Decoder, decoded, header_key, parsed_by, with_schemas
 from kpybroker.console.queries.filters import Accepts, Filters, compiled
 from kpybroker.console.queries.messages import Reading, Selection
-from kpybroker.console.queries.outside.registry import Patience, Registry
 from kpybroker.console.web.context import Console, console_of, render
 from kpybroker.console.web.follow import Following
 from kpybroker.console.web.forms import read_change, status_of, whole_number

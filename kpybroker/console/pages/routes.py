@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.routing import Route
 
-from kpybroker.console.pages import cluster, development, groups, login, messages, metrics, topics
+from kpybroker.console.pages import clients, cluster, development, groups, login, messages, metrics, topics
 
 ROUTES = [
     Route("/", cluster.page),
@@ -32,6 +32,8 @@ ROUTES = [
     Route("/metrics/{page}", metrics.now),
     Route("/metrics/{page}/{key}.json", metrics.chart),
     Route("/requests", development.requests),
+    Route("/clients", clients.listing),
+    Route("/clients/{broker:int}/{instance}", clients.one),
     Route("/logs", development.log_lines),
     Route("/faults", development.faults, methods=["GET"]),
     Route("/faults", development.change_faults, methods=["POST"]),

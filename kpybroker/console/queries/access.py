@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from kpybroker.client.actions.acls import AclOptions, acl_row, matching_acls
-from kpybroker.client.actions.users import credentials
+from kpybroker.client.actions.security.acls import AclOptions, acl_row, matching_acls
+from kpybroker.client.actions.security.users import credentials
 from kpybroker.client.connect.admin import Cluster
 from kpybroker.client.connect.errors import CommandError, Failures, check
 from kpybroker.client.connect.wire import WireCluster, WireError

@@ -1,4 +1,4 @@
-"""The control channel of a development broker: the requests that arrived, faults, the clock.
+"""The control channel of a development broker: the requests that arrived, faults, metrics of clients, the clock.
 
 A thin client over `kpybroker.testing`'s channel. What never lives here: a rule of the broker; it checks them itself.
 """
@@ -142,6 +142,34 @@ def faults(control: Control) -> list[dict[str, Any]]:
         }
         for one in control.call("faults")
     ]
+
+
+def clients(control: Control, client_id: str) -> list[dict[str, Any]]:
+    """The clients that have pushed metrics, the newest push first, each with the number of its series."""
+    found: list[dict[str, Any]] = control.call("client_metrics", series=False, client_id=client_id or None)
+    return found[::-1]
+
+
+def client(control: Control, instance_id: str, broker: int, text: str) -> dict[str, Any] | None:
+    """A client with its series whose name or labels have `text`; None if it is not known any more."""
+    for found in control.call("client_metrics", instance_id=instance_id):
+        if found["broker"] == broker:
+            return {**found, "series": [one for one in map(_series, found["series"]) if text in one["text"]]}
+    return None
+
+
+def _series(series: dict[str, Any]) -> dict[str, Any]:
+    labels = ", ".join(f"{name}={value}" for name, value in series["labels"].items())
+    value = _digits(series["value"])
+    if "sum" in series:
+        value = f"{value}, in all {_digits(series['sum'])}"
+    shown = {"name": visible(series["name"]), "labels": visible(labels), "value": value}
+    return {**series, **shown, "text": f"{series['name']} {labels}"}
+
+
+def _digits(number: int | float | str) -> int | float | str:
+    """Small numbers with what they are: a latency of 0.0445 is not 0."""
+    return f"{number:.4g}" if isinstance(number, float) and not number.is_integer() else number
 
 
 def milliseconds(number: int, unit: str) -> int:

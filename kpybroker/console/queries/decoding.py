@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from kpybroker.client.connect.errors import CommandError, hide
 from kpybroker.client.records.record import key_bytes
-from kpybroker.console.queries.outside.schemas import Schemas, number_of, value_of
+from kpybroker.client.schemas.reading import Schemas, number_of, value_of
 
 JSON_BYTES_MAX: Final = 1 << 20
 """Larger values are not parsed: they are shown as text, and no JSONPath matches them."""

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from kpybroker.client.connect.errors import hide
+from kpybroker.client.schemas.http import check_address
+from kpybroker.client.schemas.registry import Registry
 from kpybroker.client.show.cells import moment, shown, size
 from kpybroker.console.options import ConsoleOptions
 from kpybroker.console.queries.control import Control, metrics_addresses, parse_address
-from kpybroker.console.queries.outside.http import check_address
 from kpybroker.console.queries.outside.metrics import CHARTS, Chart, Metrics
-from kpybroker.console.queries.outside.registry import Registry
 from kpybroker.console.queries.samples import Samples
 from kpybroker.console.web.live import Live
 from kpybroker.console.web.permissions import needed
@@ -32,7 +33,7 @@ NAVIGATION = (
     ("/access", "Access"),
     ("/logs", "Logs"),
 )
-DEVELOPMENT = (("/requests", "Requests"), ("/faults", "Faults"), ("/clock", "Clock"))
+DEVELOPMENT = (("/requests", "Requests"), ("/clients", "Clients"), ("/faults", "Faults"), ("/clock", "Clock"))
 """Only with `--control`."""
 
 
@@ -68,13 +69,24 @@ class Console:
 
 
 def _registry(options: ConsoleOptions) -> Registry | None:
-    return None if options.registry is None else Registry(check_address("--schema-registry", options.registry))
+    if options.registry is None:
+        return None
+    login = None if options.settings.registry is None else options.settings.registry.login
+    return Registry(check_address("--schema-registry", options.registry), login=login)
 
 
 def console_of(request: Request) -> Console:
     """The console that serves the request."""
     found: Console = request.app.state.console
     return found
+
+
+async def call_control(request: Request, work: Callable[[Control], Any]) -> Any:
+    """The result of calls of the control channel. Raises CommandError; HTTPException without `--control`."""
+    console = console_of(request)
+    if console.control is None:
+        raise HTTPException(404)
+    return await console.live.run(partial(work, console.control))
 
 
 def charts_of(request: Request, page: str) -> Mapping[str, Chart] | None:

@@ -18,6 +18,7 @@ class LeverHandle:
     def __init__(self, handle_id: int, described: Mapping[str, Any], undo: Callable[[], None]) -> None:
         self.id = handle_id
         self.hits = Hits()
+        self.can_hold = False
         self._described = described
         self._undo = undo
 

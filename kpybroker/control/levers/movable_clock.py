@@ -68,8 +68,8 @@ class MovableClock(Clock):
 
     @property
     def ahead_ms(self) -> int:
-        """How far it is ahead of the machine's clock."""
-        return self.time_ms() - _machine_ms()
+        """How far it is ahead of the machine's clock; 0, and nothing else, until it is moved."""
+        return self._ahead_ms if self._now is None else self._wall_ms - _machine_ms()
 
     def move_on_at(self, deadline: float) -> AbstractContextManager[object]:
         """As `Clock.move_on_at`."""

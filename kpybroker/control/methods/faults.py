@@ -97,7 +97,10 @@ async def remove_fault(hosted: Hosted, id: int) -> JSON:
 
 async def release_fault(hosted: Hosted, id: int, again: bool = False) -> JSON:
     """Let the requests that a fault holds go on. It holds no more, or, with `again`, those that arrive from now on."""
-    return {"released": _handle(hosted, id).release(again=again)}
+    handle = _handle(hosted, id)
+    if not handle.can_hold:
+        raise ControlError(f"fault {id} holds nothing", "release one of hold, delay_ms or never_answer", status=409)
+    return {"released": handle.release(again=again)}
 
 
 async def wait_fault(hosted: Hosted, id: int, hits: int = 1, timeout_ms: int = 10_000) -> JSON:

@@ -55,6 +55,8 @@ async def requests(hosted: Hosted, selection: Selection = ALL, limit: int = 1000
     """The newest `limit` requests, oldest first; `since` is an `id` after which they begin. `bodies` decodes them."""
     if not 0 < limit <= LIMIT_MAX:
         raise ControlError(f"requests: `limit` is {limit}", f"give 1 to {LIMIT_MAX}")
+    if selection.broker is not None:
+        hosted.plan(selection.broker)  # raises if there is none
     found = list(selection.of(hosted.part(RequestLog)))
     listed = []
     for entry in found[-limit:]:
@@ -69,13 +71,16 @@ async def clear_requests(hosted: Hosted) -> JSON:
 
 
 async def wait_requests(hosted: Hosted, selection: Selection = ALL, count: int = 1, timeout_ms: int = 10_000) -> JSON:
-    """Wait until so many such requests have arrived; returns how many there are."""
+    """Wait until so many such requests have arrived; returns how many there are, and how many of any kind were dropped.
+
+    The log is bounded: `dropped` are those that it has forgotten since it was cleared.
+    """
     log = hosted.part(RequestLog)
     arrived = 0
     with trio.move_on_after(check_timeout("wait_requests", timeout_ms)):
         while (arrived := sum(1 for _ in selection.of(log))) < count:
             await log.wait_change()
-        return {"count": arrived}
+        return {"count": arrived, "dropped": log.dropped}
     raise ControlError(
         f"{arrived} such requests have arrived within {timeout_ms} ms, not {count}",
         "look at `requests` for what arrived instead",

@@ -87,7 +87,7 @@ async def snapshot(hosted: Hosted) -> JSON:
     """Keep a copy of everything the brokers hold, to `restore` it later. Copies are removed with the process."""
     snapshots = hosted.part(_Snapshots)
     if len(snapshots.by_id) >= SNAPSHOTS_MAX:
-        raise ControlError(f"there are {SNAPSHOTS_MAX} snapshots", "drop one with drop_snapshot", status=409)
+        raise ControlError(f"there are {SNAPSHOTS_MAX} snapshots", "drop one", status=409)
     tree = hosted.tree_copy()
     if tree is None:
         raise ControlError("the tree is in ZooKeeper, which a snapshot can't hold", "use embedded coordination", 409)

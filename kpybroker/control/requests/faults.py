@@ -31,8 +31,11 @@ class Fault:
         self.id = fault_id
         self.rule = rule
         self.hits = Hits()
+        self.can_hold = isinstance(rule.act, WAITING)
         self.matches = 0
         """Requests that its match selected."""
+        self.undecided = 0
+        """Requests about which its predicate did not decide in time."""
         self.clients: set[Client] = set()
         """Those of a black hole."""
         self.is_open = False
@@ -98,13 +101,14 @@ class Fault:
             **self.rule.data,
             "hits": self.hits.count,
             "matches": self.matches,
+            **({"undecided": self.undecided} if self.rule.match.is_asked else {}),
             "holds": len(self._held),
             "is_over": self.is_over or self.is_open,
         }
 
     def release(self, *, again: bool) -> int:
         """As `Handle.release`; an act that does not wait has nothing to release."""
-        if not isinstance(self.rule.act, WAITING):
+        if not self.can_hold:
             return 0
         held = list(self._held)
         self.is_open = not again

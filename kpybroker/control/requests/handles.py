@@ -33,6 +33,8 @@ class Handle(Protocol):
     """A fault as the methods of the control channel see it."""
 
     hits: Hits
+    can_hold: bool
+    """Whether it lets requests wait."""
 
     def described(self) -> Mapping[str, Any]:
         """Its rule and its state, as JSON."""

@@ -117,4 +117,6 @@ class Interceptor:
 
     def _asked(self, call: Call, fault: Fault) -> Steps[bool]:
         head = head_json(self._broker.node_id, call.header, call.connection)
-        return (yield from self._predicates.ask(fault.id, head, message_json(call.request, call.version)))
+        decision = yield from self._predicates.ask(fault.id, head, message_json(call.request, call.version))
+        fault.undecided += decision is None
+        return bool(decision)

@@ -41,8 +41,8 @@ class Predicates:
         self._last_id = 0
         self._arrived = trio.Event()
 
-    def ask(self, fault_id: int, head: Mapping[str, Any], request: Mapping[str, Any]) -> Steps[bool]:
-        """Whether the test process says yes."""
+    def ask(self, fault_id: int, head: Mapping[str, Any], request: Mapping[str, Any]) -> Steps[bool | None]:
+        """Whether the test process says yes; None where it has not decided in time."""
         self._last_id += 1
         wait = Wait(trio.current_time() + DECISION_SECONDS_MAX)
         question = Question(self._last_id, fault_id, head, request, wait)
@@ -60,7 +60,7 @@ class Predicates:
                 fault_id,
                 DECISION_SECONDS_MAX,
             )
-        return bool(question.result)
+        return question.result
 
     async def next(self) -> Question:
         """The next question that no one has read; waits for one."""

@@ -157,6 +157,8 @@ class RequestLog:
         self._bytes_max = bytes_max
         self._bytes = 0
         self._last_id = 0
+        self.dropped = 0
+        """Requests that were forgotten, since there are so many, after the last `clear`."""
         self._changed: trio.Event | None = None
 
     def __len__(self) -> int:
@@ -216,7 +218,7 @@ class RequestLog:
         for entry in self._entries:
             entry.is_kept = False
         self._entries.clear()
-        self._bytes = 0
+        self._bytes = self.dropped = 0
 
     async def wait_change(self) -> None:
         """Return when the next request has arrived."""
@@ -228,6 +230,7 @@ class RequestLog:
         while self._bytes > self._bytes_max or len(self._entries) > self._count_max:
             oldest = self._entries.popleft()
             oldest.is_kept = False
+            self.dropped += 1
             self._bytes -= len(oldest.frame) + ENTRY_BYTES + oldest.response_bytes
 
 

@@ -45,10 +45,12 @@ def _remember_refused(call: Call, request: ProduceRequest, failures: list[Failur
         for entity in failure.selected
     }
     for topic in request.topic_data:
+        name = topic.name or call.topics.topic_name(topic.topic_id) or ""
         for data in topic.partition_data:
-            code = codes.get((("topic", topic.name), ("partition", data.index)))
+            code = codes.get((("topic", name or topic.topic_id), ("partition", data.index)))
             if code is not None:
-                call.connection.refused_batches.note(topic.name, data.index, data.records, KafkaError(code))
+                place = name, data.index
+                call.connection.refused_batches.note(place, topic.topic_id, data.records, KafkaError(code))
 
 
 def _refused(broker: Intercepted, call: Call, failure: Failure) -> Steps[Response]:

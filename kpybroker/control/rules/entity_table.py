@@ -38,6 +38,7 @@ def _response_only(level: Array) -> Array:
 
 
 _TOPICS = array("topics", topic="name")
+_TOPICS_OR_IDS = array("topics", topic="name", topic_id="topic_id")
 _PARTITIONS = array("partitions", partition="partition_index")
 _INDEXES = array("partition_indexes", partition="")
 _FAILING_PARTITIONS = array("partitions", ERROR, partition="partition_index")
@@ -52,9 +53,9 @@ _RECORDS: dict[ApiKey, tuple[Shape, ...]] = {
     ApiKey.PRODUCE: (
         Shape(
             ALL,
-            (array("topic_data", topic="name"), array("partition_data", partition="index")),
+            (array("topic_data", topic="name", topic_id="topic_id"), array("partition_data", partition="index")),
             (
-                array("responses", topic="name"),
+                array("responses", topic="name", topic_id="topic_id"),
                 array("partition_responses", ERROR, {"base_offset": -1}, partition="index"),
             ),
             TRANSACTION,
@@ -113,7 +114,7 @@ _RECORDS: dict[ApiKey, tuple[Shape, ...]] = {
 }
 
 _GROUPS: dict[ApiKey, tuple[Shape, ...]] = {
-    ApiKey.OFFSET_COMMIT: (Shape(ALL, (_TOPICS, _PARTITIONS), (_TOPICS, _FAILING_PARTITIONS), GROUP),),
+    ApiKey.OFFSET_COMMIT: (Shape(ALL, (_TOPICS_OR_IDS, _PARTITIONS), (_TOPICS_OR_IDS, _FAILING_PARTITIONS), GROUP),),
     # A coordinator's errors are the group's: at the group, at the top, and only in the first versions at partitions.
     ApiKey.OFFSET_FETCH: (
         Shape(
@@ -139,10 +140,10 @@ _GROUPS: dict[ApiKey, tuple[Shape, ...]] = {
         ),
         Shape(
             (8, FOREVER),
-            (array("groups", group="group_id"), _TOPICS, _INDEXES),
+            (array("groups", group="group_id"), _TOPICS_OR_IDS, _INDEXES),
             (
                 array("groups", ERROR, group="group_id"),
-                _TOPICS,
+                _TOPICS_OR_IDS,
                 array(
                     "partitions",
                     ERROR,
@@ -223,6 +224,8 @@ _TRANSACTIONS: dict[ApiKey, tuple[Shape, ...]] = {
     ),
     ApiKey.LIST_TRANSACTIONS: (Shape(ALL),),
     ApiKey.LIST_CONFIG_RESOURCES: (Shape(ALL),),
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: (Shape(ALL),),
+    ApiKey.PUSH_TELEMETRY: (Shape(ALL),),
 }
 
 _SHOWN_PARTITIONS = _response_only(array("partitions", ERROR, _LEADERS, partition="partition_index"))

@@ -258,8 +258,7 @@ def update_member(step: Step[Any], draft: Draft) -> None:
         draft.records.append(MemberRecord(group_id, draft.after.member_id, after))
     change, records = change_pattern(group, before, after)
     draft.records += records
-    if draft.request.classic is None:
-        maybe_resolve(step, group, draft.request, before, after)
+    maybe_resolve(step, group, draft.request, before, after)
     names_changed = after.topic_names != before.topic_names
     draft.has_subscription_changed = names_changed or change is not PatternChange.NONE
     draft.epoch = group.epoch

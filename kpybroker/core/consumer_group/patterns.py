@@ -1,8 +1,9 @@
 """Subscriptions by regular expression: when the topics that patterns match are looked for again, and what that changes.
 
 All patterns of a group are resolved together, so that they cause one rebalance. The search runs elsewhere, with the
-rights of the member whose heartbeat asked for it (the effect `ResolvePatterns`), at most once at a time and every ten
-seconds: when a pattern is new, when there are new topics, or when the last search is old (GroupMetadataManager, 4.3.1).
+rights of the member whose heartbeat or JoinGroup asked for it (the effect `ResolvePatterns`), at most once at a time
+and every ten seconds: when a pattern is new, when there are new topics, or when the last search is old
+(GroupMetadataManager, 4.3.1).
 """
 
 from __future__ import annotations

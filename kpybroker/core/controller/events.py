@@ -130,6 +130,7 @@ class ApiPartitionReassignment(NamedTuple):
     """Target replicas by partition, None to cancel -> `dict[TopicPartition, ApiError]`; raises `KafkaError`."""
 
     reassignments: Mapping[TopicPartition, Sequence[int] | None]
+    allows_replication_factor_change: bool = True
 
 
 class ListPartitionReassignments(NamedTuple):

@@ -67,6 +67,8 @@ def alter(parts: Parts, event: ApiPartitionReassignment) -> Procedure[Results]:
     wanted: dict[TopicPartition, ReplicaAssignment] = {}
     for partition, replicas in event.reassignments.items():
         refusal = None if replicas is None else _refusal(parts, partition, replicas)
+        if replicas is not None and not refusal and not event.allows_replication_factor_change:
+            refusal = _change_of_factor(parts.context.assignment(partition), replicas)
         assignment = None if refusal else _new_assignment(parts, partition, replicas)
         if assignment is not None:
             wanted[partition] = assignment
@@ -110,6 +112,17 @@ def _refusal(parts: Parts, partition: TopicPartition, replicas: Sequence[int]) -
                 f"live broker list: Set({live})"
             )
     return ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message[:MESSAGE_MAX]) if message else None
+
+
+def _change_of_factor(current: ReplicaAssignment, replicas: Sequence[int]) -> ApiError | None:
+    """Kafka 4's ``validatePartitionReplicationFactorUnchanged`` (KIP-860): in a move, what it leads to counts.
+
+    A partition that does not exist has no replicas, and is refused later."""
+    factor = len(current.target_replicas)
+    if factor in (0, len(replicas)):
+        return None
+    message = f"The replication factor is changed from {factor} to {len(replicas)}"
+    return ApiError(ErrorCode.INVALID_REPLICATION_FACTOR, message)
 
 
 def _new_assignment(

@@ -39,6 +39,7 @@ from kpybroker.core.group.values import (
 from kpybroker.core.machine import Ticket
 from kpybroker.core.offsets.values import OffsetAndMetadata, java_length
 from kpybroker.core.topic_partition import PartitionKey
+from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.errors import ErrorCode
 
 Done = Callable[[GroupStep, ErrorCode], None]
@@ -165,7 +166,7 @@ def fetch_offsets(step: GroupStep, group: Group, request: FetchOffsets, ticket: 
             step.reply(ticket, FetchOffsetsResult(error))
             return
     wanted = tuple(group.offsets.committed) if request.partitions is None else request.partitions
-    offsets = {partition: _fetch_one(group, partition, request.require_stable) for partition in wanted}
+    offsets = {partition: _fetch_one(group, partition, request) for partition in wanted}
     result = FetchOffsetsResult(ErrorCode.NONE, offsets)
     step.read(group.written_up_to, partial(_on_read, result, ticket))
 
@@ -179,13 +180,18 @@ def _on_read(result: FetchOffsetsResult, ticket: Ticket, step: GroupStep, error:
         step.reply(ticket, FetchOffsetsResult(commit_error(error)))
 
 
-def _fetch_one(group: Group, partition: PartitionKey, require_stable: bool) -> FetchedOffset:
-    if require_stable and group.offsets.is_unstable(partition):
+def _fetch_one(group: Group, partition: PartitionKey, request: FetchOffsets) -> FetchedOffset:
+    if request.require_stable and group.offsets.is_unstable(partition):
         return FetchedOffset(error=ErrorCode.UNSTABLE_OFFSET_COMMIT)
     value = group.offsets.get(partition)
-    if value is None:
+    if value is None or is_of_another(value.topic_id, request.topic_ids.get(partition[0], ZERO_UUID)):
         return FetchedOffset()
     return FetchedOffset(value.offset, value.leader_epoch, value.metadata)
+
+
+def is_of_another(kept: bytes, asked: bytes) -> bool:
+    """Whether two ids are of different topics of one name; zeros are of any."""
+    return ZERO_UUID not in (kept, asked) and kept != asked
 
 
 # --- delete and expire

@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Final
 
 from kpybroker.core.budget import UNOWNED, Owner
-from kpybroker.core.log.producer_state import NO_VERIFICATION, VerificationGuard
+from kpybroker.core.log.verification import NO_VERIFICATION, VerificationGuard
 from kpybroker.core.offsets.values import OffsetAndMetadata
 from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.wire.constants import INT32_MAX
@@ -56,7 +56,10 @@ NOT_COUNTED: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """JoinGroup; `new_member_id` is the id for a member that has none, drawn by the caller; "" for one that has."""
+    """JoinGroup; `new_member_id` is the id for a member that has none, drawn by the caller; "" for one that has.
+
+    `rights` is returned in the effect that resolves the patterns of other members, if the group is a consumer group.
+    """
 
     group_id: str
     member_id: str
@@ -71,6 +74,7 @@ class Join:
     require_known_member_id: bool
     support_skipping_assignment: bool
     reason: str
+    rights: object = None
     owner: Owner = UNOWNED
     protocols_size: int = NOT_COUNTED  # bytes in memory
 
@@ -194,7 +198,8 @@ class CommitResult:
 class FetchOffsets:
     """OffsetFetch; `partitions` None asks for every offset of the group.
 
-    A member of a consumer group names itself and its epoch (version 9); anyone else neither.
+    A member of a consumer group names itself and its epoch (version 9); anyone else neither. `topic_ids` are those that
+    the client has for its topics (version 10): what was committed for a topic of another id does not count.
     """
 
     group_id: str
@@ -202,6 +207,7 @@ class FetchOffsets:
     require_stable: bool
     member_id: str | None = None
     member_epoch: int = -1
+    topic_ids: Mapping[str, bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

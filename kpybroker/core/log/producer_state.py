@@ -1,13 +1,11 @@
 """What a partition knows of its producers: the last five batches of each, and the transactions in progress.
 
-The pure half of Kafka's ProducerStateManager, ProducerAppendInfo and ProducerStateEntry; the other half, the
-`.snapshot` files, is storage/producer_snapshots.
+The pure half of Kafka's ProducerStateManager; the other half, the `.snapshot` files, is storage/producer_snapshots.
 
-Rules. A batch of an idempotent producer is appended only in sequence; an exact repetition of one of the last five
-batches is acknowledged with the offsets it got the first time; a lower producer epoch is fenced. A change is prepared
-in a `ProducerAppendInfo` (which may raise) and applied by `update` after the bytes are in the log, so a failed append
-changes nothing. A transaction is undecided from its first batch to its marker, and unreplicated until the high
-watermark passed the marker; the smaller of the two first offsets bounds the last stable offset.
+Rules. An exact repetition of one of the last five batches is acknowledged with the offsets it got the first time. A
+change is prepared in a `ProducerAppendInfo` (which may raise) and applied by `update` after the bytes are in the log,
+so a failed append changes nothing. A transaction is undecided from its first batch to its marker, and unreplicated
+until the high watermark passed the marker; the smaller of the two first offsets bounds the last stable offset.
 
 `NO_OFFSET` (-1) means "no transaction". Time is an argument.
 """
@@ -15,302 +13,20 @@ watermark passed the marker; the smaller of the two first offsets bounds the las
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import Enum
-from typing import NamedTuple
 
-from kpybroker.wire.constants import NO_TIMESTAMP
+from kpybroker.core.log.producer_append import AppendOrigin, ProducerAppendInfo
+from kpybroker.core.log.producer_entries import NO_OFFSET, CompletedTxn, ProducerStateEntry, TxnMetadata
+from kpybroker.core.log.verification import NO_VERIFICATION, VerificationEntry, VerificationGuard
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.batch import (
     CONTROL_MASK,
-    NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
-    NO_SEQUENCE,
     TRANSACTIONAL_MASK,
     BatchHeader,
 )
-from kpybroker.wire.records.control import EndTransactionMarker
 
-NO_OFFSET = -1
-NUM_BATCHES_TO_RETAIN = 5
-SEQUENCE_MASK = 0x7FFFFFFF
 LATE_TRANSACTION_BUFFER_MS = 5 * 60 * 1000
 PRODUCER_ID_EXPIRATION_MS_DEFAULT = 86_400_000
-
-
-class AppendOrigin(Enum):
-    """The source of an append, which decides how much is checked (Kafka's AppendOrigin, without Raft)."""
-
-    REPLICATION = "REPLICATION"  # already validated by the leader
-    COORDINATOR = "COORDINATOR"  # epochs, but no sequences
-    CLIENT = "CLIENT"  # everything
-
-
-class BatchMetadata(NamedTuple):
-    """One of the last five batches of a producer."""
-
-    last_sequence: int
-    last_offset: int
-    offset_delta: int
-    timestamp: int
-
-    @property
-    def first_sequence(self) -> int:
-        """The batch's first sequence, in int32 that wraps to 0."""
-        return (self.last_sequence - self.offset_delta) & SEQUENCE_MASK
-
-    @property
-    def first_offset(self) -> int:
-        """The batch's first offset."""
-        return self.last_offset - self.offset_delta
-
-
-class CompletedTxn(NamedTuple):
-    """A transaction that a marker ended. `last_offset` is the marker's."""
-
-    producer_id: int
-    first_offset: int
-    last_offset: int
-    is_aborted: bool
-
-
-class TxnMetadata:
-    """A transaction in progress, or completed and not yet below the high watermark."""
-
-    __slots__ = ("first_offset", "last_offset", "producer_id")
-
-    def __init__(self, producer_id: int, first_offset: int, last_offset: int = NO_OFFSET) -> None:
-        self.producer_id = producer_id
-        self.first_offset = first_offset
-        self.last_offset = last_offset
-
-
-class ProducerStateEntry:
-    """The state of one producer id. `batches` is oldest first, at most five."""
-
-    __slots__ = (
-        "batches",
-        "coordinator_epoch",
-        "current_txn_first_offset",
-        "last_timestamp",
-        "producer_epoch",
-        "producer_id",
-    )
-
-    def __init__(
-        self,
-        producer_id: int,
-        producer_epoch: int = NO_PRODUCER_EPOCH,
-        coordinator_epoch: int = -1,
-        last_timestamp: int = NO_TIMESTAMP,
-        current_txn_first_offset: int = NO_OFFSET,
-        batches: Iterable[BatchMetadata] = (),
-    ) -> None:
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self.coordinator_epoch = coordinator_epoch
-        self.last_timestamp = last_timestamp
-        self.current_txn_first_offset = current_txn_first_offset
-        self.batches = list(batches)
-
-    @property
-    def last_sequence(self) -> int:
-        """The sequence of the last record; NO_SEQUENCE without batches."""
-        return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
-
-    @property
-    def last_data_offset(self) -> int:
-        """The offset of the last record; NO_OFFSET without batches."""
-        return self.batches[-1].last_offset if self.batches else NO_OFFSET
-
-    @property
-    def last_offset_delta(self) -> int:
-        """Last minus first offset of the last batch; 0 without batches."""
-        return self.batches[-1].offset_delta if self.batches else 0
-
-    def copy_without_batches(self) -> ProducerStateEntry:
-        """A copy for an append to prepare its changes in."""
-        return ProducerStateEntry(
-            self.producer_id,
-            self.producer_epoch,
-            self.coordinator_epoch,
-            self.last_timestamp,
-            self.current_txn_first_offset,
-        )
-
-    def maybe_update_producer_epoch(self, producer_epoch: int) -> None:
-        """A new epoch starts without batches."""
-        if self.producer_epoch != producer_epoch:
-            self.batches.clear()
-            self.producer_epoch = producer_epoch
-
-    def add_batch(self, batch: BatchMetadata) -> None:
-        """Remember a batch and drop the oldest of more than five."""
-        batches = self.batches
-        if len(batches) == NUM_BATCHES_TO_RETAIN:
-            del batches[0]
-        batches.append(batch)
-
-    def update(self, later: ProducerStateEntry) -> None:
-        """Take over what an append prepared."""
-        self.maybe_update_producer_epoch(later.producer_epoch)
-        for batch in later.batches:
-            self.add_batch(batch)
-        self.coordinator_epoch = later.coordinator_epoch
-        self.current_txn_first_offset = later.current_txn_first_offset
-        self.last_timestamp = later.last_timestamp
-
-    def find_duplicate(self, producer_epoch: int, first_sequence: int, last_sequence: int) -> BatchMetadata | None:
-        """The batch with exactly these sequences, if it is one of the last five of this epoch."""
-        if producer_epoch != self.producer_epoch:
-            return None
-        for batch in self.batches:
-            if batch.last_sequence == last_sequence and batch.first_sequence == first_sequence:
-                return batch
-        return None
-
-
-class VerificationGuard:
-    """A token of one verification (KIP-890): equal only to itself. `NO_VERIFICATION` means none."""
-
-    __slots__ = ()
-
-
-NO_VERIFICATION = VerificationGuard()
-
-
-class VerificationEntry:
-    """A producer whose transaction is being verified with its coordinator (VerificationStateEntry)."""
-
-    __slots__ = ("epoch", "guard", "lowest_sequence", "timestamp")
-
-    def __init__(self, timestamp: int, sequence: int, epoch: int) -> None:
-        self.timestamp = timestamp
-        self.guard = VerificationGuard()
-        self.lowest_sequence = sequence
-        self.epoch = epoch
-
-    def maybe_update(self, sequence: int, epoch: int) -> None:
-        """Keep the lowest sequence of the latest epoch: no higher one may be appended before it."""
-        if epoch == self.epoch:
-            self.lowest_sequence = min(self.lowest_sequence, sequence)
-        elif epoch > self.epoch:
-            self.epoch, self.lowest_sequence = epoch, sequence
-
-
-class ProducerAppendInfo:
-    """Batches of one producer in one append: checked one after the other, applied together."""
-
-    __slots__ = ("_current", "_origin", "_partition", "_verification", "started_transactions", "updated")
-
-    def __init__(
-        self,
-        partition: str,
-        current: ProducerStateEntry,
-        origin: AppendOrigin,
-        verification: VerificationEntry | None,
-    ) -> None:
-        self._partition = partition
-        self._current = current
-        self._origin = origin
-        self._verification = verification
-        self.updated = current.copy_without_batches()
-        self.started_transactions: list[TxnMetadata] = []
-
-    @property
-    def producer_id(self) -> int:
-        """The producer whose batches these are."""
-        return self.updated.producer_id
-
-    def append_data(self, header: BatchHeader) -> None:
-        """Check one batch. Raises INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER or INVALID_TXN_STATE."""
-        epoch, first_offset, last_offset = header.producer_epoch, header.base_offset, header.last_offset
-        self._check_producer_epoch(epoch, first_offset)
-        if self._origin is AppendOrigin.CLIENT:
-            self._check_sequence(epoch, header.base_sequence, first_offset)
-        updated = self.updated
-        updated.maybe_update_producer_epoch(epoch)
-        updated.add_batch(
-            BatchMetadata(header.last_sequence, last_offset, last_offset - first_offset, header.max_timestamp)
-        )
-        updated.last_timestamp = header.max_timestamp
-        in_transaction = updated.current_txn_first_offset != NO_OFFSET
-        if in_transaction and not header.is_transactional:
-            raise KafkaError(
-                ErrorCode.INVALID_TXN_STATE,
-                f"Expected transactional write from producer {self.producer_id} at offset {first_offset} in "
-                f"partition {self._partition}",
-            )
-        if header.is_transactional and not in_transaction:
-            updated.current_txn_first_offset = first_offset
-            self.started_transactions.append(TxnMetadata(self.producer_id, first_offset))
-
-    def append_marker(self, marker: EndTransactionMarker, producer_epoch: int, offset: int) -> CompletedTxn | None:
-        """End the transaction; None where it has no batches here.
-
-        Raises INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED.
-        """
-        self._check_producer_epoch(producer_epoch, offset)
-        updated = self.updated
-        if updated.coordinator_epoch > marker.coordinator_epoch and self._origin is not AppendOrigin.REPLICATION:
-            raise KafkaError(
-                ErrorCode.TRANSACTION_COORDINATOR_FENCED,
-                f"Invalid coordinator epoch for producerId {self.producer_id} at offset {offset} in partition "
-                f"{self._partition}: {marker.coordinator_epoch} (zombie), {updated.coordinator_epoch} (current)",
-            )
-        first_offset = updated.current_txn_first_offset
-        updated.maybe_update_producer_epoch(producer_epoch)
-        updated.coordinator_epoch = marker.coordinator_epoch
-        updated.current_txn_first_offset = NO_OFFSET
-        updated.last_timestamp = marker.timestamp
-        if first_offset == NO_OFFSET:
-            return None
-        return CompletedTxn(self.producer_id, first_offset, offset, not marker.is_commit)
-
-    def _check_producer_epoch(self, producer_epoch: int, offset: int) -> None:
-        """A follower accepts what its leader wrote."""
-        last_seen = self.updated.producer_epoch
-        if producer_epoch < last_seen and self._origin is not AppendOrigin.REPLICATION:
-            raise KafkaError(
-                ErrorCode.INVALID_PRODUCER_EPOCH,
-                f"Epoch of producer {self.producer_id} at offset {offset} in {self._partition} is {producer_epoch}, "
-                f"which is smaller than the last seen epoch {last_seen}",
-            )
-
-    def _check_sequence(self, producer_epoch: int, first_sequence: int, offset: int) -> None:
-        verification = self._verification
-        if verification is not None and first_sequence > verification.lowest_sequence:
-            raise self._out_of_order(offset, first_sequence, f"{verification.lowest_sequence} (earliest seen sequence)")
-        updated, current = self.updated, self._current
-        if producer_epoch != updated.producer_epoch:
-            if first_sequence != 0 and updated.producer_epoch != NO_PRODUCER_EPOCH:
-                raise KafkaError(
-                    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-                    f"Invalid sequence number for new epoch of producer {self.producer_id} at offset {offset} in "
-                    f"partition {self._partition}: {producer_epoch} (request epoch), {first_sequence} (seq. number), "
-                    f"{updated.producer_epoch} (current producer epoch)",
-                )
-            return
-        if updated.batches:
-            last_sequence = updated.last_sequence
-        elif producer_epoch == current.producer_epoch:
-            last_sequence = current.last_sequence
-        else:
-            last_sequence = NO_SEQUENCE
-        # An unknown producer may begin anywhere: its records may be gone by retention or DeleteRecords (KIP-360).
-        if current.producer_epoch != NO_PRODUCER_EPOCH and not in_sequence(last_sequence, first_sequence):
-            raise self._out_of_order(offset, first_sequence, f"{last_sequence} (current end sequence number)")
-
-    def _out_of_order(self, offset: int, first_sequence: int, known: str) -> KafkaError:
-        return KafkaError(
-            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-            f"Out of order sequence number for producer {self.producer_id} at offset {offset} in partition "
-            f"{self._partition}: {first_sequence} (incoming seq. number), {known}",
-        )
-
-
-def in_sequence(last_sequence: int, next_sequence: int) -> bool:
-    """Whether a sequence follows another, in int32 that wraps to 0."""
-    return next_sequence == last_sequence + 1 or (next_sequence == 0 and last_sequence == SEQUENCE_MASK)
 
 
 class ProducerState:
@@ -432,10 +148,24 @@ class ProducerState:
         ]:
             del self._unreplicated[first_offset]
 
-    def has_ongoing_transaction(self, producer_id: int) -> bool:
-        """Whether the producer has a transaction without a marker in this partition."""
+    def has_ongoing_transaction(self, producer_id: int, producer_epoch: int | None = None) -> bool:
+        """Whether the producer has a transaction without a marker in this partition; in this epoch, if one is given."""
         entry = self.producers.get(producer_id)
-        return entry is not None and entry.current_txn_first_offset != NO_OFFSET
+        return (
+            entry is not None
+            and entry.current_txn_first_offset != NO_OFFSET
+            and producer_epoch in (None, entry.producer_epoch)
+        )
+
+    def check_epoch(self, producer_id: int, producer_epoch: int) -> None:
+        """Raises INVALID_PRODUCER_EPOCH where a later epoch of the producer is known: it aborts, and begins again."""
+        entry = self.producers.get(producer_id)
+        if entry is not None and producer_epoch < entry.producer_epoch:
+            raise KafkaError(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"Epoch of producer {producer_id} is {producer_epoch}, which is smaller than the last seen epoch "
+                f"{entry.producer_epoch}",
+            )
 
     def has_late_transaction(self, now_ms: int, max_transaction_timeout_ms: int) -> bool:
         """Whether the earliest transaction has been open for 5 minutes longer than any timeout allows."""
@@ -445,13 +175,19 @@ class ProducerState:
             return False
         return now_ms - entry.last_timestamp > max_transaction_timeout_ms + LATE_TRANSACTION_BUFFER_MS
 
-    def start_verification(self, producer_id: int, sequence: int, epoch: int, now_ms: int) -> VerificationGuard:
-        """A guard to verify with, or `NO_VERIFICATION` where the transaction is already ongoing (KIP-890)."""
-        if self.has_ongoing_transaction(producer_id):
+    def start_verification(
+        self, producer_id: int, sequence: int, epoch: int, now_ms: int, *, adds: bool = False
+    ) -> VerificationGuard:
+        """A guard to verify with, or `NO_VERIFICATION` where the transaction is already ongoing (KIP-890).
+
+        `adds`: the partition is added to the transaction. Raises INVALID_PRODUCER_EPOCH.
+        """
+        self.check_epoch(producer_id, epoch)
+        if self.has_ongoing_transaction(producer_id, epoch):
             return NO_VERIFICATION
         entry = self.verifications.get(producer_id)
         if entry is None:
-            entry = self.verifications[producer_id] = VerificationEntry(now_ms, sequence, epoch)
+            entry = self.verifications[producer_id] = VerificationEntry(now_ms, sequence, epoch, adds)
         entry.maybe_update(sequence, epoch)
         return entry.guard
 
@@ -463,6 +199,11 @@ class ProducerState:
     def clear_verification(self, producer_id: int) -> None:
         """The verification has been used or has failed; the next transaction needs another."""
         self.verifications.pop(producer_id, None)
+
+    def is_of_later_transaction(self, producer_id: int, marker_epoch: int) -> bool:
+        """Whether what is being verified begins after the transaction of version 2 that a marker of this epoch ends."""
+        entry = self.verifications.get(producer_id)
+        return entry is not None and entry.epoch >= marker_epoch
 
     def is_expired(self, entry: ProducerStateEntry, now_ms: int) -> bool:
         """Whether the producer has been idle for `producer.id.expiration.ms`, without a transaction."""

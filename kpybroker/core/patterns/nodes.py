@@ -1,8 +1,8 @@
 """What a pattern is made of: trees of five kinds of nodes, simplified while they are made.
 
-A tree says which names of at most NAME_LENGTH_MAX characters match, and no more. So what only longer names could match
-is `NEVER`, and a repetition that such a name cannot exhaust has no end. That keeps programs small: a few characters of
-pattern can ask for a million repetitions.
+A tree says which texts of a `Subject` match, and no more. So what only longer texts could match is `NEVER`, and a
+repetition that such a text cannot exhaust has no end. For names of topics, which are short, that keeps programs small:
+a few characters of pattern can ask for a million repetitions.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from enum import IntFlag
 from typing import Final
 
-from kpybroker.core.patterns.classes import ASCII, CharSet
+from kpybroker.core.patterns.classes import CharSet, union
 from kpybroker.core.topic_names import MAX_NAME_LENGTH
 
-NAME_LENGTH_MAX: Final = MAX_NAME_LENGTH
 ENDLESS: Final = -1
 """As the maximum of a repetition."""
+_TOO_LONG: Final = 1 << 30
 
 
 class Gap(IntFlag):
-    """What is true of a place between two characters of a name, or at one of its ends."""
+    """What is true of a place between two characters of a text, or at one of its ends."""
 
     ANY = 0
     BEGIN_TEXT = 1
@@ -82,7 +82,7 @@ class Repeat(Node):
     most: int
 
 
-NEVER: Final = Alternate(NAME_LENGTH_MAX + 1, 1, 1, False, ())
+NEVER: Final = Alternate(_TOO_LONG, 1, 1, False, ())
 
 
 def assertion(gap: Gap) -> Node:
@@ -93,65 +93,76 @@ def assertion(gap: Gap) -> Node:
 EMPTY: Final = assertion(Gap.ANY)
 
 
-def chars(allowed: CharSet) -> Node:
-    """One character that a name can have."""
-    return Chars(1, 1, 1, False, allowed & ASCII) if allowed & ASCII else NEVER
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What patterns are matched with: texts of at most `length_max` characters, of ASCII ones alone or of any."""
+
+    length_max: int
+    is_ascii: bool
+
+    def chars(self, allowed: CharSet) -> Node:
+        """One character that a text can have."""
+        kept = CharSet(allowed.bits) if self.is_ascii else allowed
+        return Chars(1, 1, 1, False, kept) if kept else NEVER
+
+    def concat(self, parts: Iterable[Node]) -> Node:
+        """`parts`, without those that make no difference."""
+        kept = [part for part in parts if part is not EMPTY]
+        if len(kept) <= 1:
+            return kept[0] if kept else EMPTY
+        length = sum(part.length_min for part in kept)
+        if length > self.length_max:
+            return NEVER
+        is_empty = all(part.is_empty_anywhere for part in kept)
+        return Concat(length, sum(part.size for part in kept), _deeper(kept), is_empty, tuple(kept))
+
+    def alternate(self, parts: Iterable[Node]) -> Node:
+        """Any of `parts`; those that are single characters become one set."""
+        single: list[CharSet] = []
+        kept: list[Node] = []
+        for part in parts:
+            if isinstance(part, Chars):
+                single.append(part.chars)
+            elif part is not NEVER:
+                kept.append(part)
+        if single:
+            kept.append(self.chars(union(single)))
+        if len(kept) <= 1:
+            return kept[0] if kept else NEVER
+        length = min(part.length_min for part in kept)
+        is_empty = any(part.is_empty_anywhere for part in kept)
+        return Alternate(length, 1 + sum(part.size for part in kept), _deeper(kept), is_empty, tuple(kept))
+
+    def repeat(self, part: Node, least: int, most: int) -> Node:
+        """`part` from `least` to `most` times."""
+        if most == 0 or (part is NEVER and least == 0):
+            return EMPTY
+        if part is NEVER or isinstance(part, Assertion):
+            return part if least else EMPTY
+        if isinstance(part, Repeat) and part.least == 0:
+            most = ENDLESS if ENDLESS in (most, part.most) else most * part.most
+            return self.repeat(part.part, 0, most)
+        if isinstance(part, Repeat) and part.least == 1 and part.most == ENDLESS:
+            return self.repeat(part.part, least, ENDLESS)
+        if part.is_empty_anywhere:
+            least = 0
+        # An empty one is of use once between any two characters, where it asserts something.
+        left = self.length_max - least * part.length_min if part.length_min else 2 * self.length_max + 1
+        if left < 0:
+            return NEVER
+        if (most - least) * max(part.length_min, 1) > left:
+            most = ENDLESS
+        if (least, most) == (1, 1):
+            return part
+        copies = max(least, 1) if most == ENDLESS else most
+        is_empty = least == 0 or part.is_empty_anywhere
+        size = copies * (part.size + 1)
+        return Repeat(least * part.length_min, size, part.depth + 1, is_empty, part, least, most)
 
 
-def concat(parts: Iterable[Node]) -> Node:
-    """`parts`, without those that make no difference."""
-    kept = [part for part in parts if part is not EMPTY]
-    if len(kept) <= 1:
-        return kept[0] if kept else EMPTY
-    length = sum(part.length_min for part in kept)
-    if length > NAME_LENGTH_MAX:
-        return NEVER
-    is_empty = all(part.is_empty_anywhere for part in kept)
-    return Concat(length, sum(part.size for part in kept), _deeper(kept), is_empty, tuple(kept))
-
-
-def alternate(parts: Iterable[Node]) -> Node:
-    """Any of `parts`; those that are single characters become one set."""
-    single: CharSet = 0
-    kept: list[Node] = []
-    for part in parts:
-        if isinstance(part, Chars):
-            single |= part.chars
-        elif part is not NEVER:
-            kept.append(part)
-    if single:
-        kept.append(chars(single))
-    if len(kept) <= 1:
-        return kept[0] if kept else NEVER
-    length = min(part.length_min for part in kept)
-    is_empty = any(part.is_empty_anywhere for part in kept)
-    return Alternate(length, 1 + sum(part.size for part in kept), _deeper(kept), is_empty, tuple(kept))
-
-
-def repeat(part: Node, least: int, most: int) -> Node:
-    """`part` from `least` to `most` times."""
-    if most == 0 or (part is NEVER and least == 0):
-        return EMPTY
-    if part is NEVER or isinstance(part, Assertion):
-        return part if least else EMPTY
-    if isinstance(part, Repeat) and part.least == 0:
-        most = ENDLESS if ENDLESS in (most, part.most) else most * part.most
-        return repeat(part.part, 0, most)
-    if isinstance(part, Repeat) and part.least == 1 and part.most == ENDLESS:
-        return repeat(part.part, least, ENDLESS)
-    if part.is_empty_anywhere:
-        least = 0
-    # An empty one is of use once between any two characters, where it asserts something.
-    left = NAME_LENGTH_MAX - least * part.length_min if part.length_min else 2 * NAME_LENGTH_MAX + 1
-    if left < 0:
-        return NEVER
-    if (most - least) * max(part.length_min, 1) > left:
-        most = ENDLESS
-    if (least, most) == (1, 1):
-        return part
-    copies = max(least, 1) if most == ENDLESS else most
-    is_empty = least == 0 or part.is_empty_anywhere
-    return Repeat(least * part.length_min, copies * (part.size + 1), part.depth + 1, is_empty, part, least, most)
+TOPIC_NAMES: Final = Subject(MAX_NAME_LENGTH, is_ascii=True)
+ANY_TEXT: Final = Subject(2**15 - 1, is_ascii=False)
+"""As long as a string of the protocol can be."""
 
 
 def _deeper(parts: Iterable[Node]) -> int:

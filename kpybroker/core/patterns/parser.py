@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import IntFlag
 
 from kpybroker.core.patterns import classes
-from kpybroker.core.patterns.nodes import ENDLESS, Gap, Node, alternate, assertion, chars, concat, repeat
+from kpybroker.core.patterns.nodes import ENDLESS, Gap, Node, Subject, assertion
 
 INVALID_CHAR_RANGE = "invalid character class range"
 INVALID_ESCAPE = "invalid escape sequence"
@@ -58,19 +58,21 @@ class _Group:
     branches: list[Node] = field(default_factory=list)
     parts: list[Node] = field(default_factory=list)
 
-    def closed(self) -> Node:
+    def closed(self, subject: Subject) -> Node:
         """What stands between the parentheses."""
-        return alternate([*self.branches, concat(self.parts)]) if self.branches else concat(self.parts)
+        last = subject.concat(self.parts)
+        return subject.alternate([*self.branches, last]) if self.branches else last
 
 
-def parse(pattern: str) -> Node:
-    """The tree of a pattern. Raises PatternSyntaxError."""
-    return _Parser(pattern).parse()
+def parse(pattern: str, subject: Subject) -> Node:
+    """The tree of a pattern, as far as it matches a text of this kind. Raises PatternSyntaxError."""
+    return _Parser(pattern, subject).parse()
 
 
 class _Parser:
-    def __init__(self, pattern: str) -> None:
+    def __init__(self, pattern: str, subject: Subject) -> None:
         self._pattern = pattern
+        self._subject = subject
         self._at = 0
         self._flags = Flag(0)
         self._groups = [_Group(Flag(0))]
@@ -82,7 +84,7 @@ class _Parser:
             after_repeat = self._next(after_repeat)
         if len(self._groups) > 1:
             raise PatternSyntaxError(MISSING_PAREN)
-        return self._groups[0].closed()
+        return self._groups[0].closed(self._subject)
 
     def _next(self, after_repeat: bool) -> bool:
         """Read one element. True for a repetition, which no other may follow."""
@@ -101,10 +103,10 @@ class _Parser:
         elif each == "|":
             self._at += 1
             group = self._groups[-1]
-            group.branches.append(concat(group.parts))
+            group.branches.append(self._subject.concat(group.parts))
             group.parts = []
         elif each == "[":
-            self._push(chars(self._class()))
+            self._push(self._subject.chars(self._class()))
         elif each == "\\":
             self._escaped()
         else:
@@ -122,11 +124,11 @@ class _Parser:
         if each == "$":
             return assertion(Gap.END_LINE if multi_line else Gap.END_TEXT)
         if each == ".":
-            return chars(classes.ANY if Flag.DOT_NL in self._flags else classes.negated(classes.NEW_LINE))
+            return self._subject.chars(classes.ANY if Flag.DOT_NL in self._flags else classes.negated(classes.NEW_LINE))
         return self._literal(each)
 
     def _literal(self, each: str) -> Node:
-        return chars(self._folded(classes.char(ord(each))))
+        return self._subject.chars(self._folded(classes.char(ord(each))))
 
     def _folded(self, some: classes.CharSet) -> classes.CharSet:
         return classes.folded(some) if Flag.FOLD_CASE in self._flags else some
@@ -141,7 +143,7 @@ class _Parser:
         parts = self._groups[-1].parts
         if not parts:
             raise PatternSyntaxError(MISSING_REPEAT_ARGUMENT)
-        parts[-1] = repeat(parts[-1], least, most)
+        parts[-1] = self._subject.repeat(parts[-1], least, most)
 
     def _brace(self, after_repeat: bool) -> None:
         """A repetition, or the character itself; RE2/J lets no repetition follow that either."""
@@ -215,7 +217,7 @@ class _Parser:
         self._at += 1
         group = self._groups.pop()
         self._flags = group.flags_before
-        self._push(group.closed())
+        self._push(group.closed(self._subject))
 
     # --- escapes
 
@@ -232,7 +234,7 @@ class _Parser:
             for each in text:
                 self._push(self._literal(each))
         elif (some := self._named_class()) is not None:
-            self._push(chars(some))
+            self._push(self._subject.chars(some))
         else:
             self._push(self._literal(chr(self._escape())))
 
@@ -302,12 +304,11 @@ class _Parser:
         self._at += 1
         is_negated = self._is_next("^")
         self._at += is_negated
-        some: classes.CharSet = 0
-        is_first = True
-        while is_first or not self._is_next("]"):
-            some |= self._class_element()
-            is_first = False
+        elements = [self._class_element()]
+        while not self._is_next("]"):
+            elements.append(self._class_element())
         self._at += 1
+        some = classes.union(elements)
         return classes.negated(some) if is_negated else some
 
     def _class_element(self) -> classes.CharSet:

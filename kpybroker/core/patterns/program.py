@@ -2,8 +2,10 @@
 
 A state is the set of instructions that have read the last character, as bits of an integer. What follows a state on a
 character is computed once and kept, so that most steps are a look into a dictionary. What a pattern can make expensive
-is bounded: PROGRAM_SIZE_MAX instructions, STATES_MAX states that are kept, and a name has 249 characters; and the work
-is counted, so that others run in between.
+is bounded: PROGRAM_SIZE_MAX instructions, STATES_MAX states that are kept, and texts are not long; and the work is
+counted, so that others run in between.
+
+ASCII characters are symbols of their own. All others that the same instructions read are one symbol.
 
 An instruction either reads a character and goes on to another, or forks to several without reading, perhaps only where
 a `Gap` is true. Programs are written from their end, so the instruction before number N in a plain text is N + 1: what
@@ -16,7 +18,7 @@ from collections.abc import Generator
 from functools import cache
 from typing import Final
 
-from kpybroker.core.patterns.classes import WORD, CharSet
+from kpybroker.core.patterns.classes import NO_CHARS, WORD, CharSet
 from kpybroker.core.patterns.nodes import ENDLESS, Alternate, Assertion, Chars, Concat, Gap, Node, Repeat
 from kpybroker.wire.yield_budget import WorkBudget
 
@@ -25,10 +27,13 @@ DEPTH_MAX: Final = 200
 STATES_MAX: Final = 500
 
 _MATCH: Final = 0
-"""The number of the instruction that reads the end of the name."""
+"""The number of the instruction that reads the end of the text."""
 _END: Final = 128
-"""The symbol that it reads; all others are ASCII."""
-_SYMBOL_BITS: Final = 8
+"""The symbol that it reads. Those below are ASCII, those above are other characters."""
+_OTHER: Final = 129
+_GAP_BITS: Final = 6
+OTHERS_MAX: Final = 1_000
+"""Characters beyond ASCII that are known when the next text is begun."""
 
 
 class ProgramTooLarge(Exception):
@@ -46,7 +51,7 @@ class _State:
 
 
 class Program:
-    """Matches whole names. For one task at a time: it keeps what it has computed."""
+    """Matches whole texts. For one task at a time: it keeps what it has computed."""
 
     def __init__(self, tree: Node) -> None:
         if tree.size > PROGRAM_SIZE_MAX:
@@ -61,17 +66,23 @@ class Program:
         self._states: dict[int, _State] = {self._start.bits: self._start}
         self._masks: dict[int, int] = {_END: 1 << _MATCH}
         self._reached: dict[tuple[int, int], int] = {}
+        self._reads_others = any(chars.others for chars in written.read)
+        self._others: dict[str, int] = {}
+        self._symbols_by_mask: dict[int, int] = {}
 
-    def matches(self, name: str, budget: WorkBudget) -> Generator[None, None, bool]:
-        """Whether all of `name` matches; False for characters that are not ASCII. Yields once the budget is spent."""
-        if not name.isascii():
+    def matches(self, text: str, budget: WorkBudget) -> Generator[None, None, bool]:
+        """Whether all of `text` matches. Yields once the budget is spent."""
+        if text.isascii():
+            symbols = [*text.encode(), _END]
+        elif self._reads_others:
+            symbols = yield from self._symbols(text, budget)
+        else:
             return False
         state = self._start
         before = -1
-        symbols = (*name.encode(), _END)
         for symbol in symbols:
-            gap = _gap(before, symbol) if self._written.has_assertions else 0
-            key = symbol | gap << _SYMBOL_BITS
+            gap = _gap(min(before, _OTHER), min(symbol, _OTHER)) if self._written.has_assertions else 0
+            key = symbol << _GAP_BITS | gap
             following = state.following.get(key)
             if following is None:
                 following = yield from self._computed(state, symbol, gap, budget)
@@ -112,9 +123,39 @@ class Program:
         mask = self._masks.get(symbol)
         if mask is None:
             char = 1 << symbol
-            digits = ("1" if chars & char else "0" for chars in reversed(self._written.read))
+            digits = ("1" if chars.bits & char else "0" for chars in reversed(self._written.read))
             mask = self._masks[symbol] = int("".join(digits), 2)
         return mask
+
+    def _symbols(self, text: str, budget: WorkBudget) -> Generator[None, None, list[int]]:
+        """Of a text with characters beyond ASCII."""
+        if len(self._others) > OTHERS_MAX:
+            self._others, self._symbols_by_mask = {}, {}
+            self._masks = {_END: 1 << _MATCH}
+            self._forget()  # symbols get other numbers
+        symbols = []
+        for char in text:
+            code = ord(char)
+            if code >= _END and char not in self._others:
+                self._others[char] = yield from self._new_symbol(code, budget)
+            symbols.append(code if code < _END else self._others[char])
+        symbols.append(_END)
+        return symbols
+
+    def _new_symbol(self, code: int, budget: WorkBudget) -> Generator[None, None, int]:
+        known: dict[int, str] = {}  # instructions that were repeated read the same set
+        digits = []
+        for chars in reversed(self._written.read):
+            digit = known.get(id(chars))
+            if digit is None:
+                digit = known[id(chars)] = "1" if chars.has(code) else "0"
+                if budget.is_spent(1 + len(chars.others)):
+                    yield
+            digits.append(digit)
+        mask = int("".join(digits), 2)
+        symbol = self._symbols_by_mask.setdefault(mask, _OTHER + len(self._symbols_by_mask))
+        self._masks[symbol] = mask
+        return symbol
 
     def _forget(self) -> None:
         """States refer to each other in circles: taken apart, they are freed at once."""
@@ -127,7 +168,7 @@ class _Writer:
     """The instructions. Those that read have numbers; all have an entry, which forks refer to."""
 
     def __init__(self) -> None:
-        self.read: list[CharSet] = [0]
+        self.read: list[CharSet] = [NO_CHARS]
         self.goes_to: list[int] = [-1]
         self.has_assertions = False
         self._forks: list[tuple[int, list[int]]] = []
@@ -203,7 +244,7 @@ class _Writer:
 
 @cache
 def _gap(before: int, after: int) -> int:
-    """What is true between two symbols; `before` is -1 at the begin. There are 130 times 129 of them at most."""
+    """What is true between two symbols; `before` is -1 at the begin. There are 131 times 130 of them at most."""
     new_line = ord("\n")
     is_word_edge = _is_word(before) != _is_word(after)
     gap = Gap.WORD_BOUNDARY if is_word_edge else Gap.NO_WORD_BOUNDARY
@@ -219,4 +260,4 @@ def _gap(before: int, after: int) -> int:
 
 
 def _is_word(symbol: int) -> bool:
-    return 0 <= symbol < _END and bool(WORD >> symbol & 1)
+    return 0 <= symbol < _END and bool(WORD.bits >> symbol & 1)

@@ -1,4 +1,4 @@
-"""Patterns of topics, for those who use them: compile one, ask it for a name, or for the names of all topics."""
+"""Patterns, for those who use them: compile one, ask it for a text, or for the names of all topics."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Generator, Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from kpybroker.core.patterns.nodes import TOPIC_NAMES, Subject
 from kpybroker.core.patterns.parser import PatternSyntaxError, parse
 from kpybroker.core.patterns.program import Program, ProgramTooLarge
 from kpybroker.wire.errors import ErrorCode, KafkaError
@@ -25,7 +26,7 @@ class Pattern:
     _program: Program
 
     def matches(self, name: str) -> bool:
-        """Whether the whole of a topic name matches. `matching` is the same with others between."""
+        """Whether the whole of a text matches. `matching` is the same with others between."""
         slices = self.matching(name, WorkBudget())
         try:
             while True:
@@ -38,19 +39,23 @@ class Pattern:
         return self._program.matches(name, budget)
 
 
-def compile_pattern(text: str) -> Pattern:
-    """The pattern, or KafkaError INVALID_REGULAR_EXPRESSION with Kafka's text."""
+def compile_pattern(text: str, named: str = "SubscribedTopicRegex", subject: Subject = TOPIC_NAMES) -> Pattern:
+    """The pattern for texts of this kind, or KafkaError INVALID_REGULAR_EXPRESSION with Kafka's text, in which the
+    pattern is `named`.
+    """
     try:
-        return Pattern(text, _program(text))
+        return Pattern(text, _program(text, subject))
     except (PatternSyntaxError, ProgramTooLarge) as error:
         shown = text if len(text) <= PATTERN_LENGTH_MAX else f"{text[:_SHOWN_MAX]}..."
-        raise _invalid(shown, str(error)) from None
+        raise KafkaError(
+            ErrorCode.INVALID_REGULAR_EXPRESSION, f"{named} `{shown}` is not a valid regular expression: {error}."
+        ) from None
 
 
 def pattern_problem(text: str) -> str | None:
     """What is wrong with a pattern, in RE2/J's words; None for a valid one."""
     try:
-        _program(text)
+        _program(text, TOPIC_NAMES)
     except (PatternSyntaxError, ProgramTooLarge) as error:
         return str(error)
     return None
@@ -71,14 +76,7 @@ def resolve(patterns: Iterable[Pattern], names: Iterable[str]) -> Generator[None
     return resolved
 
 
-def _program(text: str) -> Program:
+def _program(text: str, subject: Subject) -> Program:
     if len(text) > PATTERN_LENGTH_MAX:
         raise ProgramTooLarge(f"it has more than {PATTERN_LENGTH_MAX} characters")
-    return Program(parse(text))
-
-
-def _invalid(shown: str, description: str) -> KafkaError:
-    return KafkaError(
-        ErrorCode.INVALID_REGULAR_EXPRESSION,
-        f"SubscribedTopicRegex `{shown}` is not a valid regular expression: {description}.",
-    )
+    return Program(parse(text, subject))

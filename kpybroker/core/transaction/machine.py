@@ -6,10 +6,9 @@ Rules
   returns an `Outcome` (see `core/machine.py` for what the shell does with it).
 - Only `replay` changes durable state, `Transaction.stored`. Responses are made from `Transaction.current`, which
   follows when the record is committed.
-- A transaction has at most one transition and at most one order of markers in flight. A second, late marker would end
-  the next transaction.
-- A decision is always carried out: markers and the record after them are retried until they are written, or this broker
-  is no longer the coordinator. A new coordinator finds Prepare* in the log and continues (`activate`).
+- A transaction has at most one transition in flight.
+- A decision is always carried out (`completion`). A new coordinator finds Prepare* in the log and continues
+  (`activate`).
 
 Differs from Kafka where a record is in the log and replicas take too long to confirm it: Kafka reverts it in memory,
 and may respond differently from its log. Here the client gets COORDINATOR_NOT_AVAILABLE, and the transition stays
@@ -27,6 +26,8 @@ from typing import Any
 from kpybroker.core.budget import UNOWNED, StateBudget
 from kpybroker.core.machine import Now, Ticket
 from kpybroker.core.topic_partition import PartitionKey
+from kpybroker.core.transaction import responses
+from kpybroker.core.transaction.completion import Completion
 from kpybroker.core.transaction.records import TransactionRecord
 from kpybroker.core.transaction.state import (
     TRANSACTION_PARTITION_BYTES,
@@ -36,20 +37,20 @@ from kpybroker.core.transaction.state import (
 )
 from kpybroker.core.transaction.step import TransactionOutcome, TransactionStep
 from kpybroker.core.transaction.values import (
+    EPOCH_BUMP_FROM,
     AddPartitions,
     DescribedTransaction,
+    EndResult,
     EndTransaction,
     InitProducerId,
     InitResult,
-    MarkersWritten,
     TransactionConfig,
     TransactionOverview,
     TransactionState,
-    WriteMarkers,
 )
 from kpybroker.wire.constants import NO_TIMESTAMP
 from kpybroker.wire.errors import ErrorCode
-from kpybroker.wire.records.batch import NO_PRODUCER_EPOCH
+from kpybroker.wire.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from kpybroker.wire.yield_budget import WorkBudget
 
 Request = InitProducerId | AddPartitions | EndTransaction
@@ -58,7 +59,6 @@ S = TransactionState
 
 FULL = ErrorCode.COORDINATOR_NOT_AVAILABLE
 """The error where the budget has no room: Kafka has none for that, and after this one clients try again."""
-RETRY_S = 0.1
 TOMBSTONES_BYTES_MAX = 500_000
 TOMBSTONE_OVERHEAD = 24  # version, lengths and the record around them, rounded up
 
@@ -74,30 +74,32 @@ _APPEND_ERRORS = {
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
 
-# The partition has the marker, or does not need it: such a log never took a record of the transaction.
-_MARKER_DONE = frozenset((ErrorCode.NONE, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, ErrorCode.UNSUPPORTED_VERSION))
-# The partition knows a later producer epoch or coordinator, and rejects this one's markers for good.
-_MARKER_FENCED = frozenset((ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED))
-
 
 class TransactionMachine:
     """`coordinator_epoch` is the leader epoch in which this broker leads the partition; it goes into every marker."""
 
-    __slots__ = ("_budget", "_config", "_coordinator_epoch", "_retries", "transactions")
+    __slots__ = ("_budget", "_completion", "_config", "expire", "on_markers", "transactions")
 
     def __init__(self, config: TransactionConfig, coordinator_epoch: int, budget: StateBudget | None = None) -> None:
         self._config = config
         self._budget = StateBudget() if budget is None else budget
-        self._coordinator_epoch = coordinator_epoch
-        self._retries: dict[str, float] = {}  # transactional id -> when to try its completion again
         self.transactions: dict[str, Transaction] = {}
+        self._completion = Completion(self.transactions, coordinator_epoch, self._charge)
+        self.on_markers = self._completion.on_markers
+        self.expire = self._completion.retry
 
     # --- requests
 
-    def needs_producer_id(self, request: InitProducerId) -> bool:
+    def needs_producer_id(self, request: InitProducerId | EndTransaction) -> bool:
         """Whether `handle` would give out a new producer id now."""
         transaction = self.transactions.get(request.transactional_id)
-        return transaction is None or transaction.needs_producer_id(request.expected)
+        if isinstance(request, EndTransaction):
+            return transaction is not None and transaction.needs_next_producer_id(request.version)
+        if transaction is None:
+            return True
+        if transaction.current.state is S.ONGOING:
+            return transaction.needs_next_producer_id(request.level)
+        return transaction.needs_producer_id(request.expected)
 
     def handle(self, request: Request, ticket: Ticket, now: Now) -> TransactionOutcome:
         """Handle one request; the reply to `ticket` is in this outcome or in a later one."""
@@ -146,13 +148,15 @@ class TransactionMachine:
                 step.reply(ticket, InitResult(FULL))
                 return
             transaction = self._new_transaction(request, step.now.wall_ms)
+        transaction.take_owner(request.owner)
         if transaction.pending is not None:
             step.reply(ticket, InitResult(ErrorCode.CONCURRENT_TRANSACTIONS))
         elif request.expected is not None and not transaction.knows(request.expected):
             step.reply(ticket, InitResult(ErrorCode.PRODUCER_FENCED))
         elif transaction.current.state is S.ONGOING:
             # Abort it in an epoch that no client receives: the client retries and gets the one after that.
-            self._fence(step, transaction, partial(_respond_to_init_later, ticket))
+            respond = partial(responses.respond_to_init_later, ticket)
+            self._fence(step, transaction, respond, request.level, request.new_producer_id)
         else:
             target = transaction.prepare_init(
                 request.timeout_ms, request.expected, request.new_producer_id, step.now.wall_ms
@@ -200,6 +204,9 @@ class TransactionMachine:
             self._forget(transactional_id)  # nothing of it is in the log
 
     def _add(self, step: TransactionStep, request: AddPartitions, ticket: Ticket) -> None:
+        if request.version >= EPOCH_BUMP_FROM and self._is_pending(request.transactional_id):
+            step.reply(ticket, ErrorCode.CONCURRENT_TRANSACTIONS)  # it may be about to give the producer another id
+            return
         error = self._check_producer(request.transactional_id, request.producer_id, request.producer_epoch)
         if error is not ErrorCode.NONE:
             step.reply(ticket, error)
@@ -213,34 +220,67 @@ class TransactionMachine:
         elif not self._has_room_for(transaction, request):
             step.reply(ticket, FULL)
         else:
-            if transaction.owner == UNOWNED:
-                transaction.owner, transaction.size = request.owner, 0
-            target = transaction.prepare_add(request.partitions, step.now.wall_ms)
-            self._write(step, transaction, target, partial(_respond, ticket))
+            transaction.take_owner(request.owner)
+            target = transaction.prepare_add(request.partitions, request.version, step.now.wall_ms)
+            self._write(step, transaction, target, partial(responses.respond, ticket))
 
     def _has_room_for(self, transaction: Transaction, request: AddPartitions) -> bool:
         size = TRANSACTION_PARTITION_BYTES * len(request.partitions - transaction.current.partitions)
         owner = request.owner if transaction.owner == UNOWNED else transaction.owner
         return self._budget.has_room(owner, size)
 
+    def _is_pending(self, transactional_id: str) -> bool:
+        transaction = self.transactions.get(transactional_id)
+        return transaction is not None and transaction.pending is not None
+
     def _end(self, step: TransactionStep, request: EndTransaction, ticket: Ticket) -> None:
+        if request.version >= EPOCH_BUMP_FROM:
+            self._end_and_bump(step, request, ticket)
+            return
         error = self._check_producer(request.transactional_id, request.producer_id, request.producer_epoch)
         if error is not ErrorCode.NONE:
-            step.reply(ticket, error)
+            step.reply(ticket, EndResult(error))
             return
         transaction = self.transactions[request.transactional_id]
         state = transaction.current.state
         if transaction.pending is not None:
-            step.reply(ticket, ErrorCode.CONCURRENT_TRANSACTIONS)
+            step.reply(ticket, EndResult(ErrorCode.CONCURRENT_TRANSACTIONS))
         elif state is S.ONGOING:
             target = transaction.prepare_end(request.committed, step.now.wall_ms)
-            self._write(step, transaction, target, partial(_respond, ticket))
+            self._write(step, transaction, target, partial(responses.respond_to_end, ticket))
         else:
             # A retry of the last decision, or a client error.
             is_repeated = state is (S.COMPLETE_COMMIT if request.committed else S.COMPLETE_ABORT)
-            step.reply(ticket, ErrorCode.NONE if is_repeated else ErrorCode.INVALID_TXN_STATE)
+            step.reply(ticket, EndResult(ErrorCode.NONE if is_repeated else ErrorCode.INVALID_TXN_STATE))
 
-    def _fence(self, step: TransactionStep, transaction: Transaction, respond: Respond) -> None:
+    def _end_and_bump(self, step: TransactionStep, request: EndTransaction, ticket: Ticket) -> None:
+        """Of version 2: the epoch says whether a request is a retry or of the next transaction."""
+        transaction = self.transactions.get(request.transactional_id)
+        if transaction is None:
+            step.reply(ticket, EndResult(ErrorCode.INVALID_PRODUCER_ID_MAPPING))
+        elif transaction.pending is not None:
+            # First: it may be about to give the producer the id that it asks with.
+            step.reply(ticket, EndResult(ErrorCode.CONCURRENT_TRANSACTIONS))
+        elif (error := transaction.verdict_on_end(request)) is ErrorCode.NONE:
+            now = transaction.current
+            step.reply(ticket, EndResult(error, now.producer_id, now.producer_epoch))
+        elif error is not None:
+            step.reply(ticket, EndResult(error))
+        else:
+            target = transaction.prepare_end(
+                request.committed, step.now.wall_ms, request.version, request.new_producer_id
+            )
+            self._write(step, transaction, target, partial(responses.respond_with_next, transaction, ticket))
+
+    def _fence(
+        self, step: TransactionStep, transaction: Transaction, respond: Respond, level: int, new_producer_id: int
+    ) -> None:
+        """Abort what is open, in an epoch that no client has."""
+        if level >= EPOCH_BUMP_FROM:
+            # If it fails nothing has changed, so the next try bumps the epoch as this one would have.
+            target = transaction.prepare_end(False, step.now.wall_ms, level, new_producer_id)
+            self._write(step, transaction, target, respond)
+            return
         target = transaction.prepare_fence(step.now.wall_ms)
         self._write(step, transaction, target, partial(self._fenced, transaction, respond))
 
@@ -269,95 +309,42 @@ class TransactionMachine:
             transaction.complete()
             self._charge(transaction)
             if transaction.current.state in (S.PREPARE_COMMIT, S.PREPARE_ABORT):
-                self._carry_out(step, transaction)
+                self._completion.start(step, transaction)
         elif error is ErrorCode.REQUEST_TIMED_OUT:
             # It is in the log, so it is not reverted: the client may retry, and the transition stays pending.
-            step.read(transaction.written_up_to, partial(self._on_transition, transaction, _ignore))
+            step.read(transaction.written_up_to, partial(self._on_transition, transaction, responses.ignore))
         else:
             transaction.pending = None
         respond(step, _APPEND_ERRORS.get(error, error))
-
-    def _carry_out(self, step: TransactionStep, transaction: Transaction) -> None:
-        """The end is decided: write the markers, then the Complete* record."""
-        transaction.prepare_complete(step.now.wall_ms)
-        self._resume(step, transaction)
-
-    def _resume(self, step: TransactionStep, transaction: Transaction) -> None:
-        now = transaction.current
-        if now.partitions:
-            step.order(
-                WriteMarkers(
-                    transaction.transactional_id,
-                    now.producer_id,
-                    now.producer_epoch,
-                    self._coordinator_epoch,
-                    now.state is S.PREPARE_COMMIT,
-                    tuple(sorted(now.partitions)),
-                )
-            )
-        else:
-            record = TransactionRecord(transaction.transactional_id, transaction.pending)
-            step.write((record,), partial(self._on_complete, transaction))
-
-    def on_markers(self, result: MarkersWritten, now: Now) -> TransactionOutcome:
-        """Take the result of an order, once every partition has responded."""
-        step = TransactionStep(now)
-        order = result.order
-        transaction = self.transactions.get(order.transactional_id)
-        if transaction is None:
-            return step.outcome  # unloaded since: another coordinator continues
-        is_fenced = is_retried = False
-        transaction.markers_written({one for one, error in result.errors.items() if error in _MARKER_DONE})
-        for partition, error in result.errors.items():
-            if error in _MARKER_DONE:
-                continue
-            is_fenced = is_fenced or error in _MARKER_FENCED
-            is_retried = True
-            step.info(
-                f"Sending {order.transactional_id}'s transaction marker for partition {partition[0]}-{partition[1]} "
-                f"has failed with error {error.name}, {'giving up' if error in _MARKER_FENCED else 'retrying'} with "
-                f"current coordinator epoch {order.coordinator_epoch}"
-            )
-        if is_fenced:
-            pass  # as in Kafka it stays in Prepare*, until another coordinator loads the partition
-        elif is_retried:
-            self._retries[order.transactional_id] = now.monotonic + RETRY_S
-        else:
-            self._resume(step, transaction)
-        return step.outcome
-
-    def _on_complete(self, transaction: Transaction, step: TransactionStep, error: ErrorCode) -> None:
-        if error is ErrorCode.NONE:
-            transaction.complete()
-            self._charge(transaction)
-        elif error is ErrorCode.REQUEST_TIMED_OUT:
-            step.read(transaction.written_up_to, partial(self._on_complete, transaction))
-        elif transaction.transactional_id in self.transactions:
-            step.info(f"Not available to append {transaction.pending}: {error.name}; retry appending")
-            self._retries[transaction.transactional_id] = step.now.monotonic + RETRY_S
 
     # --- time
 
     @property
     def deadline(self) -> float | None:
         """The monotonic time before which `expire` has nothing to do."""
-        return min(self._retries.values(), default=None)
+        return self._completion.deadline
 
-    def expire(self, now: Now) -> TransactionOutcome:
-        """Retry completions that have failed, where the retry is due."""
-        step = TransactionStep(now)
-        for transactional_id in [key for key, at in self._retries.items() if at <= now.monotonic]:
-            del self._retries[transactional_id]
-            self._resume(step, self.transactions[transactional_id])
-        return step.outcome
+    def abort_timed_out(
+        self, transactional_id: str, now: Now, level: int = 0, new_producer_id: int = NO_PRODUCER_ID
+    ) -> TransactionOutcome:
+        """Abort the transaction if it has been open for longer than its timeout, and fence its producer.
 
-    def abort_timed_out(self, transactional_id: str, now: Now) -> TransactionOutcome:
-        """Abort the transaction if it has been open for longer than its timeout, and fence its producer."""
+        `level` is the cluster's `transaction.version`, `new_producer_id` a fresh one where `needs_id_to_abort`.
+        """
         step = TransactionStep(now)
         transaction = self.transactions.get(transactional_id)
         if transaction is not None and transaction.has_timed_out(now.wall_ms):
-            self._fence(step, transaction, partial(_log_timeout, transactional_id))
+            self._fence(step, transaction, partial(responses.log_timeout, transactional_id), level, new_producer_id)
         return step.outcome
+
+    def needs_id_to_abort(self, transactional_id: str, now: Now, level: int) -> bool:
+        """Whether `abort_timed_out` would give out a new producer id now."""
+        transaction = self.transactions.get(transactional_id)
+        return (
+            transaction is not None
+            and transaction.has_timed_out(now.wall_ms)
+            and transaction.needs_next_producer_id(level)
+        )
 
     def remove_expired(self, transactional_ids: Iterable[str], now: Now) -> TransactionOutcome:
         """Forget those of the ids that have not been used for `transactional.id.expiration.ms`."""
@@ -435,7 +422,7 @@ class TransactionMachine:
             transaction.current = transaction.stored
             if transaction.current.state in (S.PREPARE_COMMIT, S.PREPARE_ABORT):
                 step.info(f"Sending txn markers for {transactional_id} after loading its partition")
-                self._carry_out(step, transaction)
+                self._completion.start(step, transaction)
             if budget.is_spent():
                 yield
         return step.outcome
@@ -444,7 +431,7 @@ class TransactionMachine:
         """Leadership is lost. Only `settle` may be called after, which responds to waiting requests."""
         for transactional_id in self.ids():
             self._forget(transactional_id)
-        self._retries.clear()
+        self._completion.stop()
         return TransactionStep(now).outcome
 
     # --- the budget
@@ -460,28 +447,6 @@ class TransactionMachine:
         if transaction is not None:
             self._budget.add(transaction.owner, -transaction.size)
             transaction.size = 0
-
-
-# --- responses
-
-
-def _respond(ticket: Ticket, step: TransactionStep, error: ErrorCode) -> None:
-    step.reply(ticket, error)
-
-
-def _respond_to_init_later(ticket: Ticket, step: TransactionStep, error: ErrorCode) -> None:
-    step.reply(ticket, InitResult(ErrorCode.CONCURRENT_TRANSACTIONS if error is ErrorCode.NONE else error))
-
-
-def _log_timeout(transactional_id: str, step: TransactionStep, error: ErrorCode) -> None:
-    if error is ErrorCode.NONE:
-        step.info(f"Completed rollback of ongoing transaction for transactionalId {transactional_id} due to timeout")
-    else:
-        step.warn(f"Rollback of ongoing transaction for transactionalId {transactional_id} failed: {error.name}")
-
-
-def _ignore(step: TransactionStep, error: ErrorCode) -> None:
-    """The client has its response already."""
 
 
 _Handler = Callable[[TransactionMachine, TransactionStep, Any, Ticket], None]

@@ -1,7 +1,7 @@
 """The records of `__transaction_state`: values <-> key and value bytes, in Kafka's formats.
 
-Keys and values are written in version 0, as by Kafka 3.9 while the feature ``transaction.version`` is not finalized (in
-ZooKeeper mode: always); value version 1 is also read. Topics and partitions are in ascending order; Kafka's have the
+Values are written in version 0, as by Kafka 3.9 in ZooKeeper mode, where `transaction.version` is not finalized, and in
+version 1 from its level 1 on; both are read. Topics and partitions are in ascending order; Kafka's have the
 order of a hash set. A null value is a tombstone.
 """
 
@@ -19,8 +19,9 @@ from kpybroker.wire.messages.transaction_log_key import TransactionLogKey
 from kpybroker.wire.messages.transaction_log_value import TransactionLogValue
 
 KEY_VERSION = 0
-VALUE_VERSION = 0
 VALUE_VERSION_MAX = 1
+FLEXIBLE_FROM = 1
+"""The level of `transaction.version` from which values are of version 1, the first with tagged fields."""
 
 _VERSION = struct.Struct(">h")
 
@@ -33,10 +34,10 @@ class TransactionRecord:
     value: TransactionMetadata | None
 
 
-def encode_record(record: TransactionRecord) -> tuple[bytes, bytes | None]:
-    """Key and value bytes."""
+def encode_record(record: TransactionRecord, level: int = 0) -> tuple[bytes, bytes | None]:
+    """Key and value bytes, as the finalized level of `transaction.version` has them."""
     key = _VERSION.pack(KEY_VERSION) + encode(TransactionLogKey(transactional_id=record.transactional_id), KEY_VERSION)
-    return key, None if record.value is None else _encode_value(record.value)
+    return key, None if record.value is None else _encode_value(record.value, int(level >= FLEXIBLE_FROM))
 
 
 def decode_record(key: bytes | memoryview, value: bytes | memoryview | None) -> TransactionRecord | None:
@@ -54,7 +55,7 @@ def _version(data: bytes | memoryview) -> int:
     return version
 
 
-def _encode_value(value: TransactionMetadata) -> bytes:
+def _encode_value(value: TransactionMetadata, version: int) -> bytes:
     topics = indexes_by_topic(sorted(value.partitions))
     message = TransactionLogValue(
         producer_id=value.producer_id,
@@ -67,7 +68,11 @@ def _encode_value(value: TransactionMetadata) -> bytes:
         transaction_last_update_timestamp_ms=value.last_update_timestamp_ms,
         transaction_start_timestamp_ms=value.start_timestamp_ms,
     )
-    return _VERSION.pack(VALUE_VERSION) + encode(message, VALUE_VERSION)
+    if version >= FLEXIBLE_FROM:
+        message.previous_producer_id = value.last_producer_id
+        message.next_producer_id = value.next_producer_id
+        message.client_transaction_version = value.version
+    return _VERSION.pack(version) + encode(message, version)
 
 
 def _decode_value(data: bytes | memoryview) -> TransactionMetadata:
@@ -92,4 +97,7 @@ def _decode_value(data: bytes | memoryview) -> TransactionMetadata:
         partitions=partitions,
         start_timestamp_ms=message.transaction_start_timestamp_ms,
         last_update_timestamp_ms=message.transaction_last_update_timestamp_ms,
+        last_producer_id=message.previous_producer_id,
+        next_producer_id=message.next_producer_id,
+        version=message.client_transaction_version,
     )

@@ -4,6 +4,10 @@
                       │                                            └──init──▶ Empty
                       └──end, init, timeout──▶ PrepareAbort ──markers──▶ CompleteAbort
 
+In transactions of version 2 the epoch grows with each Prepare*, and a producer may abort where nothing is open: it
+cannot know whether what it wrote has arrived. When the epochs of an id are used up, Prepare* names the next id, which
+Complete* begins with epoch 0.
+
 A transition is *prepared* (`pending`), written to the log, and *completed* when the record is committed. Until then
 every other one is refused with CONCURRENT_TRANSACTIONS. From Prepare* the next one, to Complete*, is pending at once,
 and written after all markers. So `stored`, which only `replay` in `machine.py` assigns, may be one step ahead of
@@ -20,8 +24,10 @@ from dataclasses import dataclass, replace
 from kpybroker.core.budget import UNOWNED, Owner
 from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.core.transaction.values import (
+    EPOCH_BUMP_FROM,
     PRODUCER_EPOCH_MAX,
     DescribedTransaction,
+    EndTransaction,
     ProducerIdAndEpoch,
     TransactionOverview,
     TransactionState,
@@ -44,6 +50,8 @@ VALID_PREVIOUS: dict[TransactionState, frozenset[TransactionState]] = {
     S.PREPARE_EPOCH_FENCE: frozenset({S.ONGOING}),
 }
 MAY_EXPIRE = VALID_PREVIOUS[S.DEAD]
+NOTHING_OPEN = frozenset({S.EMPTY, S.COMPLETE_COMMIT, S.COMPLETE_ABORT})
+"""From these, too, a transaction of version 2 may be aborted."""
 
 
 def is_epoch_exhausted(producer_epoch: int) -> bool:
@@ -62,7 +70,11 @@ def transaction_bytes(transactional_id: str, partitions: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class TransactionMetadata:
-    """Everything about a transactional id at one moment. The log keeps all but `last_*` (Kafka's version 0)."""
+    """Everything about a transactional id at one moment.
+
+    The log keeps all but `last_producer_epoch`; in its version 0 neither the ids before and after nor `version`, which
+    is that of the producer's transactions.
+    """
 
     producer_id: int
     producer_epoch: int
@@ -73,6 +85,13 @@ class TransactionMetadata:
     last_update_timestamp_ms: int
     last_producer_id: int = NO_PRODUCER_ID
     last_producer_epoch: int = NO_PRODUCER_EPOCH
+    next_producer_id: int = NO_PRODUCER_ID
+    version: int = 0
+
+    @property
+    def bumps_epoch(self) -> bool:
+        """Whether the epoch grows with each end of a transaction."""
+        return self.version >= EPOCH_BUMP_FROM
 
 
 class Transaction:
@@ -104,13 +123,20 @@ class Transaction:
         """Bytes in memory, about."""
         return transaction_bytes(self.transactional_id, len(self.current.partitions))
 
+    def take_owner(self, owner: Owner) -> None:
+        """Who is charged for an id that was in the log before: the first that uses it."""
+        if self.owner == UNOWNED:
+            self.owner, self.size = owner, 0
+
     # --- transitions
 
     def prepare(self, target: TransactionMetadata) -> TransactionMetadata:
         """Make `target` the pending transition; an illegal one is a bug."""
         assert self.pending is None, f"{self.transactional_id}: {target.state.name} while {self.pending} is pending"
         state = self.current.state
-        assert state in VALID_PREVIOUS[target.state], f"{self.transactional_id}: {state.name} -> {target.state.name}"
+        aborts_nothing = target.bumps_epoch and target.state is S.PREPARE_ABORT and state in NOTHING_OPEN
+        is_valid = aborts_nothing or state in VALID_PREVIOUS[target.state]
+        assert is_valid, f"{self.transactional_id}: {state.name} -> {target.state.name}"
         assert target.producer_id >= 0
         assert target.producer_epoch >= 0 or target.state is S.DEAD
         self.pending = target
@@ -155,6 +181,7 @@ class Transaction:
                 last_update_timestamp_ms=now_ms,
                 last_producer_id=now.producer_id,
                 last_producer_epoch=last_epoch,
+                version=now.version,
             )
         )
 
@@ -163,7 +190,7 @@ class Transaction:
         epoch = self.current.producer_epoch
         return is_epoch_exhausted(epoch) and (expected is None or expected.epoch == epoch)
 
-    def prepare_add(self, partitions: frozenset[PartitionKey], now_ms: int) -> TransactionMetadata:
+    def prepare_add(self, partitions: frozenset[PartitionKey], version: int, now_ms: int) -> TransactionMetadata:
         """Prepare to add partitions; the first ones begin the transaction."""
         now = self.current
         return self.prepare(
@@ -173,13 +200,34 @@ class Transaction:
                 partitions=now.partitions | partitions,
                 start_timestamp_ms=now.start_timestamp_ms if now.state is S.ONGOING else now_ms,
                 last_update_timestamp_ms=now_ms,
+                version=version,
             )
         )
 
-    def prepare_end(self, committed: bool, now_ms: int) -> TransactionMetadata:
-        """Prepare the decision to commit or abort."""
-        state = S.PREPARE_COMMIT if committed else S.PREPARE_ABORT
-        return self.prepare(replace(self.current, state=state, last_update_timestamp_ms=now_ms))
+    def prepare_end(
+        self, committed: bool, now_ms: int, version: int = 0, next_producer_id: int = NO_PRODUCER_ID
+    ) -> TransactionMetadata:
+        """Prepare the decision to commit or abort; `next_producer_id` where the epochs of the present one are used up.
+
+        In version 2 nothing may be open: then the abort bumps the epoch alone.
+        """
+        now = self.current
+        target = replace(
+            now,
+            state=S.PREPARE_COMMIT if committed else S.PREPARE_ABORT,
+            last_update_timestamp_ms=now_ms,
+            next_producer_id=next_producer_id,
+            version=version,
+        )
+        if target.bumps_epoch:
+            target = replace(
+                target,
+                last_producer_id=now.producer_id,
+                producer_epoch=min(now.producer_epoch + 1, PRODUCER_EPOCH_MAX),
+                last_producer_epoch=now.producer_epoch,
+                start_timestamp_ms=now.start_timestamp_ms if now.state is S.ONGOING else now_ms,
+            )
+        return self.prepare(target)
 
     def prepare_fence(self, now_ms: int) -> TransactionMetadata:
         """Prepare an abort in an epoch that no client has; that epoch stays current even if the write fails."""
@@ -195,9 +243,20 @@ class Transaction:
 
     def prepare_complete(self, now_ms: int) -> TransactionMetadata:
         """Prepare Complete*, whose record is written after the last marker."""
-        state = S.COMPLETE_COMMIT if self.current.state is S.PREPARE_COMMIT else S.COMPLETE_ABORT
+        now = self.current
         self.has_failed_epoch_fence = False
-        return self.prepare(replace(self.current, state=state, partitions=frozenset(), last_update_timestamp_ms=now_ms))
+        target = replace(
+            now,
+            state=S.COMPLETE_COMMIT if now.state is S.PREPARE_COMMIT else S.COMPLETE_ABORT,
+            partitions=frozenset(),
+            last_update_timestamp_ms=now_ms,
+            next_producer_id=NO_PRODUCER_ID,
+        )
+        if now.bumps_epoch and now.next_producer_id != NO_PRODUCER_ID:
+            target = replace(
+                target, producer_id=now.next_producer_id, producer_epoch=0, last_producer_id=now.producer_id
+            )
+        return self.prepare(target)
 
     def prepare_dead(self) -> None:
         """Prepare the removal of an id that has expired."""
@@ -210,6 +269,35 @@ class Transaction:
         self.current = replace(self.current, partitions=self.current.partitions - partitions)
 
     # --- questions
+
+    def needs_next_producer_id(self, version: int) -> bool:
+        """Whether the end of a transaction uses up the epochs of the present producer id."""
+        return version >= EPOCH_BUMP_FROM and is_epoch_exhausted(self.current.producer_epoch)
+
+    def verdict_on_end(self, request: EndTransaction) -> ErrorCode | None:
+        """Kafka 4's rules for the end of a transaction of version 2, where nothing is pending; None: it may end.
+
+        NONE is for a request whose response was lost: it has the epoch before the present one, or the last of the id
+        before.
+        """
+        now = self.current
+        has_rotated = (
+            now.last_producer_id == request.producer_id
+            and request.producer_epoch == PRODUCER_EPOCH_MAX - 1
+            and now.producer_epoch == 0
+        )
+        is_retry = has_rotated or now.producer_epoch == request.producer_epoch + 1
+        if now.producer_id != request.producer_id and not has_rotated:
+            return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+        ended = now.state in (S.COMPLETE_COMMIT, S.COMPLETE_ABORT)
+        if request.producer_epoch != now.producer_epoch and not (ended and is_retry):
+            return ErrorCode.PRODUCER_FENCED
+        if ended and is_retry:
+            was_committed = now.state is S.COMPLETE_COMMIT
+            return ErrorCode.NONE if request.committed == was_committed else ErrorCode.INVALID_TXN_STATE
+        if now.state is not S.ONGOING and request.committed:
+            return ErrorCode.INVALID_TXN_STATE
+        return None
 
     def knows(self, expected: ProducerIdAndEpoch) -> bool:
         """Whether a producer with this id may continue with the next epoch (KIP-360).

@@ -17,6 +17,11 @@ from kpybroker.wire.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
 PRODUCER_EPOCH_MAX = 2**15 - 1
 
+EPOCH_BUMP_FROM = 2
+"""The level of `transaction.version`, and so the version of a client, from which on every end of a transaction bumps
+the producer's epoch (KIP-890, part 2).
+"""
+
 
 class TransactionState(IntEnum):
     """Numbers as in the log; `title` is the name in DescribeTransactions and ListTransactions."""
@@ -63,6 +68,7 @@ class InitProducerId:
     """`expected` is the id and epoch that the producer already has (KIP-360).
 
     `new_producer_id` is a fresh id from the caller, for when one is needed (`TransactionMachine.needs_producer_id`).
+    `level` is the cluster's `transaction.version`: an open transaction is aborted as it says.
     """
 
     transactional_id: str
@@ -70,6 +76,7 @@ class InitProducerId:
     expected: ProducerIdAndEpoch | None = None
     new_producer_id: int = NO_PRODUCER_ID
     owner: Owner = UNOWNED
+    level: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,23 +90,41 @@ class InitResult:
 
 @dataclass(frozen=True, slots=True)
 class AddPartitions:
-    """AddPartitionsToTxn, and AddOffsetsToTxn with a partition of `__consumer_offsets`. The reply is an ErrorCode."""
+    """AddPartitionsToTxn, and AddOffsetsToTxn with a partition of `__consumer_offsets`. The reply is an ErrorCode.
+
+    `version` is that of the producer's transactions: 2 where partition leaders add what it writes to.
+    """
 
     transactional_id: str
     producer_id: int
     producer_epoch: int
     partitions: frozenset[PartitionKey]
     owner: Owner = UNOWNED
+    version: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class EndTransaction:
-    """The reply is an ErrorCode, once the decision is in the log; the markers follow."""
+    """The reply is an `EndResult`, once the decision is in the log; the markers follow.
+
+    `version` is that of the producer's transactions, `new_producer_id` a fresh id for when one is needed.
+    """
 
     transactional_id: str
     producer_id: int
     producer_epoch: int
     committed: bool
+    version: int = 0
+    new_producer_id: int = NO_PRODUCER_ID
+
+
+@dataclass(frozen=True, slots=True)
+class EndResult:
+    """Replies to EndTransaction; from version 2 on with what the producer's next transaction has, -1 with an error."""
+
+    error: ErrorCode
+    producer_id: int = NO_PRODUCER_ID
+    producer_epoch: int = NO_PRODUCER_EPOCH
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +159,7 @@ class WriteMarkers:
     coordinator_epoch: int
     committed: bool
     partitions: tuple[PartitionKey, ...]
+    version: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,8 @@ class LogDirs:
         self.configured = [absolute(files, path) for path in paths]
         self.live: dict[str, LogDirectory] = {}
         self.offline: dict[str, str] = {}
+        self.cordoned: frozenset[str] = frozenset()
+        """Those that take no new logs (KIP-1066)."""
         try:
             self._open()
             self.meta = self._common_meta()
@@ -134,6 +136,14 @@ class LogDirs:
         if path not in self.configured:
             raise KafkaError(ErrorCode.LOG_DIR_NOT_FOUND, f"Log dir {log_dir} is not found in the config.")
         return path in self.live
+
+    def cordon(self, paths: Sequence[str]) -> None:
+        """These take no new logs from now on, and all others do."""
+        self.cordoned = frozenset(absolute(self._files, path) for path in paths)
+
+    def is_cordoned(self, log_dir: str) -> bool:
+        """Whether a configured directory takes no new logs."""
+        return absolute(self._files, log_dir) in self.cordoned
 
     def disk_usage(self, log_dir: str) -> DiskUsage:
         """Total and usable bytes of a directory's volume (DescribeLogDirs). Raises LogDirError."""

@@ -200,7 +200,7 @@ class LogManager:
         *,
         is_new: bool = True,
     ) -> Log:
-        """The log; if there is none, it is created in the directory with the fewest logs.
+        """The log; if there is none, it is created in the directory with the fewest logs, of those not cordoned.
 
         KAFKA_STORAGE_ERROR for a log that is not new and not here while a directory is offline: it may be in that one.
         Raises INCONSISTENT_TOPIC_ID, LogDirError.
@@ -253,8 +253,11 @@ class LogManager:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "No log directories available")
         if len(self.dirs.live) == 1:
             return next(iter(self.dirs.live))  # with 10 000 partitions, counting for each of them takes long
+        open_dirs = [path for path in self.dirs.live if path not in self.dirs.cordoned]
+        if not open_dirs:
+            return next(iter(self.dirs.live))  # as in Kafka: the replica was assigned to this broker all the same
         counts = Counter(log.log_dir for log in self._all())
-        return min(self.dirs.live, key=lambda path: counts[path])
+        return min(open_dirs, key=lambda path: counts[path])
 
     def prepare_truncation(self, offsets: Mapping[TopicPartition, int]) -> Job:
         """A job for a thread, to be run before these logs are cut at these offsets: it writes their recovery points.

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TypeVar
 
-from kpybroker.core.log.producer_state import ProducerStateEntry
+from kpybroker.core.log.producer_entries import ProducerStateEntry
 from kpybroker.core.replication.leader_epochs import EpochEntry
 from kpybroker.storage.disk import names
 from kpybroker.storage.disk.checkpoints import decode_leader_epochs, decode_partition_metadata

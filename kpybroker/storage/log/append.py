@@ -10,16 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from kpybroker.core.log.producer_state import (
-    NO_VERIFICATION,
-    AppendOrigin,
-    BatchMetadata,
-    CompletedTxn,
-    ProducerAppendInfo,
-    ProducerState,
-    ProducerStateEntry,
-    VerificationGuard,
-)
+from kpybroker.core.log.producer_append import AppendOrigin, ProducerAppendInfo
+from kpybroker.core.log.producer_entries import BatchMetadata, CompletedTxn, ProducerStateEntry
+from kpybroker.core.log.producer_state import ProducerState
+from kpybroker.core.log.verification import NO_VERIFICATION, VerificationGuard
 from kpybroker.storage.disk.errors import failing_takes_offline
 from kpybroker.storage.log.recovery import aborted_transactions, complete_transactions, prepare_batch
 from kpybroker.storage.segments.txn_index import AbortedTxn
@@ -61,7 +55,8 @@ class ProducedBatches(NamedTuple):
 
     `records` is stamped in place where it is writable. `request_version` is Produce's, None for a coordinator.
     `guard` proves that a transaction was verified (KIP-890). `checked` is the result of validating `records` for
-    offset 0, where that was done beforehand (`wire.records.slow_validation`).
+    offset 0, where that was done beforehand (`wire.records.slow_validation`). `transaction_version` is that of the
+    transaction which a marker ends.
     """
 
     records: Buffer
@@ -70,6 +65,7 @@ class ProducedBatches(NamedTuple):
     origin: AppendOrigin = CLIENT
     guard: VerificationGuard = NO_VERIFICATION
     checked: ValidatedRecords | None = None
+    transaction_version: int = 0
 
 
 class UnexpectedAppendOffsetError(Exception):
@@ -90,7 +86,7 @@ class ProducerChanges(NamedTuple):
 
 def append_as_leader(log: LogState, produced: ProducedBatches, leader_epoch: int) -> AppendInfo:
     """Append batches, giving them offsets and the leader epoch. Raises KafkaError as Kafka does, and LogDirError."""
-    records, now_ms, request_version, origin, guard, checked = produced
+    records, now_ms, request_version, origin, guard, checked, transaction_version = produced
     if checked is not None:
         checked = place_at(checked, log.log_end_offset, leader_epoch)
     else:
@@ -112,7 +108,8 @@ def append_as_leader(log: LogState, produced: ProducedBatches, leader_epoch: int
             if duplicate is not None:
                 return _duplicate_info(log, duplicate)
         if plain is None:
-            changes = _check_producers(producers, ((header, data),), origin, guard, log.verification_enabled)
+            needed = guard if log.verification_enabled else None
+            changes = _check_producers(producers, ((header, data),), origin, needed, transaction_version)
     if leader_epoch != log.epochs.latest_epoch:
         _note_epoch(log, header)
     aborted = () if changes is None else aborted_transactions(log.producers, changes.completed)
@@ -166,7 +163,7 @@ def append_as_follower(log: LogState, records: Buffer, *, now_ms: int) -> Append
     batches, found = _analyze_follower(records, log.log_end_offset, log.partition)
     if found is None:
         return AppendInfo(-1, -1, NO_TIMESTAMP, NO_TIMESTAMP, log.log_start_offset)
-    changes = _check_producers(log.producers, batches, AppendOrigin.REPLICATION, NO_VERIFICATION, False)
+    changes = _check_producers(log.producers, batches, AppendOrigin.REPLICATION, None)
     for header, _ in batches:
         _note_epoch(log, header)
     rolled = _write(log, found, now_ms)
@@ -206,18 +203,22 @@ def _check_producers(
     state: ProducerState,
     batches: Sequence[tuple[BatchHeader, Buffer]],
     origin: AppendOrigin,
-    guard: VerificationGuard,
-    verification_enabled: bool,
+    guard: VerificationGuard | None,
+    transaction_version: int = 0,
 ) -> ProducerChanges:
-    """Check every batch that has a producer id (UnifiedLog.analyzeAndValidateProducerState, without duplicates)."""
+    """Check every batch that has a producer id (UnifiedLog.analyzeAndValidateProducerState, without duplicates).
+
+    `guard`: what the first batch of a transaction has to be verified with; None: it needs none.
+    """
     updates: dict[int, ProducerAppendInfo] = {}
     completed: list[CompletedTxn] = []
     for header, batch in batches:
         if not header.has_producer_id:
             continue
-        if verification_enabled and _lacks_verification(state, header, guard):
+        if guard is not None and _lacks_verification(state, header, guard):
+            state.check_epoch(header.producer_id, header.producer_epoch)
             raise KafkaError(ErrorCode.INVALID_TXN_STATE, "Record was not part of an ongoing transaction")
-        transaction = prepare_batch(state, header, batch, origin, updates)
+        transaction = prepare_batch(state, header, batch, origin, updates, transaction_version)
         if transaction is not None:
             completed.append(transaction)
     return ProducerChanges(updates, completed)
@@ -228,7 +229,7 @@ def _lacks_verification(state: ProducerState, header: BatchHeader, guard: Verifi
     return (
         header.is_transactional
         and not header.is_control
-        and not state.has_ongoing_transaction(header.producer_id)
+        and not state.has_ongoing_transaction(header.producer_id, header.producer_epoch)
         and not state.is_verified(header.producer_id, guard)
     )
 

@@ -20,7 +20,7 @@ import logging
 import os
 from typing import ParamSpec, TypeVar
 
-from kpybroker.core.log.producer_state import VerificationGuard
+from kpybroker.core.log.verification import VerificationGuard
 from kpybroker.core.replication.leader_epochs import EpochEndOffset
 from kpybroker.storage.disk import checkpoints, names
 from kpybroker.storage.disk.deletions import PendingDeletions
@@ -105,9 +105,14 @@ class Log(LogState):
 
     # --- producers
 
-    def start_verification(self, producer_id: int, sequence: int, epoch: int, now_ms: int) -> VerificationGuard:
-        """Begin to verify a transactional produce (KIP-890); NO_VERIFICATION where none is needed."""
-        return self.producers.start_verification(producer_id, sequence, epoch, now_ms)
+    def start_verification(
+        self, producer_id: int, sequence: int, epoch: int, now_ms: int, *, adds: bool = False
+    ) -> VerificationGuard:
+        """Begin to verify a transactional produce (KIP-890), or to add its partition.
+
+        NO_VERIFICATION where its transaction is open here already. Raises INVALID_PRODUCER_EPOCH.
+        """
+        return self.producers.start_verification(producer_id, sequence, epoch, now_ms, adds=adds)
 
     def has_ongoing_transaction(self, producer_id: int) -> bool:
         """Whether a producer has an open transaction in this partition."""

@@ -15,7 +15,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable
 
-from kpybroker.core.log.producer_state import NO_OFFSET, BatchMetadata, ProducerState, ProducerStateEntry
+from kpybroker.core.log.producer_entries import NO_OFFSET, BatchMetadata, ProducerStateEntry
+from kpybroker.core.log.producer_state import ProducerState
 from kpybroker.storage.disk.errors import CorruptCheckpointError
 from kpybroker.storage.disk.files import Files, read_file, unlink_if_exists, write_file
 from kpybroker.storage.disk.names import DELETED_SUFFIX, SNAPSHOT_SUFFIX, offset_of, segment_file

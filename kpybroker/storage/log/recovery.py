@@ -10,12 +10,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 
-from kpybroker.core.log.producer_state import (
-    AppendOrigin,
-    CompletedTxn,
-    ProducerAppendInfo,
-    ProducerState,
-)
+from kpybroker.core.log.producer_append import STRICT_MARKERS_FROM, AppendOrigin, ProducerAppendInfo
+from kpybroker.core.log.producer_entries import CompletedTxn
+from kpybroker.core.log.producer_state import ProducerState
 from kpybroker.core.replication.leader_epochs import LeaderEpochCache
 from kpybroker.storage.disk.errors import CorruptIndexError
 from kpybroker.storage.log.producer_snapshots import ProducerSnapshots
@@ -45,8 +42,12 @@ def prepare_batch(
     batch: Buffer,
     origin: AppendOrigin,
     updates: dict[int, ProducerAppendInfo],
+    transaction_version: int = 0,
 ) -> CompletedTxn | None:
-    """Check a batch that has a producer id against the state and note it in `updates` (UnifiedLog.updateProducers)."""
+    """Check a batch that has a producer id against the state and note it in `updates` (UnifiedLog.updateProducers).
+
+    `transaction_version` is that of the transaction which a marker ends.
+    """
     info = updates.get(header.producer_id)
     if info is None:
         info = updates[header.producer_id] = state.prepare_update(header.producer_id, origin)
@@ -54,10 +55,15 @@ def prepare_batch(
     if header.is_control:
         marker = _end_transaction_marker(header, batch)
         if marker is not None:
-            completed = info.append_marker(marker, header.producer_epoch, header.base_offset)
+            completed = info.append_marker(marker, header.producer_epoch, header.base_offset, transaction_version)
     else:
         info.append_data(header)
-    if header.is_transactional:
+    ends_an_earlier_one = (
+        transaction_version >= STRICT_MARKERS_FROM
+        and header.is_control
+        and state.is_of_later_transaction(header.producer_id, header.producer_epoch)
+    )
+    if header.is_transactional and not ends_an_earlier_one:
         state.clear_verification(header.producer_id)
     return completed
 

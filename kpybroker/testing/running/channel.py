@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 CALL_S_MAX: Final = 60.0
 IDLE_CONNECTIONS_MAX: Final = 8
 
+MAKES_FAULTS: Final = frozenset(("add_fault", "load_faults", "disk_fault", "shrink_isr", "lag_follower"))
+"""Methods that return the ids of faults."""
+
+HOLDS: Final = {"cap_versions": "cap_versions", "pause": "resume", "partition_network": "heal_network"}
+"""Methods that hold something back, with those that undo it."""
 _BY_STATUS: Final[dict[int, type[TestingError]]] = {408: WaitTimeout, 500: TestingError}
 
 
@@ -26,6 +31,10 @@ class Channel:
 
     def __init__(self, host: str, port: int, why_gone: Callable[[], TestingError | None]) -> None:
         self.address: Final = (host, port)
+        self.on_made: Callable[[int], None] = lambda fault_id: None
+        """Receives the id of each fault that is made through this channel."""
+        self.on_held: Callable[[str, dict[str, Any]], None] = lambda undo, arguments: None
+        """Receives what undoes each call that holds something back."""
         self._why_gone = why_gone
         self._lock = threading.Lock()
         self._idle: list[HTTPConnection] = []
@@ -40,6 +49,11 @@ class Channel:
         status, data = self._exchange(f"/v1/{method}", body, wait_s + CALL_S_MAX)
         result = json.loads(data)
         if status == 200:
+            if method in MAKES_FAULTS:
+                for made in result if isinstance(result, list) else [result]:
+                    self.on_made(made["id"])
+            if method in HOLDS and (method != "cap_versions" or arguments.get("as_version") or arguments.get("apis")):
+                self.on_held(HOLDS[method], {"broker": arguments["broker"]} if method == "pause" else {})
             return result
         error = result["error"]
         raise _BY_STATUS.get(status, UsageError)(error["cause"], error["fix"])

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from kpybroker.testing.running.runner import Runner
 
 BROKERS_MAX = 9
+PORT_MAX = 65_535
+DIRECTORY_KEYS = ("log.dirs", "log.dir")
+KEYS_OF_ONE_BROKER = ("broker.id", "node.id", "listeners", "advertised.listeners", *DIRECTORY_KEYS)
 
 
 class Launch:
@@ -26,6 +29,7 @@ class Launch:
         if not 1 <= brokers <= BROKERS_MAX:
             raise UsageError(f"{brokers} brokers", f"choose 1 to {BROKERS_MAX}")
         _check_keys(keys)
+        _check_together(brokers, keys, options)
         self._brokers = brokers
         self._keys = keys
         self._host = options.host
@@ -59,6 +63,23 @@ class Launch:
             where += ["--sasl", self._security.sasl] if self._security.sasl is not None else []
         overrides = [part for name, value in self._keys.items() for part in ("--override", f"{name}={value}")]
         return Process([*arguments, *where, *overrides], None if self._is_kept else self.directory, exit_with)
+
+
+def _check_together(brokers: int, keys: Mapping[str, str], options: BrokerOptions) -> None:
+    """What is given twice, or to several brokers at once."""
+    for key in KEYS_OF_ONE_BROKER:
+        if key in keys and (brokers > 1 or key in DIRECTORY_KEYS):
+            fix = "give data_dir=" if key in DIRECTORY_KEYS else "leave it out: host= and port= are for all brokers"
+            raise UsageError(f"config={{{key!r}: {keys[key]!r}}}, which each broker has of its own", fix)
+    last = options.port + brokers - 1
+    if options.port and last > PORT_MAX:
+        cause = f"port={options.port} with {brokers} brokers takes the ports up to {last}"
+        raise UsageError(cause, f"give a port up to {PORT_MAX + 1 - brokers}, or 0 for any free ones")
+    if options.kafka_version is not None and options.group_protocol == "consumer":
+        release = options.kafka_version.split(".")[:2]
+        if all(one.isdigit() for one in release) and tuple(map(int, release)) < (4, 0):
+            cause = f"kafka_version={options.kafka_version!r} with group_protocol='consumer'"
+            raise UsageError(cause, "give kafka_version='4.0' or later, or group_protocol='classic'")
 
 
 def _check_keys(keys: Mapping[str, str]) -> None:

@@ -10,8 +10,9 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kpybroker.testing.errors import TestingError
+from kpybroker.testing.errors import TestingError, UsageError
 from kpybroker.testing.running.channel import Channel
+from kpybroker.testing.waiting import check_decided
 
 ASK_S = 5.0
 
@@ -19,42 +20,47 @@ Predicate = Callable[[Mapping[str, Any]], object]
 
 
 class Predicates:
-    """All predicates of one channel."""
+    """All predicates of one channel. `failed` receives the id of a fault, and what its predicate raised."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: Channel, failed: Callable[[int, BaseException], None]) -> None:
         self._channel = channel
+        self._failed = failed
         self._lock = threading.Lock()
-        self._by_fault: dict[int, tuple[Predicate, list[BaseException]]] = {}
+        self._by_fault: dict[int, Predicate] = {}
         self._thread: threading.Thread | None = None
 
-    def add(self, rule: Mapping[str, Any], predicate: Predicate) -> tuple[int, list[BaseException]]:
-        """Add the fault; from then on the predicate is asked.
-
-        Returns the fault's id, and a list that receives what the predicate raises.
-        """
-        failures: list[BaseException] = []
+    def add(self, rule: Mapping[str, Any], predicate: Predicate) -> int:
+        """Add the fault, whose id is returned; from then on the predicate is asked."""
         with self._lock:  # the thread judges nothing before it knows the fault
-            fault_id = self._channel.call("add_fault", **rule)["id"]
-            self._by_fault[fault_id] = (predicate, failures)
+            fault_id: int = self._channel.call("add_fault", **rule)["id"]
+            self._by_fault[fault_id] = predicate
             if self._thread is None:
                 self._thread = threading.Thread(target=self._judge_all, name="kpybroker-predicates", daemon=True)
                 self._thread.start()
-        return fault_id, failures
+        return fault_id
 
     def _judge_all(self) -> None:
         try:
             while True:
                 asked = self._channel.call("next_predicate", wait_s=ASK_S, timeout_ms=round(ASK_S * 1000))
                 if asked is not None:
-                    self._channel.call("answer_predicate", id=asked["id"], result=self._judge(asked))
+                    self._decide(asked["id"], self._judge(asked))
         except TestingError:
             return  # the broker has ended
 
+    def _decide(self, question: int, result: bool) -> None:
+        try:
+            self._channel.call("answer_predicate", id=question, result=result)
+        except UsageError:
+            pass  # it is not open any more: the broker counts those that were decided too late
+
     def _judge(self, asked: Mapping[str, Any]) -> bool:
         with self._lock:
-            predicate, failures = self._by_fault[asked["fault"]]
+            predicate = self._by_fault[asked["fault"]]
         try:
-            return bool(predicate(asked["request"]))
+            result = predicate(asked["request"])
+            check_decided(result, "it")
+            return bool(result)
         except Exception as error:
-            failures.append(error)
+            self._failed(asked["fault"], error)
             return False

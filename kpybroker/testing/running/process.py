@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from kpybroker.testing.errors import BrokerGone, StartError, TestingError
+from kpybroker.testing.running.words import as_python
 
 STOP_S_MAX: Final = 10.0
 LOG_BYTES_SHOWN: Final = 4_000
@@ -106,7 +107,7 @@ class Process:
         log = self.log()
         reported = re.search(r"^kpybroker: (.*)\nfix: (.*)$", log, re.MULTILINE)
         if reported is not None:
-            return StartError(reported[1], reported[2])
+            return StartError(as_python(reported[1]), as_python(reported[2]))
         cause = f"the broker's process ended with exit code {self._child.returncode}. Its log:\n{log or 'nothing'}"
         return StartError(cause, "see the log above")
 

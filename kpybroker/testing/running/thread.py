@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kpybroker.testing.errors import BrokerGone, StartError, TestingError
+from kpybroker.testing.running.words import as_python
 
 if TYPE_CHECKING:
     import trio
@@ -146,8 +147,8 @@ def _start_error(error: BaseException) -> StartError:
     from kpybroker.config.values import ConfigError
 
     if isinstance(error, ConfigError):
-        return StartError(str(error), fix_for(error))
+        return StartError(as_python(str(error)), as_python(fix_for(error)))
     cause, fix = getattr(error, "cause", None), getattr(error, "fix", None)
     if isinstance(cause, str) and isinstance(fix, str):
-        return StartError(cause, fix)
+        return StartError(as_python(cause), as_python(fix))
     return StartError(f"the broker did not start: {error!r}", "see the traceback of the cause")

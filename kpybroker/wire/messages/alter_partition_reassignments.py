@@ -7,7 +7,7 @@ from kpybroker.wire.schema import EMPTY, Message, TaggedFields
 
 
 class AlterPartitionReassignmentsRequest(Message):
-    """AlterPartitionReassignments request, versions 0-0: start or cancel moving partitions to other brokers."""
+    """AlterPartitionReassignments request, versions 0-1: start or cancel moving partitions to other brokers."""
 
     class ReassignablePartition(Message):
         """An element of `partitions`."""
@@ -50,11 +50,12 @@ class AlterPartitionReassignmentsRequest(Message):
             self.partitions = [] if partitions is EMPTY else partitions
             self.unknown_tagged_fields = unknown_tagged_fields
 
-    VERSIONS = (0, 0)
+    VERSIONS = (0, 1)
     FLEXIBLE_FROM = 0
-    __slots__ = ('timeout_ms', 'topics')
+    __slots__ = ('timeout_ms', 'allow_replication_factor_change', 'topics')
     FIELDS = (
         ("timeout_ms", "int32", (0, 32767), None, None, None, False, 60000),
+        ("allow_replication_factor_change", "bool", (1, 32767), None, None, None, False, True),
         ("topics", "[ReassignableTopic]", (0, 32767), None, None, None, False, ()),
     )
 
@@ -62,16 +63,19 @@ class AlterPartitionReassignmentsRequest(Message):
         self,
         *,
         timeout_ms: int = 60000,
+        # KIP-860
+        allow_replication_factor_change: bool = True,
         topics: list[AlterPartitionReassignmentsRequest.ReassignableTopic] = EMPTY,
         unknown_tagged_fields: TaggedFields = (),
     ) -> None:
         self.timeout_ms = timeout_ms
+        self.allow_replication_factor_change = allow_replication_factor_change
         self.topics = [] if topics is EMPTY else topics
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class AlterPartitionReassignmentsResponse(Message):
-    """AlterPartitionReassignments response, versions 0-0: start or cancel moving partitions to other brokers."""
+    """AlterPartitionReassignments response, versions 0-1: start or cancel moving partitions to other brokers."""
 
     class ReassignablePartitionResponse(Message):
         """An element of `partitions`."""
@@ -116,11 +120,12 @@ class AlterPartitionReassignmentsResponse(Message):
             self.partitions = [] if partitions is EMPTY else partitions
             self.unknown_tagged_fields = unknown_tagged_fields
 
-    VERSIONS = (0, 0)
+    VERSIONS = (0, 1)
     FLEXIBLE_FROM = 0
-    __slots__ = ('throttle_time_ms', 'error_code', 'error_message', 'responses')
+    __slots__ = ('throttle_time_ms', 'allow_replication_factor_change', 'error_code', 'error_message', 'responses')
     FIELDS = (
         ("throttle_time_ms", "int32", (0, 32767), None, None, None, False, 0),
+        ("allow_replication_factor_change", "bool", (1, 32767), None, None, None, True, True),
         ("error_code", "int16", (0, 32767), None, None, None, False, 0),
         ("error_message", "string", (0, 32767), (0, 32767), None, None, False, ""),
         ("responses", "[ReassignableTopicResponse]", (0, 32767), None, None, None, False, ()),
@@ -130,12 +135,15 @@ class AlterPartitionReassignmentsResponse(Message):
         self,
         *,
         throttle_time_ms: int = 0,
+        # as requested
+        allow_replication_factor_change: bool = True,
         error_code: int = 0,
         error_message: str | None = "",
         responses: list[AlterPartitionReassignmentsResponse.ReassignableTopicResponse] = EMPTY,
         unknown_tagged_fields: TaggedFields = (),
     ) -> None:
         self.throttle_time_ms = throttle_time_ms
+        self.allow_replication_factor_change = allow_replication_factor_change
         self.error_code = error_code
         self.error_message = error_message
         self.responses = [] if responses is EMPTY else responses

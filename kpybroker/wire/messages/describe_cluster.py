@@ -7,14 +7,15 @@ from kpybroker.wire.schema import EMPTY, Message, TaggedFields
 
 
 class DescribeClusterRequest(Message):
-    """DescribeCluster request, versions 0-1: cluster id, controller and brokers."""
+    """DescribeCluster request, versions 0-2: cluster id, controller and brokers."""
 
-    VERSIONS = (0, 1)
+    VERSIONS = (0, 2)
     FLEXIBLE_FROM = 0
-    __slots__ = ('include_cluster_authorized_operations', 'endpoint_type')
+    __slots__ = ('include_cluster_authorized_operations', 'endpoint_type', 'include_fenced_brokers')
     FIELDS = (
         ("include_cluster_authorized_operations", "bool", (0, 32767), None, None, None, False, False),
         ("endpoint_type", "int8", (1, 32767), None, None, None, False, 1),
+        ("include_fenced_brokers", "bool", (2, 32767), None, None, None, False, False),
     )
 
     def __init__(
@@ -23,25 +24,28 @@ class DescribeClusterRequest(Message):
         include_cluster_authorized_operations: bool = False,
         # 1 brokers, 2 controllers
         endpoint_type: int = 1,
+        include_fenced_brokers: bool = False,
         unknown_tagged_fields: TaggedFields = (),
     ) -> None:
         self.include_cluster_authorized_operations = include_cluster_authorized_operations
         self.endpoint_type = endpoint_type
+        self.include_fenced_brokers = include_fenced_brokers
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DescribeClusterResponse(Message):
-    """DescribeCluster response, versions 0-1: cluster id, controller and brokers."""
+    """DescribeCluster response, versions 0-2: cluster id, controller and brokers."""
 
     class DescribeClusterBroker(Message):
         """An element of `brokers`."""
 
-        __slots__ = ('broker_id', 'host', 'port', 'rack')
+        __slots__ = ('broker_id', 'host', 'port', 'rack', 'is_fenced')
         FIELDS = (
             ("broker_id", "int32", (0, 32767), None, None, None, False, 0),
             ("host", "string", (0, 32767), None, None, None, False, ""),
             ("port", "int32", (0, 32767), None, None, None, False, 0),
             ("rack", "string", (0, 32767), (0, 32767), None, None, False, None),
+            ("is_fenced", "bool", (2, 32767), None, None, None, False, False),
         )
 
         def __init__(
@@ -51,15 +55,17 @@ class DescribeClusterResponse(Message):
             host: str = "",
             port: int = 0,
             rack: str | None = None,
+            is_fenced: bool = False,
             unknown_tagged_fields: TaggedFields = (),
         ) -> None:
             self.broker_id = broker_id
             self.host = host
             self.port = port
             self.rack = rack
+            self.is_fenced = is_fenced
             self.unknown_tagged_fields = unknown_tagged_fields
 
-    VERSIONS = (0, 1)
+    VERSIONS = (0, 2)
     FLEXIBLE_FROM = 0
     __slots__ = ('throttle_time_ms', 'error_code', 'error_message', 'endpoint_type', 'cluster_id', 'controller_id', 'brokers', 'cluster_authorized_operations')
     FIELDS = (

@@ -7,7 +7,7 @@ from kpybroker.wire.schema import EMPTY, Message, TaggedFields
 
 
 class DescribeLogDirsRequest(Message):
-    """DescribeLogDirs request, versions 0-4: log directories, the replicas in them and their sizes."""
+    """DescribeLogDirs request, versions 0-5: log directories, the replicas in them and their sizes."""
 
     class DescribableLogDirTopic(Message):
         """An element of `topics` (null for all)."""
@@ -29,7 +29,7 @@ class DescribeLogDirsRequest(Message):
             self.partitions = [] if partitions is EMPTY else partitions
             self.unknown_tagged_fields = unknown_tagged_fields
 
-    VERSIONS = (0, 4)
+    VERSIONS = (0, 5)
     FLEXIBLE_FROM = 2
     __slots__ = ('topics',)
     FIELDS = (
@@ -48,7 +48,7 @@ class DescribeLogDirsRequest(Message):
 
 
 class DescribeLogDirsResponse(Message):
-    """DescribeLogDirs response, versions 0-4: log directories, the replicas in them and their sizes."""
+    """DescribeLogDirs response, versions 0-5: log directories, the replicas in them and their sizes."""
 
     class DescribeLogDirsPartition(Message):
         """An element of `partitions`."""
@@ -101,13 +101,14 @@ class DescribeLogDirsResponse(Message):
     class DescribeLogDirsResult(Message):
         """An element of `results`."""
 
-        __slots__ = ('error_code', 'log_dir', 'topics', 'total_bytes', 'usable_bytes')
+        __slots__ = ('error_code', 'log_dir', 'topics', 'total_bytes', 'usable_bytes', 'is_cordoned')
         FIELDS = (
             ("error_code", "int16", (0, 32767), None, None, None, False, 0),
             ("log_dir", "string", (0, 32767), None, None, None, False, ""),
             ("topics", "[DescribeLogDirsTopic]", (0, 32767), None, None, None, False, ()),
             ("total_bytes", "int64", (4, 32767), None, None, None, True, -1),
             ("usable_bytes", "int64", (4, 32767), None, None, None, True, -1),
+            ("is_cordoned", "bool", (5, 32767), None, None, None, True, False),
         )
 
         def __init__(
@@ -120,6 +121,8 @@ class DescribeLogDirsResponse(Message):
             total_bytes: int = -1,
             # of the volume; -1 when unknown
             usable_bytes: int = -1,
+            # takes no new replicas (KIP-1066)
+            is_cordoned: bool = False,
             unknown_tagged_fields: TaggedFields = (),
         ) -> None:
             self.error_code = error_code
@@ -127,9 +130,10 @@ class DescribeLogDirsResponse(Message):
             self.topics = [] if topics is EMPTY else topics
             self.total_bytes = total_bytes
             self.usable_bytes = usable_bytes
+            self.is_cordoned = is_cordoned
             self.unknown_tagged_fields = unknown_tagged_fields
 
-    VERSIONS = (0, 4)
+    VERSIONS = (0, 5)
     FLEXIBLE_FROM = 2
     __slots__ = ('throttle_time_ms', 'error_code', 'results')
     FIELDS = (

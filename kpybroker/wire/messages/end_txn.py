@@ -7,9 +7,9 @@ from kpybroker.wire.schema import Message, TaggedFields
 
 
 class EndTxnRequest(Message):
-    """EndTxn request, versions 0-4: commit or abort a transaction."""
+    """EndTxn request, versions 0-5: commit or abort a transaction."""
 
-    VERSIONS = (0, 4)
+    VERSIONS = (0, 5)
     FLEXIBLE_FROM = 3
     __slots__ = ('transactional_id', 'producer_id', 'producer_epoch', 'committed')
     FIELDS = (
@@ -37,14 +37,16 @@ class EndTxnRequest(Message):
 
 
 class EndTxnResponse(Message):
-    """EndTxn response, versions 0-4: commit or abort a transaction."""
+    """EndTxn response, versions 0-5: commit or abort a transaction."""
 
-    VERSIONS = (0, 4)
+    VERSIONS = (0, 5)
     FLEXIBLE_FROM = 3
-    __slots__ = ('throttle_time_ms', 'error_code')
+    __slots__ = ('throttle_time_ms', 'error_code', 'producer_id', 'producer_epoch')
     FIELDS = (
         ("throttle_time_ms", "int32", (0, 32767), None, None, None, False, 0),
         ("error_code", "int16", (0, 32767), None, None, None, False, 0),
+        ("producer_id", "int64", (5, 32767), None, None, None, True, -1),
+        ("producer_epoch", "int16", (5, 32767), None, None, None, True, -1),
     )
 
     def __init__(
@@ -52,8 +54,13 @@ class EndTxnResponse(Message):
         *,
         throttle_time_ms: int = 0,
         error_code: int = 0,
+        # of the next transaction
+        producer_id: int = -1,
+        producer_epoch: int = -1,
         unknown_tagged_fields: TaggedFields = (),
     ) -> None:
         self.throttle_time_ms = throttle_time_ms
         self.error_code = error_code
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
         self.unknown_tagged_fields = unknown_tagged_fields

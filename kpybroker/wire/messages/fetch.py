@@ -9,7 +9,7 @@ from kpybroker.wire.schema import EMPTY, ZERO_UUID, Message, TaggedFields
 
 
 class FetchRequest(Message):
-    """Fetch request, versions 0-17: read record batches from partitions, as a consumer or as a follower."""
+    """Fetch request, versions 0-18: read record batches from partitions, as a consumer or as a follower."""
 
     class ReplicaState(Message):
         """The value of `replica_state`."""
@@ -35,7 +35,7 @@ class FetchRequest(Message):
     class FetchPartition(Message):
         """An element of `partitions`."""
 
-        __slots__ = ('partition', 'current_leader_epoch', 'fetch_offset', 'last_fetched_epoch', 'log_start_offset', 'partition_max_bytes', 'replica_directory_id')
+        __slots__ = ('partition', 'current_leader_epoch', 'fetch_offset', 'last_fetched_epoch', 'log_start_offset', 'partition_max_bytes', 'replica_directory_id', 'high_watermark')
         FIELDS = (
             ("partition", "int32", (0, 32767), None, None, None, False, 0),
             ("current_leader_epoch", "int32", (9, 32767), None, None, None, True, -1),
@@ -44,6 +44,7 @@ class FetchRequest(Message):
             ("log_start_offset", "int64", (5, 32767), None, None, None, True, -1),
             ("partition_max_bytes", "int32", (0, 32767), None, None, None, False, 0),
             ("replica_directory_id", "uuid", (17, 32767), None, (17, 32767), 0, True, ZERO_UUID),
+            ("high_watermark", "int64", (18, 32767), None, (18, 32767), 1, True, 9223372036854775807),
         )
 
         def __init__(
@@ -59,6 +60,8 @@ class FetchRequest(Message):
             log_start_offset: int = -1,
             partition_max_bytes: int = 0,
             replica_directory_id: bytes = ZERO_UUID,
+            # that the follower knows (KIP-1166)
+            high_watermark: int = 9223372036854775807,
             unknown_tagged_fields: TaggedFields = (),
         ) -> None:
             self.partition = partition
@@ -68,6 +71,7 @@ class FetchRequest(Message):
             self.log_start_offset = log_start_offset
             self.partition_max_bytes = partition_max_bytes
             self.replica_directory_id = replica_directory_id
+            self.high_watermark = high_watermark
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class FetchTopic(Message):
@@ -116,7 +120,7 @@ class FetchRequest(Message):
             self.partitions = [] if partitions is EMPTY else partitions
             self.unknown_tagged_fields = unknown_tagged_fields
 
-    VERSIONS = (0, 17)
+    VERSIONS = (0, 18)
     FLEXIBLE_FROM = 12
     __slots__ = ('cluster_id', 'replica_id', 'replica_state', 'max_wait_ms', 'min_bytes', 'max_bytes', 'isolation_level', 'session_id', 'session_epoch', 'topics', 'forgotten_topics_data', 'rack_id')
     FIELDS = (
@@ -173,7 +177,7 @@ class FetchRequest(Message):
 
 
 class FetchResponse(Message):
-    """Fetch response, versions 0-17: read record batches from partitions, as a consumer or as a follower."""
+    """Fetch response, versions 0-18: read record batches from partitions, as a consumer or as a follower."""
 
     class EpochEndOffset(Message):
         """The value of `diverging_epoch` (where the follower's log leaves the leader's)."""
@@ -355,7 +359,7 @@ class FetchResponse(Message):
             self.rack = rack
             self.unknown_tagged_fields = unknown_tagged_fields
 
-    VERSIONS = (0, 17)
+    VERSIONS = (0, 18)
     FLEXIBLE_FROM = 12
     __slots__ = ('throttle_time_ms', 'error_code', 'session_id', 'responses', 'node_endpoints')
     FIELDS = (

@@ -69,6 +69,8 @@ class ApiKey(IntEnum):
     ALLOCATE_PRODUCER_IDS = 67
     CONSUMER_GROUP_HEARTBEAT = 68
     CONSUMER_GROUP_DESCRIBE = 69
+    GET_TELEMETRY_SUBSCRIPTIONS = 71
+    PUSH_TELEMETRY = 72
     LIST_CONFIG_RESOURCES = 74
     DESCRIBE_TOPIC_PARTITIONS = 75
     SHARE_GROUP_HEARTBEAT = 76
@@ -76,16 +78,16 @@ class ApiKey(IntEnum):
 
 # name, lowest and highest version, first flexible version
 APIS: dict[ApiKey, tuple[str, int, int, int]] = {
-    ApiKey.PRODUCE: ("Produce", 0, 11, 9),
-    ApiKey.FETCH: ("Fetch", 0, 17, 12),
-    ApiKey.LIST_OFFSETS: ("ListOffsets", 0, 9, 6),
-    ApiKey.METADATA: ("Metadata", 0, 12, 9),
+    ApiKey.PRODUCE: ("Produce", 0, 13, 9),
+    ApiKey.FETCH: ("Fetch", 0, 18, 12),
+    ApiKey.LIST_OFFSETS: ("ListOffsets", 0, 11, 6),
+    ApiKey.METADATA: ("Metadata", 0, 13, 9),
     ApiKey.LEADER_AND_ISR: ("LeaderAndIsr", 0, 7, 4),
     ApiKey.STOP_REPLICA: ("StopReplica", 0, 4, 2),
     ApiKey.UPDATE_METADATA: ("UpdateMetadata", 0, 8, 6),
     ApiKey.CONTROLLED_SHUTDOWN: ("ControlledShutdown", 0, 3, 3),
-    ApiKey.OFFSET_COMMIT: ("OffsetCommit", 0, 9, 8),
-    ApiKey.OFFSET_FETCH: ("OffsetFetch", 0, 9, 6),
+    ApiKey.OFFSET_COMMIT: ("OffsetCommit", 0, 10, 8),
+    ApiKey.OFFSET_FETCH: ("OffsetFetch", 0, 10, 6),
     ApiKey.FIND_COORDINATOR: ("FindCoordinator", 0, 6, 3),
     ApiKey.JOIN_GROUP: ("JoinGroup", 0, 9, 6),
     ApiKey.HEARTBEAT: ("Heartbeat", 0, 4, 4),
@@ -102,16 +104,16 @@ APIS: dict[ApiKey, tuple[str, int, int, int]] = {
     ApiKey.OFFSET_FOR_LEADER_EPOCH: ("OffsetForLeaderEpoch", 0, 4, 4),
     ApiKey.ADD_PARTITIONS_TO_TXN: ("AddPartitionsToTxn", 0, 5, 3),
     ApiKey.ADD_OFFSETS_TO_TXN: ("AddOffsetsToTxn", 0, 4, 3),
-    ApiKey.END_TXN: ("EndTxn", 0, 4, 3),
-    ApiKey.WRITE_TXN_MARKERS: ("WriteTxnMarkers", 0, 1, 1),
-    ApiKey.TXN_OFFSET_COMMIT: ("TxnOffsetCommit", 0, 4, 3),
+    ApiKey.END_TXN: ("EndTxn", 0, 5, 3),
+    ApiKey.WRITE_TXN_MARKERS: ("WriteTxnMarkers", 0, 2, 1),
+    ApiKey.TXN_OFFSET_COMMIT: ("TxnOffsetCommit", 0, 5, 3),
     ApiKey.DESCRIBE_ACLS: ("DescribeAcls", 0, 3, 2),
     ApiKey.CREATE_ACLS: ("CreateAcls", 0, 3, 2),
     ApiKey.DELETE_ACLS: ("DeleteAcls", 0, 3, 2),
     ApiKey.DESCRIBE_CONFIGS: ("DescribeConfigs", 0, 4, 4),
     ApiKey.ALTER_CONFIGS: ("AlterConfigs", 0, 2, 2),
     ApiKey.ALTER_REPLICA_LOG_DIRS: ("AlterReplicaLogDirs", 0, 2, 2),
-    ApiKey.DESCRIBE_LOG_DIRS: ("DescribeLogDirs", 0, 4, 2),
+    ApiKey.DESCRIBE_LOG_DIRS: ("DescribeLogDirs", 0, 5, 2),
     ApiKey.SASL_AUTHENTICATE: ("SaslAuthenticate", 0, 2, 2),
     ApiKey.CREATE_PARTITIONS: ("CreatePartitions", 0, 3, 2),
     ApiKey.CREATE_DELEGATION_TOKEN: ("CreateDelegationToken", 0, 3, 2),
@@ -121,7 +123,7 @@ APIS: dict[ApiKey, tuple[str, int, int, int]] = {
     ApiKey.DELETE_GROUPS: ("DeleteGroups", 0, 2, 2),
     ApiKey.ELECT_LEADERS: ("ElectLeaders", 0, 2, 2),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: ("IncrementalAlterConfigs", 0, 1, 1),
-    ApiKey.ALTER_PARTITION_REASSIGNMENTS: ("AlterPartitionReassignments", 0, 0, 0),
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: ("AlterPartitionReassignments", 0, 1, 0),
     ApiKey.LIST_PARTITION_REASSIGNMENTS: ("ListPartitionReassignments", 0, 0, 0),
     ApiKey.OFFSET_DELETE: ("OffsetDelete", 0, 0, 32767),
     ApiKey.DESCRIBE_CLIENT_QUOTAS: ("DescribeClientQuotas", 0, 1, 1),
@@ -131,13 +133,15 @@ APIS: dict[ApiKey, tuple[str, int, int, int]] = {
     ApiKey.ALTER_PARTITION: ("AlterPartition", 0, 3, 0),
     ApiKey.UPDATE_FEATURES: ("UpdateFeatures", 0, 2, 0),
     ApiKey.ENVELOPE: ("Envelope", 0, 0, 0),
-    ApiKey.DESCRIBE_CLUSTER: ("DescribeCluster", 0, 1, 0),
+    ApiKey.DESCRIBE_CLUSTER: ("DescribeCluster", 0, 2, 0),
     ApiKey.DESCRIBE_PRODUCERS: ("DescribeProducers", 0, 0, 0),
     ApiKey.DESCRIBE_TRANSACTIONS: ("DescribeTransactions", 0, 0, 0),
-    ApiKey.LIST_TRANSACTIONS: ("ListTransactions", 0, 1, 0),
+    ApiKey.LIST_TRANSACTIONS: ("ListTransactions", 0, 2, 0),
     ApiKey.ALLOCATE_PRODUCER_IDS: ("AllocateProducerIds", 0, 0, 0),
     ApiKey.CONSUMER_GROUP_HEARTBEAT: ("ConsumerGroupHeartbeat", 0, 1, 0),
     ApiKey.CONSUMER_GROUP_DESCRIBE: ("ConsumerGroupDescribe", 0, 1, 0),
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: ("GetTelemetrySubscriptions", 0, 0, 0),
+    ApiKey.PUSH_TELEMETRY: ("PushTelemetry", 0, 0, 0),
     ApiKey.LIST_CONFIG_RESOURCES: ("ListConfigResources", 0, 1, 0),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: ("DescribeTopicPartitions", 0, 0, 0),
     ApiKey.SHARE_GROUP_HEARTBEAT: ("ShareGroupHeartbeat", 1, 1, 0),

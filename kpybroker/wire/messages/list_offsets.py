@@ -7,7 +7,7 @@ from kpybroker.wire.schema import EMPTY, Message, TaggedFields
 
 
 class ListOffsetsRequest(Message):
-    """ListOffsets request, versions 0-9: find offsets by timestamp, or the earliest, latest and other special ones."""
+    """ListOffsets request, versions 0-11: find offsets by timestamp, or the earliest, latest and other special ones."""
 
     class ListOffsetsPartition(Message):
         """An element of `partitions`."""
@@ -25,7 +25,7 @@ class ListOffsetsRequest(Message):
             *,
             partition_index: int = 0,
             current_leader_epoch: int = -1,
-            # or -1 latest, -2 earliest, -3 highest timestamp, -4 earliest local, -5 latest tiered
+            # or -1 latest, -2 earliest, -3 highest timestamp, -4 earliest local, -5 latest tiered, -6 earliest pending upload
             timestamp: int = 0,
             # how many segment base offsets to list
             max_num_offsets: int = 1,
@@ -57,13 +57,14 @@ class ListOffsetsRequest(Message):
             self.partitions = [] if partitions is EMPTY else partitions
             self.unknown_tagged_fields = unknown_tagged_fields
 
-    VERSIONS = (0, 9)
+    VERSIONS = (0, 11)
     FLEXIBLE_FROM = 6
-    __slots__ = ('replica_id', 'isolation_level', 'topics')
+    __slots__ = ('replica_id', 'isolation_level', 'topics', 'timeout_ms')
     FIELDS = (
         ("replica_id", "int32", (0, 32767), None, None, None, False, 0),
         ("isolation_level", "int8", (2, 32767), None, None, None, False, 0),
         ("topics", "[ListOffsetsTopic]", (0, 32767), None, None, None, False, ()),
+        ("timeout_ms", "int32", (10, 32767), None, None, None, True, 0),
     )
 
     def __init__(
@@ -74,16 +75,19 @@ class ListOffsetsRequest(Message):
         # 0 read uncommitted, 1 read committed
         isolation_level: int = 0,
         topics: list[ListOffsetsRequest.ListOffsetsTopic] = EMPTY,
+        # how long to wait for remote storage
+        timeout_ms: int = 0,
         unknown_tagged_fields: TaggedFields = (),
     ) -> None:
         self.replica_id = replica_id
         self.isolation_level = isolation_level
         self.topics = [] if topics is EMPTY else topics
+        self.timeout_ms = timeout_ms
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ListOffsetsResponse(Message):
-    """ListOffsets response, versions 0-9: find offsets by timestamp, or the earliest, latest and other special ones."""
+    """ListOffsets response, versions 0-11: find offsets by timestamp, or the earliest, latest and other special ones."""
 
     class ListOffsetsPartitionResponse(Message):
         """An element of `partitions`."""
@@ -138,7 +142,7 @@ class ListOffsetsResponse(Message):
             self.partitions = [] if partitions is EMPTY else partitions
             self.unknown_tagged_fields = unknown_tagged_fields
 
-    VERSIONS = (0, 9)
+    VERSIONS = (0, 11)
     FLEXIBLE_FROM = 6
     __slots__ = ('throttle_time_ms', 'topics')
     FIELDS = (

@@ -7,15 +7,16 @@ from kpybroker.wire.schema import EMPTY, Message, TaggedFields
 
 
 class ListTransactionsRequest(Message):
-    """ListTransactions request, versions 0-1: the transactional ids this broker coordinates."""
+    """ListTransactions request, versions 0-2: the transactional ids this broker coordinates."""
 
-    VERSIONS = (0, 1)
+    VERSIONS = (0, 2)
     FLEXIBLE_FROM = 0
-    __slots__ = ('state_filters', 'producer_id_filters', 'duration_filter')
+    __slots__ = ('state_filters', 'producer_id_filters', 'duration_filter', 'transactional_id_pattern')
     FIELDS = (
         ("state_filters", "[string]", (0, 32767), None, None, None, False, ()),
         ("producer_id_filters", "[int64]", (0, 32767), None, None, None, False, ()),
         ("duration_filter", "int64", (1, 32767), None, None, None, False, -1),
+        ("transactional_id_pattern", "string", (2, 32767), (2, 32767), None, None, False, None),
     )
 
     def __init__(
@@ -25,16 +26,19 @@ class ListTransactionsRequest(Message):
         producer_id_filters: list[int] = EMPTY,
         # milliseconds a transaction has run; -1 for any
         duration_filter: int = -1,
+        # in RE2's language; null or empty for any (KIP-1152)
+        transactional_id_pattern: str | None = None,
         unknown_tagged_fields: TaggedFields = (),
     ) -> None:
         self.state_filters = [] if state_filters is EMPTY else state_filters
         self.producer_id_filters = [] if producer_id_filters is EMPTY else producer_id_filters
         self.duration_filter = duration_filter
+        self.transactional_id_pattern = transactional_id_pattern
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ListTransactionsResponse(Message):
-    """ListTransactions response, versions 0-1: the transactional ids this broker coordinates."""
+    """ListTransactions response, versions 0-2: the transactional ids this broker coordinates."""
 
     class TransactionState(Message):
         """An element of `transaction_states`."""
@@ -59,7 +63,7 @@ class ListTransactionsResponse(Message):
             self.transaction_state = transaction_state
             self.unknown_tagged_fields = unknown_tagged_fields
 
-    VERSIONS = (0, 1)
+    VERSIONS = (0, 2)
     FLEXIBLE_FROM = 0
     __slots__ = ('throttle_time_ms', 'error_code', 'unknown_state_filters', 'transaction_states')
     FIELDS = (

@@ -7,7 +7,7 @@ from kpybroker.wire.schema import EMPTY, ZERO_UUID, Message, TaggedFields
 
 
 class MetadataRequest(Message):
-    """Metadata request, versions 0-12: brokers, topics, partitions and their leaders."""
+    """Metadata request, versions 0-13: brokers, topics, partitions and their leaders."""
 
     class MetadataRequestTopic(Message):
         """An element of `topics` (null for all; in version 0 an empty list is all)."""
@@ -30,7 +30,7 @@ class MetadataRequest(Message):
             self.name = name
             self.unknown_tagged_fields = unknown_tagged_fields
 
-    VERSIONS = (0, 12)
+    VERSIONS = (0, 13)
     FLEXIBLE_FROM = 9
     __slots__ = ('topics', 'allow_auto_topic_creation', 'include_cluster_authorized_operations', 'include_topic_authorized_operations')
     FIELDS = (
@@ -58,7 +58,7 @@ class MetadataRequest(Message):
 
 
 class MetadataResponse(Message):
-    """Metadata response, versions 0-12: brokers, topics, partitions and their leaders."""
+    """Metadata response, versions 0-13: brokers, topics, partitions and their leaders."""
 
     class MetadataResponseBroker(Message):
         """An element of `brokers`."""
@@ -155,9 +155,9 @@ class MetadataResponse(Message):
             self.topic_authorized_operations = topic_authorized_operations
             self.unknown_tagged_fields = unknown_tagged_fields
 
-    VERSIONS = (0, 12)
+    VERSIONS = (0, 13)
     FLEXIBLE_FROM = 9
-    __slots__ = ('throttle_time_ms', 'brokers', 'cluster_id', 'controller_id', 'topics', 'cluster_authorized_operations')
+    __slots__ = ('throttle_time_ms', 'brokers', 'cluster_id', 'controller_id', 'topics', 'cluster_authorized_operations', 'error_code')
     FIELDS = (
         ("throttle_time_ms", "int32", (3, 32767), None, None, None, True, 0),
         ("brokers", "[MetadataResponseBroker]", (0, 32767), None, None, None, False, ()),
@@ -165,6 +165,7 @@ class MetadataResponse(Message):
         ("controller_id", "int32", (1, 32767), None, None, None, True, -1),
         ("topics", "[MetadataResponseTopic]", (0, 32767), None, None, None, False, ()),
         ("cluster_authorized_operations", "int32", (8, 10), None, None, None, False, -2147483648),
+        ("error_code", "int16", (13, 32767), None, None, None, True, 0),
     )
 
     def __init__(
@@ -177,6 +178,8 @@ class MetadataResponse(Message):
         topics: list[MetadataResponse.MetadataResponseTopic] = EMPTY,
         # bit field of AclOperation codes; the default means not asked for
         cluster_authorized_operations: int = -2147483648,
+        # of the whole request (KIP-1102)
+        error_code: int = 0,
         unknown_tagged_fields: TaggedFields = (),
     ) -> None:
         self.throttle_time_ms = throttle_time_ms
@@ -185,4 +188,5 @@ class MetadataResponse(Message):
         self.controller_id = controller_id
         self.topics = [] if topics is EMPTY else topics
         self.cluster_authorized_operations = cluster_authorized_operations
+        self.error_code = error_code
         self.unknown_tagged_fields = unknown_tagged_fields

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from kpybroker.wire.schema import EMPTY, Message, TaggedFields
+from kpybroker.wire.schema import EMPTY, ZERO_UUID, Message, TaggedFields
 
 
 class OffsetCommitRequest(Message):
-    """OffsetCommit request, versions 0-9: store a group's positions."""
+    """OffsetCommit request, versions 0-10: store a group's positions."""
 
     class OffsetCommitRequestPartition(Message):
         """An element of `partitions`."""
@@ -42,9 +42,10 @@ class OffsetCommitRequest(Message):
     class OffsetCommitRequestTopic(Message):
         """An element of `topics`."""
 
-        __slots__ = ('name', 'partitions')
+        __slots__ = ('name', 'topic_id', 'partitions')
         FIELDS = (
-            ("name", "string", (0, 32767), None, None, None, False, ""),
+            ("name", "string", (0, 9), None, None, None, True, ""),
+            ("topic_id", "uuid", (10, 32767), None, None, None, True, ZERO_UUID),
             ("partitions", "[OffsetCommitRequestPartition]", (0, 32767), None, None, None, False, ()),
         )
 
@@ -52,14 +53,16 @@ class OffsetCommitRequest(Message):
             self,
             *,
             name: str = "",
+            topic_id: bytes = ZERO_UUID,
             partitions: list[OffsetCommitRequest.OffsetCommitRequestPartition] = EMPTY,
             unknown_tagged_fields: TaggedFields = (),
         ) -> None:
             self.name = name
+            self.topic_id = topic_id
             self.partitions = [] if partitions is EMPTY else partitions
             self.unknown_tagged_fields = unknown_tagged_fields
 
-    VERSIONS = (0, 9)
+    VERSIONS = (0, 10)
     FLEXIBLE_FROM = 8
     __slots__ = ('group_id', 'generation_id_or_member_epoch', 'member_id', 'group_instance_id', 'retention_time_ms', 'topics')
     FIELDS = (
@@ -94,7 +97,7 @@ class OffsetCommitRequest(Message):
 
 
 class OffsetCommitResponse(Message):
-    """OffsetCommit response, versions 0-9: store a group's positions."""
+    """OffsetCommit response, versions 0-10: store a group's positions."""
 
     class OffsetCommitResponsePartition(Message):
         """An element of `partitions`."""
@@ -119,9 +122,10 @@ class OffsetCommitResponse(Message):
     class OffsetCommitResponseTopic(Message):
         """An element of `topics`."""
 
-        __slots__ = ('name', 'partitions')
+        __slots__ = ('name', 'topic_id', 'partitions')
         FIELDS = (
-            ("name", "string", (0, 32767), None, None, None, False, ""),
+            ("name", "string", (0, 9), None, None, None, True, ""),
+            ("topic_id", "uuid", (10, 32767), None, None, None, True, ZERO_UUID),
             ("partitions", "[OffsetCommitResponsePartition]", (0, 32767), None, None, None, False, ()),
         )
 
@@ -129,14 +133,16 @@ class OffsetCommitResponse(Message):
             self,
             *,
             name: str = "",
+            topic_id: bytes = ZERO_UUID,
             partitions: list[OffsetCommitResponse.OffsetCommitResponsePartition] = EMPTY,
             unknown_tagged_fields: TaggedFields = (),
         ) -> None:
             self.name = name
+            self.topic_id = topic_id
             self.partitions = [] if partitions is EMPTY else partitions
             self.unknown_tagged_fields = unknown_tagged_fields
 
-    VERSIONS = (0, 9)
+    VERSIONS = (0, 10)
     FLEXIBLE_FROM = 8
     __slots__ = ('throttle_time_ms', 'topics')
     FIELDS = (

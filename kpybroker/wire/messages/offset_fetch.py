@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from kpybroker.wire.schema import EMPTY, Message, TaggedFields
+from kpybroker.wire.schema import EMPTY, ZERO_UUID, Message, TaggedFields
 
 
 class OffsetFetchRequest(Message):
-    """OffsetFetch request, versions 0-9: read a group's stored positions."""
+    """OffsetFetch request, versions 0-10: read a group's stored positions."""
 
     class OffsetFetchRequestTopic(Message):
         """An element of `topics` (null for all)."""
@@ -32,9 +32,10 @@ class OffsetFetchRequest(Message):
     class OffsetFetchRequestTopics(Message):
         """An element of `topics` (null for all)."""
 
-        __slots__ = ('name', 'partition_indexes')
+        __slots__ = ('name', 'topic_id', 'partition_indexes')
         FIELDS = (
-            ("name", "string", (8, 32767), None, None, None, False, ""),
+            ("name", "string", (8, 9), None, None, None, True, ""),
+            ("topic_id", "uuid", (10, 32767), None, None, None, True, ZERO_UUID),
             ("partition_indexes", "[int32]", (8, 32767), None, None, None, False, ()),
         )
 
@@ -42,10 +43,12 @@ class OffsetFetchRequest(Message):
             self,
             *,
             name: str = "",
+            topic_id: bytes = ZERO_UUID,
             partition_indexes: list[int] = EMPTY,
             unknown_tagged_fields: TaggedFields = (),
         ) -> None:
             self.name = name
+            self.topic_id = topic_id
             self.partition_indexes = [] if partition_indexes is EMPTY else partition_indexes
             self.unknown_tagged_fields = unknown_tagged_fields
 
@@ -76,7 +79,7 @@ class OffsetFetchRequest(Message):
             self.topics = [] if topics is EMPTY else topics
             self.unknown_tagged_fields = unknown_tagged_fields
 
-    VERSIONS = (0, 9)
+    VERSIONS = (0, 10)
     FLEXIBLE_FROM = 6
     __slots__ = ('group_id', 'topics', 'groups', 'require_stable')
     FIELDS = (
@@ -105,7 +108,7 @@ class OffsetFetchRequest(Message):
 
 
 class OffsetFetchResponse(Message):
-    """OffsetFetch response, versions 0-9: read a group's stored positions."""
+    """OffsetFetch response, versions 0-10: read a group's stored positions."""
 
     class OffsetFetchResponsePartition(Message):
         """An element of `partitions`."""
@@ -190,9 +193,10 @@ class OffsetFetchResponse(Message):
     class OffsetFetchResponseTopics(Message):
         """An element of `topics`."""
 
-        __slots__ = ('name', 'partitions')
+        __slots__ = ('name', 'topic_id', 'partitions')
         FIELDS = (
-            ("name", "string", (8, 32767), None, None, None, False, ""),
+            ("name", "string", (8, 9), None, None, None, True, ""),
+            ("topic_id", "uuid", (10, 32767), None, None, None, True, ZERO_UUID),
             ("partitions", "[OffsetFetchResponsePartitions]", (8, 32767), None, None, None, False, ()),
         )
 
@@ -200,10 +204,12 @@ class OffsetFetchResponse(Message):
             self,
             *,
             name: str = "",
+            topic_id: bytes = ZERO_UUID,
             partitions: list[OffsetFetchResponse.OffsetFetchResponsePartitions] = EMPTY,
             unknown_tagged_fields: TaggedFields = (),
         ) -> None:
             self.name = name
+            self.topic_id = topic_id
             self.partitions = [] if partitions is EMPTY else partitions
             self.unknown_tagged_fields = unknown_tagged_fields
 
@@ -230,7 +236,7 @@ class OffsetFetchResponse(Message):
             self.error_code = error_code
             self.unknown_tagged_fields = unknown_tagged_fields
 
-    VERSIONS = (0, 9)
+    VERSIONS = (0, 10)
     FLEXIBLE_FROM = 6
     __slots__ = ('throttle_time_ms', 'topics', 'error_code', 'groups')
     FIELDS = (

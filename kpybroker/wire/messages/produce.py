@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from kpybroker.wire.schema import EMPTY, Message, TaggedFields
+from kpybroker.wire.schema import EMPTY, ZERO_UUID, Message, TaggedFields
 
 
 class ProduceRequest(Message):
-    """Produce request, versions 0-11: append record batches to partitions."""
+    """Produce request, versions 0-13: append record batches to partitions."""
 
     class PartitionProduceData(Message):
         """An element of `partition_data`."""
@@ -34,9 +34,10 @@ class ProduceRequest(Message):
     class TopicProduceData(Message):
         """An element of `topic_data`."""
 
-        __slots__ = ('name', 'partition_data')
+        __slots__ = ('name', 'topic_id', 'partition_data')
         FIELDS = (
-            ("name", "string", (0, 32767), None, None, None, False, ""),
+            ("name", "string", (0, 12), None, None, None, True, ""),
+            ("topic_id", "uuid", (13, 32767), None, None, None, True, ZERO_UUID),
             ("partition_data", "[PartitionProduceData]", (0, 32767), None, None, None, False, ()),
         )
 
@@ -44,14 +45,16 @@ class ProduceRequest(Message):
             self,
             *,
             name: str = "",
+            topic_id: bytes = ZERO_UUID,
             partition_data: list[ProduceRequest.PartitionProduceData] = EMPTY,
             unknown_tagged_fields: TaggedFields = (),
         ) -> None:
             self.name = name
+            self.topic_id = topic_id
             self.partition_data = [] if partition_data is EMPTY else partition_data
             self.unknown_tagged_fields = unknown_tagged_fields
 
-    VERSIONS = (0, 11)
+    VERSIONS = (0, 13)
     FLEXIBLE_FROM = 9
     __slots__ = ('transactional_id', 'acks', 'timeout_ms', 'topic_data')
     FIELDS = (
@@ -80,7 +83,7 @@ class ProduceRequest(Message):
 
 
 class ProduceResponse(Message):
-    """Produce response, versions 0-11: append record batches to partitions."""
+    """Produce response, versions 0-13: append record batches to partitions."""
 
     class BatchIndexAndErrorMessage(Message):
         """An element of `record_errors`."""
@@ -167,9 +170,10 @@ class ProduceResponse(Message):
     class TopicProduceResponse(Message):
         """An element of `responses`."""
 
-        __slots__ = ('name', 'partition_responses')
+        __slots__ = ('name', 'topic_id', 'partition_responses')
         FIELDS = (
-            ("name", "string", (0, 32767), None, None, None, False, ""),
+            ("name", "string", (0, 12), None, None, None, True, ""),
+            ("topic_id", "uuid", (13, 32767), None, None, None, True, ZERO_UUID),
             ("partition_responses", "[PartitionProduceResponse]", (0, 32767), None, None, None, False, ()),
         )
 
@@ -177,10 +181,12 @@ class ProduceResponse(Message):
             self,
             *,
             name: str = "",
+            topic_id: bytes = ZERO_UUID,
             partition_responses: list[ProduceResponse.PartitionProduceResponse] = EMPTY,
             unknown_tagged_fields: TaggedFields = (),
         ) -> None:
             self.name = name
+            self.topic_id = topic_id
             self.partition_responses = [] if partition_responses is EMPTY else partition_responses
             self.unknown_tagged_fields = unknown_tagged_fields
 
@@ -210,7 +216,7 @@ class ProduceResponse(Message):
             self.rack = rack
             self.unknown_tagged_fields = unknown_tagged_fields
 
-    VERSIONS = (0, 11)
+    VERSIONS = (0, 13)
     FLEXIBLE_FROM = 9
     __slots__ = ('responses', 'throttle_time_ms', 'node_endpoints')
     FIELDS = (

@@ -31,22 +31,30 @@ class TransactionLogValue(Message):
 
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 1
-    __slots__ = ('producer_id', 'producer_epoch', 'transaction_timeout_ms', 'transaction_status', 'transaction_partitions', 'transaction_last_update_timestamp_ms', 'transaction_start_timestamp_ms')
+    __slots__ = ('producer_id', 'previous_producer_id', 'next_producer_id', 'producer_epoch', 'next_producer_epoch', 'transaction_timeout_ms', 'transaction_status', 'transaction_partitions', 'transaction_last_update_timestamp_ms', 'transaction_start_timestamp_ms', 'client_transaction_version')
     FIELDS = (
         ("producer_id", "int64", (0, 32767), None, None, None, False, 0),
+        ("previous_producer_id", "int64", (1, 32767), None, (1, 32767), 0, False, -1),
+        ("next_producer_id", "int64", (1, 32767), None, (1, 32767), 1, False, -1),
         ("producer_epoch", "int16", (0, 32767), None, None, None, False, 0),
+        ("next_producer_epoch", "int16", (1, 32767), None, (1, 32767), 3, False, -1),
         ("transaction_timeout_ms", "int32", (0, 32767), None, None, None, False, 0),
         ("transaction_status", "int8", (0, 32767), None, None, None, False, 0),
         ("transaction_partitions", "[PartitionsSchema]", (0, 32767), (0, 32767), None, None, False, ()),
         ("transaction_last_update_timestamp_ms", "int64", (0, 32767), None, None, None, False, 0),
         ("transaction_start_timestamp_ms", "int64", (0, 32767), None, None, None, False, 0),
+        ("client_transaction_version", "int16", (1, 32767), None, (1, 32767), 2, False, 0),
     )
 
     def __init__(
         self,
         *,
         producer_id: int = 0,
+        previous_producer_id: int = -1,
+        # once the epochs of the present one are used up
+        next_producer_id: int = -1,
         producer_epoch: int = 0,
+        next_producer_epoch: int = -1,
         transaction_timeout_ms: int = 0,
         # 0 empty, 1 ongoing, 2 prepare commit, 3 prepare abort, 4 complete commit, 5 complete abort, 6 dead, 7 prepare epoch fence
         transaction_status: int = 0,
@@ -54,13 +62,19 @@ class TransactionLogValue(Message):
         transaction_partitions: list[TransactionLogValue.PartitionsSchema] | None = EMPTY,
         transaction_last_update_timestamp_ms: int = 0,
         transaction_start_timestamp_ms: int = 0,
+        # of the producer: 2 where each end bumps its epoch (KIP-890)
+        client_transaction_version: int = 0,
         unknown_tagged_fields: TaggedFields = (),
     ) -> None:
         self.producer_id = producer_id
+        self.previous_producer_id = previous_producer_id
+        self.next_producer_id = next_producer_id
         self.producer_epoch = producer_epoch
+        self.next_producer_epoch = next_producer_epoch
         self.transaction_timeout_ms = transaction_timeout_ms
         self.transaction_status = transaction_status
         self.transaction_partitions = [] if transaction_partitions is EMPTY else transaction_partitions
         self.transaction_last_update_timestamp_ms = transaction_last_update_timestamp_ms
         self.transaction_start_timestamp_ms = transaction_start_timestamp_ms
+        self.client_transaction_version = client_transaction_version
         self.unknown_tagged_fields = unknown_tagged_fields

@@ -7,7 +7,7 @@ from kpybroker.wire.schema import EMPTY, Message, TaggedFields
 
 
 class TxnOffsetCommitRequest(Message):
-    """TxnOffsetCommit request, versions 0-4: store a group's positions as part of a transaction."""
+    """TxnOffsetCommit request, versions 0-5: store a group's positions as part of a transaction."""
 
     class TxnOffsetCommitRequestPartition(Message):
         """An element of `partitions`."""
@@ -55,7 +55,7 @@ class TxnOffsetCommitRequest(Message):
             self.partitions = [] if partitions is EMPTY else partitions
             self.unknown_tagged_fields = unknown_tagged_fields
 
-    VERSIONS = (0, 4)
+    VERSIONS = (0, 5)
     FLEXIBLE_FROM = 3
     __slots__ = ('transactional_id', 'group_id', 'producer_id', 'producer_epoch', 'generation_id', 'member_id', 'group_instance_id', 'topics')
     FIELDS = (
@@ -95,7 +95,7 @@ class TxnOffsetCommitRequest(Message):
 
 
 class TxnOffsetCommitResponse(Message):
-    """TxnOffsetCommit response, versions 0-4: store a group's positions as part of a transaction."""
+    """TxnOffsetCommit response, versions 0-5: store a group's positions as part of a transaction."""
 
     class TxnOffsetCommitResponsePartition(Message):
         """An element of `partitions`."""
@@ -137,7 +137,7 @@ class TxnOffsetCommitResponse(Message):
             self.partitions = [] if partitions is EMPTY else partitions
             self.unknown_tagged_fields = unknown_tagged_fields
 
-    VERSIONS = (0, 4)
+    VERSIONS = (0, 5)
     FLEXIBLE_FROM = 3
     __slots__ = ('throttle_time_ms', 'topics')
     FIELDS = (

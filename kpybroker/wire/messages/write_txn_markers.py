@@ -7,7 +7,7 @@ from kpybroker.wire.schema import EMPTY, Message, TaggedFields
 
 
 class WriteTxnMarkersRequest(Message):
-    """WriteTxnMarkers request, versions 0-1: a transaction coordinator has partition leaders write the outcome."""
+    """WriteTxnMarkers request, versions 0-2: a transaction coordinator has partition leaders write the outcome."""
 
     class WritableTxnMarkerTopic(Message):
         """An element of `topics`."""
@@ -32,13 +32,14 @@ class WriteTxnMarkersRequest(Message):
     class WritableTxnMarker(Message):
         """An element of `markers`."""
 
-        __slots__ = ('producer_id', 'producer_epoch', 'transaction_result', 'topics', 'coordinator_epoch')
+        __slots__ = ('producer_id', 'producer_epoch', 'transaction_result', 'topics', 'coordinator_epoch', 'transaction_version')
         FIELDS = (
             ("producer_id", "int64", (0, 32767), None, None, None, False, 0),
             ("producer_epoch", "int16", (0, 32767), None, None, None, False, 0),
             ("transaction_result", "bool", (0, 32767), None, None, None, False, False),
             ("topics", "[WritableTxnMarkerTopic]", (0, 32767), None, None, None, False, ()),
             ("coordinator_epoch", "int32", (0, 32767), None, None, None, False, 0),
+            ("transaction_version", "int8", (2, 32767), None, None, None, True, 0),
         )
 
         def __init__(
@@ -50,6 +51,8 @@ class WriteTxnMarkersRequest(Message):
             transaction_result: bool = False,
             topics: list[WriteTxnMarkersRequest.WritableTxnMarkerTopic] = EMPTY,
             coordinator_epoch: int = 0,
+            # 2: the epoch is later than that of the records
+            transaction_version: int = 0,
             unknown_tagged_fields: TaggedFields = (),
         ) -> None:
             self.producer_id = producer_id
@@ -57,9 +60,10 @@ class WriteTxnMarkersRequest(Message):
             self.transaction_result = transaction_result
             self.topics = [] if topics is EMPTY else topics
             self.coordinator_epoch = coordinator_epoch
+            self.transaction_version = transaction_version
             self.unknown_tagged_fields = unknown_tagged_fields
 
-    VERSIONS = (0, 1)
+    VERSIONS = (0, 2)
     FLEXIBLE_FROM = 1
     __slots__ = ('markers',)
     FIELDS = (
@@ -77,7 +81,7 @@ class WriteTxnMarkersRequest(Message):
 
 
 class WriteTxnMarkersResponse(Message):
-    """WriteTxnMarkers response, versions 0-1: a transaction coordinator has partition leaders write the outcome."""
+    """WriteTxnMarkers response, versions 0-2: a transaction coordinator has partition leaders write the outcome."""
 
     class WritableTxnMarkerPartitionResult(Message):
         """An element of `partitions`."""
@@ -139,7 +143,7 @@ class WriteTxnMarkersResponse(Message):
             self.topics = [] if topics is EMPTY else topics
             self.unknown_tagged_fields = unknown_tagged_fields
 
-    VERSIONS = (0, 1)
+    VERSIONS = (0, 2)
     FLEXIBLE_FROM = 1
     __slots__ = ('markers',)
     FIELDS = (

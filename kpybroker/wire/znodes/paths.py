@@ -41,6 +41,10 @@ CONFIG_TOPICS, CONFIG_CLIENTS, CONFIG_USERS, CONFIG_BROKERS, CONFIG_IPS = (
 CONFIG_TYPES = (CONFIG_TOPICS, CONFIG_CLIENTS, CONFIG_USERS, CONFIG_BROKERS, CONFIG_IPS)
 CONFIG_GROUPS = "groups"
 """Of groups. Kafka in ZooKeeper mode has no such type, so the node is there only while a group sets something."""
+CONFIG_CLIENT_METRICS = "client-metrics"
+"""Of subscriptions to client metrics, by the name of their type in Kafka. As groups: Kafka in ZooKeeper mode has no
+such type, logs an error about each notification of a change, and goes on.
+"""
 CONFIG_DEFAULT_ENTITY = "<default>"
 
 # The prefixes of sequential nodes.
@@ -146,6 +150,16 @@ def group_entity(group_id: str) -> str:
 
 def group_of_entity(entity: str) -> str:
     """The reverse of `group_entity`."""
+    return desanitize(entity)
+
+
+def client_metrics_entity(subscription: str) -> str:
+    """The entity under `client-metrics` of a subscription, as that of a group."""
+    return group_entity(subscription)
+
+
+def client_metrics_of_entity(entity: str) -> str:
+    """The reverse of `client_metrics_entity`."""
     return desanitize(entity)
 
 

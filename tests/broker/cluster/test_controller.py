@@ -4,6 +4,7 @@ session.
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any, cast
 
@@ -88,6 +89,17 @@ async def test_the_cluster_id_is_made_once() -> None:
             ids.add(await registration.cluster_id(broker.tree, broker.random))
     assert len(ids) == 1
     assert len(znodes.decode_uuid(ids.pop())) == 16
+
+
+async def test_the_id_of_a_new_cluster_may_be_given(caplog: pytest.LogCaptureFixture) -> None:
+    tree = new_store().session()
+    await tree.start(1)
+    ids = [await registration.cluster_id(tree, random.Random(1), wanted) for wanted in ("first", "second", "first", "")]
+    await tree.close()
+    assert ids == ["first"] * 4
+    assert [line for line in caplog.messages if "second" in line] == [
+        "The cluster is first already: kpybroker.new.cluster.id=second has no effect"
+    ]
 
 
 async def test_generated_broker_ids_are_above_the_reserved_ones_and_differ() -> None:

@@ -322,3 +322,41 @@ class TestGrowth:
             assert await self.grow(broker, NewPartitions("t", 2)) == ApiError(
                 ErrorCode.REASSIGNMENT_IN_PROGRESS, "A partition reassignment is in progress for the topic 't'."
             )
+
+
+@pytest.mark.parametrize(
+    ("topic", "code", "message"),
+    [
+        (
+            NewTopic("with_dot", 1, 1),
+            ErrorCode.INVALID_TOPIC_EXCEPTION,
+            "Topic 'with_dot' collides with existing topic: with.dot",
+        ),
+        (
+            NewTopic("t", 1, 2),
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            "Unable to replicate the partition 2 time(s): The target replication factor of 2 cannot be reached because "
+            "only 1 broker(s) are registered or some brokers have all their log directories cordoned.",
+        ),
+        (
+            NewTopic("t", assignments={0: [0], 1: [5]}),
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "The manual partition assignment includes broker 5, but no such broker is registered.",
+        ),
+        (
+            NewTopic("t", 1, 1, configs={"segment.bytes": "100"}),
+            ErrorCode.INVALID_CONFIG,
+            "Invalid value 100 for configuration segment.bytes: Value must be at least 1048576",
+        ),
+    ],
+)
+async def test_a_broker_in_the_place_of_kafka_4_has_its_texts(topic: NewTopic, code: ErrorCode, message: str) -> None:
+    async with running_broker(kpybroker_kafka_version="4.3") as broker:
+        assert (await create(broker, NewTopic("with.dot", 2, 1), timeout_ms=60_000)).code is ErrorCode.NONE
+        assert await create(broker, topic) == ApiError(code, message)
+        for count, refusal in (
+            (1, "The topic with.dot currently has 2 partition(s); 1 would not be an increase."),
+            (2, "Topic already has 2 partition(s)."),
+        ):
+            grown = await broker.topics.create_partitions([NewPartitions("with.dot", count)], 1000)
+            assert grown["with.dot"] == ApiError(ErrorCode.INVALID_PARTITIONS, refusal)

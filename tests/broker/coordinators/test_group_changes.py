@@ -10,6 +10,7 @@ import pytest
 import trio
 
 from kpybroker.broker.app import Broker
+from kpybroker.core.features import GROUP_VERSION, VersionRange
 from kpybroker.wire.errors import ErrorCode
 from tests.support.brokers.running_broker import ask, create_topic, running_broker
 from tests.support.requests.consumer_group_requests import DEADLINE_S, Member, described, group_broker, loaded
@@ -91,7 +92,8 @@ async def test_members_go_with_their_sessions_after_a_downgrade_and_offsets_stay
 
 
 async def test_a_broker_of_classic_groups_only_keeps_consumer_groups_for_the_way_back(tmp_path: Path) -> None:
-    async with group_broker(tmp_path, keeps=True) as broker:
+    groups_alone = {GROUP_VERSION: VersionRange(0, 1)}
+    async with group_broker(tmp_path, keeps=True, features=groups_alone) as broker:
         await ready(broker)
         for group_id in GROUPS:
             await Member(broker, "m1", group_id).join("t")

@@ -67,11 +67,12 @@ class Scene:
         """Of `x`, with t-0."""
         result = await self.coordinators.init_producer_id(InitProducerId("x", 60_000))
         added = AddPartitions("x", result.producer_id, result.producer_epoch, frozenset((T0,)))
-        assert await self.coordinators.ask(added) is ErrorCode.NONE
+        assert await self.coordinators.add(added) is ErrorCode.NONE
         return result
 
     async def end(self, producer: InitResult) -> ErrorCode:
-        return await self.coordinators.ask(EndTransaction("x", producer.producer_id, producer.producer_epoch, True))
+        end = EndTransaction("x", producer.producer_id, producer.producer_epoch, True)
+        return (await self.coordinators.end(end)).error
 
     def state(self) -> str:
         return self.coordinators.describe("x").state

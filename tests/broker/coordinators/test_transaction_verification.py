@@ -11,11 +11,12 @@ import trio
 from kpybroker.broker.app import Broker
 from kpybroker.broker.cluster.metadata_cache import MetadataSnapshot
 from kpybroker.broker.coordinators.transaction_verification import (
+    Asks,
     TransactionProducer,
     TransactionVerifier,
     VerificationError,
 )
-from kpybroker.core.log.producer_state import NO_VERIFICATION
+from kpybroker.core.log.verification import NO_VERIFICATION
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.add_partitions_to_txn import AddPartitionsToTxnResponse
@@ -51,7 +52,7 @@ async def test_a_batch_that_arrives_after_the_marker_opens_no_transaction(tmp_pa
 async def test_a_guard_does_not_outlive_a_marker(tmp_path: Path) -> None:
     """Verified before the transaction ended, appended after: the race that KIP-890 closes."""
     async with one_producer(tmp_path, 0) as (broker, producer):
-        verified = await broker.verifier.verify(named(producer), {T0: 0}, knows_abortable=False)
+        verified = await broker.verifier.verify(named(producer), {T0: 0}, Asks.VERIFY)
         assert verified.errors == {}
         assert verified.guard(T0) is not NO_VERIFICATION
         await producer.end(False)
@@ -71,7 +72,7 @@ async def test_without_a_coordinator_the_client_may_retry(tmp_path: Path) -> Non
     async with one_producer(tmp_path, 0) as (broker, producer):
         broker.transactions.stop()
         assert await producer.write(b"a") is ErrorCode.NOT_ENOUGH_REPLICAS
-        verified = await broker.verifier.verify(named(producer), {T0: 0}, knows_abortable=True)
+        verified = await broker.verifier.verify(named(producer), {T0: 0}, Asks.VERIFY_ABORTABLE)
         assert verified.errors == {T0: ErrorCode.NOT_COORDINATOR}
         with pytest.raises(VerificationError, match="Underlying error: NOT_COORDINATOR"):
             verified.produce_guard(T0)
@@ -79,7 +80,7 @@ async def test_without_a_coordinator_the_client_may_retry(tmp_path: Path) -> Non
 
 async def test_partitions_that_are_not_here_are_not_asked_about(tmp_path: Path) -> None:
     async with transactional_broker(tmp_path) as broker:
-        verified = await broker.verifier.verify(UNKNOWN, {("none", 0): 0, T0: 0}, knows_abortable=False)
+        verified = await broker.verifier.verify(UNKNOWN, {("none", 0): 0, T0: 0}, Asks.VERIFY)
         assert verified.errors == {
             ("none", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             T0: ErrorCode.INVALID_PRODUCER_ID_MAPPING,
@@ -160,12 +161,12 @@ async def test_a_coordinator_on_another_broker_is_asked_there(
             return response
 
         verifier = TransactionVerifier(broker, broker.metadata, broker.replicas, ask_peer, lambda: broker.transactions)
-        verified = await verifier.verify(UNKNOWN, {T0: 0}, knows_abortable=False)
+        verified = await verifier.verify(UNKNOWN, {T0: 0}, Asks.VERIFY)
         assert verified.errors.get(T0) is expected
 
 
 async def test_without_a_leader_there_is_no_coordinator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with transactional_broker(tmp_path) as broker:
         monkeypatch.setattr(broker.metadata, "leader_and_epoch", lambda topic, index: (-1, 0))
-        verified = await broker.verifier.verify(UNKNOWN, {T0: 0}, knows_abortable=False)
+        verified = await broker.verifier.verify(UNKNOWN, {T0: 0}, Asks.VERIFY)
         assert verified.errors == {T0: ErrorCode.COORDINATOR_NOT_AVAILABLE}

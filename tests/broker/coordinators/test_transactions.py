@@ -10,10 +10,13 @@ import trio
 import trio.testing
 
 from kpybroker.broker.app import Broker
+from kpybroker.core.features import TRANSACTION_VERSION, Ranges, VersionRange
 from kpybroker.core.offsets.values import coordinator_partition
 from kpybroker.core.transaction.values import InitProducerId
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.offset_fetch import OffsetFetchRequest
+from kpybroker.wire.records.batch import iter_batches
+from kpybroker.wire.records.record import iter_records
 from tests.support.brokers.running_broker import ask
 from tests.support.brokers.transactional import (
     Producer,
@@ -257,3 +260,55 @@ async def test_two_producers_that_begin_at_once_get_one_id(tmp_path: Path) -> No
                 nursery.start_soon(producer.init)
         assert {producer.producer_id for producer in producers} == {producers[0].producer_id}
         assert sorted(producer.epoch for producer in producers) == [0, 1]
+
+
+# --- the level of transaction.version
+
+
+LEVELS: dict[int, Ranges] = {level: {TRANSACTION_VERSION: VersionRange(0, level)} for level in (0, 1, 2)}
+
+
+@pytest.mark.parametrize("level", LEVELS)
+async def test_the_level_decides_how_values_are_written_and_the_request_how_a_transaction_ends(
+    tmp_path: Path, level: int
+) -> None:
+    """A producer of version 2 goes on in it below level 2: what it began before a downgrade ends as it began."""
+    async with one_producer(tmp_path, features=LEVELS[level]) as (broker, producer):
+        assert broker.metadata.snapshot.features.level(TRANSACTION_VERSION) == level
+        epoch = producer.epoch
+        for n, value in enumerate((b"a", b"b")):
+            assert await producer.write(value, version=12) is ErrorCode.NONE
+            assert await producer.commit_offset(n, version=5) is ErrorCode.NONE
+            assert await producer.end(True, 5) is ErrorCode.NONE
+            assert await completed(broker) == "CompleteCommit"
+            assert producer.epoch == epoch + n + 1
+        assert await read(broker) == [b"a", b"b"]
+        shard = broker.transactions.partitions.shard_for("x")
+        found = shard.partition.online_log().read(0, 1_000_000).slice
+        assert found is not None
+        data = found.read()
+        found.release()
+        values = [
+            bytes(record.value or b"")
+            for position, header in iter_batches(data)
+            for record in iter_records(data, header, position)
+        ]
+        assert len(values) > 4
+        assert {int.from_bytes(value[:2], "big") for value in values} == {min(level, 1)}
+
+
+@pytest.mark.parametrize("level", LEVELS)
+async def test_a_timeout_aborts_as_the_level_says(tmp_path: Path, level: int) -> None:
+    """With a marker of a later epoch in each: before level 2 that fences alone, from it on it is the end's own."""
+    keys = {"transaction_abort_timed_out_transaction_cleanup_interval_ms": "1"}
+    async with one_producer(tmp_path, features=LEVELS[level], **keys) as (broker, producer):
+        producer.timeout_ms = 1
+        await producer.init()
+        epoch = producer.epoch
+        assert await producer.write(b"a", version=12) is ErrorCode.NONE
+        while broker.transactions.describe("x").state != "CompleteAbort":
+            await trio.lowlevel.checkpoint()
+        found = broker.transactions.partitions.shard_for("x").machine.transactions["x"].current
+        assert (found.producer_epoch, found.version) == (epoch + 1, 2 if level == 2 else 0)
+        assert await producer.write(b"late", version=12) is ErrorCode.INVALID_PRODUCER_EPOCH
+        assert await read(broker) == []

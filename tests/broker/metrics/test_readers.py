@@ -28,7 +28,7 @@ from tests.support.storage.batches import batch
 OF_MBEANS = {
     *("TopicsReader", "RequestsReader", "NetworkReader", "PartitionsReader", "ReplicationReader", "LogsReader"),
     *("ControllerReader", "LeadershipReader", "GroupsReader", "StateReader", "ServerReader"),
-    "PurgatoryReader",
+    *("PurgatoryReader", "ClientMetricsReader"),
 }
 
 

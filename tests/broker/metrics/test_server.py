@@ -20,6 +20,7 @@ from kpybroker.broker.metrics.ticker import TICKS_A_WINDOW
 from kpybroker.metrics.spelling import Spelling
 from tests.broker.replication.test_traffic import fetch, produce
 from tests.support.brokers.running_broker import ask, running_broker
+from tests.support.metrics.pushes import gauge, metrics_data, pushed
 from tests.support.storage.batches import batch
 
 PORT = "0"
@@ -204,3 +205,24 @@ async def test_rates_and_windows_move_with_the_ticker(tmp_path: Path) -> None:
         name = "kafka_network_requestmetrics_requestbytes"
         assert value(found, f"{name}_count", request="Produce") == 1
         assert value(found, name, request="Produce", quantile="0.50") == 0
+
+
+async def test_what_clients_push_is_on_the_page_after_the_brokers_own(tmp_path: Path) -> None:
+    data = metrics_data(gauge("org.apache.kafka.producer.record.queue.time.avg", 2.5), group_id='g"\n')
+    forged = metrics_data(gauge("kafka_server_replicamanager_partitioncount", 99))
+    async with running_broker(tmp_path, kpybroker_metrics_port=PORT) as broker:
+        await broker.received_metrics.receive(pushed(data))
+        await broker.received_metrics.receive(pushed(forged, client_id="forger", instance=2))
+        families = await scrape(broker)
+    (sample,) = families["org_apache_kafka_producer_record_queue_time_avg"].samples
+    assert sample.value == 2.5
+    assert sample.labels == {
+        "client_id": "orders",
+        "client_instance_id": "AAAAAAAAAAAAAAAAAAAAAQ",
+        "client_software_name": "apache-kafka-java",
+        "client_software_version": "4.3.1",
+        "group_id": 'g"\n',
+    }
+    (own,) = families["kafka_server_replicamanager_partitioncount"].samples
+    assert own.value == 0
+    assert families["client_kafka_server_replicamanager_partitioncount"].samples[0].value == 99

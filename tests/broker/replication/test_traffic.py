@@ -10,6 +10,7 @@ import pytest
 
 from kpybroker.broker.app import Broker
 from kpybroker.broker.replication.traffic import TopicTraffic, Traffic
+from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.delete_topics import DeleteTopicsRequest
 from kpybroker.wire.messages.fetch import FetchRequest
@@ -24,9 +25,9 @@ def produce(topic: str, records: bytes | bytearray, acks: int = 1) -> ProduceReq
     return ProduceRequest(acks=acks, timeout_ms=1000, topic_data=topics)
 
 
-def fetch(topic: str, replica_id: int = -1) -> FetchRequest:
+def fetch(topic: str, replica_id: int = -1, topic_id: bytes = ZERO_UUID) -> FetchRequest:
     wanted = FetchRequest.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
-    topics = [FetchRequest.FetchTopic(topic=topic, partitions=[wanted])]
+    topics = [FetchRequest.FetchTopic(topic=topic, topic_id=topic_id, partitions=[wanted])]
     return FetchRequest(
         replica_id=replica_id, max_wait_ms=0, min_bytes=0, max_bytes=1 << 20, session_epoch=-1, topics=topics
     )
@@ -51,6 +52,21 @@ async def test_appends_and_reads_count_for_their_topic(tmp_path: Path, shortcuts
         assert counts(broker, "t") == (size, 4, 2, size, 1)
         assert broker.replicas.traffic.topics["idle"].is_idle
         assert broker.replicas.traffic.replication_bytes_out == 0
+
+
+@pytest.mark.parametrize("version", [13, 18])
+async def test_a_fetch_by_id_counts_for_the_topic_that_has_it(tmp_path: Path, version: int) -> None:
+    """An id that the topic had before it was made again counts for no topic."""
+    records = batch(b"one", b"two")
+    async with running_broker(tmp_path) as broker:
+        old = await create_topic(broker, "t")
+        await ask(broker, DeleteTopicsRequest(topic_names=["t"], timeout_ms=10_000), 5)
+        new = await create_topic(broker, "t")
+        await ask(broker, produce("t", records), 9)
+        for topic_id, code, counted in ((old, ErrorCode.UNKNOWN_TOPIC_ID, (0, 0)), (new, 0, (len(records), 1))):
+            response = await ask(broker, fetch("", topic_id=topic_id), version)
+            assert response.responses[0].partitions[0].error_code == code
+            assert counts(broker, "t")[3:] == counted
 
 
 @pytest.mark.parametrize("version", [0, 2])

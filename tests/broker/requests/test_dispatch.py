@@ -16,7 +16,7 @@ from kpybroker.broker.handlers.groups import list_groups
 from kpybroker.broker.loop.steps import Pending, Steps
 from kpybroker.broker.requests.context import PlainConnectionInfo
 from kpybroker.broker.requests.dispatch import Dispatcher, Route
-from kpybroker.broker.requests.served.apis import SERVED
+from kpybroker.broker.requests.served.apis import CLIENT_METRICS, SERVED
 from kpybroker.broker.requests.stage_times import StageTimes
 from kpybroker.core.features import SUPPORTED, Ranges
 from kpybroker.core.tree import BadArguments, SystemFailure
@@ -77,7 +77,8 @@ async def test_api_versions_names_all_that_is_served(tmp_path: Path, version: in
         request = ApiVersionsRequest(client_software_name="test", client_software_version="1.0")
         response = await ask(broker, request, version)
         listed = {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
-        served = {key: SERVED[key] for key in SERVED if key is not ApiKey.SHARE_GROUP_HEARTBEAT}
+        hidden = {ApiKey.SHARE_GROUP_HEARTBEAT, *CLIENT_METRICS}
+        served = {key: SERVED[key] for key in SERVED if key not in hidden}
         if not features:
             served[ApiKey.CONSUMER_GROUP_HEARTBEAT] = (0, 0)  # as Kafka 3.9
             del served[ApiKey.CONSUMER_GROUP_DESCRIBE], served[ApiKey.LIST_CONFIG_RESOURCES]
@@ -95,7 +96,7 @@ async def test_clients_that_wait_for_new_group_protocols_find_their_apis(
         request = ApiVersionsRequest(client_software_name=name, client_software_version=version)
         response = await ask(broker, request, 3)
         listed = {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
-        without = (ApiKey.CONSUMER_GROUP_DESCRIBE, ApiKey.LIST_CONFIG_RESOURCES)
+        without = (ApiKey.CONSUMER_GROUP_DESCRIBE, ApiKey.LIST_CONFIG_RESOURCES, *CLIENT_METRICS)
         assert listed == {key: SERVED[key] for key in SERVED if key not in without}
 
 
@@ -117,7 +118,7 @@ async def test_what_is_not_served_ends_the_connection(tmp_path: Path, key: int, 
     ("key", "version", "text"),
     [
         (1234, 0, "API key 1234 is not served here"),
-        (ApiKey.PRODUCE, 12, "PRODUCE version 12 is not served; 0 to 11 are"),
+        (ApiKey.PRODUCE, 14, "PRODUCE version 14 is not served; 0 to 13 are"),
         (ApiKey.ENVELOPE, 0, "ENVELOPE is not served here$"),
     ],
 )

@@ -29,9 +29,11 @@ from kpybroker.wire.messages.create_partitions import CreatePartitionsRequest
 from kpybroker.wire.messages.create_topics import CreateTopicsRequest
 from kpybroker.wire.messages.delete_topics import DeleteTopicsRequest
 from kpybroker.wire.messages.fetch import FetchRequest
+from kpybroker.wire.messages.get_telemetry_subscriptions import GetTelemetrySubscriptionsRequest
 from kpybroker.wire.messages.list_offsets import ListOffsetsRequest
 from kpybroker.wire.messages.metadata import MetadataRequest
 from kpybroker.wire.messages.produce import ProduceRequest
+from kpybroker.wire.messages.push_telemetry import PushTelemetryRequest
 from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest
 from tests.support.brokers.running_broker import ask, running_broker
 from tests.support.storage.batches import batch
@@ -228,7 +230,13 @@ def spent(monkeypatch: pytest.MonkeyPatch) -> Spent:
     return made
 
 
-VERSIONS = {MetadataRequest: 4, ConsumerGroupHeartbeatRequest: 1, ConsumerGroupDescribeRequest: 1}
+VERSIONS = {
+    MetadataRequest: 4,
+    ConsumerGroupHeartbeatRequest: 1,
+    ConsumerGroupDescribeRequest: 1,
+    GetTelemetrySubscriptionsRequest: 0,
+    PushTelemetryRequest: 0,
+}
 
 
 @pytest.mark.parametrize(
@@ -240,6 +248,8 @@ VERSIONS = {MetadataRequest: 4, ConsumerGroupHeartbeatRequest: 1, ConsumerGroupD
         CreateTopicsRequest(topics=[], timeout_ms=10),
         ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=1),
         ConsumerGroupDescribeRequest(group_ids=["g"]),
+        GetTelemetrySubscriptionsRequest(),
+        PushTelemetryRequest(client_instance_id=b"a" * 16),
     ],
     ids=lambda request: type(request).__name__,
 )

@@ -13,6 +13,7 @@ from kpybroker.broker.app import Broker
 from kpybroker.broker.requests.context import PlainConnectionInfo
 from kpybroker.broker.requests.refused_batches import BEHIND_MAX, FOR_NOW, PARTITIONS_MAX, RefusedBatches
 from kpybroker.storage.disk.errors import LogDirError
+from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.produce import ProduceRequest
 from tests.support.brokers.leadership import order
@@ -33,16 +34,16 @@ def code_of(
     refused: RefusedBatches,
     records: bytes | None,
     *,
-    topic: str = "t",
-    index: int = 0,
+    place: tuple[str, int] = ("t", 0),
     last: int | None = 0,
     epoch: int = 0,
+    topic_id: bytes = ZERO_UUID,
 ) -> ErrorCode | None:
     """What the partition's leader says, which knows the producer up to `last`, or not at all."""
     known = {} if last is None else {7: SimpleNamespace(producer_epoch=epoch, last_sequence=last)}
     producers: Any = SimpleNamespace(producers=known)
     try:
-        refused.check((topic, index), producers, records)
+        refused.check(place, topic_id, producers, records)
     except KafkaError as error:
         return error.code
     return None
@@ -50,7 +51,7 @@ def code_of(
 
 def after(records: bytes | None, error: KafkaError | LogDirError = NOT_LEADER) -> RefusedBatches:
     refused = RefusedBatches()
-    refused.note("t", 0, records, error)
+    refused.note(("t", 0), ZERO_UUID, records, error)
     return refused
 
 
@@ -59,7 +60,7 @@ def test_batches_behind_are_refused_until_the_first_is_sent_again(last: int | No
     refused = after(sent(3))
     codes = [code_of(refused, sent(sequence), last=last) for sequence in (4, 5)]
     assert codes == [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 2
-    refused.note("t", 0, sent(4), KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS))
+    refused.note(("t", 0), ZERO_UUID, sent(4), KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS))
     assert code_of(refused, sent(6), last=last) == ErrorCode.NOT_LEADER_OR_FOLLOWER, "as the first was"
     assert code_of(refused, sent(3), last=last) is None
     assert not refused.by_partition
@@ -90,19 +91,19 @@ def test_a_fenced_producer_is_left_to_the_append() -> None:
 
 def test_a_name_that_no_topic_can_have_is_not_kept() -> None:
     refused = RefusedBatches()
-    refused.note("x" * 250, 0, sent(3), KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+    refused.note(("x" * 250, 0), ZERO_UUID, sent(3), KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
     assert not refused.by_partition
 
 
 def test_the_first_of_a_later_epoch_counts() -> None:
     refused = after(sent(3))
-    refused.note("t", 0, sent(0, producer_epoch=1), NOT_LEADER)
+    refused.note(("t", 0), ZERO_UUID, sent(0, producer_epoch=1), NOT_LEADER)
     assert code_of(refused, sent(1, producer_epoch=1)) == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 def test_a_broker_that_does_not_lead_keeps_what_was_noted() -> None:
     refused = after(sent(3))
-    refused.check(("t", 0), None, sent(4))
+    refused.check(("t", 0), ZERO_UUID, None, sent(4))
     assert refused.by_partition
 
 
@@ -137,12 +138,23 @@ def test_what_is_no_idempotent_producers_is_not_noted(records: bytes | None) -> 
 
 def test_other_partitions_are_free_and_only_so_many_are_noted() -> None:
     refused = after(sent(3))
-    assert code_of(refused, sent(4), index=1) is None
-    assert code_of(refused, sent(4), topic="u") is None
+    assert code_of(refused, sent(4), place=("t", 1)) is None
+    assert code_of(refused, sent(4), place=("u", 0)) is None
     for index in range(1, PARTITIONS_MAX + 1):
-        refused.note("t", index, sent(3), NOT_LEADER)
+        refused.note(("t", index), ZERO_UUID, sent(3), NOT_LEADER)
     assert code_of(refused, sent(4)) is None, "the oldest is forgotten"
-    assert code_of(refused, sent(4), index=1) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert code_of(refused, sent(4), place=("t", 1)) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_the_name_may_have_been_unknown() -> None:
+    """A topic that was named by its id when the metadata did not have it yet."""
+    one, other = bytes(15) + b"1", bytes(15) + b"2"
+    refused = RefusedBatches()
+    refused.note(("", 0), one, sent(3), KafkaError(ErrorCode.UNKNOWN_TOPIC_ID))
+    assert code_of(refused, sent(4), topic_id=other) is None
+    assert code_of(refused, sent(4), topic_id=one) == ErrorCode.UNKNOWN_TOPIC_ID
+    assert code_of(refused, sent(3), topic_id=one) is None
+    assert not refused.by_partition
 
 
 # --- a broker that becomes the leader between two requests

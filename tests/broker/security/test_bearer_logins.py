@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import trio
 
-from kpybroker.broker.security.bearer_logins import CALLBACK, ENDPOINT_CALLBACKS, URL, KeptToken
+from kpybroker.broker.security.bearer_logins import CALLBACK, CREDENTIALS, ENDPOINT_CALLBACKS, URL, KeptToken
 from kpybroker.broker.security.client_logins import PeerLogin, PeerLoginFailed, peer_login
 from kpybroker.broker.security.logins import LoginConfigError
 from kpybroker.broker.security.oauthbearer import MODULE
@@ -99,6 +99,7 @@ async def test_a_token_in_a_file_is_read_at_each_login(
 
 
 def of_endpoint(server: JwksServer, options: str = "") -> dict[str, Any]:
+    """With its credentials in the JAAS module."""
     jaas = (
         f'{MODULE} required clientId="us" clientSecret="geheim" scope="a b" extension_traceId="7" '
         f'ssl.truststore.type="PEM" ssl.truststore.location="{server.ca_file}"{options};'
@@ -114,6 +115,18 @@ async def test_client_credentials_buy_a_token_that_is_used_again(tmp_path: Path,
         credentials = base64.b64encode(b"us:geheim").decode()
         assert server.asked == (f"Basic {credentials}", "grant_type=client_credentials&scope=a+b")
         assert server.requests == 1
+
+
+async def test_keys_of_their_own_take_the_place_of_options(tmp_path: Path, signed_only: dict[str, Any]) -> None:
+    with jwks_server(tmp_path / "ca", json.dumps({"access_token": token(), "token_type": "bearer"}).encode()) as server:
+        ours = of_endpoint(server) | {
+            CREDENTIALS["clientId"]: "them",
+            f"{PREFIX}.{CREDENTIALS['clientSecret']}": "other",
+            CREDENTIALS["scope"]: "c",
+        }
+        await log_in(tmp_path / "data", ours, signed_only)
+        credentials = base64.b64encode(b"them:other").decode()
+        assert server.asked == (f"Basic {credentials}", "grant_type=client_credentials&scope=c")
 
 
 @pytest.mark.parametrize(

@@ -19,9 +19,9 @@ def test_info_names_brokers_controller_and_version(run: Run, bootstrap: str) -> 
     host, port = bootstrap.split(":")
     assert found["controller"] == 0
     assert found["brokers"] == [
-        {"broker": 0, "host": host, "port": int(port), "rack": None, "controller": True, "looks_like": "3.9"}
+        {"broker": 0, "host": host, "port": int(port), "rack": None, "controller": True, "looks_like": "4.3"}
     ]
-    assert "Kafka 3.9" in run("cluster", "info").text
+    assert "Kafka 4.3" in run("cluster", "info").text
 
 
 def test_log_dirs_count_replicas_and_bytes(run: Run, name: str) -> None:
@@ -44,7 +44,7 @@ def test_api_versions_are_those_served(run: Run) -> None:
     assert {row["key"]: (row["oldest"], row["newest"]) for row in rows} == {
         int(k): v for k, v in listed_for(SERVED, "").items()
     }
-    assert "Kafka 3.9" in run("cluster", "api-versions").err
+    assert "Kafka 4.3" in run("cluster", "api-versions").err
 
 
 def test_health_is_quiet_when_all_is_well(run: Run) -> None:

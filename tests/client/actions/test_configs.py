@@ -93,6 +93,29 @@ def test_what_no_group_may_have_changes_nothing(run: Run, name: str) -> None:
     assert run("config", "list", "group", f"{name}*").err == "nothing is set for a group\n"
 
 
+def test_a_subscription_to_client_metrics_is_set_read_and_unset(run: Run, name: str) -> None:
+    assert run("config", "list", "client-metrics", name).err == "nothing is set for client metrics\n"
+    done = run("config", "set", "client-metrics", name, "metrics=org.apache.kafka.", "match=client_id=app-.*")
+    assert [line.split() for line in done.lines[1:]] == [
+        [name, "metrics", "org.apache.kafka.", "set"],
+        [name, "match", "client_id=app-.*", "set"],
+    ]
+    assert run("config", "list", "client-metrics", f"{name}*").table == [
+        {"NAME": name, "KEY": "match", "VALUE": "client_id=app-.*", "SOURCE": "client-metrics"},
+        {"NAME": name, "KEY": "metrics", "VALUE": "org.apache.kafka.", "SOURCE": "client-metrics"},
+    ]
+    assert run("config", "get", "client-metrics", name, "interval.ms").out == b"300000\n"
+    assert run("config", "describe", "client-metrics", name, "--all").lines[1:] == [
+        "interval.ms  300000             default",
+        "match        client_id=app-.*   client-metrics",
+        "metrics      org.apache.kafka.  client-metrics",
+    ]
+    bad = run("config", "set", "client-metrics", name, "interval.ms=1")
+    assert (bad.code, "interval must be between 100 and 3600000" in bad.err) == (1, True)
+    assert run("config", "unset", "client-metrics", name, "metrics", "match").code == 0
+    assert run("config", "list", "client-metrics", f"{name}*").err == "nothing is set for client metrics\n"
+
+
 def test_a_cluster_without_settings_of_groups_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with dev_broker(tmp_path / "data", "--kafka-version", "3.9") as broker:
         monkeypatch.setenv(ENVIRONMENT, broker.bootstrap)
@@ -100,6 +123,7 @@ def test_a_cluster_without_settings_of_groups_says_so(tmp_path: Path, monkeypatc
             (("list", "group"), "does not serve ListConfigResources"),
             (("describe", "group", "g"), "Unexpected resource type UNKNOWN"),
             (("set", "group", "g", f"{SESSION}=50000"), "Unknown resource type 32"),
+            (("set", "client-metrics", "s", "metrics=a"), "but resource type is CLIENT_METRICS"),
         ):
             result = invoke(monkeypatch, "config", *words)
             assert (result.code, text in result.err) == (1, True), result.err

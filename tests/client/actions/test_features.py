@@ -16,7 +16,7 @@ from tests.support.programs.command_line import Result, invoke
 
 @pytest.fixture(scope="module")
 def with_features() -> Iterator[str]:
-    """The address of a broker of this process that supports group.version 0 and 1."""
+    """The address of a broker of this process that supports group.version 0 and 1, and transaction.version 0 to 2."""
     with Broker(in_thread=True) as broker:
         yield broker.bootstrap_servers
 
@@ -34,14 +34,16 @@ def feature(with_features: str, monkeypatch: pytest.MonkeyPatch) -> Run:
 def level(feature: Run) -> tuple[int, int]:
     """(finalized level of group.version, epoch)."""
     found = feature("list", "--format", "json").json
-    (row,) = found["features"]
+    row, transactions = found["features"]
+    assert (transactions["feature"], transactions["supported"]) == ("transaction.version", [0, 2])
     assert (row["feature"], row["supported"], row["brokers"]) == ("group.version", [0, 1], {"0": [0, 1]})
     return row["finalized"], found["epoch"]
 
 
 def test_levels_are_listed_lowered_and_raised(feature: Run) -> None:
     assert level(feature) == (1, 0)
-    assert feature("list").text.split()[-5:] == ["group.version", "1", "0", "to", "1"]
+    rows = [line.split() for line in feature("list").text.splitlines()[-2:]]
+    assert rows == [["group.version", "1", "0", "to", "1"], ["transaction.version", "2", "0", "to", "2"]]
     planned = feature("downgrade", "group.version=0", "--dry-run")
     assert (planned.code, planned.text.split()[-3:]) == (0, ["group.version", "1", "0"])
     assert "nothing was changed" in planned.err

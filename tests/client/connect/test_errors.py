@@ -18,6 +18,14 @@ def test_an_error_has_the_name_of_kafkas_documentation() -> None:
     assert local.cause == "Failed to x (TIMED_OUT)"
 
 
+def test_the_doctor_is_named_only_where_it_can_find_the_cause() -> None:
+    """It looks at connections, logins and certificates, and not at names, limits or groups."""
+    named = {name for name, fix in errors.FIXES.items() if "doctor" in fix}
+    assert named == {"_TIMED_OUT", "_MSG_TIMED_OUT", "_ALL_BROKERS_DOWN", "_TRANSPORT", "_RESOLVE", "_SSL"}
+    assert "doctor" not in errors.DEFAULT_FIX
+    assert "doctor" not in errors.broker_error(ErrorCode.INVALID_TOPIC_EXCEPTION).fix  # type: ignore[union-attr]
+
+
 def test_fixes_are_for_errors_that_exist() -> None:
     theirs = {name for name in dir(KafkaError) if name.startswith("_")}
     unknown = [name for name in errors.FIXES if name not in ErrorCode.__members__ and name not in theirs]

@@ -48,7 +48,7 @@ def failure(result: Result, check: str) -> dict[str, Any]:
 def test_a_broker_that_works(run: Run, bootstrap: str) -> None:
     result = run("doctor", bootstrap)
     assert (result.code, result.lines[-1]) == (0, "nothing is wrong")
-    assert "looks like Kafka 3.9" in result.text
+    assert "looks like Kafka 4.3" in result.text
     assert "librdkafka" in result.text
     assert "failed" not in result.text
 

@@ -64,8 +64,13 @@ def test_lines_of_kcat_are_read() -> None:
         (b"x", "not JSON"),
         (b"[1]", "not a JSON object"),
         (b"{}", "no field 'value'"),
-        (b'{"value": 1}', "value is neither"),
-        (b'{"value": {"a": 1}}', "put JSON into a string"),
+        (b'{"value": {"a": 1e400}}', "value cannot be written as JSON: 1e400 has more digits"),
+        (b'{"value": {"a": 0.12345678901234567890}}', "more digits than a double"),
+        (b'{"value": NaN}', "value cannot be written as JSON"),
+        (b'{"value": {"a": 1, "a": 2}}', "two fields of an object have one name"),
+        (b'{"value": ["\\ud800"]}', "value cannot be written as JSON"),
+        (b'{"value": "v", "headers": {"h": 1}}', "a header is neither"),
+        (b'{"value": "v", "key": {"base64": "!"}}', "not base64"),
         (b'{"value": {"base64": "!"}}', "not base64"),
         (b'{"value": "v", "vaule": 1}', "a field 'vaule'"),
         (b'{"value": "v", "partition": "0"}', "partition is not a whole number"),
@@ -81,6 +86,31 @@ def test_lines_of_kcat_are_read() -> None:
 def test_what_is_no_record_is_refused_with_the_reason(line: bytes, named: str) -> None:
     with pytest.raises(BadLine, match=named):
         load(line)
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        ('{"a": [1, {"b": null}], "c": "\u00fc"}', '{"a":[1,{"b":null}],"c":"\u00fc"}'),
+        ("[]", "[]"),
+        ("1.50", "1.5"),
+        ("123456789012345678901234567890", "123456789012345678901234567890"),
+        ("true", "true"),
+        ('{"base64": 1}', '{"base64":1}'),
+        ('{"base64": "eA==", "b": 1}', '{"base64":"eA==","b":1}'),
+    ],
+)
+def test_other_json_is_its_text(value: str, written: str) -> None:
+    record = load(f'{{"value": {value}, "key": {value}}}'.encode())
+    assert (record.key, record.value) == (written.encode(), written.encode())
+    assert json.loads(dump(record))["value"] == json.loads(value)
+    assert load(b'{"value": "x"}').value == b"x"
+
+
+def test_what_a_schema_encodes_is_json_whatever_it_is() -> None:
+    record = load(b'{"key": "k", "value": {"base64": "eA=="}}', encoded=frozenset({"key", "value"}))
+    assert (record.key, record.value) == (b'"k"', b'{"base64":"eA=="}')
+    assert load(b'{"key": "k", "value": null}', encoded=frozenset({"value"})) == Record(None, b"k", None, [])
 
 
 def test_header_keys_of_any_bytes_round_trip() -> None:

@@ -26,6 +26,7 @@ NO_EFFECT = (
     "config/interpret.py",
     "config/fix.py",
     "config/listeners.py",
+    "config/sources/kraft.py",
     "config/unserved.py",
     "cli/processes/derive.py",
     "broker/handlers/configuration/",

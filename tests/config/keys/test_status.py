@@ -29,6 +29,7 @@ READ_AT_START = ("broker/lifecycle/", "broker/app.py", "cli/")
 TOPIC_KEY_BEHIND = {
     "cleanup.policy": "compact",
     "segment.ms": "max_segment_ms",
+    "internal.segment.bytes": "segment_bytes",
     "message.timestamp.difference.max.ms": "message_timestamp_before_max_ms",
 }
 """Topic key -> the field or property of `LogConfig` through which its value is read."""
@@ -118,6 +119,7 @@ def test_a_topic_key_is_read_exactly_when_it_is_honoured(row: tuple[str, ...]) -
 def test_a_topic_key_that_is_read_through_another_field_sets_that_field() -> None:
     assert LogConfig.from_props({"cleanup.policy": "compact"}).compact
     assert LogConfig.from_props({"segment.ms": "7"}).max_segment_ms == 7
+    assert LogConfig.from_props({"internal.segment.bytes": "7"}).segment_bytes == 7
     assert LogConfig.from_props({"message.timestamp.difference.max.ms": "7"}).message_timestamp_before_max_ms == 7
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kpybroker.config.sources.environment import key_of, keys_from_environment
+from kpybroker.config.sources.environment import key_of, keys_from_environment, listeners_behind
 
 
 @pytest.mark.parametrize(
@@ -47,3 +47,23 @@ def test_the_jaas_file_of_the_jvm_is_used(options: str, file: str | None, has_mo
     keys, without_effect = keys_from_environment({"KAFKA_OPTS": options})
     assert keys.get("kpybroker.jaas.config.file") == file
     assert without_effect == (["KAFKA_OPTS"] if has_more else [])
+
+
+@pytest.mark.parametrize("variable", ["CLUSTER_ID", "KAFKA_KRAFT_CLUSTER_ID", "KAFKA_CFG_CLUSTER_ID"])
+def test_the_id_of_a_new_cluster_is_that_of_the_image(variable: str) -> None:
+    keys, _ = keys_from_environment({variable: " abc ", "KAFKA_NODE_ID": "1"})
+    assert keys == {"kpybroker.new.cluster.id": "abc", "node.id": "1"}
+    assert keys_from_environment({"CLUSTER_ID": "abc"}) == ({}, [])
+
+
+@pytest.mark.parametrize(
+    ("advertised", "listeners"),
+    [
+        ("PLAINTEXT://kafka:9092", "PLAINTEXT://:9092"),
+        ("A://kafka:29092, B://localhost:9092", "A://:29092,B://:9092"),
+        ("A://[::1]:29092", "A://:29092"),
+        ("nonsense", "nonsense"),
+    ],
+)
+def test_listeners_are_made_of_the_advertised_ones(advertised: str, listeners: str) -> None:
+    assert listeners_behind(advertised) == listeners

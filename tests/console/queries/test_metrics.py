@@ -9,7 +9,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from kpybroker.client.connect.errors import CommandError, hide
-from kpybroker.console.queries.outside import http, metrics
+from kpybroker.client.schemas import http
+from kpybroker.console.queries.outside import metrics
 from kpybroker.console.queries.outside.metrics import Metrics, Value, base_name, parsed
 from kpybroker.console.queries.samples import Samples
 

@@ -14,10 +14,10 @@ import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto
 
+from kpybroker.client.schemas.plain_values import with_plain_values
+from kpybroker.client.schemas.reading import value_of
+from kpybroker.client.schemas.registry import Schema
 from kpybroker.console.queries.decoding import decoded, with_schemas
-from kpybroker.console.queries.outside.plain_values import with_plain_values
-from kpybroker.console.queries.outside.registry import Schema
-from kpybroker.console.queries.outside.schemas import value_of
 
 
 class OneSchema(NamedTuple):

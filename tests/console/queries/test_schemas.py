@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 
 from kpybroker.client.connect.errors import CommandError
 from kpybroker.client.records.record import Record
+from kpybroker.client.schemas import proto, reading, registry
+from kpybroker.client.schemas.registry import Patience, Registry
 from kpybroker.console.queries.decoding import decoded, parsed_by, with_schemas
 from kpybroker.console.queries.filters import Filters, compiled
-from kpybroker.console.queries.outside import proto, registry, schemas
-from kpybroker.console.queries.outside.registry import Patience, Registry
 
 PLACE = {"type": "record", "name": "Place", "namespace": "geo", "fields": [{"name": "city", "type": "string"}]}
 ORDER = {
@@ -179,7 +179,7 @@ def test_values_are_decoded_by_the_schema_in_front(real: Registry, data: bytes, 
         (framed(11, b""), "take no bytes"),
         (framed(7, b"\x00"), "the bytes are not of schema 7"),
         (framed(8, b"\x00"), "schemas of type THRIFT are not known here"),
-        (framed(1, b"\x00" * schemas.DATA_BYTES_MAX), "are not decoded"),
+        (framed(1, b"\x00" * reading.DATA_BYTES_MAX), "are not decoded"),
     ],
 )
 def test_what_cannot_be_decoded_is_hex_with_a_reason(real: Registry, data: bytes, note: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import trio
 
-from kpybroker.broker.requests.served.apis import SERVED
+from kpybroker.broker.requests.served.apis import CLIENT_METRICS, SERVED
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.codec import decode, encode
 from kpybroker.wire.errors import ErrorCode, ProtocolError
@@ -54,7 +54,7 @@ async def test_clients_are_offered_what_the_release_serves_and_nothing_else(tmp_
         assert offered[ApiKey.FETCH] == (0, 11)
         assert offered[ApiKey.PRODUCE] == (0, 8)
         assert ApiKey.DESCRIBE_CLUSTER not in offered
-        assert await api_versions(cluster, 0, 4) == SERVED
+        assert await api_versions(cluster, 0, 4) == {key: SERVED[key] for key in SERVED if key not in CLIENT_METRICS}
         with pytest.raises(ProtocolError, match="LIST_GROUPS version 4 is not served: versions are capped"):
             await ask(cluster[1], ListGroupsRequest(), 4)
         await ask(cluster[1], ListGroupsRequest(), 3)
@@ -72,7 +72,7 @@ async def test_a_release_has_its_features_and_refuses_the_groups_of_newer_ones(t
         for release, level in {None: 1, "4.0": 1, "3.9": 0, "4.3": 1}.items():
             await cluster.call("cap_versions", as_version=release)
             offered = await ask(cluster[0], ASKED, 4)
-            has = [("group.version", 1)] if level else []
+            has = [("group.version", 1), ("transaction.version", 2)] if level else []
             assert [(one.name, one.max_version) for one in offered.supported_features] == has
             assert [(one.name, one.max_version_level) for one in offered.finalized_features] == has
             assert offered.finalized_features_epoch == 0

@@ -74,6 +74,15 @@ async def test_a_hold_is_released_once_or_for_good(tmp_path: Path) -> None:
         await beat(cluster)
 
 
+async def test_what_holds_nothing_has_nothing_to_release(tmp_path: Path) -> None:
+    async with hosted_cluster(tmp_path, 1) as cluster:
+        counting = await cluster.call("add_fault", act={"observe": True})
+        full = await cluster.call("disk_fault", kind="full", path="nowhere/*")
+        for made in (counting, full):
+            error = await refused(cluster, "release_fault", id=made["id"])
+            assert (error.cause, error.status) == (f"fault {made['id']} holds nothing", 409)
+
+
 async def test_a_wait_that_ends_without_its_hits(tmp_path: Path) -> None:
     async with hosted_cluster(tmp_path, 1) as cluster:
         added = await cluster.call("add_fault", **RULE)

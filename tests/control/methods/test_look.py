@@ -22,6 +22,9 @@ from tests.support.brokers.hosted import hosted_brokers, refusal
 VERSION_0 = b"\0\0"
 
 
+Topic = OffsetCommitRequest.OffsetCommitRequestTopic
+
+
 async def loaded(hosted: Any, key: str, key_type: int = 0) -> None:
     """Return when the coordinator of a group (type 0) or transactional id (1) serves."""
     import trio
@@ -71,7 +74,7 @@ async def join(hosted: Any, group: str, topic: str) -> None:
         generation_id_or_member_epoch=joined.generation_id,
         member_id=joined.member_id,
         group_instance_id="instance",
-        topics=[OffsetCommitRequest.OffsetCommitRequestTopic(name=topic, partitions=[at])],
+        topics=[Topic(topic_id=coordinator.metadata.topic_id(topic), partitions=[at])],
     )
     response = await ask(coordinator, ApiKey.OFFSET_COMMIT, committing)
     assert response.topics[0].partitions[0].error_code == 0
@@ -177,4 +180,4 @@ async def test_a_transactional_id(tmp_path: Path) -> None:
 async def test_without_a_broker_there_is_nothing_to_look_at(tmp_path: Path) -> None:
     async with hosted_brokers(tmp_path) as (hosted, call):
         await hosted.stop_broker(0)
-        assert await refusal(call("topics")) == "all brokers are down; start one with broker_up"
+        assert await refusal(call("topics")) == "all brokers are down; start one"

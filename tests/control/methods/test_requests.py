@@ -58,7 +58,7 @@ async def test_requests_can_be_forgotten(tmp_path: Path) -> None:
 async def test_requests_can_be_waited_for(tmp_path: Path) -> None:
     async with hosted_cluster(tmp_path, 1) as cluster, trio.open_nursery() as nursery:
         await send(cluster)
-        assert await cluster.call("wait_requests", api="Heartbeat", client_id="one") == {"count": 1}
+        assert await cluster.call("wait_requests", api="Heartbeat", client_id="one") == {"count": 1, "dropped": 0}
 
         async def later() -> None:
             for _ in range(3):

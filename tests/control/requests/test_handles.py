@@ -17,6 +17,7 @@ class Disk:
 
     def __init__(self) -> None:
         self.hits = Hits()
+        self.can_hold = False
         self.is_removed = False
 
     def described(self) -> Mapping[str, Any]:

@@ -48,7 +48,7 @@ async def test_silence_is_a_no_and_is_logged(
 ) -> None:
     predicates, began = Predicates(), trio.current_time()
     with caplog.at_level(logging.WARNING):
-        assert await run_to_end(predicates.ask(5, {}, {})) is False
+        assert await run_to_end(predicates.ask(5, {}, {})) is None
     assert trio.current_time() - began == pytest.approx(DECISION_SECONDS_MAX)
     assert "fault=5 predicate=undecided" in caplog.text
     with trio.move_on_after(1) as waiting:
@@ -58,7 +58,7 @@ async def test_silence_is_a_no_and_is_logged(
 
 async def test_questions_are_read_once_in_order() -> None:
     predicates = Predicates()
-    results: dict[int, bool] = {}
+    results: dict[int, bool | None] = {}
 
     async def asking(number: int) -> None:
         results[number] = await run_to_end(predicates.ask(number, {}, {}))

@@ -128,6 +128,9 @@ def test_the_oldest_go_first_by_count() -> None:
     ids = [added(log, 50).id for _ in range(5)]
     assert [entry.id for entry in log] == ids[2:] == [3, 4, 5]
     assert log.last_id == 5
+    assert log.dropped == 2
+    log.clear()
+    assert log.dropped == 0
 
 
 def test_the_oldest_go_first_by_bytes_of_requests_and_responses() -> None:

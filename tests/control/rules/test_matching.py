@@ -19,6 +19,7 @@ from kpybroker.wire.messages.heartbeat import HeartbeatRequest
 from kpybroker.wire.messages.join_group import JoinGroupRequest
 from kpybroker.wire.messages.leader_and_isr import LeaderAndIsrRequest
 from kpybroker.wire.messages.metadata import MetadataRequest
+from kpybroker.wire.messages.offset_commit import OffsetCommitRequest
 from kpybroker.wire.messages.offset_fetch import OffsetFetchRequest
 from kpybroker.wire.messages.produce import ProduceRequest
 from tests.support.brokers.known_topics import IDS, UNKNOWN_ID, known
@@ -83,6 +84,44 @@ def test_topics_match_by_name_and_by_id_whichever_the_request_has() -> None:
     assert identities(ApiKey.PRODUCE, produce(("orders", 0)), 9, topic_id="AAAAAAAAAAAAAAAAAAAAAQ") == [
         place("orders", 0)
     ]
+
+
+def test_every_request_that_has_ids_alone_is_matched_by_the_names_of_its_topics() -> None:
+    committed = OffsetCommitRequest(
+        topics=[
+            OffsetCommitRequest.OffsetCommitRequestTopic(
+                topic_id=topic_id, partitions=[OffsetCommitRequest.OffsetCommitRequestPartition(partition_index=1)]
+            )
+            for topic_id in (IDS["orders"], UNKNOWN_ID)
+        ]
+    )
+    fetched = OffsetFetchRequest(
+        groups=[
+            OffsetFetchRequest.OffsetFetchRequestGroup(
+                group_id="g",
+                topics=[
+                    OffsetFetchRequest.OffsetFetchRequestTopics(topic_id=topic_id, partition_indexes=[1])
+                    for topic_id in (IDS["orders"], UNKNOWN_ID)
+                ],
+            )
+        ]
+    )
+    produced = ProduceRequest(
+        topic_data=[
+            ProduceRequest.TopicProduceData(
+                topic_id=topic_id, partition_data=[ProduceRequest.PartitionProduceData(index=1)]
+            )
+            for topic_id in (IDS["orders"], UNKNOWN_ID)
+        ]
+    )
+    for key, version, request, outer in (
+        (ApiKey.OFFSET_COMMIT, 10, committed, ()),
+        (ApiKey.OFFSET_FETCH, 10, fetched, (("group", "g"),)),
+        (ApiKey.PRODUCE, 13, produced, ()),
+    ):
+        assert identities(key, request, version, topic="orders") == [(*outer, *place("orders", 1))]
+        assert identities(key, request, version, topic_id="AAAAAAAAAAAAAAAAAAAACQ") == [(*outer, *place(UNKNOWN_ID, 1))]
+        assert identities(key, request, version, topic="others") == []
 
 
 def test_a_request_may_introduce_a_topic() -> None:
@@ -177,3 +216,12 @@ def test_a_text_tests_bytes_too() -> None:
     request = JoinGroupRequest(group_id="g", protocols=[protocol])
     assert selected(ApiKey.JOIN_GROUP, request, 5, api="JoinGroup", when={"protocols.metadata": "*orders*"})
     assert not selected(ApiKey.JOIN_GROUP, request, 5, api="JoinGroup", when={"protocols.metadata": "orders"})
+
+
+def test_a_produce_by_ids_matches_by_name() -> None:
+    data = [ProduceRequest.PartitionProduceData(index=3)]
+    by_id = ProduceRequest(
+        topic_data=[ProduceRequest.TopicProduceData(topic_id=IDS["orders"], partition_data=data)],
+    )
+    assert identities(ApiKey.PRODUCE, by_id, 13, topic="orders") == [place("orders", 3)]
+    assert identities(ApiKey.PRODUCE, by_id, 13, topic="others") == []

@@ -150,7 +150,7 @@ def test_a_rule_is_listed_as_it_was_given() -> None:
         (
             {"api": "Produce", "when": {"topic_data": 1}},
             "`match.when` has the path `topic_data`, which has fields of its own",
-            "add one of name, partition_data",
+            "add one of name, topic_id, partition_data",
         ),
         (
             {"when": {"no.such": 1}},

@@ -233,8 +233,9 @@ class ConsumerHarness(Harness):
     def _join(self, group_id: str, arguments: list[str]) -> Join:
         """`owned=t:0,1` and `rack=r` make its subscriptions such of version 3."""
         options = dict(argument.split("=", 1) for argument in arguments)
-        request = super().request("join", group_id, arguments)
+        request = super().request("join", group_id, [one for one in arguments if not one.startswith("rights=")])
         assert isinstance(request, Join)
+        request = replace(request, rights=options.get("rights", "me"))
         if not options.keys() & {"owned", "rack"}:
             return request
         owned = {name: where for name, _, where in _partitions_of(options.get("owned", ""))}

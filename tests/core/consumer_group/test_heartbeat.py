@@ -35,6 +35,7 @@ from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.yield_budget import WorkBudget
 from tests.core.consumer_group.assignors import contiguous
 from tests.core.consumer_group.harness import Topics
+from tests.support.collector import no_collection
 from tests.support.requests.large_groups import EPOCH, TOPIC_ID, member_ids, settled_consumer_group
 
 MEMBERS = 10_000
@@ -124,9 +125,10 @@ def instructions(machine: GroupMachine, member_id: str) -> int:
         return trace
 
     before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        beat(machine, member_id)
-    finally:
-        sys.settrace(before)
+    with no_collection():
+        sys.settrace(trace)
+        try:
+            beat(machine, member_id)
+        finally:
+            sys.settrace(before)
     return count

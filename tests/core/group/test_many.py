@@ -25,6 +25,7 @@ from kpybroker.core.group.values import GroupConfig
 from kpybroker.core.machine import LogLine, Now, Outcome
 from kpybroker.wire.errors import ErrorCode
 from tests.core.consumer_group.harness import Topics
+from tests.support.collector import no_collection
 
 MANY = 10_000
 PARTITIONS = 20
@@ -150,9 +151,10 @@ def _calls(crowd: Crowd, member: Member) -> tuple[str, ...]:
             called.append(frame.f_code.co_qualname)
 
     before = sys.getprofile()
-    sys.setprofile(note)
-    try:
-        crowd.idle(member)
-    finally:
-        sys.setprofile(before)
+    with no_collection():
+        sys.setprofile(note)
+        try:
+            crowd.idle(member)
+        finally:
+            sys.setprofile(before)
     return tuple(called)

@@ -6,15 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kpybroker.core.log.producer_state import (
-    NO_VERIFICATION,
-    SEQUENCE_MASK,
-    AppendOrigin,
-    BatchMetadata,
-    CompletedTxn,
-    ProducerState,
-    ProducerStateEntry,
-)
+from kpybroker.core.log.producer_append import AppendOrigin
+from kpybroker.core.log.producer_entries import SEQUENCE_MASK, BatchMetadata, CompletedTxn, ProducerStateEntry
+from kpybroker.core.log.producer_state import ProducerState
+from kpybroker.core.log.verification import NO_VERIFICATION
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.batch import TRANSACTIONAL_MASK, BatchHeader
 from kpybroker.wire.records.control import ControlRecordType, EndTransactionMarker

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kpybroker.core.assignors.values import run_to_end
+from kpybroker.core.patterns.nodes import ANY_TEXT
 from kpybroker.core.patterns.program import PROGRAM_SIZE_MAX
 from kpybroker.core.patterns.topics import PATTERN_LENGTH_MAX, Pattern, compile_pattern, pattern_problem, resolve
 from kpybroker.core.topic_names import MAX_NAME_LENGTH
@@ -80,6 +81,67 @@ def test_syntax(pattern: str, matching: str, others: str) -> None:
     assert compiled.text == pattern
     assert [name for name in matching.split() if not compiled.matches(name)] == []
     assert [name for name in others.split() if compiled.matches(name)] == []
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matching", "others"),
+    [
+        (".", "a ä 中 😀", "ab a\u0308"),
+        ("..", "ab a\u0308 中文", "a 😀"),
+        ("ä", "ä", "Ä a"),
+        ("(?i)ä", "ä Ä", "a"),
+        ("[^a]", "ä b 😀", "a"),
+        ("[^ä]+", "abc Ä中", "ä aä"),
+        ("[а-я]+", "мир", "МИР a"),
+        ("(?i)[а-я]+", "мир МИР", "a"),
+        ("[a-я]", "a ä я", "A Ѐ".replace("Ѐ", "Ҁ")),
+        (r"\x{1F600}", "😀", "a"),
+        (r"\w+", "a1_", "ä Я"),
+        (r"\W+", "ä Я -", "a"),
+        (r"\D", "ä \u0663", "4"),
+        (r"\d", "4", "\u0663"),
+        ("[[:^alpha:]]", "ä 1", "a"),
+        ("[[:^ascii:]]+", "äЯ中", "a äa"),
+        (r"\pL+", "äЯ中a", "1 ä1"),
+        (r"\p{Lu}", "A Ä Я", "a ä 中"),
+        (r"\p{Nd}", "4 \u0663", "a"),
+        (r"\p{Any}", "a ä 😀 \ue000", "ab"),
+        (r"\pC", "\ue000", "a \u0378"),  # the second one is no character
+        (r"[^\pL]", "1 😀", "a ä"),
+        (r"[\W\d]+", "ä1-", "ab"),
+        ("(?i)k", "k K \u212a", "a"),
+        ("(?i)\u212a", "k K \u212a", "a"),
+        ("(?i)σ", "σ ς Σ", "s"),
+        ("(?i)ß", "ß ẞ", "s"),
+        ("(?i)İ", "İ", "i I ı"),
+        ("(?i)[^k]", "ä a", "k K \u212a"),
+        ("(?i)[k]+", "kK\u212a", "a"),
+        ("(?i)𐐀", "𐐀 𐐨", "a"),
+        (r"a\b.", "aä", "ab"),  # boundaries are those of ASCII words
+        (r".\B.", "ää ab", "aä"),
+        ("ä{2}", "ää", "ä äää"),
+        (".{300}", "ä" * 300, "ä" * 299),
+        ("a{1000}", "a" * 1000, "a" * 999),
+    ],
+)
+def test_texts_of_any_characters(pattern: str, matching: str, others: str) -> None:
+    compiled = compile_pattern(pattern, subject=ANY_TEXT)
+    assert [text for text in matching.split() if not compiled.matches(text)] == []
+    assert [text for text in others.split() if compiled.matches(text)] == []
+
+
+def test_many_characters_beyond_ascii_are_forgotten_and_learned_again() -> None:
+    pattern = compile_pattern("(?:[\u0100-\u01ff]|[\u2000-\uabff]x)*", subject=ANY_TEXT)
+    for first in range(0x2000, 0xA000, 100):
+        text = "".join(f"{chr(code)}x" for code in range(first, first + 100))
+        assert pattern.matches(text + "\u0150")
+        assert not pattern.matches(text + "\u0250")
+        assert not pattern.matches(text + "\u2000")
+
+
+def test_a_name_of_a_topic_has_no_characters_beyond_ascii() -> None:
+    assert not compile_pattern(".").matches("ä")
+    assert compile_pattern(".", subject=ANY_TEXT).matches("ä")
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,7 @@ from kpybroker.core.transaction.state import TransactionMetadata
 from kpybroker.core.transaction.values import (
     STATE_OF_TITLE,
     AddPartitions,
+    EndResult,
     EndTransaction,
     InitProducerId,
     InitResult,
@@ -51,9 +52,17 @@ OWNER = Owner("User:alice")
 LogEntry = tuple[bytes, bytes | None]
 
 
+NOT_ALWAYS_IN_THE_LOG: Any = {
+    "last_producer_id": -1,
+    "last_producer_epoch": -1,
+    "next_producer_id": -1,
+    "version": 0,
+}
+
+
 def durable_state(machine: TransactionMachine) -> dict[str, TransactionMetadata]:
     return {
-        transactional_id: replace(transaction.stored, last_producer_id=-1, last_producer_epoch=-1)
+        transactional_id: replace(transaction.stored, **NOT_ALWAYS_IN_THE_LOG)
         for transactional_id, transaction in machine.transactions.items()
         if transaction.stored is not None
     }
@@ -85,13 +94,19 @@ class Harness(MachineHarness):
         self.log: list[LogEntry] = []
         self.orders: deque[WriteMarkers] = deque()
         self.next_producer_id = FIRST_PRODUCER_ID
+        self.level = 0
 
     def ask(self, ticket: str, request: Any) -> None:
-        if isinstance(request, InitProducerId) and self.machine.needs_producer_id(request):
-            request = replace(request, new_producer_id=self.next_producer_id)
-            self.next_producer_id += 1
+        if isinstance(request, InitProducerId):
+            request = replace(request, level=self.level)
+        if isinstance(request, InitProducerId | EndTransaction) and self.machine.needs_producer_id(request):
+            request = replace(request, new_producer_id=self.new_producer_id())
         owned = isinstance(request, InitProducerId | AddPartitions)
         super().ask(ticket, replace(request, owner=OWNER) if owned else request)
+
+    def new_producer_id(self) -> int:
+        self.next_producer_id += 1
+        return self.next_producer_id - 1
 
     def carry_out(self, effect: object) -> None:
         if isinstance(effect, WriteMarkers):
@@ -102,7 +117,7 @@ class Harness(MachineHarness):
 
     def append(self, record: TransactionRecord, write: Any) -> None:
         self.machine.replay(record, len(self.log))
-        self.log.append(encode_record(record))
+        self.log.append(encode_record(record, self.level))
         self.output.append(f"log {render_record(record)}")
 
     def render(self, result: object) -> str:
@@ -133,7 +148,13 @@ class Harness(MachineHarness):
 
     def do_timeouts(self) -> None:
         for transactional_id in self.machine.ids():
-            self.run(self.machine.abort_timed_out(transactional_id, self.now))
+            needs_id = self.machine.needs_id_to_abort(transactional_id, self.now, self.level)
+            new_id = self.new_producer_id() if needs_id else -1
+            self.run(self.machine.abort_timed_out(transactional_id, self.now, self.level, new_id))
+
+    def do_level(self, level: str) -> None:
+        """The finalized `transaction.version`."""
+        self.level = int(level)
 
     def do_expiry(self) -> None:
         self.run(self.machine.remove_expired(self.machine.ids(), self.now))
@@ -145,7 +166,7 @@ class Harness(MachineHarness):
         value = TransactionMetadata(
             *_producer(producer), 60_000, STATE_OF_TITLE[state], frozenset(), self.now.wall_ms, self.now.wall_ms
         )
-        self.log.append(encode_record(TransactionRecord(transactional_id, value)))
+        self.log.append(encode_record(TransactionRecord(transactional_id, value), self.level))
         self.do_reload()
 
     def do_lose(self) -> None:
@@ -196,19 +217,26 @@ def _init(transactional_id: str, arguments: list[str]) -> InitProducerId:
     return InitProducerId(transactional_id, int(options.get("timeout", 60_000)), expected)
 
 
-def _add(transactional_id: str, arguments: list[str]) -> AddPartitions:
-    return AddPartitions(transactional_id, *_producer(arguments[0]), frozenset(map(_partition, arguments[1:])))
+def _add(version: int) -> Callable[[str, list[str]], AddPartitions]:
+    return lambda transactional_id, arguments: AddPartitions(
+        transactional_id, *_producer(arguments[0]), frozenset(map(_partition, arguments[1:])), version=version
+    )
 
 
-def _end(committed: bool) -> Callable[[str, list[str]], EndTransaction]:
-    return lambda transactional_id, arguments: EndTransaction(transactional_id, *_producer(arguments[0]), committed)
+def _end(committed: bool, version: int) -> Callable[[str, list[str]], EndTransaction]:
+    return lambda transactional_id, arguments: EndTransaction(
+        transactional_id, *_producer(arguments[0]), committed, version
+    )
 
 
 _REQUESTS: dict[str, Callable[[str, list[str]], object]] = {
     "init": _init,
-    "add": _add,
-    "commit": _end(True),
-    "abort": _end(False),
+    "add": _add(0),
+    "commit": _end(True, 0),
+    "abort": _end(False, 0),
+    "add2": _add(2),
+    "commit2": _end(True, 2),
+    "abort2": _end(False, 2),
 }
 
 
@@ -226,6 +254,9 @@ def _time(timestamp_ms: int) -> str:
 def render(result: object) -> str:
     if isinstance(result, InitResult):
         return f"{result.producer_id}/{result.producer_epoch}" if result.error is ErrorCode.NONE else result.error.name
+    if isinstance(result, EndResult):
+        has_next = result.error is ErrorCode.NONE and result.producer_id >= 0
+        return f"{result.error.name} {result.producer_id}/{result.producer_epoch}" if has_next else result.error.name
     assert isinstance(result, ErrorCode)
     return result.name
 

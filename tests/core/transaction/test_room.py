@@ -9,7 +9,7 @@ import pytest
 
 from kpybroker.core.budget import StateBudget, StateLimits
 from kpybroker.core.transaction.machine import TransactionMachine
-from kpybroker.core.transaction.values import AddPartitions, EndTransaction, InitProducerId, InitResult
+from kpybroker.core.transaction.values import AddPartitions, EndResult, EndTransaction, InitProducerId, InitResult
 from kpybroker.wire.errors import ErrorCode
 from tests.core.transaction.harness import OWNER, Harness
 
@@ -53,7 +53,7 @@ def test_so_are_partitions_of_a_transaction_until_others_have_ended() -> None:
     ]
     assert [bounded.response(one) for one in adding] == [ErrorCode.NONE, FULL]
     end = EndTransaction("x", producers[0].producer_id, producers[0].producer_epoch, True)
-    assert bounded.response(end) is ErrorCode.NONE
+    assert bounded.response(end) == EndResult(ErrorCode.NONE)
     bounded.respond_to_order(bounded.orders.popleft(), {})
     assert bounded.response(adding[1]) is ErrorCode.NONE
 

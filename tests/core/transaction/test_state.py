@@ -42,9 +42,20 @@ def test_only_these_transitions(state: TransactionState, target: TransactionStat
             transaction.prepare(wanted)
 
 
+@pytest.mark.parametrize("state", S)
+def test_in_version_2_an_abort_may_find_nothing_open(state: TransactionState) -> None:
+    transaction = in_state(state)
+    wanted = replace(transaction.current, state=S.PREPARE_ABORT, version=2)
+    if state in (S.EMPTY, S.COMPLETE_COMMIT, S.COMPLETE_ABORT) or S.PREPARE_ABORT in ALLOWED[state]:
+        assert transaction.prepare(wanted) is wanted
+    else:
+        with pytest.raises(AssertionError):
+            transaction.prepare(wanted)
+
+
 def test_one_transition_at_a_time() -> None:
     transaction = in_state(S.EMPTY)
-    transaction.prepare_add(frozenset({("t", 0)}), 1)
+    transaction.prepare_add(frozenset({("t", 0)}), 0, 1)
     with pytest.raises(AssertionError):
         transaction.prepare_end(True, 1)
 

@@ -1,9 +1,11 @@
 """The transaction state machine against a simple model, in any order of clients, failures, slow replicas and moves.
 
-Invariants: every ticket gets one reply at most (checked by the harness), and always in the end; the log replays to
-the live durable state (also the harness); an epoch is given out once; a decision that was acknowledged, or that a
-marker was ordered for, is never reversed; markers are ordered for exactly the partitions that still need one, one order
-at a time; nothing is left undecided after failures end.
+Producers of both versions use the id, and the level of `transaction.version` changes. Invariants: every ticket gets one
+reply at most (checked by the harness), and always in the end; the log replays to the live durable state (also the
+harness); an epoch is given out once, by InitProducerId or by an end of version 2, whose markers have a later epoch than
+what they end; a decision that was acknowledged, or that a marker was ordered for, is never reversed; markers are
+ordered for exactly the partitions that still need one, one order at a time; nothing is left undecided after failures
+end.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.core.transaction.state import Transaction
 from kpybroker.core.transaction.values import (
     AddPartitions,
+    EndResult,
     EndTransaction,
     InitProducerId,
     InitResult,
@@ -32,6 +35,7 @@ WHO = st.integers(0, 2)
 S = TransactionState
 PARTITIONS = st.frozensets(st.sampled_from([("t", 0), ("t", 1), ("u", 0)]), max_size=3)
 APPEND_ERRORS = st.sampled_from(["NOT_ENOUGH_REPLICAS", "NOT_LEADER_OR_FOLLOWER", "MESSAGE_TOO_LARGE"])
+VERSIONS = st.sampled_from([0, 2])
 MARKER_ERRORS = st.sampled_from([ErrorCode.NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.REQUEST_TIMED_OUT])
 
 
@@ -59,28 +63,39 @@ class Transactions(RuleBasedStateMachine):
     def _who(self, who: int) -> ProducerIdAndEpoch:
         return self.producers[-1 - min(who, len(self.producers) - 1)]
 
-    @rule(wish=st.sampled_from(["add", "commit", "abort"]), partitions=PARTITIONS, claims=st.booleans())
-    def the_newest_producer_goes_on(self, wish: str, partitions: frozenset[PartitionKey], claims: bool) -> None:
+    @rule(level=st.integers(0, 2))
+    def the_level_changes(self, level: int) -> None:
+        self.harness.do_level(str(level))
+
+    @rule(
+        wish=st.sampled_from(["add", "commit", "abort"]),
+        partitions=PARTITIONS,
+        claims=st.booleans(),
+        version=VERSIONS,
+    )
+    def the_newest_producer_goes_on(
+        self, wish: str, partitions: frozenset[PartitionKey], claims: bool, version: int
+    ) -> None:
         """What a client does: init when fenced, add when nothing is open, then any request."""
         transaction, newest = self.harness.machine.transactions.get(X), self.producers[-1]
         if transaction is None or _producer(transaction) != newest:
             self._ask(InitProducerId(X, 1_000, newest if claims else None))
         elif wish == "add" or transaction.current.state is not S.ONGOING:
-            self._ask(AddPartitions(X, *newest, partitions))
+            self._ask(AddPartitions(X, *newest, partitions, version=version))
         else:
-            self._ask(EndTransaction(X, *newest, wish == "commit"))
+            self._ask(EndTransaction(X, *newest, wish == "commit", version))
 
     @rule(claims=st.booleans(), who=WHO)
     def somebody_begins(self, claims: bool, who: int) -> None:
         self._ask(InitProducerId(X, 60_000, self._who(who) if claims else None))
 
-    @rule(who=WHO, partitions=PARTITIONS)
-    def somebody_adds(self, who: int, partitions: frozenset[PartitionKey]) -> None:
-        self._ask(AddPartitions(X, *self._who(who), partitions))
+    @rule(who=WHO, partitions=PARTITIONS, version=VERSIONS)
+    def somebody_adds(self, who: int, partitions: frozenset[PartitionKey], version: int) -> None:
+        self._ask(AddPartitions(X, *self._who(who), partitions, version=version))
 
-    @rule(who=WHO, committed=st.booleans())
-    def somebody_ends(self, who: int, committed: bool) -> None:
-        self._ask(EndTransaction(X, *self._who(who), committed))
+    @rule(who=WHO, committed=st.booleans(), version=VERSIONS)
+    def somebody_ends(self, who: int, committed: bool, version: int) -> None:
+        self._ask(EndTransaction(X, *self._who(who), committed, version))
 
     @rule(errors=st.lists(MARKER_ERRORS, min_size=3, max_size=3))
     def markers(self, errors: list[ErrorCode]) -> None:
@@ -130,11 +145,16 @@ class Transactions(RuleBasedStateMachine):
                 now = self.harness.machine.transactions[X].current
                 assert now.state is S.ONGOING
                 assert request.partitions <= now.partitions
-            elif isinstance(request, EndTransaction) and result is ErrorCode.NONE:
+            elif (
+                isinstance(result, EndResult) and isinstance(request, EndTransaction) and result.error is ErrorCode.NONE
+            ):
                 ends = [state for state in self._logged() if state not in ("Empty", "Ongoing")]
                 assert ends[-1] in (
                     ("PrepareCommit", "CompleteCommit") if request.committed else ("PrepareAbort", "CompleteAbort")
                 )
+                assert (result.producer_id >= 0) is (request.version == 2)
+                if request.version == 2:
+                    self._given(ProducerIdAndEpoch(result.producer_id, result.producer_epoch), ticket)
 
     def _logged(self) -> list[str]:
         """The states of the log, in order."""
@@ -142,10 +162,10 @@ class Transactions(RuleBasedStateMachine):
 
     def _given(self, producer: ProducerIdAndEpoch, ticket: str) -> None:
         request = self.requests[ticket]
-        assert isinstance(request, InitProducerId)
+        assert isinstance(request, InitProducerId | EndTransaction)
         if producer in self.producers:
             # Only to a producer that names the epoch before: a retry.
-            assert request.expected is not None
+            assert isinstance(request, EndTransaction) or request.expected is not None
         else:
             newest = self.producers[-1]
             assert producer.producer_id != newest.producer_id or producer.epoch > newest.epoch
@@ -158,7 +178,17 @@ class Transactions(RuleBasedStateMachine):
             assert current is not None
             assert current.current.state is (S.PREPARE_COMMIT if order.committed else S.PREPARE_ABORT)
             assert set(order.partitions) == current.current.partitions
+            if order.version == 2:
+                written = self._last_open()
+                assert written.producer_id == order.producer_id
+                assert written.epoch < order.producer_epoch
         assert len(self.harness.orders) <= 1
+
+    def _last_open(self) -> ProducerIdAndEpoch:
+        """What the records of the last transaction have."""
+        place = next(line.split()[3] for line in reversed(self.harness.output) if line.startswith(f"log {X} Ongoing "))
+        producer_id, epoch = place.split("/")
+        return ProducerIdAndEpoch(int(producer_id), int(epoch))
 
     @invariant()
     def the_log_never_turns_a_decision_around(self) -> None:

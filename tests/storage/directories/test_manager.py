@@ -139,6 +139,19 @@ def test_a_log_is_created_where_the_fewest_are(files: LossyFiles) -> None:
     assert log_of(logs, "u").log_dir == "/c"
 
 
+def test_a_cordoned_directory_takes_no_new_logs(files: LossyFiles) -> None:
+    logs = manager(files, "/a", "/b", "/c")
+    log_of(logs, "t")
+    logs.dirs.cordon(["/b", "/c/"])
+    assert [logs.dirs.is_cordoned(path) for path in ("/a", "/b", "/c")] == [False, True, True]
+    for partition in range(1, 4):
+        assert log_of(logs, "t", partition).log_dir == "/a"
+    logs.dirs.cordon(["/a", "/b", "/c"])
+    assert log_of(logs, "u").log_dir == "/a", "the first, where all are cordoned"
+    logs.dirs.cordon([])
+    assert log_of(logs, "u", 1).log_dir != "/a"
+
+
 def test_a_deleted_log_is_renamed_and_removed_later(logs: LogManager, files: LossyFiles) -> None:
     append(log_of(logs), b"x")
     assert logs.delete("t", 0, NOW_MS)

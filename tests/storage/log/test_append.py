@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kpybroker.core.log.producer_state import NO_VERIFICATION, AppendOrigin
+from kpybroker.core.log.producer_append import AppendOrigin
+from kpybroker.core.log.verification import NO_VERIFICATION
 from kpybroker.storage.log.append import UnexpectedAppendOffsetError
 from kpybroker.storage.log.log import Log
 from kpybroker.storage.segments.index import OffsetIndex

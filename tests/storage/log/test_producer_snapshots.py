@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kpybroker.core.log.producer_state import BatchMetadata, ProducerState, ProducerStateEntry
+from kpybroker.core.log.producer_entries import BatchMetadata, ProducerStateEntry
+from kpybroker.core.log.producer_state import ProducerState
 from kpybroker.storage.disk.errors import CorruptCheckpointError
 from kpybroker.storage.disk.files import read_file, write_file
 from kpybroker.storage.log.producer_snapshots import ProducerSnapshots, decode_snapshot, encode_snapshot

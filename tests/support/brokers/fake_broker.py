@@ -28,6 +28,7 @@ from kpybroker.core.budget import StateBudget
 from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME
 from kpybroker.storage.log.append import ProducedBatches
 from kpybroker.wire.api import ApiKey
+from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.batch import iter_batches, parse_header, stamp
 from tests.support.requests.handling import response_of
@@ -146,6 +147,17 @@ class FakePartition:
         self._changed = trio.Event()
 
 
+def topic_id_of(name: str) -> bytes:
+    """The id of each topic of `FakeMetadata`."""
+    return name.encode().ljust(16, b"-")
+
+
+def topic_of(topic: Any) -> str:
+    """The name of a topic in a response, which may have only its id."""
+    name: str = topic.name or topic.topic_id.rstrip(b"-").decode()
+    return name
+
+
 class FakeMetadata:
     """Topics as name -> partition count; broker 1 leads everything and is where the client reached it."""
 
@@ -163,6 +175,12 @@ class FakeMetadata:
 
     def partition_count(self, topic: str) -> int | None:
         return self.topics.get(topic)
+
+    def topic_id(self, topic: str) -> bytes:
+        return topic_id_of(topic) if topic in self.topics else ZERO_UUID
+
+    def topic_name(self, topic_id: bytes) -> str | None:
+        return next((name for name in self.topics if topic_id_of(name) == topic_id), None)
 
     def has_leader(self, topic: str, index: int) -> bool:
         return self.contains(topic, index) and topic not in self.leaderless

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 import trio
 
 from kpybroker.broker.app import Broker
+from kpybroker.broker.handlers.transactions.end_txn import EPOCH_BUMPED_FROM
+from kpybroker.core.transaction.values import WriteMarkers
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from kpybroker.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
@@ -144,7 +147,11 @@ class Producer:
             transactional_id=self.transactional_id,
             acks=-1,
             timeout_ms=1000,
-            topic_data=[ProduceRequest.TopicProduceData(name=topic, partition_data=[data])],
+            topic_data=[
+                ProduceRequest.TopicProduceData(
+                    name=topic, topic_id=self.broker.metadata.topic_id(topic), partition_data=[data]
+                )
+            ],
         )
         response = await ask(self.broker, request, version)
         code = ErrorCode(response.responses[0].partition_responses[0].error_code)
@@ -165,6 +172,8 @@ class Producer:
 
     async def end(self, committed: bool, version: int = 3) -> ErrorCode:
         response = await ask(self.broker, EndTxnRequest(**self.names, committed=committed), version)
+        if response.error_code == ErrorCode.NONE and version >= EPOCH_BUMPED_FROM:
+            self.producer_id, self.epoch, self.sequences = response.producer_id, response.producer_epoch, {}
         return ErrorCode(response.error_code)
 
     async def transact(self, *values: bytes, committed: bool = True, index: int = 0) -> None:
@@ -180,6 +189,19 @@ async def completed(broker: Broker, transactional_id: str = "x") -> str:
     while (state := broker.transactions.describe(transactional_id).state).startswith("Prepare"):
         await trio.lowlevel.checkpoint()
     return state
+
+
+def held_markers(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> trio.Event:
+    """No marker is written before the event."""
+    write: Callable[[WriteMarkers], Awaitable[Any]] = broker.markers.write
+    released = trio.Event()
+
+    async def write_later(order: WriteMarkers) -> Any:
+        await released.wait()
+        return await write(order)
+
+    monkeypatch.setattr(broker.markers, "write", write_later)
+    return released
 
 
 async def fetched(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import trio
@@ -20,9 +20,14 @@ START_S = 120
 Begun = tuple[int, trio.lowlevel.TrioToken, trio.CancelScope]
 
 
-@contextmanager
-def threaded_broker(directory: Path, **keys: str) -> Iterator[str]:
+def threaded_broker(directory: Path, **keys: str) -> AbstractContextManager[str]:
     """Its address. Heartbeats of consumer groups are short enough for a test."""
+    return prepared_broker(directory, lambda broker: None, **keys)
+
+
+@contextmanager
+def prepared_broker(directory: Path, prepare: Callable[[Broker], None], **keys: str) -> Iterator[str]:
+    """The same, and `prepare` is called on its thread once it has started."""
     quick = {name.replace(".", "_"): value for name, value in QUICK_GROUPS.items()}
     config = BrokerConfig(settings(directory, **{"listeners": "PLAINTEXT://127.0.0.1:0", **quick, **keys}))
     started: queue.Queue[Begun | BaseException] = queue.Queue()
@@ -30,6 +35,7 @@ def threaded_broker(directory: Path, **keys: str) -> Iterator[str]:
     async def serve() -> None:
         with trio.CancelScope() as scope:
             async with Broker.open(config) as broker:
+                prepare(broker)
                 started.put((broker.bound[0].listener.address[1], trio.lowlevel.current_trio_token(), scope))
                 await trio.sleep_forever()
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from random import Random
 from typing import NamedTuple
 
-from kpybroker.core.log.producer_state import AppendOrigin
+from kpybroker.core.log.producer_append import AppendOrigin
 from kpybroker.storage.log.log import Log
 from kpybroker.wire.compression import Codec
 from kpybroker.wire.records.builder import BatchFields, build_batch_of

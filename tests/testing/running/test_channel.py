@@ -60,7 +60,10 @@ def served() -> Iterator[tuple[Channel, type[Handler]]]:
     class Own(Handler):
         connections, entered, go_on = [], threading.Event(), threading.Event()
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Own)
+    class Server(ThreadingHTTPServer):
+        request_queue_size = 128  # connections that arrive at once
+
+    server = Server(("127.0.0.1", 0), Own)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     channel = Channel("127.0.0.1", server.server_port, lambda: None)
@@ -93,19 +96,19 @@ def test_a_call_that_waits_is_in_no_other_ones_way() -> None:
 
 def test_many_threads_get_their_own_results_and_few_connections_are_kept() -> None:
     with served() as (channel, _):
-        wrong: list[Any] = []
+        got: list[tuple[Any, Any]] = []
 
         def run(thread: int) -> None:
             for number in range(20):
-                if (got := channel.call("echo", of=[thread, number])) != {"of": [thread, number]}:
-                    wrong.append(got)
+                got.append((channel.call("echo", of=[thread, number]), {"of": [thread, number]}))
 
         threads = [threading.Thread(target=run, args=(number,)) for number in range(20)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        assert wrong == []
+        assert len(got) == 400
+        assert all(result == wanted for result, wanted in got)
         assert len(channel._idle) <= IDLE_CONNECTIONS_MAX
 
 

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 
 import pytest
 
-from kpybroker.testing import Broker, Brokers, Cluster
-from kpybroker.testing.asserting import Compared, Comparison
-from kpybroker.testing.running.options import BrokerKeywords, BrokerOptions
+from kpybroker.testing import Broker, Brokers, Cluster, UsageError
+from kpybroker.testing.asserting import COMPARISON, Compared, Comparison
+from kpybroker.testing.checking.calls import Kind
+from kpybroker.testing.running.options import OPTIONS, BrokerKeywords, BrokerOptions
 
 
-@pytest.mark.parametrize(("keywords", "options"), [(BrokerKeywords, BrokerOptions), (Comparison, Compared)])
-def test_what_a_type_checker_accepts_is_what_there_is_and_nothing_else(keywords: type, options: type) -> None:
+@pytest.mark.parametrize(
+    ("keywords", "options", "kinds"),
+    [(BrokerKeywords, BrokerOptions, OPTIONS), (Comparison, Compared, COMPARISON)],
+)
+def test_what_a_type_checker_accepts_is_what_there_is_and_nothing_else(
+    keywords: type, options: type, kinds: Mapping[str, Kind]
+) -> None:
     named = {name: kind.__forward_arg__ for name, kind in keywords.__annotations__.items()}
     assert named == options.__annotations__
+    assert named.keys() == kinds.keys()
 
 
 @pytest.mark.parametrize(("made", "own"), [(Broker, []), (Cluster, ["brokers"]), (Brokers, ["brokers"])])
@@ -28,7 +36,16 @@ def test_help_shows_each_keyword_with_its_default(made: type, own: list[str]) ->
 
 def test_help_shows_what_records_are_compared_with() -> None:
     found = inspect.signature(Broker.assert_records)
-    assert list(found.parameters)[1:] == ["topic", "values", "keys", "count", "partition", "in_any_order", "committed"]
+    assert list(found.parameters)[1:] == [
+        "topic",
+        "values",
+        "keys",
+        "count",
+        "partition",
+        "in_any_order",
+        "isolation",
+        "committed",
+    ]
 
 
 def test_a_class_of_ones_own_shows_its_own_arguments() -> None:
@@ -40,7 +57,7 @@ def test_a_class_of_ones_own_shows_its_own_arguments() -> None:
 
 
 def test_an_unknown_keyword_is_refused_by_name() -> None:
-    with pytest.raises(TypeError, match="unexpected keyword argument 'topcs'"):
+    with pytest.raises(UsageError, match=r"Broker\(\) has no argument 'topcs'\nfix: did you mean 'topics'"):
         Broker(topcs=["t"])  # type: ignore[call-arg]
-    with pytest.raises(TypeError, match="unexpected keyword argument 'any_order'"):
+    with pytest.raises(UsageError, match=r"has no argument 'any_order'\nfix: did you mean 'in_any_order'"):
         Broker.assert_records(Broker(), "t", any_order=True)  # type: ignore[call-arg]

@@ -229,7 +229,7 @@ SCRIPTS = [
             commit(part(0, 16), member="who", generation=3, group_instance_id="two"),
             committed(0, 3, v=8),
         ),
-        versions=(8, 9),
+        versions=(8, 10),
     ),
     next_to_4(
         "cg-states-fetch",
@@ -265,7 +265,7 @@ SCRIPTS = [
                 ],
             ),
         ),
-        versions=(8, 9),
+        versions=(8, 10),
     ),
     next_to_4(
         "cg-states-delete-offsets",

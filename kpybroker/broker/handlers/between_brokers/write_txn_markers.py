@@ -1,4 +1,7 @@
-"""WriteTxnMarkers 0-1: a coordinator, or `kafka-transactions --abort`, ends transactions in partitions led here."""
+"""WriteTxnMarkers 0-2: a coordinator, or `kafka-transactions --abort`, ends transactions in partitions led here.
+
+A marker of a transaction of version 2 (from version 2 of the request on) must have a later epoch than its records.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,12 @@ from kpybroker.wire.messages.write_txn_markers import WriteTxnMarkersRequest, Wr
 if TYPE_CHECKING:
     from kpybroker.broker.handlers.broker import Broker
 
-LEDGER = Ledger(ApiKey.WRITE_TXN_MARKERS, 0, 1, {0: "commit and abort markers", 1: "flexible"})
+LEDGER = Ledger(
+    ApiKey.WRITE_TXN_MARKERS,
+    0,
+    2,
+    {0: "commit and abort markers", 1: "flexible", 2: "the version of the transaction (KIP-1228)"},
+)
 
 Result = WriteTxnMarkersResponse.WritableTxnMarkerResult
 TopicResult = WriteTxnMarkersResponse.WritableTxnMarkerTopicResult
@@ -41,7 +49,11 @@ async def handle(broker: Broker, request: WriteTxnMarkersRequest, context: Reque
         if not partitions:
             continue
         end = TransactionEnd(
-            marker.producer_id, marker.producer_epoch, marker.coordinator_epoch, marker.transaction_result
+            marker.producer_id,
+            marker.producer_epoch,
+            marker.coordinator_epoch,
+            marker.transaction_result,
+            marker.transaction_version,
         )
         written = await broker.markers.write_here(end, partitions)
         errors.setdefault(marker.producer_id, {}).update(written)

@@ -1,4 +1,4 @@
-"""AlterPartitionReassignments 0: move replicas, or (replicas null) cancel a move (KIP-455).
+"""AlterPartitionReassignments 0-1: move replicas, or (replicas null) cancel a move (KIP-455).
 
 The response says whether each move has begun; it goes on in the background. Served by the controller alone.
 """
@@ -27,10 +27,17 @@ if TYPE_CHECKING:
 Topic = AlterPartitionReassignmentsResponse.ReassignableTopicResponse
 Partition = AlterPartitionReassignmentsResponse.ReassignablePartitionResponse
 
+NO_TEXT_FROM = 1
+"""Before this version, as in Kafka 3.9, the text of no error is an empty one; so it is where nothing was asked for."""
 PARTITIONS_AT_ONCE = 10_000
 """In one event of the controller, which holds the loop while it looks at them."""
 
-LEDGER = Ledger(ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, 0, {0: "target replicas of each partition, null to cancel"})
+LEDGER = Ledger(
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+    0,
+    1,
+    {0: "target replicas of each partition, null to cancel", 1: "the number of replicas may not change (KIP-860)"},
+)
 
 
 async def handle(
@@ -52,7 +59,9 @@ async def handle(
     results: dict[str, dict[int, ApiError]] = {}
     for start in range(0, len(partitions), PARTITIONS_AT_ONCE) or (0,):
         part = {one: wanted[one] for one in partitions[start : start + PARTITIONS_AT_ONCE]}
-        outcomes: dict[TopicPartition, ApiError] = await broker.controller.ask(ApiPartitionReassignment(part))
+        outcomes: dict[TopicPartition, ApiError] = await broker.controller.ask(
+            ApiPartitionReassignment(part, request.allow_replication_factor_change)
+        )
         for (name, index), error in outcomes.items():
             results.setdefault(name, {})[index] = error
             await budget.spend()
@@ -62,7 +71,13 @@ async def handle(
         in_order = sorted(errors.items())
         await budget.spend(ELEMENT * len(errors))
         topics.append(Topic(name=name, partitions=await listed(starmap(_partition, in_order), budget)))
-    return AlterPartitionReassignmentsResponse(responses=topics)
+    if not request.topics:
+        return AlterPartitionReassignmentsResponse()
+    return AlterPartitionReassignmentsResponse(
+        allow_replication_factor_change=request.allow_replication_factor_change,
+        error_message=None if context.api_version >= NO_TEXT_FROM else "",
+        responses=topics,
+    )
 
 
 def _partition(index: int, error: ApiError) -> Partition:

@@ -62,7 +62,7 @@ async def handle(broker: Broker, request: ApiVersionsRequest, context: RequestCo
     if cap is not None:
         supported, levels = cap.supported(supported), cap.finalized(levels)
     return ApiVersionsResponse(
-        api_keys=_listed(listed_for(served, software, supported)),
+        api_keys=_listed(listed_for(served, software, supported, client_metrics=broker.client_metrics.is_listed)),
         supported_features=_supported(supported, context.api_version),
         finalized_features_epoch=finalized.epoch,
         finalized_features=[

@@ -1,6 +1,7 @@
-"""DescribeCluster 0-1: cluster id, controller, brokers, and what the client may do to the cluster (KIP-700).
+"""DescribeCluster 0-2: cluster id, controller, brokers, and what the client may do to the cluster (KIP-700).
 
-Version 1 lets a client ask a KRaft controller for controllers (KIP-919); here every listener is a broker's.
+Version 1 lets a client ask a KRaft controller for controllers (KIP-919); here every listener is a broker's. Version 2
+can ask for fenced brokers too (KIP-1073): with ZooKeeper a broker is registered or it is not, so none is fenced.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
 LEDGER = Ledger(
     ApiKey.DESCRIBE_CLUSTER,
     0,
-    1,
-    {0: "brokers, controller, cluster authorized operations", 1: "endpoint type"},
+    2,
+    {0: "brokers, controller, cluster authorized operations", 1: "endpoint type", 2: "fenced brokers (KIP-1073)"},
+    absent="fenced brokers: with ZooKeeper a broker is registered or it is not",
 )
 
 BROKERS, CONTROLLERS = 1, 2

@@ -1,4 +1,4 @@
-"""DescribeLogDirs 0-4: the partitions in each log directory, their sizes, and the free space."""
+"""DescribeLogDirs 0-5: the partitions in each log directory, their sizes, and the free space."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ logger = logging.getLogger("kafka.server.ReplicaManager")
 LEDGER = Ledger(
     ApiKey.DESCRIBE_LOG_DIRS,
     0,
-    4,
+    5,
     {
         0: "size, lag and kind of each log",
         1: "throttling after the response",
         2: "flexible",
         3: "an error for the whole request (KIP-784)",
         4: "total and usable bytes of the volume (KIP-827)",
+        5: "whether a directory is cordoned (KIP-1066)",
     },
 )
 
@@ -74,6 +75,7 @@ async def _describe_dir(
         topics=[TopicResult(name=name, partitions=partitions) for name, partitions in topics.items()],
         total_bytes=min(usage.total_bytes, LONG_MAX),
         usable_bytes=min(usage.usable_bytes, LONG_MAX),
+        is_cordoned=broker.logs.dirs.is_cordoned(log_dir),
     )
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from kpybroker.broker.loop.yielding import YieldBudget, listed
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
+from kpybroker.config.keys.releases import is_kafka_4
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.controller.events import ApiError, ElectionType, ReplicaLeaderElection
 from kpybroker.core.topic_partition import TopicPartition
@@ -67,7 +68,7 @@ async def handle(broker: Broker, request: ElectLeadersRequest, context: RequestC
     topics: dict[str, ElectLeadersResponse.ReplicaElectionResult] = {}
     for partition, error in results.items():
         await budget.spend()
-        _add(topics, partition, error.code, error.text)
+        _add(topics, partition, error.code, _text(broker, partition, error))
     return ElectLeadersResponse(error_code=ErrorCode.NONE, replica_election_results=list(topics.values()))
 
 
@@ -76,6 +77,15 @@ def _partitions(broker: Broker, request: ElectLeadersRequest) -> Iterator[TopicP
         topics = broker.metadata.snapshot.topics
         return (TopicPartition(topic, index) for topic, states in topics.items() for index in states)
     return (TopicPartition(topic.topic, index) for topic in request.topic_partitions for index in topic.partitions)
+
+
+def _text(broker: Broker, partition: TopicPartition, error: ApiError) -> str | None:
+    """Kafka 4 says what there is not."""
+    if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or not is_kafka_4(broker.config.release):
+        return error.text
+    is_topic = broker.metadata.contains(partition.topic)
+    missing = f"partition as {partition.topic}-{partition.partition}" if is_topic else f"topic as {partition.topic}"
+    return f"No such {missing}"
 
 
 def _add(

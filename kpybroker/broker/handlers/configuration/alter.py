@@ -13,8 +13,10 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Container, Mapping, Sequence
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
+from kpybroker.broker.handlers.configuration import client_metrics
 from kpybroker.broker.handlers.configuration.describe import ConfigResourceType
 from kpybroker.broker.requests.clients import shown
 from kpybroker.config.dynamic import (
@@ -31,11 +33,13 @@ from kpybroker.config.dynamic import (
     without_encoding,
 )
 from kpybroker.config.groups.rules import check_group_props
-from kpybroker.config.keys.definition import OF_KAFKA_4
 from kpybroker.config.keys.registry import BROKER_KEYS
+from kpybroker.config.keys.releases import is_kafka_4
+from kpybroker.config.keys.topic import TOPIC_KEYS, TOPIC_ROWS
 from kpybroker.config.sources.passwords import decoder
-from kpybroker.config.topic import TOPIC_KEYS, UnknownTopicConfig, validate_topic_props
-from kpybroker.config.values import ConfigConflict, ConfigError
+from kpybroker.config.topic import UnknownTopicConfig, validate_topic_props
+from kpybroker.config.values import LIST, ConfigConflict, ConfigError
+from kpybroker.core import topic_names
 from kpybroker.wire import znodes
 from kpybroker.wire.errors import ErrorCode, KafkaError
 
@@ -43,6 +47,9 @@ if TYPE_CHECKING:
     from kpybroker.broker.handlers.broker import Broker
 
 logger = logging.getLogger("kafka.server.ZkAdminManager")
+
+LISTS: Final = frozenset(row[0] for row in TOPIC_ROWS if row[1] == LIST)
+"""The keys of topics that hold lists."""
 
 
 def check_entries(names: Sequence[str], nulls: Sequence[str]) -> None:
@@ -94,11 +101,13 @@ def refuse_type(resource_type: ConfigResourceType, type_id: int) -> KafkaError:
 async def alter(
     broker: Broker, resource_type: ConfigResourceType, name: str, props: dict[str, str], *, validate_only: bool
 ) -> None:
-    """Make `props` the whole of what a topic, a broker layer or a group sets."""
+    """Make `props` the whole of what a topic, a broker layer, a group or a subscription to client metrics sets."""
     if resource_type is ConfigResourceType.BROKER:
         await _store_broker(broker, name, props, validate_only)
     elif resource_type is ConfigResourceType.GROUP:
         await _store_group(broker, name, props, validate_only)
+    elif resource_type is ConfigResourceType.CLIENT_METRICS:
+        await client_metrics.store(broker, name, props, validate_only)
     else:
         await _store_topic(broker, name, props, validate_only)
 
@@ -122,18 +131,23 @@ async def incremental_alter(
     *,
     validate_only: bool,
 ) -> None:
-    """Apply `ops` to what a topic, a broker layer or a group sets. Raises KafkaError, TreeError."""
+    """Apply `ops` to what a topic, a broker layer, a group or a subscription sets. Raises KafkaError, TreeError."""
     try:
         if resource_type is ConfigResourceType.BROKER:
             entity = name or znodes.CONFIG_DEFAULT_ENTITY
             stored = await broker.configs.read(znodes.CONFIG_BROKERS, entity)
             stored, _ = without_encoding(stored, decoder(broker.config))
-            props = apply_ops(stored, ops, broker_list_default)
+            props = apply_ops(stored, ops, partial(broker_list_default, keys=broker.config.keys))
         elif resource_type is ConfigResourceType.GROUP:
-            _refuse_lists(ops)
+            _refuse_lists({op.name for op in ops}, ops)
             props = apply_ops(await _stored_of_group(broker, name), ops, lambda name: None)
+        elif resource_type is ConfigResourceType.CLIENT_METRICS:
+            _refuse_lists({op.name for op in ops}, ops)
+            props = apply_ops(await client_metrics.stored(broker, name), ops, lambda name: None)
         else:
             _check_topic_name(name)
+            if is_kafka_4(broker.config.release):
+                _refuse_lists({op.name for op in ops} - LISTS, ops)
             stored = await broker.configs.read(znodes.CONFIG_TOPICS, name)
             props = apply_ops(stored, ops, topic_list_default)
     except (NotAList, UnknownConfigName) as error:
@@ -141,10 +155,10 @@ async def incremental_alter(
     await alter(broker, resource_type, name, props, validate_only=validate_only)
 
 
-def _refuse_lists(ops: Sequence[AlterConfigOp]) -> None:
-    """No key of a group is a list; the text is that of Kafka 4.3's ``ConfigurationControlManager``."""
+def _refuse_lists(others: Container[str], ops: Sequence[AlterConfigOp]) -> None:
+    """`others` are keys that are no lists; the text is that of Kafka 4.3's ``ConfigurationControlManager``."""
     for name, op, _ in ops:
-        if op in (OpType.APPEND, OpType.SUBTRACT):
+        if op in (OpType.APPEND, OpType.SUBTRACT) and name in others:
             raise KafkaError(ErrorCode.INVALID_CONFIG, f"Can't {op.name} to key {name} because its type is not LIST.")
 
 
@@ -162,13 +176,17 @@ def _check_topic_name(name: str) -> None:
 
 async def _store_topic(broker: Broker, topic: str, props: dict[str, str], validate_only: bool) -> None:
     _check_topic_name(topic)
+    if is_kafka_4(broker.config.release) and (reason := topic_names.invalid_reason(topic)) is not None:
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
     if not broker.metadata.contains(topic):
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{topic}' does not exist.")
     try:
-        validate_topic_props(props, broker.config.log_defaults)
+        validate_topic_props(props, broker.config.log_defaults, broker.config.release)
     except (UnknownTopicConfig, ConfigConflict) as error:
         raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
     except ConfigError as error:
+        if is_kafka_4(broker.config.release):
+            raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
         raise _invalid_value("TOPIC", topic, error) from None
     if not validate_only:
         logger.info("Updating topic %s with new configuration : %s", topic, _shown(props, TOPIC_KEYS))
@@ -192,7 +210,7 @@ async def _store_broker(broker: Broker, name: str, props: dict[str, str], valida
     try:
         validate_dynamic(broker.config, props, per_broker)
     except ConfigConflict as error:
-        before = "" if error.name in OF_KAFKA_4 else "requirement failed: "
+        before = "" if error.name.startswith("group.consumer.") else "requirement failed: "
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"{before}{error}") from None
     except ConfigError as error:
         raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None

@@ -1,4 +1,5 @@
-"""AlterConfigs 0-2: replace everything that a topic, this broker, the broker defaults or a group set.
+"""AlterConfigs 0-2: replace everything that a topic, this broker, the broker defaults, a group or a subscription to
+client metrics set.
 
 Deprecated by KIP-339.
 Each resource succeeds or fails by itself; one named twice fails twice, and nothing of it is applied.
@@ -9,7 +10,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kpybroker.broker.handlers.configuration import alter as config_alter
-from kpybroker.broker.handlers.configuration.alter_requests import Alteration, alter_each, authorize_alter, refuse_each
+from kpybroker.broker.handlers.configuration.alter_requests import (
+    Alteration,
+    alter_each,
+    authorize_alter,
+    is_kafka_4,
+    refuse_each,
+)
 from kpybroker.broker.handlers.configuration.describe import ConfigResourceType
 from kpybroker.broker.loop.yielding import ELEMENT, YieldBudget
 from kpybroker.broker.requests.context import RequestContext
@@ -26,9 +33,17 @@ LEDGER = Ledger(
     0,
     2,
     {0: "replace a resource's overrides", 1: "throttling after the response", 2: "flexible"},
-    absent="client metrics: refused, as Kafka does in ZooKeeper mode; the keys `share.*` and `streams.*` of groups",
+    absent="the keys `share.*` and `streams.*` of groups",
 )
 
+_REPLACED = frozenset(
+    {
+        ConfigResourceType.TOPIC,
+        ConfigResourceType.BROKER,
+        ConfigResourceType.GROUP,
+        ConfigResourceType.CLIENT_METRICS,
+    }
+)
 ResourceResponse = AlterConfigsResponse.AlterConfigsResourceResponse
 
 
@@ -43,7 +58,7 @@ async def _alter(broker: Broker, context: RequestContext, alteration: Alteration
     await budget.spend(ELEMENT * len(entries))
     config_alter.check_entries([e.name for e in entries], [e.name for e in entries if e.value is None])
     await budget.spend(ELEMENT * len(entries))
-    if kind not in (ConfigResourceType.TOPIC, ConfigResourceType.BROKER, ConfigResourceType.GROUP):
+    if kind not in _REPLACED or (kind is ConfigResourceType.CLIENT_METRICS and not is_kafka_4(broker)):
         raise config_alter.refuse_type(kind, alteration.resource.resource_type)
     if kind is ConfigResourceType.BROKER:
         config_alter.check_broker_name(broker, name)

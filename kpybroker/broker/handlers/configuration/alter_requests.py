@@ -13,7 +13,7 @@ from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.broker.requests.clients import client_name
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.core.authorizer import Operation, ResourceType
-from kpybroker.core.features import GROUP_VERSION
+from kpybroker.core.features import GROUP_VERSION, NOT_SUPPORTED
 from kpybroker.core.tree import TreeError
 from kpybroker.wire.errors import ErrorCode, KafkaError
 
@@ -36,9 +36,14 @@ class Alteration(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The resource's name: a topic, a group, or a broker id."""
+        """The resource's name: a topic, a group, a subscription, or a broker id."""
         name: str = self.resource.resource_name
         return name
+
+
+def is_kafka_4(broker: Broker) -> bool:
+    """Whether the broker has what only Kafka 4 has: it supports a feature of Kafka 4."""
+    return broker.features.supported.get(GROUP_VERSION, NOT_SUPPORTED).max > 0
 
 
 def served_type(broker: Broker, type_id: int) -> ConfigResourceType:

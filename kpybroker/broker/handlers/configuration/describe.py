@@ -7,17 +7,18 @@ another value, in order of precedence. Passwords, and values of keys that are no
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kpybroker.broker.cluster import loggers
 from kpybroker.config.groups.keys import GROUP_KEYS
 from kpybroker.config.groups.rules import group_value
-from kpybroker.config.hash_order import hash_order
-from kpybroker.config.keys.definition import INTERNAL, OF_KAFKA_4, READ_ONLY
-from kpybroker.config.keys.registry import BROKER_KEYS
+from kpybroker.config.hash_order import hash_order, hash_set_order
+from kpybroker.config.keys.definition import READ_ONLY
+from kpybroker.config.keys.own import OWN
+from kpybroker.config.keys.releases import default_texts, is_kafka_4, listed, listed_of_topics, topic_keys_of
 from kpybroker.config.keys.synonyms import TOPIC_SYNONYMS, base_key, broker_synonyms
-from kpybroker.config.topic import TOPIC_KEYS
+from kpybroker.config.keys.topic import TOPIC_KEYS
 from kpybroker.config.values import (
     BOOLEAN,
     CLASS,
@@ -31,6 +32,7 @@ from kpybroker.config.values import (
     Value,
     parse_value,
     value_text,
+    without_repetitions,
 )
 from kpybroker.wire.messages.describe_configs import DescribeConfigsResponse
 
@@ -66,6 +68,7 @@ class Source(enum.IntEnum):
     STATIC_BROKER_CONFIG = 4
     DEFAULT_CONFIG = 5
     DYNAMIC_BROKER_LOGGER_CONFIG = 6
+    CLIENT_METRICS_CONFIG = 7
     DYNAMIC_GROUP_CONFIG = 8
 
 
@@ -82,8 +85,6 @@ TYPE_IDS: Final[dict[str, int]] = {
     PASSWORD: 9,
 }
 """``DescribeConfigsResponse.ConfigType``."""
-
-DEFAULTS: Final[dict[str, str]] = {key.name: key.default for key in BROKER_KEYS.values() if key.default is not None}
 
 _UNIT_KEYS: Final = {
     "segment.ms": "log.roll",
@@ -108,12 +109,27 @@ class Asked(NamedTuple):
         return names & self.names if self.names else names
 
 
+def _ordered(
+    config: BrokerConfig, listed: frozenset[str], given: Collection[str], declared: Collection[str], asked: Asked
+) -> list[str]:
+    """The requested of the `listed` keys, and of what else is `given`, in Kafka's order.
+
+    Kafka 4 has first other names, then a Java map of the listed. Our own keys are behind that.
+    """
+    if not is_kafka_4(config.release):
+        return hash_order(asked.of({*listed, *given}))
+    known = [name for name in declared if name in listed]
+    kafkas = hash_set_order([name for name in known if name not in OWN])
+    others = [name for name in hash_set_order(given) if name not in listed]
+    return [name for name in (*others, *kafkas, *filter(OWN.__contains__, known)) if asked.wants(name)]
+
+
 # --- topics
 
 
 def topic_entries(config: BrokerConfig, overrides: Mapping[str, str], asked: Asked) -> Iterator[Entry]:
     """A topic's requested keys in Kafka's order. `overrides` are what the topic itself sets."""
-    for name in hash_order(asked.of({*TOPIC_KEYS, *overrides})):
+    for name in _ordered(config, listed_of_topics(config.release), overrides, TOPIC_KEYS, asked):
         yield topic_entry(config, overrides, name, asked)
 
 
@@ -143,7 +159,8 @@ def topic_entry(config: BrokerConfig, overrides: Mapping[str, str], name: str, a
 def _topic_value(config: BrokerConfig, overrides: Mapping[str, str], name: str, type_name: str) -> Value:
     """The value as configured, where `LogConfig` holds what follows from it."""
     if name in overrides:
-        return parse_value(name, type_name, overrides[name])
+        rule = topic_keys_of(config.release).get(name, TOPIC_KEYS[name])[3]
+        return without_repetitions(parse_value(name, type_name, overrides[name]), rule)
     if name in _UNIT_KEYS:
         return config.milliseconds(_UNIT_KEYS[name])
     if name == "flush.ms":
@@ -193,8 +210,8 @@ def _group_documentation(name: str) -> str | None:
 
 def broker_entries(config: BrokerConfig, asked: Asked, *, as_kafka_4: bool) -> Iterator[Entry]:
     """Every key but the internal ones, and whatever else is set. Kafka 4 lists some that Kafka 3.9 does not."""
-    hidden = INTERNAL - OF_KAFKA_4 if as_kafka_4 else INTERNAL
-    for name in hash_order(asked.of({*(BROKER_KEYS.keys() - hidden), *config.effective})):
+    names = listed(config.release, with_kafka_4=as_kafka_4)
+    for name in _ordered(config, names, config.effective, config.keys, asked):
         yield _broker_entry(config, name, asked, per_broker=True)
 
 
@@ -207,7 +224,7 @@ def default_entries(config: BrokerConfig, asked: Asked) -> Iterator[Entry]:
 
 def _broker_entry(config: BrokerConfig, name: str, asked: Asked, *, per_broker: bool) -> Entry:
     base = base_key(name)
-    key = BROKER_KEYS.get(base)
+    key = config.keys.get(base)
     sensitive = key is None or key.sensitive
     synonyms = [
         synonym
@@ -239,7 +256,7 @@ def _broker_synonyms(config: BrokerConfig, name: str, names: Sequence[str], sens
         (config.dynamic_broker, Source.DYNAMIC_BROKER_CONFIG),
         (config.dynamic_default, Source.DYNAMIC_DEFAULT_BROKER_CONFIG),
         (config.static, Source.STATIC_BROKER_CONFIG),
-        (DEFAULTS, Source.DEFAULT_CONFIG),
+        (default_texts(config.release), Source.DEFAULT_CONFIG),
     )
     found = [
         Synonym(name=one, value=None if sensitive else layer[one], source=source)

@@ -1,17 +1,18 @@
-"""DescribeConfigs 0-4: keys of topics, this broker, the broker defaults, loggers and groups, with the source of each
-value.
+"""DescribeConfigs 0-4: keys of topics, this broker, the broker defaults, loggers, groups and subscriptions to client
+metrics, with the source of each value.
 
-The overrides of topics and groups are read from the tree for every request, as in Kafka 3.9, so a change by another
-broker shows at once. Client metrics are refused as Kafka refuses them in ZooKeeper mode, and so are groups while
-`group.version` is not finalized.
+The overrides of topics, groups and subscriptions are read from the tree for every request, as in Kafka 3.9, so a change
+by another broker shows at once. Groups are refused while `group.version` is not finalized, and subscriptions where the
+broker does not support it, as Kafka refuses both in ZooKeeper mode.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
 
-from kpybroker.broker.handlers.configuration.alter_requests import served_type
+from kpybroker.broker.handlers.configuration import client_metrics
+from kpybroker.broker.handlers.configuration.alter_requests import is_kafka_4, served_type
 from kpybroker.broker.handlers.configuration.describe import (
     Asked,
     ConfigResourceType,
@@ -46,7 +47,7 @@ LEDGER = Ledger(
         3: "types and documentation (KIP-569)",
         4: "flexible",
     },
-    absent="client metrics: refused, as Kafka does in ZooKeeper mode; the keys `share.*` and `streams.*` of groups",
+    absent="the keys `share.*` and `streams.*` of groups",
 )
 
 Resource = DescribeConfigsRequest.DescribeConfigsResource
@@ -57,6 +58,14 @@ _CLUSTER_TYPES = frozenset(
 )
 
 
+_OF_TREE: Final[dict[ConfigResourceType, tuple[str, Callable[[str], str]]]] = {
+    ConfigResourceType.GROUP: (znodes.CONFIG_GROUPS, znodes.group_entity),
+    ConfigResourceType.CLIENT_METRICS: (znodes.CONFIG_CLIENT_METRICS, znodes.client_metrics_entity),
+}
+"""What is read from the tree for each request, with the names of its nodes."""
+_NO_SUBSCRIPTION_NAME: Final = "Client metrics subscription name must not be empty"
+
+
 async def handle(broker: Broker, request: DescribeConfigsRequest, context: RequestContext) -> DescribeConfigsResponse:
     """The requested keys of each resource, with value, source and synonyms."""
     allowed, refused = await _authorize(broker, request.resources, context)
@@ -64,14 +73,15 @@ async def handle(broker: Broker, request: DescribeConfigsRequest, context: Reque
     hosted = [name for name in dict.fromkeys(topics) if broker.metadata.contains(name)]
     found = await broker.configs.read_many(znodes.CONFIG_TOPICS, hosted)
     overrides = dict(zip(hosted, found, strict=True))
-    groups = await _group_overrides(broker, allowed)
+    stored = {kind: await _stored(broker, kind, allowed) for kind in _OF_TREE}
     results = []
     for resource in allowed:
         asked = Asked(
             frozenset(resource.configuration_keys or ()), request.include_synonyms, request.include_documentation
         )
-        if resource.resource_type == ConfigResourceType.GROUP:
-            results.append(_describe_group(broker, resource, asked, groups))
+        kind = ConfigResourceType.of(resource.resource_type)
+        if kind is ConfigResourceType.GROUP or (kind is ConfigResourceType.CLIENT_METRICS and is_kafka_4(broker)):
+            results.append(_describe_stored(broker, resource, asked, stored[kind]))
         else:
             results.append(_describe(broker, resource, asked, overrides))
         # A resource takes well below a millisecond: others may run between any two.
@@ -79,11 +89,12 @@ async def handle(broker: Broker, request: DescribeConfigsRequest, context: Reque
     return DescribeConfigsResponse(results=results + refused)
 
 
-async def _group_overrides(broker: Broker, resources: Sequence[Resource]) -> dict[str, dict[str, str]]:
-    """What each of the groups that are asked for sets."""
-    names = [r.resource_name for r in resources if r.resource_type == ConfigResourceType.GROUP and r.resource_name]
+async def _stored(broker: Broker, kind: ConfigResourceType, resources: Sequence[Resource]) -> dict[str, dict[str, str]]:
+    """What each of the groups, or of the subscriptions, that are asked for sets."""
+    entity_type, entity_of = _OF_TREE[kind]
+    names = [r.resource_name for r in resources if r.resource_type == kind and r.resource_name]
     wanted = list(dict.fromkeys(names))
-    found = await broker.configs.read_many(znodes.CONFIG_GROUPS, list(map(znodes.group_entity, wanted)))
+    found = await broker.configs.read_many(entity_type, list(map(entity_of, wanted)))
     return dict(zip(wanted, found, strict=True))
 
 
@@ -125,14 +136,19 @@ def _describe(
     return Result(resource_type=resource.resource_type, resource_name=resource.resource_name, configs=entries)
 
 
-def _describe_group(
-    broker: Broker, resource: Resource, asked: Asked, overrides: dict[str, dict[str, str]]
+def _describe_stored(
+    broker: Broker, resource: Resource, asked: Asked, stored: dict[str, dict[str, str]]
 ) -> DescribeConfigsResponse.DescribeConfigsResult:
-    name = resource.resource_name
+    """A group, or a subscription to client metrics."""
+    name, is_group = resource.resource_name, resource.resource_type == ConfigResourceType.GROUP
     if not name:
-        return _failed(resource, KafkaError(ErrorCode.INVALID_REQUEST, "Group name must not be empty"))
+        text = "Group name must not be empty" if is_group else _NO_SUBSCRIPTION_NAME
+        return _failed(resource, KafkaError(ErrorCode.INVALID_REQUEST, text))
+    props = stored[name]
     try:
-        entries = list(group_entries(broker.config, overrides[name], asked))
+        entries = list(group_entries(broker.config, props, asked) if is_group else client_metrics.entries(props, asked))
+    except KafkaError as error:
+        return _failed(resource, error)
     except ConfigError as error:
         # Another program has written a value that is none.
         return _failed(resource, KafkaError(ErrorCode.INVALID_CONFIG, str(error)))
@@ -159,9 +175,7 @@ def _entries(
         return list(logger_entries(asked))
     raise KafkaError(
         ErrorCode.INVALID_REQUEST,
-        "Config type client-metrics is only supported on KRaft clusters"
-        if name
-        else "Client metrics subscription name must not be empty",
+        "Config type client-metrics is only supported on KRaft clusters" if name else _NO_SUBSCRIPTION_NAME,
     )
 
 

@@ -1,4 +1,5 @@
-"""IncrementalAlterConfigs 0-1: set, delete, append to or subtract from keys of topics, brokers, loggers and groups.
+"""IncrementalAlterConfigs 0-1: set, delete, append to or subtract from keys of topics, brokers, loggers, groups and
+subscriptions to client metrics.
 
 Each resource succeeds or fails by itself; one named twice fails twice, and nothing of it is applied (KIP-339).
 """
@@ -9,7 +10,13 @@ from typing import TYPE_CHECKING
 
 from kpybroker.broker.cluster import loggers
 from kpybroker.broker.handlers.configuration import alter as config_alter
-from kpybroker.broker.handlers.configuration.alter_requests import Alteration, alter_each, authorize_alter, refuse_each
+from kpybroker.broker.handlers.configuration.alter_requests import (
+    Alteration,
+    alter_each,
+    authorize_alter,
+    is_kafka_4,
+    refuse_each,
+)
 from kpybroker.broker.handlers.configuration.describe import ConfigResourceType
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
@@ -29,7 +36,7 @@ LEDGER = Ledger(
     0,
     1,
     {0: "change single keys; log levels (KIP-412)", 1: "flexible"},
-    absent="client metrics: refused, as Kafka does in ZooKeeper mode; the keys `share.*` and `streams.*` of groups",
+    absent="the keys `share.*` and `streams.*` of groups",
 )
 
 ResourceResponse = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
@@ -48,7 +55,8 @@ async def _alter(broker: Broker, context: RequestContext, alteration: Alteration
     kind, name, entries = alteration.kind, alteration.name, alteration.resource.configs
     nulls = [e.name for e in entries if e.value is None and e.config_operation != OpType.DELETE]
     config_alter.check_entries([e.name for e in entries], nulls)
-    if kind in (ConfigResourceType.UNKNOWN, ConfigResourceType.CLIENT_METRICS):
+    is_of_kafka_4 = kind is ConfigResourceType.CLIENT_METRICS
+    if kind is ConfigResourceType.UNKNOWN or (is_of_kafka_4 and not is_kafka_4(broker)):
         raise config_alter.refuse_type(kind, alteration.resource.resource_type)
     authorize_alter(context, kind, name)
     if kind is ConfigResourceType.BROKER:

@@ -1,8 +1,8 @@
 """ListConfigResources 0-1: the names of what has a configuration (KIP-1142).
 
-Groups are those that set something themselves, topics and brokers are all there are. Version 0 is
-ListClientMetricsResources. Served where the broker supports a feature of Kafka 4, as Kafka 3.9 in ZooKeeper mode has no
-such API.
+Groups are those that set something themselves, client metrics are the subscriptions that this broker knows, topics and
+brokers are all there are. Version 0 is ListClientMetricsResources. Served where the broker supports a feature of Kafka
+4, as Kafka 3.9 in ZooKeeper mode has no such API.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
+from kpybroker.broker.handlers.configuration.alter_requests import is_kafka_4
 from kpybroker.broker.handlers.configuration.describe import ConfigResourceType
 from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
-from kpybroker.core.features import GROUP_VERSION, NOT_SUPPORTED
 from kpybroker.wire import znodes
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
@@ -29,7 +29,6 @@ LEDGER = Ledger(
     0,
     1,
     {0: "client metrics subscriptions (KIP-714)", 1: "every type of resource (KIP-1142)"},
-    absent="client metrics subscriptions, of which there are none",
 )
 
 Names = Callable[["Broker", RequestContext], Awaitable[Iterable[str]]]
@@ -39,8 +38,8 @@ async def _groups(broker: Broker, context: RequestContext) -> Iterable[str]:
     return map(znodes.group_of_entity, await broker.configs.entities(znodes.CONFIG_GROUPS))
 
 
-async def _no_client_metrics(broker: Broker, context: RequestContext) -> Iterable[str]:
-    return ()
+async def _client_metrics(broker: Broker, context: RequestContext) -> Iterable[str]:
+    return broker.client_metrics.names
 
 
 async def _brokers(broker: Broker, context: RequestContext) -> Iterable[str]:
@@ -53,7 +52,7 @@ async def _topics(broker: Broker, context: RequestContext) -> Iterable[str]:
 
 _NAMES: Final[dict[ConfigResourceType, Names]] = {
     ConfigResourceType.GROUP: _groups,
-    ConfigResourceType.CLIENT_METRICS: _no_client_metrics,
+    ConfigResourceType.CLIENT_METRICS: _client_metrics,
     ConfigResourceType.BROKER_LOGGER: _brokers,
     ConfigResourceType.BROKER: _brokers,
     ConfigResourceType.TOPIC: _topics,
@@ -65,7 +64,7 @@ async def handle(
     broker: Broker, request: ListConfigResourcesRequest, context: RequestContext
 ) -> ListConfigResourcesResponse:
     """The names of the requested types of resources; of all types if none is requested."""
-    if not broker.features.supported.get(GROUP_VERSION, NOT_SUPPORTED).max:
+    if not is_kafka_4(broker):
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
     context.require(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER)
     supported = _NAMES.keys() if context.api_version else {ConfigResourceType.CLIENT_METRICS}

@@ -37,6 +37,16 @@ class IndexedPartition(Protocol):
 P = TypeVar("P", bound=IndexedPartition)
 
 
+class IdentifiedTopic(Protocol):
+    """A topic of a request that has its id, and a place for its name."""
+
+    name: str
+    topic_id: bytes
+
+
+Identified = TypeVar("Identified", bound=IdentifiedTopic)
+
+
 class NamedTopic(Protocol[P]):
     """A topic with its partitions, as OffsetCommit, TxnOffsetCommit and OffsetDelete send it."""
 
@@ -90,12 +100,26 @@ def group_operations(broker: Broker, context: RequestContext, group_id: str) -> 
     return context.authorized_operations(ResourceType.GROUP, group_id, of_configs)
 
 
-def kept_topic_id(broker: Broker, topic: str) -> bytes:
+def kept_topic_id(broker: Broker, topic: str, topic_id: bytes = ZERO_UUID) -> bytes:
     """What an offset record says of its topic: the id, as in Kafka 4, where `group.version` 1 is finalized; else zeros,
-    as in Kafka 3.9.
+    as in Kafka 3.9. `topic_id` is that of the request, if it has one.
     """
     snapshot = broker.metadata.snapshot
-    return snapshot.topic_id(topic) if snapshot.features.level(GROUP_VERSION) >= CONSUMER_GROUPS_FROM else ZERO_UUID
+    if snapshot.features.level(GROUP_VERSION) < CONSUMER_GROUPS_FROM:
+        return ZERO_UUID
+    return snapshot.topic_id(topic) if topic_id == ZERO_UUID else topic_id
+
+
+async def name_topics(broker: Broker, topics: Iterable[Identified]) -> tuple[list[Identified], list[Identified]]:
+    """Give the topics of a request with ids their names: those whose ids are known, and the others."""
+    budget = YieldBudget()
+    known: list[Identified] = []
+    unknown: list[Identified] = []
+    for topic in topics:
+        await budget.spend()
+        topic.name = broker.metadata.topic_name(topic.topic_id) or ""
+        (known if topic.name else unknown).append(topic)
+    return known, unknown
 
 
 async def known_partitions(

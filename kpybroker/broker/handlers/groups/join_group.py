@@ -96,6 +96,7 @@ def _join(broker: Broker, request: JoinGroupRequest, context: RequestContext, su
         require_known_member_id=version >= MEMBER_ID_REQUIRED_FROM and request.group_instance_id is None,
         support_skipping_assignment=version >= SKIP_ASSIGNMENT_FROM,
         reason=request.reason or "not provided",
+        rights=context,
         owner=context.owner,
         protocols_size=size,
     )

@@ -1,11 +1,13 @@
-"""OffsetCommit 0-9: remember how far a group has read.
+"""OffsetCommit 0-10: remember how far a group has read.
 
 Version 0 keeps the offset in the tree, under `/consumers`, where consumers of Kafka 0.8 kept it; from version
-1 on the group's coordinator writes it to `__consumer_offsets` and responds when that is committed.
+1 on the group's coordinator writes it to `__consumer_offsets` and responds when that is committed. From version 10 on
+topics have their ids in place of their names: of a topic that was made again, an old id is UNKNOWN_TOPIC_ID.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import starmap
 from typing import TYPE_CHECKING
 
@@ -14,6 +16,7 @@ from kpybroker.broker.handlers.groups.checks import (
     check_static_membership,
     kept_topic_id,
     known_partitions,
+    name_topics,
     serves_consumer_groups,
 )
 from kpybroker.broker.loop.yielding import ELEMENT, YieldBudget, listed
@@ -34,7 +37,7 @@ if TYPE_CHECKING:
 LEDGER = Ledger(
     ApiKey.OFFSET_COMMIT,
     0,
-    9,
+    10,
     {
         0: "offsets in the tree",
         1: "offsets in the coordinator, with generation, member and commit timestamp",
@@ -46,10 +49,12 @@ LEDGER = Ledger(
         8: "flexible",
         9: "members of consumer groups, with their epochs: STALE_MEMBER_EPOCH; with `group.version` 1 finalized, "
         "GROUP_ID_NOT_FOUND",
+        10: "topic ids (KIP-848)",
     },
 )
 
 MEMBER_EPOCH_FROM = 9
+TOPIC_IDS_FROM = 10
 DEFAULT_TIMESTAMP = -1
 DEFAULT_RETENTION_TIME = -1
 Partition = OffsetCommitRequest.OffsetCommitRequestPartition
@@ -61,25 +66,39 @@ async def handle(broker: Broker, request: OffsetCommitRequest, context: RequestC
     """Commit the offset of each partition, in the tree (version 0) or through the coordinator."""
     context.require(Operation.READ, ResourceType.GROUP, request.group_id)
     check_static_membership(broker, request.group_instance_id)
-    known, errors = await known_partitions(broker, context, request.topics)
+    asked = request.topics
+    unknown: list[OffsetCommitRequest.OffsetCommitRequestTopic] = []
+    if context.api_version >= TOPIC_IDS_FROM:
+        asked, unknown = await name_topics(broker, request.topics)
+    topic_ids = {topic.name: topic.topic_id for topic in asked}
+    known, errors = await known_partitions(broker, context, asked)
     if known and context.api_version == 0:
         errors |= await _commit_to_tree(broker, request.group_id, known)
     elif known:
-        errors |= await _commit(broker, request, known, context)
+        errors |= await _commit(broker, request, known, context, topic_ids)
     budget = YieldBudget()
     await budget.spend(ELEMENT * len(errors))
     topics = by_topic(errors.items())
     await budget.spend(ELEMENT * len(errors))
     return OffsetCommitResponse(
         topics=[
-            TopicResponse(name=name, partitions=await listed(starmap(_partition, codes), budget))
-            for name, codes in topics.items()
+            *(_failed(topic, ErrorCode.UNKNOWN_TOPIC_ID) for topic in unknown),
+            *[
+                TopicResponse(
+                    name=name, topic_id=topic_ids[name], partitions=await listed(starmap(_partition, codes), budget)
+                )
+                for name, codes in topics.items()
+            ],
         ]
     )
 
 
 async def _commit(
-    broker: Broker, request: OffsetCommitRequest, known: dict[PartitionKey, Partition], context: RequestContext
+    broker: Broker,
+    request: OffsetCommitRequest,
+    known: dict[PartitionKey, Partition],
+    context: RequestContext,
+    topic_ids: Mapping[str, bytes],
 ) -> dict[PartitionKey, ErrorCode]:
     now_ms, retention_ms = broker.clock.time_ms(), request.retention_time_ms
     expire_ms = None if retention_ms == DEFAULT_RETENTION_TIME else now_ms + retention_ms
@@ -89,7 +108,7 @@ async def _commit(
         group_instance_id=request.group_instance_id,
         generation_id=request.generation_id_or_member_epoch,
         offsets={
-            key: _offset(partition, now_ms, expire_ms, kept_topic_id(broker, key[0]))
+            key: _offset(partition, now_ms, expire_ms, kept_topic_id(broker, key[0], topic_ids[key[0]]))
             for key, partition in known.items()
         },
         owner=context.owner,
@@ -128,16 +147,9 @@ async def _commit_to_tree(
     return errors
 
 
-def _response(errors: dict[PartitionKey, ErrorCode]) -> OffsetCommitResponse:
-    return OffsetCommitResponse(
-        topics=[
-            TopicResponse(
-                name=name,
-                partitions=list(starmap(_partition, codes)),
-            )
-            for name, codes in by_topic(errors.items()).items()
-        ]
-    )
+def _failed(topic: OffsetCommitRequest.OffsetCommitRequestTopic, code: ErrorCode) -> TopicResponse:
+    partitions = [_partition(partition.partition_index, code) for partition in topic.partitions]
+    return TopicResponse(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
 
 
 def _partition(index: int, code: ErrorCode) -> PartitionResponse:
@@ -146,10 +158,4 @@ def _partition(index: int, code: ErrorCode) -> PartitionResponse:
 
 def error_response(request: OffsetCommitRequest, context: RequestContext, error: KafkaError) -> OffsetCommitResponse:
     """The error at each partition."""
-    return _response(
-        {
-            (topic.name, partition.partition_index): error.code
-            for topic in request.topics
-            for partition in topic.partitions
-        }
-    )
+    return OffsetCommitResponse(topics=[_failed(topic, error.code) for topic in request.topics])

@@ -1,7 +1,9 @@
-"""OffsetFetch 0-9: how far groups have read.
+"""OffsetFetch 0-10: how far groups have read.
 
 Version 0 reads the tree, where version 0 of OffsetCommit writes. From version 1 on the coordinator responds,
 with what is committed only. Versions 0 and 1 have no field for a group's error: each requested partition carries it.
+From version 10 on topics have their ids in place of their names; what was committed for a topic of another id does not
+count.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kpybroker.broker.coordinators.tree_offsets import read_offset
+from kpybroker.broker.handlers.groups.checks import name_topics
 from kpybroker.broker.loop.yielding import ELEMENT, YieldBudget
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
@@ -19,6 +22,7 @@ from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.group.values import FetchedOffset, FetchOffsets, FetchOffsetsResult
 from kpybroker.core.topic_partition import PartitionKey, by_topic
 from kpybroker.wire.api import ApiKey
+from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 
@@ -28,7 +32,7 @@ if TYPE_CHECKING:
 LEDGER = Ledger(
     ApiKey.OFFSET_FETCH,
     0,
-    9,
+    10,
     {
         0: "offsets from the tree",
         1: "offsets from the coordinator",
@@ -39,13 +43,26 @@ LEDGER = Ledger(
         7: "require stable (KIP-447)",
         8: "several groups (KIP-709)",
         9: "members of consumer groups, with their epochs: UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH",
+        10: "topic ids (KIP-848)",
     },
 )
 
 GROUP_ERROR_FROM = 2
 SEVERAL_GROUPS_FROM = 8
-NO_MEMBER = (None, -1)
+TOPIC_IDS_FROM = 10
 Group = OffsetFetchResponse.OffsetFetchResponseGroup
+
+
+@dataclass(slots=True)
+class Asked:
+    """What is asked of one group, whatever the version; `partitions` None are all."""
+
+    group_id: str
+    partitions: list[PartitionKey] | None
+    require_stable: bool
+    member_id: str | None = None
+    member_epoch: int = -1
+    topic_ids: Mapping[str, bytes] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -64,19 +81,52 @@ async def handle(broker: Broker, request: OffsetFetchRequest, context: RequestCo
     if context.api_version >= SEVERAL_GROUPS_FROM:
         response, budget = OffsetFetchResponse(), YieldBudget()
         for group in request.groups:
-            partitions = _partitions(group.topics)
-            member = (group.member_id, group.member_epoch)
-            fetched = await _fetch(broker, context, group.group_id, partitions, request.require_stable, member)
-            await budget.spend(ELEMENT * (1 + len(fetched.offsets)))
-            response.groups.append(_group(fetched))
+            one = await _of_group(broker, context, group, request.require_stable)
+            await budget.spend(ELEMENT * (1 + sum(1 + len(topic.partitions) for topic in one.topics)))
+            response.groups.append(one)
         return response
-    partitions = _partitions(request.topics)
-    fetched = await _fetch(broker, context, request.group_id, partitions, request.require_stable)
+    asked = Asked(request.group_id, _partitions(request.topics), request.require_stable)
+    fetched = await _fetch(broker, context, asked)
     if context.api_version < GROUP_ERROR_FROM and fetched.error is ErrorCode.GROUP_AUTHORIZATION_FAILED:
         return OffsetFetchResponse()  # no partition is named, so no error either
     if context.api_version < GROUP_ERROR_FROM and fetched.error is not ErrorCode.NONE:
         raise KafkaError(fetched.error)
     return OffsetFetchResponse(error_code=fetched.error, topics=_topics(fetched.offsets))
+
+
+async def _of_group(
+    broker: Broker, context: RequestContext, group: OffsetFetchRequest.OffsetFetchRequestGroup, require_stable: bool
+) -> Group:
+    topics = group.topics
+    unknown: list[OffsetFetchRequest.OffsetFetchRequestTopics] = []
+    has_ids = context.api_version >= TOPIC_IDS_FROM
+    if topics is not None and has_ids:
+        topics, unknown = await name_topics(broker, topics)
+    topic_ids = {topic.name: topic.topic_id for topic in topics or ()}
+    asked = Asked(group.group_id, _partitions(topics), require_stable, group.member_id, group.member_epoch, topic_ids)
+    fetched = await _fetch(broker, context, asked)
+    found = _topics(fetched.offsets, _SEVERAL_GROUPS)
+    if has_ids:
+        for topic in found:
+            topic.topic_id = topic_ids.get(topic.name) or broker.metadata.topic_id(topic.name)
+        found = [topic for topic in found if topic.topic_id != ZERO_UUID]
+        unknown += [topic for topic in topics or () if not topic.partition_indexes]  # it is named without an error
+    if fetched.error is ErrorCode.NONE:
+        found += map(_unknown_topic, unknown)
+    return Group(group_id=fetched.group_id, error_code=fetched.error, topics=found)
+
+
+def _unknown_topic(topic: OffsetFetchRequest.OffsetFetchRequestTopics) -> OffsetFetchResponse.OffsetFetchResponseTopics:
+    code = ErrorCode.UNKNOWN_TOPIC_ID
+    return OffsetFetchResponse.OffsetFetchResponseTopics(
+        topic_id=topic.topic_id,
+        partitions=[
+            OffsetFetchResponse.OffsetFetchResponsePartitions(
+                partition_index=index, committed_offset=-1, metadata="", error_code=code
+            )
+            for index in topic.partition_indexes
+        ],
+    )
 
 
 def _partitions(
@@ -87,15 +137,9 @@ def _partitions(
     return [(topic.name, index) for topic in topics for index in topic.partition_indexes]
 
 
-async def _fetch(
-    broker: Broker,
-    context: RequestContext,
-    group_id: str,
-    partitions: list[PartitionKey] | None,
-    require_stable: bool,
-    member: tuple[str | None, int] = NO_MEMBER,
-) -> Fetched:
+async def _fetch(broker: Broker, context: RequestContext, asked: Asked) -> Fetched:
     """Topics that may not be described are refused where they were named, and left out where all were asked for."""
+    group_id, partitions = asked.group_id, asked.partitions
     if not context.authorized(Operation.DESCRIBE, ResourceType.GROUP, group_id):
         return Fetched(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED)
     refused: dict[PartitionKey, FetchedOffset] = {}
@@ -105,8 +149,9 @@ async def _fetch(
         wanted = tuple(allowed)
         await YieldBudget().spend(ELEMENT * len(partitions))
     try:
-        asked = FetchOffsets(group_id, wanted, require_stable, *member)
-        result: FetchOffsetsResult = await broker.groups.ask(asked)
+        result: FetchOffsetsResult = await broker.groups.ask(
+            FetchOffsets(group_id, wanted, asked.require_stable, asked.member_id, asked.member_epoch, asked.topic_ids)
+        )
     except KafkaError as error:
         return Fetched(group_id, error.code)
     if result.error is not ErrorCode.NONE:
@@ -168,11 +213,6 @@ def _topics(offsets: Mapping[PartitionKey, FetchedOffset], classes: tuple[Any, A
         )
         for name, partitions in by_topic(offsets.items()).items()
     ]
-
-
-def _group(fetched: Fetched) -> Group:
-    topics = _topics(fetched.offsets, _SEVERAL_GROUPS)
-    return Group(group_id=fetched.group_id, error_code=fetched.error, topics=topics)
 
 
 def error_response(request: OffsetFetchRequest, context: RequestContext, error: KafkaError) -> OffsetFetchResponse:

@@ -1,4 +1,4 @@
-"""Fetch 0-17: read record batches from partitions, for consumers and followers.
+"""Fetch 0-18: read record batches from partitions, for consumers and followers.
 
 Sessions (KIP-227) as in `core.replication.fetch_session`; records leave by `sendfile`. Consumers read up to the high
 watermark, or the last stable offset with READ_COMMITTED, followers up to the log end. A batch is sent whole, so the
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 LEDGER = Ledger(
     ApiKey.FETCH,
     0,
-    17,
+    18,
     {
         0: "message sets of magic 0",
         1: "throttle time",
@@ -57,7 +57,9 @@ LEDGER = Ledger(
         15: "replica state instead of replica id",
         16: "the current leader and its endpoint (KIP-951)",
         17: "directory id of a follower",
+        18: "the high watermark that a follower of KRaft knows (KIP-1166)",
     },
+    absent="the directory and the high watermark of a follower of KRaft are read and passed over",
 )
 
 CONSUMER = -1
@@ -242,8 +244,9 @@ def _put(
 
 
 def _order(visit: Visit) -> int:
-    """Those that were never read are last, each part in the order of the queue."""
-    return visit.cached.queue_position + (visit.is_unread << 62)
+    """Those that were never read are last, first the unknown ids of them, each part in the order of the queue."""
+    rank = 0 if not visit.is_unread else 1 if visit.data.error_code == ErrorCode.UNKNOWN_TOPIC_ID else 2
+    return visit.cached.queue_position + (rank << 62)
 
 
 def _response(session: FetchSession, visits: list[Visit], *, is_full: bool, by_id: bool) -> FetchResponse:

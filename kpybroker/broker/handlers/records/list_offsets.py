@@ -1,9 +1,10 @@
-"""ListOffsets 0-9: the offset for a timestamp, and the special timestamps.
+"""ListOffsets 0-11: the offset for a timestamp, and the special timestamps.
 
 -1 the end a reader may see (high watermark, or last stable offset with READ_COMMITTED), -2 the log start, -3 the
 record with the largest timestamp (version 7), -4 the earliest local offset (version 8: here the log start, nothing is
-tiered), -5 the last tiered offset (version 9: none, so -1). Version 0 returns a list of segment starts, as
-before Kafka 0.10.1.
+tiered), -5 the last tiered offset (version 9: none, so -1), -6 the earliest that waits to be tiered (version 11: none).
+Version 0 returns a list of segment starts, as before Kafka 0.10.1. How long to wait for tiered storage (version 10) is
+read and passed over: there is none.
 
 A search by time may read a whole segment whose timestamps are wrong: large batches in a thread, others in time slices.
 """
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 LEDGER = Ledger(
     ApiKey.LIST_OFFSETS,
     0,
-    9,
+    11,
     {
         0: "segment starts before a time",
         1: "one offset and its timestamp",
@@ -42,7 +43,10 @@ LEDGER = Ledger(
         7: "max timestamp (-3)",
         8: "earliest local (-4)",
         9: "latest tiered (-5)",
+        10: "how long to wait for tiered storage (KIP-1075)",
+        11: "earliest pending upload (-6, KIP-1023)",
     },
+    absent="tiered storage: -5 and -6 find nothing, how long to wait is read and passed over",
 )
 
 LATEST = -1
@@ -50,6 +54,7 @@ EARLIEST = -2
 MAX_TIMESTAMP = -3
 EARLIEST_LOCAL = -4
 LATEST_TIERED = -5
+EARLIEST_PENDING_UPLOAD = -6
 READ_COMMITTED = 1
 CONSUMER_REPLICA = -1
 DEBUGGING_REPLICA = -2
@@ -60,7 +65,14 @@ TopicResponse = ListOffsetsResponse.ListOffsetsTopicResponse
 WantedPartition = ListOffsetsRequest.ListOffsetsPartition
 
 # The version from which a special timestamp is understood.
-_SPECIAL_SINCE = {LATEST: 0, EARLIEST: 0, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
+_SPECIAL_SINCE = {
+    LATEST: 0,
+    EARLIEST: 0,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
 
 
 async def handle(broker: Broker, request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse:
@@ -100,20 +112,18 @@ async def _partition_response(
     broker: Broker, request: ListOffsetsRequest, context: RequestContext, topic: str, wanted: WantedPartition
 ) -> PartitionResponse:
     version = context.api_version
+    if wanted.timestamp < 0 and _SPECIAL_SINCE.get(wanted.timestamp, version + 1) > version:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
     partition = broker.replicas.hosted(topic, wanted.partition_index)
     only_leader = request.replica_id != DEBUGGING_REPLICA
     log = partition.readable_log(wanted.current_leader_epoch, only_leader=only_leader)
     end = _visible_end(log, request)
     response = PartitionResponse(partition_index=wanted.partition_index, offset=UNKNOWN, timestamp=UNKNOWN)
     if version == 0:
-        if wanted.timestamp < EARLIEST:
-            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
         if wanted.max_num_offsets < 0:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # Kafka fails to make an array of that size
         response.old_style_offsets = _segment_starts(broker, log, wanted, end)
         return response
-    if wanted.timestamp < 0 and _SPECIAL_SINCE.get(wanted.timestamp, version + 1) > version:
-        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
     lags = request.replica_id == CONSUMER_REPLICA and partition.lags_behind_epoch_start
     if lags and wanted.timestamp == LATEST:
         raise _not_available(version)
@@ -145,7 +155,7 @@ async def _find(work: ClientsWork, partition: Partition, log: Log, timestamp: in
         return UNKNOWN, end, partition.leader_epoch
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         return UNKNOWN, log.log_start_offset, log.earliest_epoch
-    if timestamp == LATEST_TIERED:
+    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return UNKNOWN, UNKNOWN, UNKNOWN
     search = log.search_max_timestamp() if timestamp == MAX_TIMESTAMP else log.search_timestamp(timestamp)
     with failing_takes_offline(log.log_dir):

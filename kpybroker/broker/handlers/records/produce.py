@@ -1,9 +1,9 @@
-"""Produce 0-11: append record batches to partitions.
+"""Produce 0-13: append record batches to partitions.
 
 Batches are stored as the producer sent them (docs/reference/guarantees.md says what is checked). The response waits
 for the in-sync replicas with acks=-1 and for nothing with acks=1. With acks=0 there is none, and an error ends the
 connection, so that the client looks for the leader again. Versions 0-2 have message sets of magic 0 and 1, which are
-converted.
+converted. From version 12 on a batch of a transaction adds its partition to it, where the producer has not.
 
 Nearly every request has one batch, outside a transaction, and waits for nothing. `handle_fast` appends it without
 making the messages; any other request is for `handle`. What is refused, and how, is in `produce_refusals`.
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from kpybroker.broker.coordinators.transaction_verification import Verification
+from kpybroker.broker.coordinators.transaction_verification import Asks, Verification
 from kpybroker.broker.handlers.records.current_leaders import node_endpoints
 from kpybroker.broker.handlers.records.produce_claims import is_true_at_once, is_wrong, slowly
 from kpybroker.broker.handlers.records.produce_refusals import (
@@ -35,13 +35,15 @@ from kpybroker.broker.handlers.records.produce_refusals import (
     refuse,
     unacknowledged,
 )
+from kpybroker.broker.handlers.records.produce_topics import TOPIC_IDS_FROM, distinct, hosted, name_topics
 from kpybroker.broker.loop.steps import Steps
 from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.broker.replication.partition import ALL_IN_SYNC
 from kpybroker.broker.requests.context import ConnectionInfo, RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
-from kpybroker.core.log.producer_state import NO_VERIFICATION, ProducerState
+from kpybroker.core.log.producer_state import ProducerState
+from kpybroker.core.log.verification import NO_VERIFICATION
 from kpybroker.core.topic_names import is_internal
 from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.storage.log.append import CLIENT, AppendInfo, ProducedBatches
@@ -66,7 +68,7 @@ __all__ = ["FAST_VERSIONS", "LEDGER", "error_response", "handle", "handle_fast"]
 LEDGER = Ledger(
     ApiKey.PRODUCE,
     0,
-    11,
+    13,
     {
         0: "message sets of magic 0",
         1: "throttle time",
@@ -79,6 +81,8 @@ LEDGER = Ledger(
         9: "flexible",
         10: "the current leader and its endpoint with NOT_LEADER_OR_FOLLOWER (KIP-951)",
         11: "transaction errors a client may abort on (KIP-890)",
+        12: "adds partitions to a transaction (KIP-890 part 2)",
+        13: "topic ids instead of names, UNKNOWN_TOPIC_ID (KIP-516)",
     },
 )
 
@@ -117,12 +121,15 @@ def handle_fast(
     plain = fast_produce.read(frame, header.body_offset, version)
     if plain is None:
         return None
-    acks, _, topic, index, records = plain
+    acks, _, topic, topic_id, index, records = plain
+    if version >= TOPIC_IDS_FROM:
+        topic = broker.metadata.topic_name(topic_id) or ""
     partition = broker.replicas.partition(topic, index)
     is_believed = connection.header_trust.believes(records, _NOT_PLAIN)
     if (
         partition is None
         or (log := partition.log) is None
+        or (version >= TOPIC_IDS_FROM and partition.topic_id != topic_id)
         or not log.rules.as_sent
         or not (is_believed or _is_plain_batch(records))
         or (acks != 1 and acks != ALL_IN_SYNC)
@@ -135,7 +142,7 @@ def handle_fast(
     refused = connection.refused_batches
     try:
         if refused.by_partition:
-            refused.check((topic, index), _producers(partition), records)
+            refused.check((topic, index), topic_id, _producers(partition), records)
         info = partition.append(ProducedBatches(records, broker.clock.time_ms(), version), acks)
     except (KafkaError, LogDirError) as error:
         context = RequestContext.of(header, connection, broker.authorizer)
@@ -163,16 +170,18 @@ def _respond_to_one(
     outcome: AppendInfo | KafkaError | LogDirError,
 ) -> HandledFast:
     """What `handle` returns for a request of one batch that was refused or has to wait."""
-    acks, timeout_ms, topic, index, records = plain
-    data = TopicData(name=topic, partition_data=[ProduceRequest.PartitionProduceData(index=index)])
+    acks, timeout_ms, _, topic_id, index, records = plain
+    topic = partition.topic
+    data = TopicData(name=topic, topic_id=topic_id, partition_data=[ProduceRequest.PartitionProduceData(index=index)])
     request = ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=[data])
     partition_response = PartitionResponse(index=index)
     pending = Pending(acks, timeout_ms)
     if isinstance(outcome, Exception):
-        refuse(broker, context, topic, partition_response, records, outcome)
+        refuse(broker, context, data, partition_response, records, outcome)
     else:
         _appended(broker, pending, partition, outcome, partition_response)
-    response = ProduceResponse(responses=[TopicResponse(name=topic, partition_responses=[partition_response])])
+    topic_response = TopicResponse(name=topic, topic_id=topic_id, partition_responses=[partition_response])
+    response = ProduceResponse(responses=[topic_response])
     return context, request, _acknowledge(broker, context, pending, response)
 
 
@@ -192,6 +201,8 @@ def handle(broker: Broker, request: ProduceRequest, context: RequestContext) -> 
     if not broker.metadata.received_update:
         yield partial(_wait_first_update, broker, request.timeout_ms)
     budget = YieldBudget()
+    if context.api_version >= TOPIC_IDS_FROM:
+        yield from name_topics(broker, request.topic_data, budget)
     verified: Verification | None = None
     if (yield from _is_transactional(request, budget)):
         verified = yield partial(_verify, broker, request, context, budget)
@@ -202,10 +213,11 @@ def handle(broker: Broker, request: ProduceRequest, context: RequestContext) -> 
     now_ms = broker.clock.time_ms()
     topics = request.topic_data
     if len(topics) != 1 or len(topics[0].partition_data) != 1:
-        topics = yield from _distinct(topics, budget)
+        topics = yield from distinct(topics, budget)
     for topic in topics:
         yield from budget.steps()
-        authorized = context.authorized(Operation.WRITE, ResourceType.TOPIC, topic.name)
+        is_unknown = version >= TOPIC_IDS_FROM and not topic.name
+        authorized = is_unknown or context.authorized(Operation.WRITE, ResourceType.TOPIC, topic.name)
         partition_responses = []
         for data in topic.partition_data:
             yield from budget.steps()
@@ -214,11 +226,11 @@ def handle(broker: Broker, request: ProduceRequest, context: RequestContext) -> 
             try:
                 if not authorized:
                     raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-                partition = broker.replicas.hosted(topic.name, data.index)
+                partition = hosted(broker, topic, data.index, version)
                 guard = NO_VERIFICATION if verified is None else verified.produce_guard((topic.name, data.index))
                 records = check_request(topic.name, data.records, acks, context)
                 if refused.by_partition:
-                    refused.check((topic.name, data.index), _producers(partition), records)
+                    refused.check((topic.name, data.index), topic.topic_id, _producers(partition), records)
                 checked = None
                 strictly = not trust.believes(records) and (
                     yield from is_wrong(broker, context, acks, partition, records)
@@ -228,13 +240,15 @@ def handle(broker: Broker, request: ProduceRequest, context: RequestContext) -> 
                     checked = yield partial(slowly, broker, context, acks, validate)
                 info = partition.append(ProducedBatches(records, now_ms, version, CLIENT, guard, checked), acks)
             except (KafkaError, LogDirError) as error:
-                refuse(broker, context, topic.name, partition_response, data.records, error)
+                refuse(broker, context, topic, partition_response, data.records, error)
             else:
                 _appended(broker, pending, partition, info, partition_response)
                 if len(records) > MAGIC_AT and records[MAGIC_AT] < MAGIC_MAX:
                     partition.traffic.rare_counts().produce_conversions += info.last_offset - info.first_offset + 1
         if partition_responses:
-            response.responses.append(TopicResponse(name=topic.name, partition_responses=partition_responses))
+            response.responses.append(
+                TopicResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=partition_responses)
+            )
     return (yield from _acknowledge(broker, context, pending, response))
 
 
@@ -294,7 +308,8 @@ async def _verify(
         budget,
         # what is denied is audited when the topic's batches are refused
         lambda topic: authorizer.authorize(connection.principal, connection.client_host, WRITE, TOPIC, topic),
-        knows_abortable=context.api_version >= ABORTABLE_FROM,
+        asks=Asks.of(context.api_version, ABORTABLE_FROM),
+        owner=context.owner,
     )
 
 
@@ -307,22 +322,6 @@ def _is_transactional(request: ProduceRequest, budget: YieldBudget) -> Steps[boo
             if data.records is not None and begins_transactional(data.records):
                 found = True
     return found
-
-
-def _distinct(topics: list[TopicData], budget: YieldBudget) -> Steps[list[TopicData]]:
-    """Each topic and partition once: Kafka puts them into a map, so the last of two batches for a partition counts."""
-    merged: dict[str, dict[int, ProduceRequest.PartitionProduceData]] = {}
-    for topic in topics:
-        yield from budget.steps()
-        partitions = merged.setdefault(topic.name, {})
-        for data in topic.partition_data:
-            yield from budget.steps()
-            partitions[data.index] = data
-    distinct = []
-    for name, partitions in merged.items():
-        yield from budget.steps()
-        distinct.append(TopicData(name=name, partition_data=list(partitions.values())))
-    return distinct
 
 
 async def _flush(broker: Broker, flushes: list[Unacknowledged]) -> None:

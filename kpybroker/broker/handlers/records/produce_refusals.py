@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("kafka.server.ReplicaManager")
 
 PartitionResponse = ProduceResponse.PartitionProduceResponse
+TopicData = ProduceRequest.TopicProduceData
 TopicResponse = ProduceResponse.TopicProduceResponse
 Records = bytes | memoryview | None
 
@@ -48,6 +49,7 @@ _BATCH_LENGTH = struct.Struct(">i")
 _WITHOUT_LOG_START = frozenset(
     (
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
         ErrorCode.MESSAGE_TOO_LARGE,
         ErrorCode.RECORD_LIST_TOO_LARGE,
@@ -99,13 +101,17 @@ def begins_transactional(records: bytes | memoryview) -> bool:
 def refuse(
     broker: Broker,
     context: RequestContext,
-    topic: str,
+    data: TopicData,
     response: PartitionResponse,
     records: Records,
     error: KafkaError | LogDirError,
 ) -> None:
-    """Fill the response of a partition whose `records` were refused, and remember it for the batches behind them."""
-    context.connection.refused_batches.note(topic, response.index, records, error)
+    """Fill the response of a partition whose `records` were refused, and remember it for the batches behind them.
+
+    `data` is the topic's part of the request.
+    """
+    topic = data.name
+    context.connection.refused_batches.note((topic, response.index), data.topic_id, records, error)
     if isinstance(error, LogDirError):
         broker.log_dir_failed(error)
         error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
@@ -167,6 +173,7 @@ def error_response(request: ProduceRequest, context: RequestContext, error: Kafk
         responses=[
             TopicResponse(
                 name=topic.name,
+                topic_id=topic.topic_id,
                 partition_responses=[
                     PartitionResponse(index=data.index, error_code=error.code, base_offset=-1, error_message=text)
                     for data in topic.partition_data

@@ -15,6 +15,7 @@ from kpybroker.broker.handlers.configuration.describe import Asked, topic_entrie
 from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
+from kpybroker.config.keys.releases import is_kafka_4
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.topic_names import CLUSTER_METADATA_TOPIC_NAME
 from kpybroker.wire.api import ApiKey
@@ -119,8 +120,11 @@ def _fill(broker: Broker, context: RequestContext, result: Result, created: Crea
 
 
 def _configs(broker: Broker, overrides: dict[str, str]) -> list[TopicConfig]:
-    """Every topic key with the value in effect, and which layer it comes from."""
+    """Every topic key with the value in effect, and which layer it comes from; by name in the place of Kafka 4."""
     everything = Asked(names=frozenset(), synonyms=False, documentation=False)
+    entries = list(topic_entries(broker.config, overrides, everything))
+    if is_kafka_4(broker.config.release):
+        entries.sort(key=lambda entry: entry.name)
     return [
         TopicConfig(
             name=entry.name,
@@ -129,7 +133,7 @@ def _configs(broker: Broker, overrides: dict[str, str]) -> list[TopicConfig]:
             config_source=entry.config_source,
             is_sensitive=entry.is_sensitive,
         )
-        for entry in topic_entries(broker.config, overrides, everything)
+        for entry in entries
     ]
 
 

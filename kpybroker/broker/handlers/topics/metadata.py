@@ -1,4 +1,4 @@
-"""Metadata 0-12: topics, who leads their partitions, and where the brokers are.
+"""Metadata 0-13: topics, who leads their partitions, and where the brokers are.
 
 Version 0 asks for all topics with an empty list, later ones with null. A topic that is missing may be created: then the
 response waits a moment for it, so that a producer's first request already finds its leader. In a version below 6 a
@@ -32,7 +32,7 @@ Partition = MetadataResponse.MetadataResponsePartition
 LEDGER = Ledger(
     ApiKey.METADATA,
     0,
-    12,
+    13,
     {
         0: "all topics by an empty list",
         1: "all topics by null; controller id, rack, is_internal",
@@ -47,6 +47,7 @@ LEDGER = Ledger(
         10: "topic ids in the response",
         11: "no cluster authorized operations: DescribeCluster has them (KIP-700)",
         12: "topics asked for by id (KIP-516)",
+        13: "an error of the whole request (KIP-1102)",
     },
 )
 
@@ -272,7 +273,7 @@ def _cluster_operations(request: MetadataRequest, context: RequestContext) -> in
 
 
 def error_response(request: MetadataRequest, context: RequestContext, error: KafkaError) -> MetadataResponse:
-    """Every topic asked for carries the error; one without a name has an empty one."""
+    """The error at the top of the response, and at every topic asked for; one without a name has an empty one."""
     return MetadataResponse(
         topics=[
             Topic(
@@ -281,5 +282,6 @@ def error_response(request: MetadataRequest, context: RequestContext, error: Kaf
                 topic_id=topic.topic_id,
             )
             for topic in request.topics or ()
-        ]
+        ],
+        error_code=error.code,
     )

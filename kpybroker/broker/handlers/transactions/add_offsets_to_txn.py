@@ -42,7 +42,7 @@ async def handle(broker: Broker, request: AddOffsetsToTxnRequest, context: Reque
     if not request.transactional_id:
         raise KafkaError(ErrorCode.INVALID_REQUEST)
     partition = (GROUP_METADATA_TOPIC_NAME, broker.groups.partition_for(request.group_id))
-    error = await broker.transactions.ask(
+    error = await broker.transactions.add(
         AddPartitions(
             request.transactional_id,
             request.producer_id,

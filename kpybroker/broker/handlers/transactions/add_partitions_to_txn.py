@@ -1,7 +1,8 @@
 """AddPartitionsToTxn 0-5: partitions take part in a transaction.
 
-Up to version 3 from producers, one transaction a request. From version 4 on between brokers, several at once, and also
-only for verification (KIP-890). Where one partition is refused, none is added.
+Up to version 3 from producers, one transaction a request. From version 4 on between brokers, several at once: only for
+verification (KIP-890), or for producers of transactions of version 2, which add partitions by writing to them. Where
+one partition is refused, none is added.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from kpybroker.broker.loop.yielding import ELEMENT, YieldBudget, listed
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
-from kpybroker.core.budget import Owner
+from kpybroker.core.budget import UNOWNED, Owner
 from kpybroker.core.topic_names import is_internal
 from kpybroker.core.topic_partition import PartitionKey
-from kpybroker.core.transaction.values import AddPartitions
+from kpybroker.core.transaction.values import EPOCH_BUMP_FROM, AddPartitions
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
@@ -94,7 +95,8 @@ async def _add(broker: Broker, transaction: Transaction, context: RequestContext
         return await _each(dict.fromkeys(partitions, ErrorCode.OPERATION_NOT_ATTEMPTED) | refused, budget)
     if transaction.verify_only:
         return await _each(_verify(broker, transaction, partitions), budget)
-    error = await _ask(broker, transaction, frozenset(partitions), context.owner)
+    owner, version = (context.owner, 0) if from_client else (UNOWNED, EPOCH_BUMP_FROM)
+    error = await _ask(broker, transaction, frozenset(partitions), owner, version)
     if error is ErrorCode.PRODUCER_FENCED and context.api_version < FENCED_FROM:
         error = ErrorCode.INVALID_PRODUCER_EPOCH
     return await listed(_all(transaction, error), budget)
@@ -112,14 +114,19 @@ def _verify(broker: Broker, transaction: Transaction, partitions: Iterable[Parti
 
 
 async def _ask(
-    broker: Broker, transaction: Transaction, partitions: frozenset[PartitionKey], owner: Owner
+    broker: Broker, transaction: Transaction, partitions: frozenset[PartitionKey], owner: Owner, version: int
 ) -> ErrorCode:
     if not transaction.transactional_id:
         return ErrorCode.INVALID_REQUEST
     try:
-        return await broker.transactions.ask(
+        return await broker.transactions.add(
             AddPartitions(
-                transaction.transactional_id, transaction.producer_id, transaction.producer_epoch, partitions, owner
+                transaction.transactional_id,
+                transaction.producer_id,
+                transaction.producer_epoch,
+                partitions,
+                owner,
+                version,
             )
         )
     except KafkaError as error:

@@ -1,14 +1,15 @@
-"""TxnOffsetCommit 0-4: a group's offsets, as part of a transaction.
+"""TxnOffsetCommit 0-5: a group's offsets, as part of a transaction.
 
 They stay pending until the transaction's marker is in the group's partition of `__consumer_offsets`. From version 3 on
-the request says which member commits for which generation, so that a member of an earlier generation is refused.
+the request says which member commits for which generation, so that a member of an earlier generation is refused. From
+version 5 on that partition is added to the transaction here, where AddOffsetsToTxn did it before.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kpybroker.broker.coordinators.transaction_verification import TransactionProducer
+from kpybroker.broker.coordinators.transaction_verification import Asks, TransactionProducer
 from kpybroker.broker.handlers.groups.checks import (
     kept_topic_id,
     known_partitions,
@@ -35,13 +36,14 @@ if TYPE_CHECKING:
 LEDGER = Ledger(
     ApiKey.TXN_OFFSET_COMMIT,
     0,
-    4,
+    5,
     {
         0: "the offsets of a group",
         1: "throttle time",
         2: "leader epoch (KIP-320); COORDINATOR_LOAD_IN_PROGRESS instead of COORDINATOR_NOT_AVAILABLE",
         3: "flexible; member, generation or member epoch, and instance id fence (KIP-447)",
         4: "TRANSACTION_ABORTABLE",
+        5: "adds the group's partition to the transaction (KIP-890 part 2)",
     },
 )
 
@@ -70,9 +72,9 @@ async def _commit(
     broker.groups.shard_for(request.group_id)  # raises where this is not the group's coordinator
     offsets_partition = (GROUP_METADATA_TOPIC_NAME, broker.groups.partition_for(request.group_id))
     verified = await broker.verifier.verify(
-        TransactionProducer(request.transactional_id, request.producer_id, request.producer_epoch),
+        TransactionProducer(request.transactional_id, request.producer_id, request.producer_epoch, context.owner),
         {offsets_partition: NO_SEQUENCE},
-        knows_abortable=context.api_version >= ABORTABLE_FROM,
+        Asks.of(context.api_version, ABORTABLE_FROM),
     )
     if verified.errors:
         raise KafkaError(commit_error(verified.errors[offsets_partition]))

@@ -6,18 +6,17 @@ A lag needs the high watermark of a partition. Of those that another broker lead
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import trio
 
 from kpybroker.broker.loop.yielding import YieldBudget
+from kpybroker.broker.metrics.readers.recent import WINDOW_S, Cell, RecentRates
 from kpybroker.core.features import GROUP_VERSION
 from kpybroker.core.group.values import GroupState
-from kpybroker.metrics.mbeans import Family
-from kpybroker.metrics.rates import TICK_S
-from kpybroker.metrics.reading import Reading, Value, single
+from kpybroker.metrics.reading import Reading, single
 from kpybroker.metrics.tables import coordinators as c
 from kpybroker.metrics.tables import exporter as e
 from kpybroker.wire.api import ApiKey
@@ -53,10 +52,6 @@ PROTOCOLS: Final = (("classic",), ("consumer",))
 PARTITION_STATES: Final = (("loading",), ("active",), ("failed",))
 CONSUMER_STATES: Final = (("Empty",), ("Assigning",), ("Reconciling",), ("Stable",), ("Dead",))
 """Of consumer groups; a dead one is in no table, here and in Kafka."""
-WINDOW_S: Final = 30.0
-WINDOW_TICKS: Final = int(WINDOW_S / TICK_S)
-
-Cell = tuple[Family, Value]
 
 
 class GroupsReader:
@@ -68,11 +63,11 @@ class GroupsReader:
 
     def __init__(self, broker: Measured) -> None:
         self._broker = broker
-        self._history: deque[tuple[float, Mapping[str, int]]] = deque(maxlen=WINDOW_TICKS)
+        self._rates = RecentRates(self._counts, broker.clock.monotonic)
 
     def tick(self) -> None:
         """A few seconds have passed."""
-        self._history.append((self._broker.clock.monotonic(), self._counts()))
+        self._rates.tick()
 
     def _counts(self) -> dict[str, int]:
         built = self._broker.coordinators.built_groups
@@ -89,23 +84,13 @@ class GroupsReader:
         members = Reading([(group.group_id,) for group in groups], [(e.MEMBERS, counted)])
         readings = [single((c.NUM_GROUPS, classic.total()), (c.NUM_OFFSETS, offsets), *counts), members]
         if GROUP_VERSION not in self._broker.features.supported:
-            return [*readings, single(*self._loads(), *self._with_rates(COUNTS))]
+            return [*readings, single(*self._loads(), *self._rates.cells(COUNTS))]
         return [
             *readings,
             Reading(PROTOCOLS, [(c.GROUP_COUNT, [classic.total(), consumer.total()])]),
             Reading(CONSUMER_STATES, [(c.CONSUMER_GROUP_COUNT, [consumer[state] for (state,) in CONSUMER_STATES])]),
             Reading(PARTITION_STATES, [(c.NUM_PARTITIONS, self._partitions())]),
-            single(*self._loads(), *self._with_rates(COUNTS + CONSUMER_COUNTS)),
-        ]
-
-    def _with_rates(self, families: Iterable[tuple[Family, Family, str]]) -> list[Cell]:
-        counts = self._counts()
-        began_s, before = self._history[0] if self._history else (0.0, counts)
-        elapsed_s = max(self._broker.clock.monotonic() - began_s, TICK_S)
-        return [
-            cell
-            for count, rate, name in families
-            for cell in ((count, counts[name]), (rate, (counts[name] - before[name]) / elapsed_s))
+            single(*self._loads(), *self._rates.cells(COUNTS + CONSUMER_COUNTS)),
         ]
 
     def _loads(self) -> list[Cell]:

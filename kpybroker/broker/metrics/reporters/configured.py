@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
 
 from kpybroker import __version__
+from kpybroker.broker.client_metrics.packages import missing
 from kpybroker.broker.lifecycle.errors import EXIT_CONFIG, StartupError
 from kpybroker.broker.metrics.reporters.graphite import GraphiteReporter
 from kpybroker.broker.metrics.reporters.periodic import Periodic
@@ -65,21 +65,20 @@ def _graphite(broker: Measured, read: Read, ticker: Ticker) -> Periodic:
 
 def _otlp(broker: Measured, read: Read, ticker: Ticker) -> Periodic:
     config = broker.config
-    missing = [name for name in OTLP_PACKAGES if not _is_installed(name)]
-    if missing:
+    names = missing(OTLP_PACKAGES)
+    if names:
         raise StartupError(
-            f"kpybroker.otlp.endpoint needs packages that are not installed: {', '.join(missing)}",
+            f"kpybroker.otlp.endpoint needs packages that are not installed: {', '.join(names)}",
             "pip install 'kpybroker[otlp]', or leave kpybroker.otlp.endpoint out",
             EXIT_CONFIG,
         )
-    from kpybroker.broker.metrics.reporters.otlp import OtlpReporter
+    from kpybroker.broker.metrics.reporters.otlp import OtlpReporter, Sent
 
     url = otlp_url(config.get_str("kpybroker.otlp.endpoint"))
     headers = otlp_headers(config)
     spelling = Spelling(config.get_str("kpybroker.metrics.spelling"))
-    reporter = OtlpReporter(
-        url, headers, spelling, lambda: read(lambda family: True), lambda: _resource(broker), ticker.clock
-    )
+    sent = Sent(spelling, lambda: read(lambda family: True), broker.received_metrics.series)
+    reporter = OtlpReporter(url, headers, sent, lambda: _resource(broker), ticker.clock)
     return Periodic(
         broker,
         config.get_int("kpybroker.otlp.interval.ms") / 1000,
@@ -87,13 +86,6 @@ def _otlp(broker: Measured, read: Read, ticker: Ticker) -> Periodic:
         url,
         "start an OTLP receiver there, or change kpybroker.otlp.endpoint and kpybroker.otlp.headers",
     )
-
-
-def _is_installed(name: str) -> bool:
-    try:
-        return find_spec(name) is not None
-    except ModuleNotFoundError:
-        return False
 
 
 def _resource(broker: Measured) -> Mapping[str, str]:

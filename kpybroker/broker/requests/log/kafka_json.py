@@ -16,7 +16,7 @@ from kpybroker.broker.requests.context import ConnectionInfo
 from kpybroker.broker.requests.log.message_walk import JSON, Style, message_in
 from kpybroker.config.keys.registry import BROKER_KEYS, PASSWORDS
 from kpybroker.config.keys.synonyms import base_key
-from kpybroker.config.topic import TOPIC_KEYS
+from kpybroker.config.keys.topic import TOPIC_KEYS
 from kpybroker.wire.api import API_INFO, ApiKey
 from kpybroker.wire.headers import RequestHeader
 from kpybroker.wire.messages.alter_configs import AlterConfigsRequest

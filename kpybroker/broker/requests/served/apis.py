@@ -8,16 +8,16 @@ from kpybroker.core.features import GROUP_VERSION, NOT_SUPPORTED, SUPPORTED, Ran
 from kpybroker.wire.api import ApiKey
 
 SERVED: dict[ApiKey, tuple[int, int]] = {
-    ApiKey.PRODUCE: (0, 11),
-    ApiKey.FETCH: (0, 17),
-    ApiKey.LIST_OFFSETS: (0, 9),
-    ApiKey.METADATA: (0, 12),
+    ApiKey.PRODUCE: (0, 13),
+    ApiKey.FETCH: (0, 18),
+    ApiKey.LIST_OFFSETS: (0, 11),
+    ApiKey.METADATA: (0, 13),
     ApiKey.LEADER_AND_ISR: (0, 7),
     ApiKey.STOP_REPLICA: (0, 4),
     ApiKey.UPDATE_METADATA: (0, 8),
     ApiKey.CONTROLLED_SHUTDOWN: (0, 3),
-    ApiKey.OFFSET_COMMIT: (0, 9),
-    ApiKey.OFFSET_FETCH: (0, 9),
+    ApiKey.OFFSET_COMMIT: (0, 10),
+    ApiKey.OFFSET_FETCH: (0, 10),
     ApiKey.FIND_COORDINATOR: (0, 6),
     ApiKey.JOIN_GROUP: (0, 9),
     ApiKey.HEARTBEAT: (0, 4),
@@ -34,16 +34,16 @@ SERVED: dict[ApiKey, tuple[int, int]] = {
     ApiKey.OFFSET_FOR_LEADER_EPOCH: (0, 4),
     ApiKey.ADD_PARTITIONS_TO_TXN: (0, 5),
     ApiKey.ADD_OFFSETS_TO_TXN: (0, 4),
-    ApiKey.END_TXN: (0, 4),
-    ApiKey.WRITE_TXN_MARKERS: (0, 1),
-    ApiKey.TXN_OFFSET_COMMIT: (0, 4),
+    ApiKey.END_TXN: (0, 5),
+    ApiKey.WRITE_TXN_MARKERS: (0, 2),
+    ApiKey.TXN_OFFSET_COMMIT: (0, 5),
     ApiKey.DESCRIBE_ACLS: (0, 3),
     ApiKey.CREATE_ACLS: (0, 3),
     ApiKey.DELETE_ACLS: (0, 3),
     ApiKey.DESCRIBE_CONFIGS: (0, 4),
     ApiKey.ALTER_CONFIGS: (0, 2),
     ApiKey.ALTER_REPLICA_LOG_DIRS: (0, 2),
-    ApiKey.DESCRIBE_LOG_DIRS: (0, 4),
+    ApiKey.DESCRIBE_LOG_DIRS: (0, 5),
     ApiKey.SASL_AUTHENTICATE: (0, 2),
     ApiKey.CREATE_PARTITIONS: (0, 3),
     ApiKey.CREATE_DELEGATION_TOKEN: (0, 3),
@@ -53,7 +53,7 @@ SERVED: dict[ApiKey, tuple[int, int]] = {
     ApiKey.DELETE_GROUPS: (0, 2),
     ApiKey.ELECT_LEADERS: (0, 2),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: (0, 1),
-    ApiKey.ALTER_PARTITION_REASSIGNMENTS: (0, 0),
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: (0, 1),
     ApiKey.LIST_PARTITION_REASSIGNMENTS: (0, 0),
     ApiKey.OFFSET_DELETE: (0, 0),
     ApiKey.DESCRIBE_CLIENT_QUOTAS: (0, 1),
@@ -62,10 +62,12 @@ SERVED: dict[ApiKey, tuple[int, int]] = {
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: (0, 0),
     ApiKey.ALTER_PARTITION: (0, 3),
     ApiKey.UPDATE_FEATURES: (0, 2),
-    ApiKey.DESCRIBE_CLUSTER: (0, 1),
+    ApiKey.DESCRIBE_CLUSTER: (0, 2),
     ApiKey.DESCRIBE_PRODUCERS: (0, 0),
     ApiKey.DESCRIBE_TRANSACTIONS: (0, 0),
-    ApiKey.LIST_TRANSACTIONS: (0, 1),
+    ApiKey.LIST_TRANSACTIONS: (0, 2),
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: (0, 0),
+    ApiKey.PUSH_TELEMETRY: (0, 0),
     ApiKey.LIST_CONFIG_RESOURCES: (0, 1),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: (0, 0),
     ApiKey.CONSUMER_GROUP_HEARTBEAT: (0, 1),
@@ -86,13 +88,22 @@ ADVISED_SOFTWARE = ("apache-kafka-java", "rdkafka")
 version 1 of ConsumerGroupHeartbeat for the protocol itself."""
 
 
+CLIENT_METRICS = frozenset({ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY})
+"""Those that clients use as soon as they are listed: they are only where pushes are received."""
+
+
 def listed_for(
-    served: Mapping[ApiKey, tuple[int, int]], software: str, supported: Ranges = SUPPORTED
+    served: Mapping[ApiKey, tuple[int, int]],
+    software: str,
+    supported: Ranges = SUPPORTED,
+    *,
+    client_metrics: bool = False,
 ) -> dict[ApiKey, tuple[int, int]]:
     """What ApiVersions lists of `served` for client software of this name and version, at a broker with these features.
 
-    Nothing waits for ConsumerGroupDescribe, so it is not listed where it is refused. ListConfigResources is of Kafka 4:
-    a broker in the place of Kafka 3.9 does not list it.
+    Nothing waits for ConsumerGroupDescribe, so it is not listed where it is refused. ListConfigResources and client
+    metrics are of Kafka 4: a broker in the place of Kafka 3.9 does not list them. `client_metrics`: whether pushes are
+    received.
     """
     has_groups = supported.get(GROUP_VERSION, NOT_SUPPORTED).max > 0
     refused = REFUSED if has_groups else REFUSED | NEEDS_GROUP_VERSION
@@ -100,6 +111,8 @@ def listed_for(
     hidden = refused & {ApiKey.CONSUMER_GROUP_DESCRIBE} if is_advised else refused
     if not has_groups:
         hidden |= {ApiKey.LIST_CONFIG_RESOURCES}
+    if not (client_metrics and has_groups):
+        hidden |= CLIENT_METRICS
     listed = {key: versions for key, versions in served.items() if key not in hidden}
     if ApiKey.CONSUMER_GROUP_HEARTBEAT in hidden and ApiKey.CONSUMER_GROUP_HEARTBEAT in served:
         listed[ApiKey.CONSUMER_GROUP_HEARTBEAT] = (0, 0)

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from prometheus_client.parser import text_string_to_metric_families
 
 from kpybroker.client.connect.errors import CommandError
-from kpybroker.console.queries.outside import http
+from kpybroker.client.schemas import http
 from kpybroker.console.queries.samples import Samples
 
 PAGE_BYTES_MAX: Final = 64 << 20

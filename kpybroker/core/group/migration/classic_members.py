@@ -115,6 +115,7 @@ def _draft(step: GroupStep, group: ConsumerGroup, request: Join) -> Draft:
         client_id=request.client_id,
         client_host=request.client_host,
         classic=ClassicMetadata(request.session_timeout_ms, request.protocols),
+        rights=request.rights,
         owner=request.owner,
     )
     if known is not None:

@@ -111,6 +111,37 @@ async def test_who_is_not_the_controller_says_so() -> None:
             assert (await call(broker, handler, request, version)).error_code == code
 
 
+async def test_the_number_of_replicas_stays_where_the_client_wants_it() -> None:
+    async with running_broker() as broker:
+        await broker.topics.create_topics([NewTopic("t", 1, 1)], 60_000)
+        context = broker.controller.machine.parts.context
+        context.live_brokers[1], context.live_broker_epochs[1] = context.live_brokers[0], 1
+        partitions = [ReassignPartition(replicas=[0, 1]), ReassignPartition(partition_index=1, replicas=[0])]
+        request = AlterPartitionReassignmentsRequest(
+            allow_replication_factor_change=False, topics=[ReassignTopic(name="t", partitions=partitions)]
+        )
+        response = await call(broker, alter_partition_reassignments, request, 1)
+        assert not response.allow_replication_factor_change
+        assert [(one.error_code, one.error_message) for one in response.responses[0].partitions] == [
+            (ErrorCode.INVALID_REPLICATION_FACTOR, "The replication factor is changed from 1 to 2"),
+            (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist."),
+        ]
+
+
+@pytest.mark.parametrize(("version", "text"), [(0, ""), (1, None)])
+async def test_the_text_of_no_error_is_that_of_the_versions_kafka(version: int, text: str | None) -> None:
+    """Where nothing is asked for, nothing is said, not even whether the number of replicas may change."""
+    async with running_broker() as broker:
+        await broker.topics.create_topics([NewTopic("t", 1, 1)], 60_000)
+        wish = ReassignTopic(name="t", partitions=[ReassignPartition(replicas=[0])])
+        some = AlterPartitionReassignmentsRequest(topics=[wish], allow_replication_factor_change=version == 0)
+        none = AlterPartitionReassignmentsRequest(topics=[], allow_replication_factor_change=version == 0)
+        response = await call(broker, alter_partition_reassignments, some, version)
+        assert (response.error_message, response.responses[0].partitions[0].error_code) == (text, ErrorCode.NONE)
+        response = await call(broker, alter_partition_reassignments, none, version)
+        assert (response.error_message, response.allow_replication_factor_change) == ("", True)
+
+
 async def test_a_move_begins_is_listed_and_cancelled() -> None:
     async with running_broker() as broker:
         await broker.topics.create_topics([NewTopic("t", 1, 1), NewTopic("u", 1, 1)], 60_000)

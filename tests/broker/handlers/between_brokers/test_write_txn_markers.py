@@ -17,13 +17,16 @@ from tests.support.brokers.running_broker import ask
 from tests.support.brokers.transactional import fetched, one_producer, read, transactional_broker
 
 
-def marker(producer_id: int, *indexes: int, epoch: int = 0, committed: bool = False) -> Any:
+def marker(
+    producer_id: int, *indexes: int, epoch: int = 0, committed: bool = False, transaction_version: int = 0
+) -> Any:
     topics = [WriteTxnMarkersRequest.WritableTxnMarkerTopic(name="t", partition_indexes=list(indexes))]
     return WriteTxnMarkersRequest.WritableTxnMarker(
         producer_id=producer_id,
         producer_epoch=epoch,
         transaction_result=committed,
         topics=topics if indexes else [],
+        transaction_version=transaction_version,
     )
 
 
@@ -48,6 +51,20 @@ async def test_what_is_open_ends(tmp_path: Path, version: int) -> None:
         assert ends == {(producer.producer_id, 0): 0, (producer.producer_id, 1): 0, (77, 2): 0}
         assert await read(broker) == []
         assert await read(broker, index=1) == [b"kept"]
+
+
+@pytest.mark.parametrize("version", versions(write_txn_markers))
+async def test_the_epoch_of_a_marker_of_version_2_is_a_later_one(tmp_path: Path, version: int) -> None:
+    """Requests before version 2 do not say it, so any epoch that is not lower ends the transaction."""
+    async with one_producer(tmp_path, 0) as (broker, producer):
+        await producer.write(b"a")
+        same = marker(producer.producer_id, 0, committed=True, transaction_version=2)
+        later = marker(producer.producer_id, 0, epoch=1, committed=True, transaction_version=2)
+        knows = version >= 2
+        expected = ErrorCode.INVALID_PRODUCER_EPOCH if knows else ErrorCode.NONE
+        assert await write(broker, same, version=version) == {(producer.producer_id, 0): expected}
+        assert await write(broker, later, version=version) == {(producer.producer_id, 0): ErrorCode.NONE}
+        assert await read(broker) == [b"a"]
 
 
 async def test_by_the_partitions_word(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""DescribeCluster 0-1."""
+"""DescribeCluster 0-2."""
 
 from __future__ import annotations
 
@@ -13,13 +13,19 @@ from tests.support.brokers.control_broker import Denying, call, running_broker
 ALL_OPERATIONS = sum(1 << n for n in (5, 7, 8, 9, 10, 11, 12))
 
 
-@pytest.mark.parametrize("version", [0, 1])
+@pytest.mark.parametrize("version", [0, 1, 2])
 async def test_cluster_controller_and_brokers(version: int) -> None:
     async with running_broker(broker_rack="r1") as broker:
         response = await call(broker, describe_cluster, DescribeClusterRequest(), version)
     assert (response.cluster_id, response.controller_id, response.error_code) == ("a-cluster", 0, 0)
     assert [(b.broker_id, b.host, b.port, b.rack) for b in response.brokers] == [(0, "reached.example", 19092, "r1")]
     assert response.cluster_authorized_operations == -(2**31)
+
+
+async def test_no_broker_is_fenced() -> None:
+    async with running_broker() as broker:
+        response = await call(broker, describe_cluster, DescribeClusterRequest(include_fenced_brokers=True), 2)
+    assert [(broker.broker_id, broker.is_fenced) for broker in response.brokers] == [(0, False)]
 
 
 async def test_authorized_operations() -> None:

@@ -6,12 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from kpybroker.broker.handlers.cluster import describe_log_dirs
+from kpybroker.broker.app import Broker
+from kpybroker.broker.cluster.topic_admin import NewTopic
+from kpybroker.broker.handlers.cluster import alter_replica_log_dirs, describe_log_dirs
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.wire.errors import ErrorCode
+from kpybroker.wire.messages.alter_replica_log_dirs import AlterReplicaLogDirsRequest
 from kpybroker.wire.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from tests.support.brokers.configured_broker import call, configured_broker
 from tests.support.brokers.control_broker import Denying
+from tests.support.requests.config_requests import BROKER, SET, change
 
 Topic = DescribeLogDirsRequest.DescribableLogDirTopic
 
@@ -20,7 +24,7 @@ def found(result: DescribeLogDirsResponse.DescribeLogDirsResult) -> set[tuple[st
     return {(topic.name, partition.partition_index) for topic in result.topics for partition in topic.partitions}
 
 
-@pytest.mark.parametrize("version", range(5))
+@pytest.mark.parametrize("version", range(6))
 async def test_every_log_with_size_and_space(tmp_path: Path, version: int) -> None:
     async with configured_broker(tmp_path, "a", "b") as broker:
         response = await call(broker, describe_log_dirs, DescribeLogDirsRequest(topics=None), version)
@@ -64,3 +68,30 @@ async def test_a_client_that_may_not_describe_the_cluster_sees_nothing(tmp_path:
     async with configured_broker(tmp_path, "a") as broker:
         response = await call(broker, describe_log_dirs, DescribeLogDirsRequest(topics=None), 4, authorizer=denied)
     assert (response.error_code, response.results) == (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, [])
+
+
+async def test_a_directory_is_cordoned_and_opened_again_while_the_broker_runs(tmp_path: Path) -> None:
+    one, two = (str(tmp_path / name) for name in ("one", "two"))
+
+    async def cordoned(broker: Broker) -> dict[str, bool]:
+        response = await call(broker, describe_log_dirs, DescribeLogDirsRequest(topics=[]), 5)
+        return {result.log_dir: result.is_cordoned for result in response.results}
+
+    async with configured_broker(tmp_path, log_dirs=f"{one},{two}", cordoned_log_dirs=one) as broker:
+        assert await cordoned(broker) == {one: True, two: False}
+        await broker.topics.create_topics([NewTopic("t", 3, 1)], 60_000)
+        assert {log.log_dir for log in broker.logs} == {two}
+        request = AlterReplicaLogDirsRequest(
+            dirs=[
+                AlterReplicaLogDirsRequest.AlterReplicaLogDir(
+                    path=one, topics=[AlterReplicaLogDirsRequest.AlterReplicaLogDirTopic(name="t", partitions=[0])]
+                )
+            ]
+        )
+        refused = await call(broker, alter_replica_log_dirs, request, 2)
+        assert refused.results[0].partitions[0].error_code == ErrorCode.INVALID_REPLICA_ASSIGNMENT
+        assert await change(broker, (BROKER, "0", [("cordoned.log.dirs", SET, "")])) == [(ErrorCode.NONE, None)]
+        assert await cordoned(broker) == {one: False, two: False}
+        assert await change(broker, (BROKER, "0", [("cordoned.log.dirs", SET, "*")])) == [(ErrorCode.NONE, None)]
+        assert await cordoned(broker) == {one: True, two: True}
+        assert (await change(broker, (BROKER, "", [("cordoned.log.dirs", SET, one)])))[0][0] is not ErrorCode.NONE

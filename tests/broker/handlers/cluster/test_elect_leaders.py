@@ -72,3 +72,13 @@ async def test_refusals_of_the_whole_request() -> None:
     assert denied.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     assert odd.error_code == ErrorCode.INVALID_REQUEST
     assert outcome(elsewhere) == {("a", 0): ErrorCode.NOT_CONTROLLER}
+
+
+async def test_a_broker_in_the_place_of_kafka_4_says_what_there_is_not() -> None:
+    asked = [Partitions(topic="a", partitions=[9]), Partitions(topic="b", partitions=[0])]
+    async with running_broker(kpybroker_kafka_version="4.3") as broker:
+        await broker.topics.create_topics([NewTopic("a", 1, 1)], 60_000)
+        request = ElectLeadersRequest(topic_partitions=asked, timeout_ms=1000)
+        response = await call(broker, elect_leaders, request, 2)
+    texts = [p.error_message for topic in response.replica_election_results for p in topic.partition_result]
+    assert texts == ["No such partition as a-9", "No such topic as b"]

@@ -10,9 +10,12 @@ import pytest
 
 from kpybroker.broker.handlers.configuration import describe_configs
 from kpybroker.config.broker import BrokerConfig
+from kpybroker.config.keys.own import OWN
+from kpybroker.config.keys.releases import ADDED, INTERNAL_IN_4, REMOVED
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
+from tests.config.keys.kafka_keys import defined
 from tests.support.brokers.configured_broker import call, configured_broker
 from tests.support.brokers.control_broker import Denying
 
@@ -70,17 +73,13 @@ async def test_a_broker_is_described_as_kafka_describes_it(tmp_path: Path) -> No
 
 
 async def test_a_broker_that_serves_groups_of_kafka_4_also_lists_their_keys(tmp_path: Path) -> None:
-    prefix = "group.consumer."
     async with configured_broker(tmp_path, features={}) as broker:
         as_3_9 = rows(await call(broker, describe_configs, asking(BROKER, "0"), 4))
     async with configured_broker(tmp_path / "4") as broker:
         as_4 = rows(await call(broker, describe_configs, asking(BROKER, "0"), 4))
-    assert as_4.keys() - as_3_9.keys() == {
-        *(f"{prefix}{name}assignment.interval.ms" for name in ("", "min.", "max.")),
-        f"{prefix}migration.policy",
-    }
-    dynamic = {name for name, row in as_4.items() if name.startswith(prefix) and not row[4]}
-    assert dynamic == {f"{prefix}assignment.interval.ms"}
+    assert as_4.keys() - as_3_9.keys() == ADDED - INTERNAL_IN_4
+    dynamic = {name for name, row in as_4.items() if name.startswith("group.consumer.") and not row[4]}
+    assert dynamic == {"group.consumer.assignment.interval.ms"}
 
 
 async def test_a_topic_is_described_as_kafka_describes_it(tmp_path: Path) -> None:
@@ -167,7 +166,7 @@ async def test_secrets_and_unknown_keys_are_not_shown(tmp_path: Path) -> None:
 async def test_what_cannot_be_described(
     tmp_path: Path, resource_type: int, name: str, code: ErrorCode, message: str
 ) -> None:
-    async with configured_broker(tmp_path) as broker:
+    async with configured_broker(tmp_path, features={}) as broker:  # as Kafka 3.9: without client metrics
         assert failure(await call(broker, describe_configs, asking(resource_type, name), 4)) == (code, message)
 
 
@@ -187,3 +186,29 @@ async def test_each_resource_is_authorized_for_itself(tmp_path: Path) -> None:
     by_type = {result.resource_type: result for result in response.results}
     assert by_type[TOPIC].error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
     assert [entry.value for entry in by_type[BROKER].configs] == ["1"]
+
+
+async def test_a_broker_in_the_place_of_kafka_4_lists_its_keys_with_its_defaults(tmp_path: Path) -> None:
+    kafkas = {name: key for name, key in defined("4.3.1", "broker").items() if key.is_listed}
+    async with configured_broker(tmp_path, kpybroker_kafka_version="4.3", reserved_broker_max_id="5") as broker:
+        ours = rows(await call(broker, describe_configs, asking(BROKER, "0", synonyms=True), 4))
+        some = rows(await call(broker, describe_configs, asking(BROKER, "0", "log.dirs", "message.max.bytes"), 4))
+        static = broker.config.static
+    own = {name for name in ours if name in OWN}
+    assert ours.keys() - own - kafkas.keys() == REMOVED & static.keys()
+    assert kafkas.keys() <= ours.keys()
+    defaults = {name: row[1] for name, row in ours.items() if row[3] == 5 and name in kafkas}
+    assert {name: key.default for name, key in kafkas.items() if name in defaults} == defaults
+    assert list(some) == [name for name in ours if name in ("log.dirs", "message.max.bytes")]
+    assert some["log.dirs"][2] == 7, "a list"
+
+
+async def test_a_topic_in_the_place_of_kafka_4_has_its_keys(tmp_path: Path) -> None:
+    async with configured_broker(tmp_path, "t", kpybroker_kafka_version="4.3") as broker:
+        kept = ["internal.segment.bytes", "message.downconversion.enable"]
+        await broker.configs.write("topics", "t", dict(zip(kept, ["9", "false"], strict=True)))
+        ours = rows(await call(broker, describe_configs, asking(TOPIC, "t"), 4))
+    assert sorted(list(ours)[:2]) == kept, "set, and not listed otherwise"
+    assert [ours[name][1] for name in kept] == ["9", "false"]
+    assert set(list(ours)[2:]) == {name for name, key in defined("4.3.1", "topic").items() if key.is_listed}
+    assert ours["message.timestamp.after.max.ms"][1] == "3600000"

@@ -21,7 +21,6 @@ from kpybroker.core.features import GROUP_VERSION, VersionRange
 from kpybroker.wire import znodes
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.describe_configs import DescribeConfigsRequest
-from kpybroker.wire.messages.list_config_resources import ListConfigResourcesRequest
 from kpybroker.wire.messages.update_features import UpdateFeaturesRequest
 from tests.support.brokers.configured_broker import call
 from tests.support.brokers.control_broker import Denying
@@ -29,6 +28,7 @@ from tests.support.brokers.hosted import until
 from tests.support.brokers.running_broker import ask, running_broker
 from tests.support.requests.config_requests import APPEND, BROKER, DELETE, SET, alter, change, incremental, legacy
 from tests.support.requests.consumer_group_requests import DEADLINE_S, Member, group_broker
+from tests.support.requests.recorded_configs import played
 
 RECORDED = json.loads((Path(__file__).parent / "kafka_4_3_1_group_configs.json").read_text())
 """Requests in the order in which Kafka was asked, each with its response."""
@@ -44,42 +44,6 @@ async def broker_of_groups(directory: Path, **keys: Any) -> AsyncIterator[Broker
     features = {GROUP_VERSION: VersionRange(0, 1)}
     async with running_broker(directory, features=features, broker_id="1", **keys) as broker:
         yield broker
-
-
-async def played(broker: Broker, step: dict[str, Any]) -> Any:
-    """The response to a recorded request, in the form of the record."""
-    version = step["version"]
-    if step["api"] == "ListConfigResources":
-        response = await ask(broker, ListConfigResourcesRequest(resource_types=step["types"]), version)
-        listed = sorted([one.resource_type, one.resource_name] for one in response.config_resources)
-        return [response.error_code, listed]
-    if step["api"] == "DescribeConfigs":
-        resources = [
-            DescribeConfigsRequest.DescribeConfigsResource(
-                resource_type=kind, resource_name=name, configuration_keys=keys
-            )
-            for kind, name, keys in step["resources"]
-        ]
-        response = await ask(
-            broker, DescribeConfigsRequest(resources=resources, include_synonyms=step["synonyms"]), version
-        )
-        return [
-            [one.resource_type, one.resource_name, one.error_code, one.error_message, [entry(e) for e in one.configs]]
-            for one in response.results
-        ]
-    is_old = step["api"] == "AlterConfigs"
-    changes: list[tuple[int, str, Any]] = [
-        (kind, name, [(key, value) if is_old else (key, op, value) for key, op, value in entries])
-        for kind, name, entries in step["resources"]
-    ]
-    make: Any = legacy if is_old else incremental
-    response = await ask(broker, make(*changes, validate_only=step["validate_only"]), version)
-    return [[one.resource_type, one.resource_name, one.error_code, one.error_message] for one in response.responses]
-
-
-def entry(one: Any) -> list[Any]:
-    synonyms = [[synonym.name, synonym.value, synonym.source] for synonym in one.synonyms]
-    return [one.name, one.value, one.config_type, one.config_source, one.read_only, one.is_sensitive, synonyms]
 
 
 def ours(step: dict[str, Any]) -> Any:

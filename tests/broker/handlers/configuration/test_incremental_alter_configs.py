@@ -64,3 +64,55 @@ async def test_log_levels_change_at_once(tmp_path: Path) -> None:
             assert logging.getLogger(name).level == logging.NOTSET
         finally:
             logging.getLogger(name).setLevel(before)
+
+
+@pytest.mark.parametrize(
+    ("name", "ops", "code", "message"),
+    [
+        (
+            "t",
+            [("segment.bytes", SET, "100")],
+            ErrorCode.INVALID_CONFIG,
+            "Invalid value 100 for configuration segment.bytes: Value must be at least 1048576",
+        ),
+        (
+            "t",
+            [("retention.ms", APPEND, "1")],
+            ErrorCode.INVALID_CONFIG,
+            "Can't APPEND to key retention.ms because its type is not LIST.",
+        ),
+        (
+            "t",
+            [("no.such.key", APPEND, "1")],
+            ErrorCode.INVALID_CONFIG,
+            "Can't APPEND to key no.such.key because its type is not LIST.",
+        ),
+        (
+            "t",
+            [("message.format.version", SET, "3.0")],
+            ErrorCode.INVALID_CONFIG,
+            "Unknown topic config name: message.format.version",
+        ),
+        (
+            "bad name",
+            [("retention.ms", SET, "1")],
+            ErrorCode.INVALID_TOPIC_EXCEPTION,
+            "Topic name is invalid: 'bad name' contains one or more characters other than ASCII alphanumerics, '.', "
+            "'_' and '-'",
+        ),
+    ],
+)
+async def test_topics_are_refused_in_the_words_of_kafka_4_in_its_place(
+    tmp_path: Path, name: str, ops: list[tuple[str, int, str | None]], code: ErrorCode, message: str
+) -> None:
+    async with configured_broker(tmp_path, "t", kpybroker_kafka_version="4.3") as broker:
+        assert await change(broker, (TOPIC, name, ops)) == [(code, message)]
+
+
+async def test_brokers_are_refused_in_the_words_of_kafka_4_in_its_place(tmp_path: Path) -> None:
+    async with configured_broker(tmp_path, kpybroker_kafka_version="4.3") as broker:
+        ((code, message),) = await change(broker, (BROKER, "0", [("log.dirs", SET, "/x"), ("broker.id", SET, "5")]))
+    assert (code, message) == (
+        ErrorCode.INVALID_REQUEST,
+        "Cannot update these configs dynamically: [broker.id, log.dirs]",
+    )

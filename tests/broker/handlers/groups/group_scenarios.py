@@ -10,7 +10,7 @@ from kpybroker.wire.messages.join_group import JoinGroupRequest
 from kpybroker.wire.messages.offset_commit import OffsetCommitRequest
 from kpybroker.wire.messages.offset_fetch import OffsetFetchRequest
 from kpybroker.wire.messages.sync_group import SyncGroupRequest
-from tests.support.brokers.fake_broker import FakeBroker, call
+from tests.support.brokers.fake_broker import FakeBroker, call, topic_id_of, topic_of
 
 SUBSCRIPTION_TO_T = b"\0\0\0\0\0\1\0\1t\xff\xff\xff\xff"
 
@@ -59,6 +59,7 @@ def commit_request(
         topics=[
             OffsetCommitRequest.OffsetCommitRequestTopic(
                 name=topic,
+                topic_id=topic_id_of(topic),
                 partitions=[
                     OffsetCommitRequest.OffsetCommitRequestPartition(
                         partition_index=index, committed_offset=offset, committed_metadata=metadata
@@ -89,7 +90,7 @@ async def committed(broker: FakeBroker, topic: str = "t", index: int = 0, group_
 def codes(response: Any) -> dict[tuple[str, int], int]:
     """(topic, partition) -> error code, of any response with topics of partitions."""
     return {
-        (topic.name, partition.partition_index): partition.error_code
+        (topic_of(topic), partition.partition_index): partition.error_code
         for topic in response.topics
         for partition in topic.partitions
     }

@@ -14,7 +14,15 @@ from kpybroker.core.offsets.values import OffsetAndMetadata
 from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.errors import ErrorCode
 from tests.broker.handlers.groups.group_scenarios import codes, commit_request, committed, stable_member
-from tests.support.brokers.fake_broker import EPOCH_MS, FakeBroker, call, fake_broker, memory_tree, versions
+from tests.support.brokers.fake_broker import (
+    EPOCH_MS,
+    FakeBroker,
+    call,
+    fake_broker,
+    memory_tree,
+    topic_id_of,
+    versions,
+)
 from tests.support.brokers.running_broker import ask, create_topic
 from tests.support.requests.consumer_group_requests import group_broker
 
@@ -45,6 +53,23 @@ async def test_every_version_keeps_what_it_brings(version: int) -> None:
         else:
             assert found.expire_timestamp_ms is None
         assert found.commit_timestamp_ms == 123 or found.commit_timestamp_ms >= EPOCH_MS
+
+
+async def test_topics_have_ids_from_version_10_on() -> None:
+    async with fake_broker() as broker:
+        request = commit_request({"t": {0: 5, 9: 1}, "gone": {0: 6, 1: 7}, "u": {0: 8}})
+        for topic in request.topics:
+            topic.name = ""
+        broker.authorizer.denied.add((Operation.READ, ResourceType.TOPIC, "u"))
+        response = await call(broker, offset_commit, request, 10)
+        assert {topic.topic_id: [one.error_code for one in topic.partitions] for topic in response.topics} == {
+            topic_id_of("gone"): [ErrorCode.UNKNOWN_TOPIC_ID] * 2,
+            topic_id_of("t"): [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NONE],
+            topic_id_of("u"): [ErrorCode.TOPIC_AUTHORIZATION_FAILED],
+        }
+        found = stored(broker)
+        assert found is not None
+        assert found.offset == 5
 
 
 async def test_null_metadata_are_empty_ones() -> None:

@@ -13,14 +13,22 @@ from kpybroker.core.offsets.values import OffsetAndMetadata
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.offset_fetch import OffsetFetchRequest
 from tests.broker.handlers.groups.group_scenarios import commit, commit_request
-from tests.support.brokers.fake_broker import FakeBroker, call, fake_broker, memory_tree, versions
+from tests.support.brokers.fake_broker import (
+    FakeBroker,
+    call,
+    fake_broker,
+    memory_tree,
+    topic_id_of,
+    topic_of,
+    versions,
+)
 
 Offsets = dict[tuple[str, int], tuple[int, int]]
 
 
 def rows(topics: Any) -> Offsets:
     """(topic, partition) -> (offset, error)."""
-    return {(t.name, p.partition_index): (p.committed_offset, p.error_code) for t in topics for p in t.partitions}
+    return {(topic_of(t), p.partition_index): (p.committed_offset, p.error_code) for t in topics for p in t.partitions}
 
 
 async def fetch(broker: FakeBroker, version: int, wanted: dict[str, list[int]] | None, **fields: Any) -> Any:
@@ -39,7 +47,11 @@ async def fetch(broker: FakeBroker, version: int, wanted: dict[str, list[int]] |
 def _topics(kind: Any, wanted: dict[str, list[int]] | None) -> Any:
     if wanted is None:
         return None
-    return [kind(name=name, partition_indexes=indexes) for name, indexes in wanted.items()]
+    topics = [kind(name=name, partition_indexes=indexes) for name, indexes in wanted.items()]
+    for topic in topics:
+        if kind is OffsetFetchRequest.OffsetFetchRequestTopics:
+            topic.topic_id = topic_id_of(topic.name)
+    return topics
 
 
 @pytest.mark.parametrize("version", versions(offset_fetch, 1))
@@ -50,7 +62,8 @@ async def test_offsets_asked_for(version: int) -> None:
         await call(broker, offset_commit, request, 9)
         error, topics = await fetch(broker, version, {"t": [0, 1], "none": [7]})
         assert error == ErrorCode.NONE
-        assert rows(topics) == {("t", 0): (5, 0), ("t", 1): (-1, 0), ("none", 7): (-1, 0)}
+        of_none = ErrorCode.NONE if version < 10 else ErrorCode.UNKNOWN_TOPIC_ID
+        assert rows(topics) == {("t", 0): (5, 0), ("t", 1): (-1, 0), ("none", 7): (-1, of_none)}
         found = topics[0].partitions[0]
         assert (found.metadata, found.committed_leader_epoch) == ("m", 3 if version >= 5 else -1)
 
@@ -65,6 +78,25 @@ async def test_all_offsets(version: int) -> None:
         broker.authorizer.denied.add((Operation.DESCRIBE, ResourceType.TOPIC, "t"))
         _, topics = await fetch(broker, version, None)
         assert rows(topics) == {("u", 0): (7, 0)}
+
+
+@pytest.mark.parametrize("version", versions(offset_fetch, 8))
+async def test_a_topic_without_partitions_is_named_where_topics_have_ids(version: int) -> None:
+    async with fake_broker() as broker:
+        _, topics = await fetch(broker, version, {"t": [], "u": [0]})
+        named = {topic_of(topic): len(topic.partitions) for topic in topics}
+        assert named == ({"t": 0, "u": 1} if version >= 10 else {"u": 1})
+
+
+async def test_what_was_committed_for_a_topic_of_another_id_does_not_count() -> None:
+    async with fake_broker() as broker:
+        old = OffsetAndMetadata(9, -1, "", 0, topic_id=b"the old topic's ")
+        kept = OffsetAndMetadata(8, -1, "", 0, topic_id=topic_id_of("t"))
+        await broker.groups.ask(CommitOffsets("g", "", None, -1, {("t", 0): old, ("t", 1): kept}))
+        _, topics = await fetch(broker, 10, {"t": [0, 1]})
+        assert rows(topics) == {("t", 0): (-1, 0), ("t", 1): (8, 0)}
+        _, topics = await fetch(broker, 9, {"t": [0, 1]})
+        assert rows(topics) == {("t", 0): (9, 0), ("t", 1): (8, 0)}
 
 
 @pytest.mark.parametrize("version", versions(offset_fetch, 1))

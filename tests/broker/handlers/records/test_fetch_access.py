@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from kpybroker.broker.app import Broker
 from kpybroker.broker.cluster.topic_admin import NewTopic
@@ -17,14 +20,16 @@ VERSION = 12
 READ = Binding(Pattern(ResourceType.TOPIC, TOPIC), Entry("User:ANONYMOUS", "*", Operation.READ, Permission.ALLOW))
 
 
-async def fetch(broker: Broker, session_id: int, epoch: int, *, names: bool = False) -> tuple[int, dict[int, int]]:
+async def fetch(
+    broker: Broker, session_id: int, epoch: int, *, names: bool = False, topic: str = TOPIC, version: int = VERSION
+) -> tuple[int, dict[int, int]]:
     """The session's id, and the error of each partition that the response names."""
     partitions = [FetchRequest.FetchPartition(partition=index, partition_max_bytes=1000) for index in (0, 1)]
-    topics = [FetchRequest.FetchTopic(topic=TOPIC, partitions=partitions)] if names else []
+    topics = [FetchRequest.FetchTopic(topic=topic, partitions=partitions)] if names else []
     request = FetchRequest(
         max_wait_ms=0, max_bytes=1000, session_id=session_id, session_epoch=epoch, topics=topics, replica_id=-1
     )
-    response = await ask(broker, request, VERSION)
+    response = await ask(broker, request, version)
     assert response.error_code == ErrorCode.NONE
     found = {one.partition_index: one.error_code for topic in response.responses for one in topic.partitions}
     return response.session_id, found
@@ -47,3 +52,19 @@ async def test_a_session_feels_a_change_at_its_next_request(tmp_path: Path) -> N
         await broker.acls.create([READ])
         assert await fetch(broker, session, 4) == (session, dict.fromkeys(found, ErrorCode.NONE))
         assert await fetch(broker, session, 5) == (session, {})
+
+
+@pytest.mark.parametrize("version", [4, VERSION])
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ({"authorizer_class_name": "kafka.security.authorizer.AclAuthorizer"}, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+    ],
+)
+async def test_an_empty_name_is_a_name_that_no_topic_has(
+    tmp_path: Path, version: int, changes: dict[str, Any], error: ErrorCode
+) -> None:
+    async with running_broker(tmp_path, **changes) as broker:
+        _, found = await fetch(broker, 0, 0, names=True, topic="", version=version)
+        assert found == {0: error, 1: error}

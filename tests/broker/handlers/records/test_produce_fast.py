@@ -17,6 +17,7 @@ from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.codec import decode, encode
 from kpybroker.wire.compression import Codec
+from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.headers import RequestHeader, encode_request_header
 from kpybroker.wire.messages.find_coordinator import FindCoordinatorRequest
@@ -57,12 +58,15 @@ BATCHES: list[bytes | bytearray] = [
     b"short",
     *(CUT_OFF, DAMAGED, OFFSET_5, NO_LENGTH, MAGIC_9),
 ]
-VERSIONS = range(5, 12)
+VERSIONS = range(5, 14)
+UNKNOWN_ID = b"unknown topic id"
 
 
-def request(topic: str, records: bytes | bytearray, *, index: int = 0, acks: int = 1) -> ProduceRequest:
+def request(
+    topic: str, records: bytes | bytearray, *, index: int = 0, acks: int = 1, topic_id: bytes = ZERO_UUID
+) -> ProduceRequest:
     data = ProduceRequest.PartitionProduceData(index=index, records=bytes(records))
-    topic_data = ProduceRequest.TopicProduceData(name=topic, partition_data=[data])
+    topic_data = ProduceRequest.TopicProduceData(name=topic, topic_id=topic_id, partition_data=[data])
     return ProduceRequest(acks=acks, timeout_ms=1000, topic_data=[topic_data])
 
 
@@ -78,7 +82,12 @@ class Scenario:
     async def ask(
         self, topic: str, records: bytes | bytearray, **changes: int
     ) -> ProduceResponse.PartitionProduceResponse:
-        response = await ask(self.broker, request(topic, records, **changes), self.version, connection=self.connection)
+        topic_id = self.broker.metadata.snapshot.topic_ids.get(topic, UNKNOWN_ID)
+        asked = request(topic, records, topic_id=topic_id, **changes)
+        response = await ask(self.broker, asked, self.version, connection=self.connection)
+        if self.version >= 13:
+            assert response.responses[0].topic_id == topic_id
+            response.responses[0].topic_id = ZERO_UUID  # each broker draws its own
         self.heard.append(encode(response, self.version))
         partition_response: ProduceResponse.PartitionProduceResponse
         (partition_response,) = response.responses[0].partition_responses
@@ -160,7 +169,8 @@ async def test_a_plain_request_never_becomes_a_message(tmp_path: Path, monkeypat
         monkeypatch.setattr(produce, "handle", None)
         for version in VERSIONS:
             for records in (GOOD, batch(b"z" * 50, codec=Codec.GZIP)):
-                response = await ask(broker, request("t", records), version)
+                asked = request("t", records, topic_id=broker.metadata.topic_id("t"))
+                response = await ask(broker, asked, version)
                 assert response.responses[0].partition_responses[0].error_code == 0
         assert broker.dispatcher.requests[0, 9] == 2
 

@@ -11,6 +11,8 @@ import trio
 import trio.testing
 
 from kpybroker.broker.app import Broker
+from kpybroker.broker.handlers.records import fetch as fetch_handler
+from kpybroker.broker.handlers.records import produce as produce_handler
 from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME
 from kpybroker.wire.errors import ErrorCode, ProtocolError
 from kpybroker.wire.messages.delete_topics import DeleteTopicsRequest
@@ -22,6 +24,7 @@ from kpybroker.wire.records.batch import iter_batches
 from kpybroker.wire.records.builder import build_batch
 from kpybroker.wire.records.legacy import build_message_set
 from kpybroker.wire.records.record import Record, iter_records
+from tests.support.brokers.fake_broker import versions
 from tests.support.brokers.running_broker import ask, create_topic, forget_metadata, running_broker
 from tests.support.storage.batches import NOW_MS, batch
 
@@ -85,7 +88,12 @@ def values(response: FetchResponse) -> dict[int, list[bytes | None]]:
 
 
 def only(response: FetchResponse) -> FetchResponse.PartitionData:
-    ((data,),) = [topic.partitions for topic in response.responses]
+    (topic,) = response.responses
+    return only_part(topic)
+
+
+def only_part(topic: FetchResponse.FetchableTopicResponse) -> FetchResponse.PartitionData:
+    (data,) = topic.partitions
     return data
 
 
@@ -113,7 +121,7 @@ async def test_a_broker_takes_records_after_its_first_metadata_update(
         assert [(response.error_code, response.base_offset) for response in responses] == [(ErrorCode.NONE, 0)]
 
 
-@pytest.mark.parametrize("version", range(12))
+@pytest.mark.parametrize("version", versions(produce_handler))
 async def test_what_is_produced_in_any_version_is_fetched_in_every_other(tmp_path: Path, version: int) -> None:
     async with running_broker(tmp_path) as broker:
         topic_id = await create_topic(broker, "t")
@@ -123,10 +131,12 @@ async def test_what_is_produced_in_any_version_is_fetched_in_every_other(tmp_pat
             records = build_message_set(
                 [Record(0, 5, None, b"a"), Record(1, 6, None, b"b")], magic=1 if version == 2 else 0
             )
-        response = await ask(broker, produce("t", {0: records}), version)
+        asked = produce("t", {0: records})
+        asked.topic_data[0].topic_id = topic_id
+        response = await ask(broker, asked, version)
         (partition,) = response.responses[0].partition_responses
         assert (partition.error_code, partition.base_offset) == (0, 0)
-        for fetch_version in range(18):
+        for fetch_version in versions(fetch_handler):
             request = fetch("t" if fetch_version < 13 else topic_id, {0: 0})
             response = await ask(broker, request, fetch_version)
             assert values(response) == {0: [b"a", b"b"]}, fetch_version
@@ -380,7 +390,7 @@ async def test_slices_are_given_back_however_a_fetch_ends(tmp_path: Path) -> Non
 # --- list offsets
 
 
-@pytest.mark.parametrize("version", range(10))
+@pytest.mark.parametrize("version", range(12))
 async def test_offsets_by_time(tmp_path: Path, version: int) -> None:
     async with running_broker(tmp_path, topics=["t"]) as broker:
         for timestamp in (1000, 3000, 2000):
@@ -407,6 +417,22 @@ async def test_offsets_by_time(tmp_path: Path, version: int) -> None:
             assert newest.error_code == ErrorCode.UNSUPPORTED_VERSION
         else:
             assert (newest.offset, newest.timestamp) == (1, 3000)
+        pending_upload = await at(-6)
+        assert pending_upload.error_code == (ErrorCode.UNSUPPORTED_VERSION if version < 11 else ErrorCode.NONE)
+        assert pending_upload.offset == -1
+
+
+@pytest.mark.parametrize(("timestamp", "since"), [(-3, 7), (-4, 8), (-5, 9), (-6, 11), (-7, 99)])
+@pytest.mark.parametrize("version", [0, 1, 6, 9, 10, 11])
+async def test_a_time_that_a_version_does_not_know_is_refused_whatever_the_partition(
+    tmp_path: Path, version: int, timestamp: int, since: int
+) -> None:
+    async with running_broker(tmp_path) as broker:
+        wanted = ListOffsetsRequest.ListOffsetsPartition(timestamp=timestamp)
+        topics = [ListOffsetsRequest.ListOffsetsTopic(name="missing", partitions=[wanted])]
+        response = await ask(broker, ListOffsetsRequest(replica_id=-1, topics=topics, timeout_ms=-5), version)
+        code = ErrorCode.UNSUPPORTED_VERSION if version < since else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert response.topics[0].partitions[0].error_code == code
 
 
 async def test_of_two_batches_for_one_partition_the_last_is_appended(tmp_path: Path) -> None:
@@ -436,6 +462,18 @@ async def test_what_could_not_be_read_comes_last_and_only_neighbours_share_a_top
         response = await ask(broker, fetch("t", {7: 0, 0: 0}), 12)
         assert [part.partition_index for part in response.responses[0].partitions] == [0, 7]
         assert response.responses[0].partitions[1].aborted_transactions == []
+
+
+async def test_of_what_could_not_be_read_unknown_ids_come_first(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as broker:
+        topic_id = await create_topic(broker, "t")
+        request = fetch(topic_id, {7: 0})
+        request.topics += fetch(b"\x01" * 16, {0: 0}).topics + fetch(topic_id, {0: 0}).topics
+        response = await ask(broker, request, 18)
+        read, unknown, missing = response.responses
+        assert (read.topic_id, only_part(read).error_code) == (topic_id, ErrorCode.NONE)
+        assert only_part(unknown).error_code == ErrorCode.UNKNOWN_TOPIC_ID
+        assert only_part(missing).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 async def test_a_follower_that_is_no_replica_is_sent_to_the_leader(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from kpybroker.broker.handlers.topics import create_partitions, create_topics
-from kpybroker.config.keys.topic import TOPIC_ROWS
+from kpybroker.config.keys.releases import listed_of_topics
 from kpybroker.core import tree
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.wire.errors import ErrorCode
@@ -60,7 +60,7 @@ async def test_the_whole_configuration_with_its_sources() -> None:
         request = CreateTopicsRequest(topics=[topic("a", cleanup_policy="compact,delete")], timeout_ms=1000)
         response = await call(broker, create_topics, request, 7)
     configs = {config.name: (config.value, config.config_source) for config in response.topics[0].configs}
-    assert configs.keys() == {row[0] for row in TOPIC_ROWS}
+    assert configs.keys() == listed_of_topics(None)
     assert configs["cleanup.policy"] == ("compact,delete", 1)
     # A value by way of log.retention.hours passes for a default: Kafka looks for log.retention.ms only.
     assert configs["retention.ms"] == (str(3 * 3600 * 1000), 5)
@@ -178,3 +178,13 @@ async def test_no_request_makes_the_broker_list_more_partitions_than_a_topic_can
         grown = CreatePartitionsRequest.CreatePartitionsTopic(name="t", count=partitions, assignments=None)
         response = await call(broker, create_partitions, CreatePartitionsRequest(topics=[grown], timeout_ms=1000), 3)
         assert response.results[0].error_code == ErrorCode.POLICY_VIOLATION
+
+
+async def test_in_the_place_of_kafka_4_the_configuration_is_in_the_order_of_names() -> None:
+    async with running_broker(kpybroker_kafka_version="4.3") as broker:
+        request = CreateTopicsRequest(topics=[topic("a", retention_ms="5")], timeout_ms=1000)
+        response = await call(broker, create_topics, request, 7)
+    configs = {config.name: (config.value, config.config_source) for config in response.topics[0].configs}
+    assert list(configs) == sorted(listed_of_topics("4.3"))
+    assert configs["retention.ms"] == ("5", 1)
+    assert configs["message.timestamp.after.max.ms"] == ("3600000", 5)

@@ -19,7 +19,7 @@ from tests.support.brokers.control_broker import ControlBroker, Denying, running
 from tests.support.brokers.running_broker import forget_metadata
 from tests.support.time_slices import counted_time_slices
 
-ALL_VERSIONS = range(13)
+ALL_VERSIONS = range(14)
 Topic = MetadataResponse.MetadataResponseTopic
 
 
@@ -245,6 +245,7 @@ async def test_an_error_reaches_every_topic(version: int) -> None:
     response = metadata.error_response(request, context, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
     decoded = decode(MetadataResponse, encode(response, version), version)
     assert codes(decoded) == {"a": ErrorCode.UNKNOWN_SERVER_ERROR, "b": ErrorCode.UNKNOWN_SERVER_ERROR}
+    assert decoded.error_code == (ErrorCode.UNKNOWN_SERVER_ERROR if version >= 13 else ErrorCode.NONE)
 
 
 async def test_a_large_response_gives_the_loop_back() -> None:

@@ -55,6 +55,15 @@ async def test_partitions_take_part(tmp_path: Path, version: int) -> None:
 
 
 @pytest.mark.parametrize("version", versions(add_partitions_to_txn))
+async def test_between_brokers_transactions_are_of_version_2(tmp_path: Path, version: int) -> None:
+    """Only a leader that adds for a producer of version 2 does more than verify."""
+    async with one_producer(tmp_path) as (broker, producer):
+        await add(broker, producer, {"t": [0]}, version)
+        transaction = broker.transactions.partitions.shard_for("x").machine.transactions["x"]
+        assert transaction.current.version == (2 if version >= BETWEEN_BROKERS else 0)
+
+
+@pytest.mark.parametrize("version", versions(add_partitions_to_txn))
 async def test_one_refused_partition_refuses_them_all(tmp_path: Path, version: int) -> None:
     async with one_producer(tmp_path) as (broker, producer):
         assert await add(broker, producer, {"t": [0, 9], "none": [0]}, version) == {

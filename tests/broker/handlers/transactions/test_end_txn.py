@@ -45,3 +45,15 @@ async def test_refusals(tmp_path: Path) -> None:
         assert await Producer(broker).end(True) is ErrorCode.INVALID_PRODUCER_ID_MAPPING
         broker.authorizer = Denying({(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "x")})
         assert await Producer(broker).end(True) is ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+
+
+async def test_from_version_5_on_the_response_has_what_the_next_transaction_has(tmp_path: Path) -> None:
+    async with one_producer(tmp_path, 0) as (broker, producer):
+        before = producer.names
+        assert await producer.end(True, 5) is ErrorCode.NONE
+        assert (producer.producer_id, producer.epoch) == (before["producer_id"], before["producer_epoch"] + 1)
+        await completed(broker)
+        after = producer.names
+        producer.epoch -= 1  # its response was lost: the same again
+        assert await producer.end(True, 5) is ErrorCode.NONE
+        assert producer.names == after

@@ -52,6 +52,42 @@ async def test_how_long_they_have_been_open(tmp_path: Path, autojump_clock: trio
         assert await listed(broker, duration_filter=-1) == {"old", "young"}
 
 
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        (None, {"orders-1", "orders-2", "x"}),
+        ("", {"orders-1", "orders-2", "x"}),
+        ("orders-.*", {"orders-1", "orders-2"}),
+        ("orders", set()),
+        ("orders-[2-9]|x", {"orders-2", "x"}),
+    ],
+)
+async def test_a_pattern_matches_the_whole_id(tmp_path: Path, pattern: str | None, found: set[str]) -> None:
+    async with transactional_broker(tmp_path) as broker:
+        for transactional_id in ("orders-1", "orders-2", "x"):
+            await Producer(broker, transactional_id).init()
+        assert await listed(broker, 2, transactional_id_pattern=pattern) == found
+
+
+async def test_a_pattern_and_an_id_may_have_any_characters(tmp_path: Path) -> None:
+    async with transactional_broker(tmp_path) as broker:
+        for transactional_id in ("заказ-1", "ЗАКАЗ-1", "order-1", "😀"):
+            await Producer(broker, transactional_id).init()
+        for pattern, found in (
+            ("(?i)заказ-.", {"заказ-1", "ЗАКАЗ-1"}),
+            (r"\p{Cyrillic}+-\d", {"заказ-1", "ЗАКАЗ-1"}),
+            (".", {"😀"}),
+            ("[^а-я]+", {"ЗАКАЗ-1", "order-1", "😀"}),
+        ):
+            assert await listed(broker, 2, transactional_id_pattern=pattern) == found
+
+
+async def test_a_pattern_that_is_none_is_refused(tmp_path: Path) -> None:
+    async with transactional_broker(tmp_path) as broker:
+        response = await ask(broker, ListTransactionsRequest(transactional_id_pattern="(a"), 2)
+        assert response.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
+
+
 async def test_words_that_are_no_states_are_named(tmp_path: Path) -> None:
     async with transactional_broker(tmp_path) as broker:
         await Producer(broker).init()

@@ -13,7 +13,7 @@ from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
 from tests.support.brokers.fake_broker import Denying, versions
 from tests.support.brokers.running_broker import ask
-from tests.support.brokers.transactional import Producer, completed, fenced_producer, one_producer
+from tests.support.brokers.transactional import Producer, completed, fenced_producer, held_markers, one_producer
 from tests.support.requests.consumer_group_requests import Member, loaded
 
 
@@ -31,11 +31,53 @@ async def test_offsets_are_kept_with_their_transaction(tmp_path: Path, version: 
         assert (found.offset, offsets.is_unstable(("t", 0))) == (5, False)
 
 
-@pytest.mark.parametrize("version", versions(txn_offset_commit))
+ADDS_FROM = 5
+
+
+@pytest.mark.parametrize("version", range(ADDS_FROM))
 async def test_the_group_must_take_part(tmp_path: Path, version: int) -> None:
     async with one_producer(tmp_path) as (_, producer):
         expected = ErrorCode.TRANSACTION_ABORTABLE if version >= 4 else ErrorCode.INVALID_TXN_STATE
         assert await producer.commit_offset(5, version=version) is expected
+
+
+@pytest.mark.parametrize("enabled", ["true", "false"])
+@pytest.mark.parametrize("committed", [True, False])
+async def test_from_version_5_on_the_group_takes_part_by_its_offsets(
+    tmp_path: Path, committed: bool, enabled: str
+) -> None:
+    """Whether verification is on or off: no AddOffsetsToTxn was sent."""
+    async with one_producer(tmp_path, transaction_partition_verification_enable=enabled) as (broker, producer):
+        assert await producer.commit_offset(5, version=ADDS_FROM) is ErrorCode.NONE
+        offsets_partition = ("__consumer_offsets", broker.groups.partition_for("g"))
+        assert broker.transactions.describe("x").partitions == (offsets_partition,)
+        offsets = broker.groups.shard_for("g").machine.groups["g"].offsets
+        assert offsets.is_unstable(("t", 0))
+        await producer.end(committed, 5)
+        await completed(broker)
+        found = None if "g" not in broker.groups.shard_for("g").machine.groups else offsets.get(("t", 0))
+        assert (found is not None and found.offset == 5) is committed
+
+
+async def test_from_version_5_on_a_producer_waits_for_the_transaction_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in Kafka 4.3 the coordinator of the group does not ask again itself."""
+    async with one_producer(tmp_path) as (broker, producer):
+        await producer.commit_offset(5, version=ADDS_FROM)
+        released = held_markers(broker, monkeypatch)
+        await producer.end(True, 5)
+        assert await producer.commit_offset(6, version=ADDS_FROM) is ErrorCode.CONCURRENT_TRANSACTIONS
+        released.set()
+        await completed(broker)
+        assert await producer.commit_offset(6, version=ADDS_FROM) is ErrorCode.NONE
+
+
+async def test_from_version_5_on_the_fenced_take_no_part(tmp_path: Path) -> None:
+    async with fenced_producer(tmp_path) as (broker, zombie, successor):
+        assert await zombie.commit_offset(5, version=ADDS_FROM) is ErrorCode.INVALID_PRODUCER_EPOCH
+        assert broker.transactions.describe("x").partitions == ()
+        assert await successor.commit_offset(6, version=ADDS_FROM) is ErrorCode.NONE
 
 
 async def test_the_fenced_commit_nothing(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 import trio
 
 from kpybroker.broker.loop.yielding import YieldBudget
-from kpybroker.broker.metrics.readers.groups import WINDOW_S, GroupsReader
+from kpybroker.broker.metrics.readers.groups import GroupsReader
+from kpybroker.broker.metrics.readers.recent import WINDOW_S
 from kpybroker.metrics.rates import TICK_S
 from kpybroker.metrics.reading import Tags
 from kpybroker.metrics.tables import coordinators as c

@@ -6,6 +6,8 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import h11
 import pytest
@@ -16,16 +18,20 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
     ExportMetricsServiceResponse,
 )
 
+from kpybroker.broker.client_metrics.received import ReceivedMetrics
 from kpybroker.broker.loop.clock import SystemClock
+from kpybroker.broker.loop.slow_work import SlowWork
 from kpybroker.broker.metrics.reporters import otlp
-from kpybroker.broker.metrics.reporters.otlp import RESPONSE_BYTES_MAX, OtlpReporter
+from kpybroker.broker.metrics.reporters.otlp import RESPONSE_BYTES_MAX, OtlpReporter, Sent
 from kpybroker.broker.metrics.reporters.periodic import ReportError
 from kpybroker.metrics.otlp import POINTS_MAX
 from kpybroker.metrics.reading import Reading, single
 from kpybroker.metrics.spelling import Spelling
 from kpybroker.metrics.tables import log, replication
 from tests.broker.replication.test_traffic import produce
+from tests.support.brokers.hosted import until
 from tests.support.brokers.running_broker import ask, running_broker
+from tests.support.metrics.pushes import gauge, metrics_data, pushed
 from tests.support.storage.batches import batch
 
 SECRET = "Bearer s3cret"
@@ -95,7 +101,8 @@ async def read_one() -> list[Reading]:
 
 def reporter(url: str, read: Callable[[], Awaitable[list[Reading]]] = read_one) -> OtlpReporter:
     headers = {"Authorization": SECRET}
-    return OtlpReporter(url, headers, Spelling.JMX_EXPORTER, read, lambda: {"service.name": "x"}, SystemClock())
+    sent = Sent(Spelling.JMX_EXPORTER, read)
+    return OtlpReporter(url, headers, sent, lambda: {"service.name": "x"}, SystemClock())
 
 
 async def test_a_report_is_a_post_with_the_headers() -> None:
@@ -218,3 +225,59 @@ async def test_a_broker_reports_what_it_counted(tmp_path: Path) -> None:
         if one.name == "kafka_server_brokertopicmetrics_messagesin_total"
     )
     assert [point.as_int for point in metric.sum.data_points] == [2, 2]
+
+
+async def test_what_clients_pushed_is_forwarded_once_with_their_resources() -> None:
+    now_ms = 5_000
+    host: Any = SimpleNamespace(slow_work=SlowWork(), clock=SimpleNamespace(time_ms=lambda: now_ms))
+    received = ReceivedMetrics(host)
+    sent = Sent(Spelling.JMX_EXPORTER, read_one, received.series)
+
+    def forwarded(there: Receiver) -> list[tuple[str, str, float]]:
+        return [
+            (attributes["client_id"], metric.name, metric.gauge.data_points[0].as_double)
+            for _, body in there.requests
+            for of_resource in ExportMetricsServiceRequest.FromString(body).resource_metrics
+            for attributes in [{one.key: one.value.string_value for one in of_resource.resource.attributes}]
+            for scope in of_resource.scope_metrics
+            for metric in scope.metrics
+            if "client_id" in attributes
+        ]
+
+    async with receiver() as there:
+        sends = OtlpReporter(there.url, {}, sent, lambda: {"service.name": "x"}, host.clock)
+        await received.receive(pushed(metrics_data(gauge("a.b", 1.5), group_id="g")))
+        there.status = 503
+        with pytest.raises(ReportError):
+            await sends.report()
+        there.status = 200
+        there.requests.clear()
+        now_ms += 1
+        await sends.report()
+        assert forwarded(there) == [("orders", "a.b", 1.5)]
+        there.requests.clear()
+        now_ms += 1
+        await sends.report()
+        assert forwarded(there) == []
+        await received.receive(pushed(metrics_data(gauge("a.b", 2.5))))
+        await sends.report()
+        assert forwarded(there) == [("orders", "a.b", 2.5)]
+
+
+async def test_a_broker_forwards_what_clients_push_to_the_same_address(tmp_path: Path) -> None:
+    async with (
+        receiver() as there,
+        running_broker(
+            tmp_path,
+            kpybroker_otlp_endpoint=there.url.removesuffix("/v1/metrics"),
+            kpybroker_otlp_interval_ms="1000",
+            kpybroker_otlp_headers="Authorization=Bearer%20s3cret",
+        ) as broker,
+    ):
+        await broker.received_metrics.receive(pushed(metrics_data(gauge("app.queue", 1.5), group_id="g")))
+        await until(lambda: "app.queue" in there.metrics)
+    (request, body) = next(one for one in there.requests if b"app.queue" in one[1])
+    assert dict(request.headers)[b"authorization"] == SECRET.encode()
+    (of_resource,) = ExportMetricsServiceRequest.FromString(body).resource_metrics
+    attributes = {one.key: one.value.string_value for one in of_resource.resource.attributes}
+    assert (attributes["service.name"], attributes["group_id"]) == ("orders", "g")

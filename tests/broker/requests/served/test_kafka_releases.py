@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from kpybroker.broker.requests.served.apis import SERVED
+from kpybroker.broker.requests.served.apis import CLIENT_METRICS, SERVED
 from kpybroker.broker.requests.served.kafka_releases import (
     BETWEEN_BROKERS,
     RELEASES,
@@ -30,10 +30,14 @@ def test_versions_only_grow_from_release_to_release() -> None:
 def test_a_cap_at_the_reference_changes_only_what_we_serve_beyond_it() -> None:
     cap = capped(SERVED, versions_of("3.9"))
     beyond = {ApiKey.DESCRIBE_TOPIC_PARTITIONS, ApiKey.SHARE_GROUP_HEARTBEAT, ApiKey.LIST_CONFIG_RESOURCES}
-    assert SERVED.keys() - cap.keys() == beyond
+    assert SERVED.keys() - cap.keys() == beyond | CLIENT_METRICS
     changed = {key for key in cap if SERVED[key] != cap[key]}
-    of_consumer_groups = {ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.CONSUMER_GROUP_DESCRIBE, ApiKey.DESCRIBE_GROUPS}
-    assert changed == {*of_consumer_groups, ApiKey.UPDATE_FEATURES}
+    of_records = {ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.LIST_OFFSETS, ApiKey.METADATA}
+    of_transactions = {ApiKey.END_TXN, ApiKey.WRITE_TXN_MARKERS, ApiKey.TXN_OFFSET_COMMIT, ApiKey.LIST_TRANSACTIONS}
+    of_groups = {ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.CONSUMER_GROUP_DESCRIBE, ApiKey.DESCRIBE_GROUPS}
+    of_groups |= {ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH}
+    of_clusters = {ApiKey.DESCRIBE_CLUSTER, ApiKey.DESCRIBE_LOG_DIRS, ApiKey.ALTER_PARTITION_REASSIGNMENTS}
+    assert changed == of_records | of_groups | of_clusters | of_transactions | {ApiKey.UPDATE_FEATURES}
     assert cap[ApiKey.UPDATE_FEATURES] == (0, 1)
     assert cap[ApiKey.CONSUMER_GROUP_HEARTBEAT] == (0, 0)
 
@@ -62,5 +66,5 @@ def test_since_2_4_a_client_learns_which_versions_of_api_versions_are_served() -
 
 
 def test_a_release_supports_the_levels_that_it_had() -> None:
-    assert levels_of("3.9") == {"group.version": 0}
-    assert levels_of("4.0") == levels_of("4.3") == {"group.version": 1}
+    assert levels_of("3.9") == {"group.version": 0, "transaction.version": 0}
+    assert levels_of("4.0") == levels_of("4.3") == {"group.version": 1, "transaction.version": 2}

@@ -32,10 +32,22 @@ def test_what_a_release_advertised_is_advertised(release: str) -> None:
     assert cap_of_release(release).listed == capped(SERVED, versions_of(release))
 
 
+@pytest.mark.parametrize(
+    ("release", "newest"),
+    [("3.9", (11, 4, 4, 1)), ("4.0", (12, 5, 5, 1)), ("4.1", (13, 5, 5, 1)), ("4.3", (13, 5, 5, 2))],
+)
+def test_transactions_of_version_2_are_of_kafka_4(release: str, newest: tuple[int, ...]) -> None:
+    """The versions that add, end and bump come together, and with the level of the feature."""
+    keys = (ApiKey.PRODUCE, ApiKey.END_TXN, ApiKey.TXN_OFFSET_COMMIT, ApiKey.WRITE_TXN_MARKERS)
+    cap = cap_of_release(release)
+    assert tuple(cap.listed[key][1] for key in keys) == newest
+    assert cap.finalized({"transaction.version": 2}) == ({} if release == "3.9" else {"transaction.version": 2})
+
+
 def test_since_4_0_brokers_go_on_among_themselves_and_old_versions_of_produce_are_refused() -> None:
     cap = cap_of_release("4.0")
     assert {key: cap.served[key] for key in BETWEEN_BROKERS} == {key: SERVED[key] for key in BETWEEN_BROKERS}
-    assert (cap.served[ApiKey.PRODUCE], cap.listed[ApiKey.PRODUCE]) == ((3, 11), (0, 11))
+    assert (cap.served[ApiKey.PRODUCE], cap.listed[ApiKey.PRODUCE]) == ((3, 12), (0, 12))
     assert cap_of_release("3.9").served == cap_of_release("3.9").listed
 
 

@@ -3,16 +3,17 @@ package org.apache.kafka.common.test.junit;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 
-import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.network.ListenerName;
 
 import java.io.BufferedReader;
+import java.io.File;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.UncheckedIOException;
 import java.net.InetAddress;
 import java.net.Socket;
 import java.nio.charset.StandardCharsets;
-import java.util.List;
+import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
@@ -27,25 +28,29 @@ class WireBrokers implements AutoCloseable {
     private Socket life;
     private BufferedReader lines;
     private final Set<Integer> down = new ConcurrentSkipListSet<>();
-    private volatile Map<Integer, Integer> ports = Map.of();
+    private volatile Map<Integer, Map<String, Integer>> listeners = Map.of();
 
     /** Properties by the id of the broker. */
     void start(Map<Integer, Map<String, String>> properties) {
         connect();
-        Map<Integer, Integer> found = new TreeMap<>();
-        JsonNode response = ask(Map.of("start", properties));
-        response.get("ports").properties().forEach(e -> found.put(Integer.valueOf(e.getKey()), e.getValue().asInt()));
-        ports = found;
+        note(ask(Map.of("start", properties)));
     }
 
     /** One more broker, on a tree that all share; or one that is down, with other properties. */
     void join(int id, Map<String, String> properties) {
         connect();
-        int port = ask(Map.of("join", Map.of(id, properties))).get("ports").get(String.valueOf(id)).asInt();
-        Map<Integer, Integer> found = new TreeMap<>(ports);
-        found.put(id, port);
-        ports = found;
+        note(ask(Map.of("join", Map.of(id, properties))));
         down.remove(id);
+    }
+
+    private void note(JsonNode response) {
+        Map<Integer, Map<String, Integer>> found = new TreeMap<>();
+        response.get("ports").properties().forEach(broker -> {
+            Map<String, Integer> own = new LinkedHashMap<>();
+            broker.getValue().properties().forEach(one -> own.put(one.getKey(), one.getValue().asInt()));
+            found.put(Integer.valueOf(broker.getKey()), own);
+        });
+        listeners = found;
     }
 
     private void connect() {
@@ -60,8 +65,16 @@ class WireBrokers implements AutoCloseable {
         }
     }
 
+    /** Of the listener between brokers. */
     Map<Integer, Integer> ports() {
-        return ports;
+        Map<Integer, Integer> found = new TreeMap<>();
+        listeners.forEach((id, own) -> found.put(id, own.values().iterator().next()));
+        return found;
+    }
+
+    int port(int id, ListenerName listener) {
+        Map<String, Integer> own = listeners.get(id);
+        return own.getOrDefault(listener.value(), own.values().iterator().next());
     }
 
     boolean isDown(int id) {
@@ -69,7 +82,7 @@ class WireBrokers implements AutoCloseable {
     }
 
     void stopOne(int id) {
-        if (!ports.containsKey(id) || isDown(id)) {
+        if (!listeners.containsKey(id) || isDown(id)) {
             return;
         }
         ask(Map.of("stop", id));
@@ -81,9 +94,9 @@ class WireBrokers implements AutoCloseable {
         down.remove(id);
     }
 
-    /** The offset in the cleaner's checkpoint, or -1. */
-    long cleanedUpTo(int id, TopicPartition partition) {
-        return ask(Map.of("cleaned", List.of(id, partition.topic(), partition.partition()))).get("offset").asLong();
+    /** Where a broker keeps its data, in the format of Kafka's. */
+    File data(int id) {
+        return new File(ask(Map.of("data", id)).get("directory").asText());
     }
 
     private synchronized JsonNode ask(Map<String, ?> request) {

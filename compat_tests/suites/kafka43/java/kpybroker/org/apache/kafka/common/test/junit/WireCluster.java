@@ -6,11 +6,11 @@ import java.util.Map;
 
 /** A cluster of kpybrokers, as stand-ins of its brokers need it. */
 interface WireCluster {
-    /** Of all brokers, unless `configs` has bootstrap.servers. */
-    Admin admin(Map<String, Object> configs);
+    /** Of the listener between brokers: all of them, unless `configs` has bootstrap.servers. */
+    Admin internalAdmin(Map<String, Object> configs);
 
     default String idOfCluster() {
-        try (Admin admin = admin(Map.of())) {
+        try (Admin admin = internalAdmin(Map.of())) {
             return admin.describeCluster().clusterId().get();
         } catch (Exception error) {
             throw new IllegalStateException(error);

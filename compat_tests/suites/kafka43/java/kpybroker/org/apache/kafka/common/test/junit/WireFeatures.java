@@ -7,10 +7,11 @@ import org.apache.kafka.test.TestUtils;
 
 import java.util.Map;
 
-/** The level of group.version that all live brokers of a cluster know. */
+/** The levels of features that all live brokers of a cluster know. */
 final class WireFeatures {
     private static final long DEADLINE_MS = 60000;
-    private static final String GROUP_VERSION = "group.version";
+    static final String GROUP_VERSION = "group.version";
+    static final String TRANSACTION_VERSION = "transaction.version";
     private final WireCluster cluster;
     private final WireBrokers brokers;
 
@@ -19,29 +20,29 @@ final class WireFeatures {
         this.brokers = brokers;
     }
 
-    void finalizeGroupVersion(short level) throws Exception {
-        if (groupVersion() == level) {
+    void finalizeLevel(String feature, short level) throws Exception {
+        if (levelOf(feature) == level) {
             return;
         }
-        FeatureUpdate.UpgradeType way = level == 0
+        FeatureUpdate.UpgradeType way = level < levelOf(feature)
             ? FeatureUpdate.UpgradeType.SAFE_DOWNGRADE : FeatureUpdate.UpgradeType.UPGRADE;
-        try (Admin admin = cluster.admin(Map.of())) {
+        try (Admin admin = cluster.internalAdmin(Map.of())) {
             FeatureUpdate update = new FeatureUpdate(level, way);
-            admin.updateFeatures(Map.of(GROUP_VERSION, update), new UpdateFeaturesOptions()).all().get();
+            admin.updateFeatures(Map.of(feature, update), new UpdateFeaturesOptions()).all().get();
         }
-        TestUtils.waitForCondition(() -> groupVersion() == level, DEADLINE_MS, "group.version is not " + level);
+        TestUtils.waitForCondition(() -> levelOf(feature) == level, DEADLINE_MS, feature + " is not " + level);
     }
 
     /** -1 while brokers differ. */
-    short groupVersion() throws Exception {
+    short levelOf(String feature) throws Exception {
         Short found = null;
         for (int id : brokers.ports().keySet()) {
             if (brokers.isDown(id)) {
                 continue;
             }
-            try (Admin admin = cluster.admin(Map.of("bootstrap.servers", "localhost:" + brokers.ports().get(id)))) {
+            try (Admin admin = cluster.internalAdmin(Map.of("bootstrap.servers", "localhost:" + brokers.ports().get(id)))) {
                 var finalized = admin.describeFeatures().featureMetadata().get().finalizedFeatures();
-                short level = finalized.containsKey(GROUP_VERSION) ? finalized.get(GROUP_VERSION).maxVersionLevel() : 0;
+                short level = finalized.containsKey(feature) ? finalized.get(feature).maxVersionLevel() : 0;
                 if (found != null && found != level) {
                     return -1;
                 }

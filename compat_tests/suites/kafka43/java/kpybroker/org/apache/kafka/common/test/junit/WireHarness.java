@@ -15,6 +15,7 @@ import java.util.stream.Collectors;
 /** The brokers of one test that extends Kafka's older harnesses: they share a tree, and start when the test says so. */
 public class WireHarness implements WireCluster, AutoCloseable {
     private static final short GROUP_VERSION = 1;
+    private static final short TRANSACTION_VERSION = 2;
     private final WireBrokers brokers = new WireBrokers();
     private final ControllerServer controller = WireObjects.controller(this);
 
@@ -29,7 +30,9 @@ public class WireHarness implements WireCluster, AutoCloseable {
 
     private void start(KafkaConfig config) throws Exception {
         brokers.join(config.brokerId(), properties(config));
-        new WireFeatures(this, brokers).finalizeGroupVersion(GROUP_VERSION);
+        WireFeatures features = new WireFeatures(this, brokers);
+        features.finalizeLevel(WireFeatures.GROUP_VERSION, GROUP_VERSION);
+        features.finalizeLevel(WireFeatures.TRANSACTION_VERSION, TRANSACTION_VERSION);
     }
 
     private static Map<String, String> properties(KafkaConfig config) {
@@ -44,7 +47,7 @@ public class WireHarness implements WireCluster, AutoCloseable {
     }
 
     @Override
-    public Admin admin(Map<String, Object> configs) {
+    public Admin internalAdmin(Map<String, Object> configs) {
         Map<String, Object> all = new HashMap<>(configs);
         all.putIfAbsent("bootstrap.servers", brokers.ports().entrySet().stream().filter(one -> !brokers.isDown(one.getKey()))
             .map(one -> "localhost:" + one.getValue()).collect(Collectors.joining(",")));

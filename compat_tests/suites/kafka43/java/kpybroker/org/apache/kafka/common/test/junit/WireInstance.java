@@ -19,7 +19,6 @@ import org.apache.kafka.server.common.Feature;
 import org.apache.kafka.server.fault.FaultHandlerException;
 import org.apache.kafka.test.TestUtils;
 
-import java.util.ArrayList;
 import java.util.Collection;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -90,14 +89,19 @@ class WireInstance implements ClusterInstance, WireCluster {
 
     /** What the annotation says, or else what Kafka finalizes with the release. */
     private void finalizeFeatures() throws Exception {
-        features.finalizeGroupVersion(Optional.ofNullable(config.features().get(Feature.GROUP_VERSION))
-            .orElseGet(() -> Feature.GROUP_VERSION.defaultLevel(config.metadataVersion())));
+        features.finalizeLevel(WireFeatures.GROUP_VERSION, levelOf(Feature.GROUP_VERSION));
+        features.finalizeLevel(WireFeatures.TRANSACTION_VERSION, levelOf(Feature.TRANSACTION_VERSION));
+    }
+
+    private short levelOf(Feature feature) {
+        return Optional.ofNullable(config.features().get(feature))
+            .orElseGet(() -> feature.defaultLevel(config.metadataVersion()));
     }
 
     @Override
     public Set<GroupProtocol> supportedGroupProtocols() {
         try {
-            return features.groupVersion() > 0 ? Set.of(GroupProtocol.CLASSIC, GroupProtocol.CONSUMER) : Set.of(GroupProtocol.CLASSIC);
+            return features.levelOf(WireFeatures.GROUP_VERSION) > 0 ? Set.of(GroupProtocol.CLASSIC, GroupProtocol.CONSUMER) : Set.of(GroupProtocol.CLASSIC);
         } catch (Exception error) {
             throw new IllegalStateException(error);
         }
@@ -153,7 +157,7 @@ class WireInstance implements ClusterInstance, WireCluster {
 
     @Override
     public Map<Integer, ControllerServer> controllers() {
-        return WireObjects.controllers(this);
+        return WireObjects.controllers(this, config.serverProperties().containsKey(WireProperties.PRINCIPAL_BUILDER));
     }
 
     @Override
@@ -173,7 +177,11 @@ class WireInstance implements ClusterInstance, WireCluster {
 
     @Override
     public String bootstrapServers() {
-        return brokers.ports().values().stream().map(port -> "localhost:" + port).collect(Collectors.joining(","));
+        return addresses(brokerBoundPorts());
+    }
+
+    private static String addresses(Collection<Integer> ports) {
+        return ports.stream().map(port -> "localhost:" + port).collect(Collectors.joining(","));
     }
 
     @Override
@@ -183,7 +191,7 @@ class WireInstance implements ClusterInstance, WireCluster {
 
     @Override
     public List<Integer> brokerBoundPorts() {
-        return new ArrayList<>(brokers.ports().values());
+        return brokers.ports().keySet().stream().map(id -> brokers.port(id, clientListener())).toList();
     }
 
     @Override
@@ -192,8 +200,10 @@ class WireInstance implements ClusterInstance, WireCluster {
     }
 
     @Override
-    public Admin admin(Map<String, Object> configs) {
-        return ClusterInstance.super.admin(configs);
+    public Admin internalAdmin(Map<String, Object> configs) {
+        Map<String, Object> all = new HashMap<>(configs);
+        all.putIfAbsent("bootstrap.servers", addresses(brokers.ports().values()));
+        return admin(all);
     }
 
     @Override
@@ -218,7 +228,7 @@ class WireInstance implements ClusterInstance, WireCluster {
 
     @Override
     public void waitForReadyBrokers() throws InterruptedException {
-        try (Admin admin = admin()) {
+        try (Admin admin = internalAdmin(Map.of())) {
             TestUtils.waitForCondition(() -> {
                 long up = brokers.ports().keySet().stream().filter(id -> !brokers.isDown(id)).count();
                 return admin.describeCluster().nodes().get().size() == up;
@@ -254,7 +264,7 @@ class WireInstance implements ClusterInstance, WireCluster {
 
     @Override
     public void waitAcls(AclBindingFilter filter, Collection<AccessControlEntry> entries) throws InterruptedException {
-        try (Admin admin = admin()) {
+        try (Admin admin = internalAdmin(Map.of())) {
             TestUtils.waitForCondition(() -> admin.describeAcls(filter).values().get().stream().map(AclBinding::entry)
                 .collect(Collectors.toSet()).equals(new HashSet<>(entries)), DEADLINE_MS, "not these ACLs: " + entries);
         }

@@ -1,8 +1,10 @@
 package org.apache.kafka.common.test.junit;
 
+import kafka.network.SocketServer;
 import kafka.raft.KafkaRaftManager;
 import kafka.server.BrokerServer;
 import kafka.server.ControllerServer;
+import kafka.server.KafkaApis;
 import kafka.server.KafkaBroker;
 import kafka.server.KafkaConfig;
 import kafka.server.SharedServer;
@@ -10,14 +12,16 @@ import kafka.server.SharedServer;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.TopicDescription;
 import org.apache.kafka.clients.admin.TopicListing;
+import org.apache.kafka.common.Node;
+import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
 import org.apache.kafka.controller.Controller;
 import org.apache.kafka.coordinator.group.GroupCoordinator;
+import org.apache.kafka.metadata.BrokerState;
 import org.apache.kafka.metadata.LeaderAndIsr;
 import org.apache.kafka.metadata.LeaderRecoveryState;
 import org.apache.kafka.metadata.KRaftMetadataCache;
-import org.apache.kafka.network.SocketServer;
 import org.apache.kafka.raft.LogOffsetMetadata;
 import org.apache.kafka.raft.RaftLog;
 
@@ -25,6 +29,7 @@ import org.mockito.Mockito;
 import org.mockito.stubbing.Answer;
 
 import java.util.AbstractMap;
+import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -35,6 +40,9 @@ import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.function.Supplier;
+import java.util.stream.Collectors;
+
+import scala.Option;
 
 /**
  * Stand-ins for a broker and a controller: what they know by the wire or by the test's own properties (ports, topics and
@@ -67,8 +75,10 @@ final class WireObjects {
 
     static KafkaBroker broker(WireCluster cluster, WireBrokers brokers, KafkaConfig config, Start start) {
         int id = config.brokerId();
-        SocketServer sockets = Mockito.mock(SocketServer.class, only(Map.of("boundPort", call -> brokers.ports().get(id))));
+        SocketServer sockets = Mockito.mock(SocketServer.class, only(Map.of("boundPort", call -> brokers.port(id, call.getArgument(0)))));
         KRaftMetadataCache cache = metadataCache(cluster, () -> brokers.ports().get(id));
+        KafkaApis apis = Mockito.mock(KafkaApis.class, only(Map.of(
+            "clusterId", call -> cluster.idOfCluster(), "metadataCache", call -> cache)));
         GroupCoordinator groups = Mockito.mock(GroupCoordinator.class, only(Map.of(
             "groupMetadataTopicConfigs", call -> offsetsTopic(config))));
         SharedServer shared = Mockito.mock(SharedServer.class, only(Map.of(
@@ -77,11 +87,15 @@ final class WireObjects {
         known.put("config", call -> config);
         known.put("sharedServer", call -> shared);
         known.put("socketServer", call -> sockets);
-        known.put("boundPort", call -> brokers.ports().get(id));
+        known.put("boundPort", call -> brokers.port(id, call.getArgument(0)));
+        known.put("authorizerPlugin", call -> Option.apply(WireAcls.plugin(cluster)));
         known.put("metadataCache", call -> cache);
+        known.put("dataPlaneRequestProcessor", call -> apis);
         known.put("groupCoordinator", call -> groups);
         known.put("logManager", call -> WireLogs.manager(cluster, brokers, id));
+        known.put("replicaManager", call -> WireLogs.replicas(cluster, brokers, id));
         known.put("isShutdown", call -> brokers.isDown(id));
+        known.put("brokerState", call -> brokers.isDown(id) ? BrokerState.NOT_RUNNING : BrokerState.RUNNING);
         known.put("clusterId", call -> cluster.idOfCluster());
         known.put("shutdown", call -> {
             brokers.stopOne(id);
@@ -100,6 +114,8 @@ final class WireObjects {
             "numPartitions", call -> Optional.of(leaders(cluster, port.get(), call.getArgument(0)).size()).filter(n -> n > 0),
             "contains", call -> call.getArgument(0) instanceof String topic
                 && !leaders(cluster, port.get(), topic).isEmpty(),
+            "hasAliveBroker", call -> isAlive(cluster, port.get(), call.getArgument(0)),
+            "getPartitionReplicaEndpoints", call -> replicas(cluster, port.get(), call.getArgument(0)),
             "getTopicId", call -> topicIds(cluster).getOrDefault((String) call.getArgument(0), Uuid.ZERO_UUID),
             "getLeaderAndIsr", call -> Optional.ofNullable(
                 leaders(cluster, port.get(), call.getArgument(0)).get((int) call.getArgument(1))))));
@@ -126,12 +142,17 @@ final class WireObjects {
         return found;
     }
 
-    /** A map that has no entries to go through, so that nobody waits for a metadata log, and one controller to get. */
-    static Map<Integer, ControllerServer> controllers(WireCluster cluster) {
+    /** One controller to get, and no entries: who goes through them waits for a metadata log, or is there for its ACLs. */
+    static Map<Integer, ControllerServer> controllers(WireCluster cluster, boolean hasAcls) {
         return new AbstractMap<>() {
             @Override
             public Set<Entry<Integer, ControllerServer>> entrySet() {
                 return Set.of();
+            }
+
+            @Override
+            public Collection<ControllerServer> values() {
+                return hasAcls ? List.of(controller(cluster)) : List.of();
             }
 
             @Override
@@ -144,15 +165,19 @@ final class WireObjects {
     /** Its log is empty. */
     static ControllerServer controller(WireCluster cluster) {
         Controller controller = Mockito.mock(Controller.class, only(Map.of(
+            "isActive", call -> true,
             "findAllTopicIds", call -> CompletableFuture.completedFuture(topicIds(cluster)))));
         RaftLog log = Mockito.mock(RaftLog.class, only(Map.of("endOffset", call -> new LogOffsetMetadata(0))));
         KafkaRaftManager<?> raft = Mockito.mock(KafkaRaftManager.class, only(Map.of("raftLog", call -> log)));
-        return Mockito.mock(ControllerServer.class, only(Map.of("controller", call -> controller, "raftManager", call -> raft)));
+        return Mockito.mock(ControllerServer.class, only(Map.of(
+            "authorizerPlugin", call -> Option.apply(WireAcls.plugin(cluster)),
+            "controller", call -> controller,
+            "raftManager", call -> raft)));
     }
 
     private static Map<String, Uuid> topicIds(WireCluster cluster) throws Exception {
         Map<String, Uuid> found = new TreeMap<>();
-        try (Admin admin = cluster.admin(Map.of())) {
+        try (Admin admin = cluster.internalAdmin(Map.of())) {
             for (TopicListing topic : admin.listTopics().listings().get()) {
                 found.put(topic.name(), topic.topicId());
             }
@@ -160,10 +185,25 @@ final class WireObjects {
         return found;
     }
 
+    private static boolean isAlive(WireCluster cluster, int port, int id) throws Exception {
+        try (Admin admin = cluster.internalAdmin(Map.of("bootstrap.servers", "localhost:" + port))) {
+            return admin.describeCluster().nodes().get().stream().anyMatch(node -> node.id() == id);
+        }
+    }
+
+    /** Those of a partition that this broker sees. */
+    private static Map<Integer, Node> replicas(WireCluster cluster, int port, TopicPartition partition) throws Exception {
+        try (Admin admin = cluster.internalAdmin(Map.of("bootstrap.servers", "localhost:" + port))) {
+            TopicDescription described = admin.describeTopics(List.of(partition.topic())).topicNameValues().get(partition.topic()).get();
+            return described.partitions().get(partition.partition()).replicas().stream().filter(node -> !node.isEmpty())
+                .collect(Collectors.toMap(Node::id, node -> node));
+        }
+    }
+
     /** Of each partition that has a leader, as this broker says; empty for a topic that it does not know. */
     static Map<Integer, LeaderAndIsr> leaders(WireCluster cluster, int port, String topic) throws Exception {
         Map<Integer, LeaderAndIsr> found = new TreeMap<>();
-        try (Admin admin = cluster.admin(Map.of("bootstrap.servers", "localhost:" + port))) {
+        try (Admin admin = cluster.internalAdmin(Map.of("bootstrap.servers", "localhost:" + port))) {
             TopicDescription described = admin.describeTopics(List.of(topic)).topicNameValues().get(topic).get();
             described.partitions().stream().filter(one -> one.leader() != null && !one.leader().isEmpty()).forEach(one ->
                 found.put(one.partition(), new LeaderAndIsr(one.leader().id(), 0,

@@ -5,12 +5,20 @@ import org.apache.kafka.common.security.auth.SecurityProtocol;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 
 /** What a broker of ours takes of the properties that a test gives to Kafka's. */
 final class WireProperties {
     static final String AUTHORIZER = "authorizer.class.name";
     static final String ACL_AUTHORIZER = "kafka.security.authorizer.AclAuthorizer";
-    private static final Set<String> JAVA_PLUGINS = Set.of("principal.builder.class", "create.topic.policy.class.name",
+    static final String PRINCIPAL_BUILDER = "principal.builder.class";
+    /** What those classes do that give a principal by the listener: the one between brokers is first. */
+    private static final Map<String, String> PRINCIPALS = Map.of(
+        "kafka.api.AbstractAuthorizerIntegrationTest$PrincipalBuilder", "BROKER=User:broker,CLIENT=User:client",
+        "org.apache.kafka.clients.security.GroupAuthorizerIntegrationTest$GroupPrincipalBuilder",
+        "BROKER=Group:broker,EXTERNAL=Group:client");
+    private static final Set<String> JAVA_PLUGINS = Set.of(PRINCIPAL_BUILDER, "create.topic.policy.class.name",
         "alter.config.policy.class.name", "metric.reporters", "client.quota.callback.class");
     private static final Set<String> ASSIGNORS = Set.of("uniform", "range");
     private static final Set<String> OF_KRAFT = Set.of("process.roles", "node.id", "controller.listener.names",
@@ -22,8 +30,15 @@ final class WireProperties {
     private WireProperties() {
     }
 
-    /** One listener; where it is, and where the data are, is said by who makes the broker. */
+    /** One listener, unless each has a principal; where it is, and where the data are, is said by who makes the broker. */
     static void adapt(Map<String, String> all, String listener, SecurityProtocol protocol) {
+        String principals = PRINCIPALS.get(all.getOrDefault(PRINCIPAL_BUILDER, ""));
+        if (principals != null) {
+            all.remove(PRINCIPAL_BUILDER);
+            all.put("principals", principals);
+        }
+        List<String> listeners = principals == null ? List.of(listener)
+            : Stream.of(principals.split(",")).map(one -> one.split("=")[0]).toList();
         JAVA_PLUGINS.stream().filter(all::containsKey).findFirst().ifPresent(key -> {
             throw new NeedsBrokerObjects(key + ", a Java class in the broker");
         });
@@ -34,7 +49,9 @@ final class WireProperties {
         all.keySet().removeAll(OF_KRAFT);
         all.keySet().removeAll(OURS);
         all.computeIfPresent(AUTHORIZER, (key, asked) -> ACL_AUTHORIZER); // the other one is KRaft's
-        all.put("listener.security.protocol.map", listener + ":" + protocol.name);
-        all.put("inter.broker.listener.name", listener);
+        all.put("listener.security.protocol.map",
+            listeners.stream().map(one -> one + ":" + protocol.name).collect(Collectors.joining(",")));
+        all.put("listener.names", String.join(",", listeners));
+        all.put("inter.broker.listener.name", listeners.get(0));
     }
 }

@@ -1,0 +1,263 @@
+"""Transactions of version 2 (KIP-890, part 2) with stock clients: which of them use it, when, and what is read then.
+
+The Java client of Kafka 4 does, as soon as `transaction.version` 2 is finalized. What it sends is looked up in the
+broker, which remembers the requests.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from compat_tests.overload.raw import Raw
+from compat_tests.support import quick
+from compat_tests.support.tools import Tools
+from compat_tests.support.transactional import Failed, Transactional, visible
+from compat_tests.support.waiting import eventually
+from kpybroker.testing import Broker, Cluster
+from kpybroker.wire.errors import ErrorCode
+from kpybroker.wire.messages.update_features import UpdateFeaturesRequest
+
+V1_LIBRARIES = ("java-3.9.1", "confluent")
+TV2 = "java-4.3.1"
+DUMP = "org.apache.kafka.tools.DumpLogSegments"
+ADDING = ("AddPartitionsToTxn", "AddOffsetsToTxn")
+
+Begin = Callable[..., Transactional]
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[Broker]:
+    with Broker(config={"transaction.state.log.num.partitions": 1}, data_dir=tmp_path / "data") as one:
+        yield one
+
+
+@pytest.fixture
+def begin(broker: Broker) -> Iterator[Begin]:
+    """`begin(library)`: a producer with the transactional id `x` that has called init."""
+    started: list[Transactional] = []
+
+    def start(library: str, bootstrap: str | None = None) -> Transactional:
+        one = Transactional(library, bootstrap or broker.bootstrap_servers, "x")
+        started.append(one)
+        one.do("init")
+        return one
+
+    yield start
+    for one in started:
+        one.kill()
+
+
+def asked(broker: Broker | Cluster, *apis: str) -> Counter[tuple[str, int]]:
+    """How many requests there were, by API and version."""
+    return Counter((one.api, one.version) for api in apis for one in broker.requests(api, limit=10_000))
+
+
+def set_level(broker: Broker | Cluster, level: int) -> None:
+    update = UpdateFeaturesRequest.FeatureUpdateKey(
+        feature="transaction.version", max_version_level=level, upgrade_type=1 if level else 2
+    )
+    addresses = [("127.0.0.1", int(one.rpartition(":")[2])) for one in broker.bootstrap_servers.split(",")]
+
+    def is_set() -> bool:
+        for address in addresses:
+            with contextlib.suppress(OSError), Raw(address) as connection:
+                response = connection.ask(UpdateFeaturesRequest(timeout_ms=30_000, feature_updates=[update]), 2)
+                assert response.error_code in (0, ErrorCode.NOT_CONTROLLER), response.error_message
+                if response.error_code == 0:
+                    return True
+        return False
+
+    eventually(is_set, f"transaction.version={level}")
+
+
+def committed(broker: Broker, expected: list[str], topic: str = "t") -> None:
+    eventually(lambda: visible(broker.bootstrap_servers, topic) == expected, f"{expected[-3:]} in {topic}")
+
+
+def test_java_of_kafka_4_adds_by_writing_and_bumps_at_every_end(broker: Broker, begin: Begin) -> None:
+    bootstrap = broker.bootstrap_servers
+    quick.create_topic(bootstrap, "t", 2)
+    producer = begin(TV2)
+    epoch = broker.transactions()["x"].producer_epoch
+    expected = []
+    for n in range(10):
+        producer.do("begin")
+        producer.do("produce", "t", 0, [f"{n} a", f"{n} b"])
+        producer.do("produce", "t", 1, [f"{n} c"])
+        producer.do("offsets", "g", [("t", 1, n)])
+        producer.do("commit" if n % 3 else "abort")
+        expected += [f"{n} a", f"{n} b"] if n % 3 else []
+    committed(broker, expected)
+    eventually(lambda: quick.committed(bootstrap, "g", [("t", 1)]) == [8], "the offset of the last that was committed")
+    assert broker.transactions()["x"].producer_epoch == epoch + 10
+    assert asked(broker, *ADDING) == {}
+    found = asked(broker, "Produce", "EndTxn", "TxnOffsetCommit", "InitProducerId")
+    assert set(found) == {("Produce", 13), ("EndTxn", 5), ("TxnOffsetCommit", 5), ("InitProducerId", 5)}
+    assert (found["EndTxn", 5], found["InitProducerId", 5]) == (10, 1)
+
+
+@pytest.mark.parametrize("library", V1_LIBRARIES)
+def test_other_clients_go_on_as_before(broker: Broker, begin: Begin, library: str) -> None:
+    quick.create_topic(broker.bootstrap_servers, "t")
+    producer = begin(library)
+    for n in range(3):
+        producer.transact("t", f"{n}", commit=n != 1)
+    committed(broker, ["0", "2"])
+    assert sum(asked(broker, "AddPartitionsToTxn").values()) == 3
+    assert all(version < 5 for _, version in asked(broker, "EndTxn"))
+    assert all(version < 12 for _, version in asked(broker, "Produce"))
+
+
+def test_clients_of_both_versions_in_turn_on_one_transactional_id(broker: Broker, begin: Begin) -> None:
+    """Each fences the one before, whose open transaction is never seen."""
+    quick.create_topic(broker.bootstrap_servers, "t")
+    expected = []
+    before: Transactional | None = None
+    for n, library in enumerate([*V1_LIBRARIES, TV2, *V1_LIBRARIES, TV2, TV2, "java-3.9.1"]):
+        producer = begin(library)
+        if before is not None:
+            with pytest.raises(Failed):
+                before.do("commit")
+        for end in ("a", "b"):
+            producer.transact("t", f"{n} {end}")
+            expected.append(f"{n} {end}")
+        producer.transact("t", f"{n} dropped", commit=False)
+        producer.do("begin")
+        producer.do("produce", "t", 0, [f"{n} left open"])
+        before = producer
+        eventually(
+            lambda: visible(broker.bootstrap_servers, "t") == expected,
+            f"what {library} has committed",
+        )
+
+
+def test_in_the_place_of_kafka_3_9_java_of_kafka_4_goes_on_as_before(begin: Begin) -> None:
+    with Broker(kafka_version="3.9") as broker:
+        quick.create_topic(broker.bootstrap_servers, "t")
+        begin(TV2, broker.bootstrap_servers).transact("t", "a")
+        committed(broker, ["a"])
+        assert sum(asked(broker, "AddPartitionsToTxn").values()) == 1
+        assert set(asked(broker, "EndTxn", "Produce")) == {("EndTxn", 4), ("Produce", 11)}
+
+
+def test_the_level_falls_and_rises_while_a_producer_works(broker: Broker, begin: Begin) -> None:
+    """It learns of the level with its next connection, and changes between two transactions: what is open goes on as it
+    began.
+    """
+    quick.create_topic(broker.bootstrap_servers, "t")
+    producer = begin(TV2)
+    expected = []
+    for level, open_as, then in ((0, 5, 4), (2, 4, 5), (0, 5, 4)):
+        broker.clear_requests()
+        producer.do("begin")
+        producer.do("produce", "t", 0, [f"{level} before"])
+        set_level(broker, level)
+        with broker.faults.disconnect("Produce", once=True):
+            producer.do("produce", "t", 0, [f"{level} after"])
+        producer.do("commit")
+        assert set(asked(broker, "EndTxn")) == {("EndTxn", open_as)}
+        broker.clear_requests()
+        producer.transact("t", f"{level} dropped", commit=False)
+        producer.transact("t", f"{level} then")
+        assert set(asked(broker, "EndTxn")) == {("EndTxn", then)}
+        assert bool(asked(broker, *ADDING)) is (then < 5)
+        expected += [f"{level} {word}" for word in ("before", "after", "then")]
+        committed(broker, expected)
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_an_end_whose_response_is_lost_is_repeated(broker: Broker, begin: Begin, commit: bool) -> None:
+    """The request is the same, with the epoch of before: the coordinator knows that it has done that."""
+    quick.create_topic(broker.bootstrap_servers, "t")
+    producer = begin(TV2)
+    expected = []
+    for n in range(3):
+        with broker.faults.disconnect("EndTxn", "after", once=True):
+            producer.transact("t", f"{n}", commit=commit)
+        expected += [f"{n}"] if commit else []
+    producer.transact("t", "last")
+    committed(broker, [*expected, "last"])
+    assert broker.transactions()["x"].producer_epoch == 4
+    assert set(asked(broker, "InitProducerId").values()) == {1}
+
+
+@pytest.mark.parametrize("levels", [(2,), (2, 0, 1, 2, 0)], ids=["level 2", "levels that change"])
+def test_coordinators_and_leaders_die_in_transactions(begin: Begin, levels: tuple[int, ...]) -> None:
+    """Three brokers, each killed in turn between what is written and its end: leaders add at a coordinator elsewhere,
+    another coordinator carries the decision out, and each end bumps the epoch once. Where the level changes, the log
+    has values of both versions, and the producer changes when it has connected again.
+    """
+    with Cluster(3, config={"transaction.state.log.num.partitions": 3}) as cluster:
+        bootstrap = cluster.bootstrap_servers
+        quick.create_topic(bootstrap, "t", 3, replicas=3, min_insync_replicas=2)
+        producer = begin(TV2, bootstrap)
+        epoch = cluster.transactions()["x"].producer_epoch
+        expected: dict[int, list[str]] = {0: [], 1: [], 2: []}
+        for n in range(9):
+            producer.do("begin")
+            for partition in expected:
+                producer.do("produce", "t", partition, [f"{n} before"])
+            if len(levels) > 1:
+                set_level(cluster, levels[n % len(levels)])
+            cluster[n % 3].kill()
+            for partition in expected:
+                producer.do("produce", "t", partition, [f"{n} after"])
+            producer.do("commit" if n % 4 else "abort")
+            cluster[n % 3].start()
+            if n % 4:
+                for values in expected.values():
+                    values += [f"{n} before", f"{n} after"]
+        producer.transact("t", "last")
+        expected[0].append("last")
+        for partition, values in expected.items():
+            eventually(lambda: visible(bootstrap, "t", partition) == values, f"{values} in t-{partition}")
+        versions = {version for _, version in asked(cluster, "EndTxn")}
+        added = asked(cluster, "AddPartitionsToTxn")
+        if levels == (2,):
+            assert cluster.transactions()["x"].producer_epoch == epoch + 10
+            assert set(added) == {("AddPartitionsToTxn", 4)}, "between brokers alone"
+            assert versions == {5}
+        else:
+            assert versions == {4, 5}
+
+
+def test_the_log_as_kafka_4_reads_it(tmp_path: Path) -> None:
+    """Values of version 1, each with the version of its transaction."""
+    with Broker(config={"transaction.state.log.num.partitions": 1}, data_dir=tmp_path / "data") as broker:
+        quick.create_topic(broker.bootstrap_servers, "t")
+        producer = Transactional(TV2, broker.bootstrap_servers, "x")
+        try:
+            producer.do("init")
+            producer.transact("t", "a")
+            producer.transact("t", "b", commit=False)
+            committed(broker, ["a"])
+            eventually(lambda: broker.transactions()["x"].state == "CompleteAbort", "the end of the second")
+        finally:
+            producer.kill()
+    (file,) = tmp_path.glob("data/**/__transaction_state-0/00000000000000000000.log")
+    dumped = Tools("4.x", "unused").run_main(DUMP, "--transaction-log-decoder", "--files", str(file)).out
+    fields = ("producerEpoch", "transactionStatus", "clientTransactionVersion")
+    rows = [
+        tuple(int(found.group(1)) if (found := re.search(rf'"{field}":(-?\d+)', line)) else None for field in fields)
+        for line in dumped.splitlines()
+        if '"transactionalId":"x"' in line
+    ]
+    versions = set(re.findall(r'"version":"?(\d+)"?,"data":\{"producerId"', dumped))
+    assert versions == {"1"}
+    # (epoch, state, version): empty; open, decided and complete with a commit; the same with an abort
+    assert [(epoch, state, version or 0) for epoch, state, version in rows] == [
+        (0, 0, 0),
+        (0, 1, 2),
+        (1, 2, 2),
+        (1, 4, 2),
+        (1, 1, 2),
+        (2, 3, 2),
+        (2, 5, 2),
+    ]
+    assert "isvalid: false" not in dumped
