@@ -1,7 +1,7 @@
 """Plays conversations against a registry, and makes responses of two registries comparable.
 
-Ids, guids and times become words: `#1` is the first id that the conversation saw. So two registries that have given
-away other ids before say the same.
+Ids and times become words: `#1` is the first id that the conversation saw. So two registries that have given away other
+ids before say the same. Guids stay: they depend on the schema alone.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class _Names:
             case "guid", str():
                 if value not in self._guids:
                     self._guids.append(value)
-                return f"guid {self._guids.index(value) + 1}"
+                return value
             case "ts", int() if value > 1_000_000_000_000:
                 return "time"
             case "maxId", int():
@@ -138,8 +138,6 @@ class _Names:
     def _in_message(self, text: str) -> str:
         for number, one in enumerate(self._ids, 1):
             text = re.sub(rf"\b(Schema |id |id=|ID ){one}\b", rf"\g<1>#{number}", text)
-        for number, guid in enumerate(self._guids, 1):
-            text = text.replace(guid, f"guid {number}")
         return text
 
     def _id(self, value: int) -> str:

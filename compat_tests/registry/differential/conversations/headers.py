@@ -50,6 +50,8 @@ METHODS: Final = ("GET", "POST", "PUT", "DELETE", "PATCH")
 PATHS: Final = (
     "/",
     "/v1/metadata/version",
+    "/v1/metadata/deployment",
+    "/subjects/NAME-x/versions/1/tags",
     "/v1/metadata",
     "/contexts",
     "/schemas?subjectPrefix=NAME",

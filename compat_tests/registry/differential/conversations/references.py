@@ -53,7 +53,6 @@ def _of(kind: str) -> Iterable[Step]:
         [one(), one()],
         [one(), one(named="more")],
         [one(1, "")],
-        [one(named="")],
     ):
         for path in (
             "/subjects/NAME-u/versions",
@@ -97,4 +96,31 @@ def _of(kind: str) -> Iterable[Step]:
         yield Step("DELETE", path)
 
 
-CONVERSATIONS: Final[tuple[Conversation, ...]] = tuple(conversation(f"reference-{kind}", _of(kind)) for kind in TARGETS)
+def _nameless(kind: str) -> Iterable[Step]:
+    """A reference without a name."""
+    _, target, user, _, _ = TARGETS[kind]
+    sent = body(user, kind, references=[{"name": "", "subject": "NAME-t", "version": 1}])
+    yield Step("POST", "/subjects/NAME-t/versions", body(target, kind))
+    yield Step("POST", "/subjects/NAME-u/versions", sent)
+    yield Step("POST", "/subjects/NAME-u", sent)
+    yield Step("GET", "/subjects/NAME-u/versions/1")
+
+
+def _contextual() -> Iterable[Step]:
+    """References from a context, as they are and as they are named outside."""
+    _, target, user, _, _ = TARGETS["AVRO"]
+    for mark in ("", ":.NAME:"):
+        sent = body(user, references=[{"name": "Address", "subject": "NAME-t", "version": 1}])
+        yield Step("POST", f"/subjects/{mark}NAME-t/versions", body(target))
+        yield Step("POST", f"/subjects/{mark}NAME-u/versions", sent)
+        for query in ("", "?referenceFormat=qualified", "?referenceFormat=x"):
+            yield Step("GET", f"/subjects/{mark}NAME-u/versions/1{query}")
+        yield Step("GET", f"/schemas/ids/@2?referenceFormat=qualified&subject={mark}NAME-u")
+        yield Step("GET", f"/subjects/{mark}NAME-t/versions/1/referencedby")
+
+
+CONVERSATIONS: Final[tuple[Conversation, ...]] = (
+    *(conversation(f"reference-{kind}", _of(kind)) for kind in TARGETS),
+    *(conversation(f"nameless-{kind}", _nameless(kind)) for kind in TARGETS),
+    conversation("contextual", _contextual()),
+)
