@@ -20,12 +20,12 @@ TOO_DEEP: Final = f"it is nested deeper than {DEPTH_MAX} levels"
 
 
 class AvroSchema:
-    """A parsed schema: `root` is its tree, `value` its JSON. Some of `known`, types of references, it only names."""
+    """A parsed schema: `root` is the tree of its `text`. Some of `known`, types of references, it only names."""
 
     kind = AVRO
 
-    def __init__(self, value: object, root: Node, known: Mapping[str, Node], named_only: Iterable[str]) -> None:
-        self._value = value
+    def __init__(self, text: str, root: Node, known: Mapping[str, Node], named_only: Iterable[str]) -> None:
+        self._sent = text
         self.root = root
         self._types = known
         self._known = frozenset(named_only)
@@ -49,7 +49,7 @@ class AvroSchema:
 
     def check_names(self) -> None:
         """Those of types, fields and symbols."""
-        Reader(dict(self._types), is_strict=True).read(self._value)
+        Reader(dict(self._types), is_strict=True).read(_loaded(self._sent, is_new=True))
 
     def formatted(self, form: str) -> str:
         """`resolved` has the types of references in it."""
@@ -76,11 +76,10 @@ def parse(text: str, references: Texts, *, is_new: bool = False) -> AvroSchema:
     lax = Reader(names, is_strict=False)
     roots = [lax.read(_loaded(referenced, is_new=False)) for referenced in references.values()]
     known = dict(names)
-    value = _loaded(text, is_new=is_new)
-    root = Reader(names, is_strict=is_new).read(value)
+    root = Reader(names, is_strict=is_new).read(_loaded(text, is_new=is_new))
     if is_new:
         avro_defaults.check(root)
-    return AvroSchema(value, root, known, (node.name or node.kind for node in roots))
+    return AvroSchema(text, root, known, (node.name or node.kind for node in roots))
 
 
 def _loaded(text: str, *, is_new: bool) -> object:

@@ -94,7 +94,19 @@ class JsonSchema:
         )
 
     def check_names(self) -> None:
-        """All names are good."""
+        """All references lead somewhere."""
+        waiting: list[tuple[Raw, Resolver]] = [(self.root, self.resolver)]
+        seen: set[int] = set()
+        while waiting:
+            raw, resolver = waiting.pop()
+            if id(raw) in seen:
+                continue
+            seen.add(id(raw))
+            resolver = within(resolver, raw) if raw is not self.root else resolver
+            reference = raw.get("$ref") if isinstance(raw, dict) else None
+            if isinstance(reference, str):
+                waiting.append(looked_up(resolver, reference))
+            waiting += [(part, resolver) for part in _parts(raw)]
 
     def formatted(self, form: str) -> str:
         """There is no other format."""
@@ -123,7 +135,7 @@ def parse(text: str, references: Texts, *, is_new: bool = False) -> JsonSchema:
     is_old = dialect is None or any(draft in str(dialect) for draft in OLD_DRAFTS)
     parsed = JsonSchema(text, root, resolver, [root, *others.values()], is_old=is_old)
     if is_new:
-        _check_references(parsed)
+        parsed.check_names()
     return parsed
 
 
@@ -182,21 +194,6 @@ def within(resolver: Resolver, raw: Raw) -> Resolver:
     if isinstance(raw, dict) and isinstance(raw.get("$id"), str):
         return resolver.in_subresource(_resource(raw))
     return resolver
-
-
-def _check_references(parsed: JsonSchema) -> None:
-    waiting: list[tuple[Raw, Resolver]] = [(parsed.root, parsed.resolver)]
-    seen: set[int] = set()
-    while waiting:
-        raw, resolver = waiting.pop()
-        if id(raw) in seen:
-            continue
-        seen.add(id(raw))
-        resolver = within(resolver, raw) if raw is not parsed.root else resolver
-        reference = raw.get("$ref") if isinstance(raw, dict) else None
-        if isinstance(reference, str):
-            waiting.append(looked_up(resolver, reference))
-        waiting += [(part, resolver) for part in _parts(raw)]
 
 
 def _parts(raw: Raw) -> Iterator[Raw]:

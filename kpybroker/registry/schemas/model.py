@@ -77,7 +77,10 @@ class Parsed(Protocol):
         """Which schema it is."""
 
     def check_names(self) -> None:
-        """Raises RegistryError 42201 for names that a new schema cannot have: what is registered may have them."""
+        """Raises RegistryError 42201 for names that a new schema cannot have, or that lead nowhere.
+
+        What is registered may have them.
+        """
 
     def formatted(self, form: str) -> str:
         """The text for the parameter `format`; an unknown one gives the canonical text, as in Confluent's registry."""

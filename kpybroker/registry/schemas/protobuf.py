@@ -99,7 +99,7 @@ class ProtobufSchema:
 
 def parse(text: str, references: Texts, *, is_new: bool = False) -> ProtobufSchema:
     """Raises RegistryError 42201. Only of a new schema it is checked that all names mean something."""
-    for name in references:
+    for name in filter(None, references):  # one without a name is known by its types, and protoc cannot be given it
         check_name(name)
     descriptor = _descriptor(text)
     if descriptor is None:

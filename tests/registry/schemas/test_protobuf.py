@@ -228,11 +228,18 @@ def test_files_of_confluent_need_no_reference() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["../x.proto", "/etc/x.proto", "a/../../x.proto", "", ".", "a\\b", "c:x", "\x00", "x" * 300]
+    "name", ["../x.proto", "/etc/x.proto", "a/../../x.proto", ".", "a\\b", "c:x", "\x00", "x" * 300]
 )
 def test_an_import_stays_inside_its_directory(name: str) -> None:
     with pytest.raises(RegistryError):
         protobuf.parse('syntax = "proto3";', {name: 'syntax = "proto3";'})
+
+
+def test_a_reference_without_a_name_is_known_by_its_types() -> None:
+    """As by Confluent's registry. protoc cannot be given such a file."""
+    parsed = protobuf.parse('import "b.proto"; message M { optional N n = 1; }', {"": "message N {}"}, is_new=True)
+    with pytest.raises(RegistryError):
+        parsed.formatted("serialized")
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,8 @@ def _of(kind: str) -> Iterable[Step]:
         ):
             yield Step("POST", path, body(user, kind, references=references))
     yield Step("POST", "/subjects/NAME-u/versions", body(other, kind, references=[one()]))
-    yield Step("POST", "/subjects/NAME-v/versions", body(user, kind, references=[one(-1)]))
+    numbered = {"properties": {"of": "v"}}
+    yield Step("POST", "/subjects/NAME-v/versions", body(user, kind, references=[one(-1)], metadata=numbered))
     for path in (
         "/subjects/NAME-u/versions/1",
         "/subjects/NAME-v/versions/1",
@@ -82,17 +83,36 @@ def _of(kind: str) -> Iterable[Step]:
         "/subjects/NAME-u",
         "/subjects/NAME-v",
         "/subjects/NAME-t/versions/1",
+        "/subjects/NAME-u?permanent=true",
+        "/subjects/NAME-v?permanent=true",
         "/subjects/NAME-t/versions/1?permanent=true",
     ):
         yield Step("DELETE", path)
         yield Step("GET", "/subjects/NAME-t/versions/1/referencedby")
-    yield Step("GET", "/subjects/NAME-u/versions/1?deleted=true")
     yield Step("POST", "/subjects/NAME-u/versions", body(user, kind, references=[one()]))
-    for path in (
-        "/subjects/NAME-u?permanent=true",
-        "/subjects/NAME-v?permanent=true",
-        "/subjects/NAME-t?permanent=true",
-    ):
+    yield Step("DELETE", "/subjects/NAME-t?permanent=true")
+
+
+def _shared(kind: str) -> Iterable[Step]:
+    """Two subjects with one schema, which refers to another: one of them is deleted."""
+    name, target, user, _, _ = TARGETS[kind]
+    sent = body(user, kind, references=[{"name": name, "subject": "NAME-t", "version": 1}])
+    yield Step("POST", "/subjects/NAME-t/versions", body(target, kind))
+    for subject in ("u", "v"):
+        yield Step("POST", f"/subjects/NAME-{subject}/versions", sent)
+    yield Step("GET", "/subjects/NAME-t/versions/1/referencedby")
+    yield Step("DELETE", "/subjects/NAME-u/versions/1")
+    yield Step("GET", "/subjects/NAME-t/versions/1/referencedby")
+    yield Step("DELETE", "/subjects/NAME-t/versions/1")
+
+
+def _softly_deleted(kind: str) -> Iterable[Step]:
+    """A schema that was deleted softly refers to one that is to be deleted for good."""
+    name, target, user, _, _ = TARGETS[kind]
+    sent = body(user, kind, references=[{"name": name, "subject": "NAME-t", "version": 1}])
+    yield Step("POST", "/subjects/NAME-t/versions", body(target, kind))
+    yield Step("POST", "/subjects/NAME-u/versions", sent)
+    for path in ("/subjects/NAME-u", "/subjects/NAME-t", "/subjects/NAME-t/versions/1?permanent=true"):
         yield Step("DELETE", path)
 
 
@@ -122,5 +142,7 @@ def _contextual() -> Iterable[Step]:
 CONVERSATIONS: Final[tuple[Conversation, ...]] = (
     *(conversation(f"reference-{kind}", _of(kind)) for kind in TARGETS),
     *(conversation(f"nameless-{kind}", _nameless(kind)) for kind in TARGETS),
+    *(conversation(f"shared-{kind}", _shared(kind)) for kind in TARGETS),
+    *(conversation(f"soft-{kind}", _softly_deleted(kind)) for kind in TARGETS),
     conversation("contextual", _contextual()),
 )
