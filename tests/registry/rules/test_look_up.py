@@ -59,7 +59,7 @@ def test_a_version_under_an_old_key_is_gone_after_compaction(registry: Registry)
     [
         ("AVRO", '{"type":"record","name":"x-y","fields":[]}'),
         ("AVRO", '{"type":"record","name":"R","fields":[{"name":"","type":"int"}]}'),
-        ("AVRO", "int"),
+        ("AVRO", "long"),
         ("JSON", '{"$ref":"nowhere.json"}'),
         ("PROTOBUF", 'syntax = "proto3"; message M { Nothing a = 1; }'),
     ],
