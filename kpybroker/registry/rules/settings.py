@@ -47,7 +47,8 @@ def put_config(state: State, subject: str | None, body: dict[str, Any]) -> Chang
     merged = {**(state.config(subject) or {}), **changed}
     merged = {key: value for key, value in merged.items() if value is not None}
     shown = {"compatibility" if key == "compatibilityLevel" else key: value for key, value in merged.items()}
-    return Change([records.config(subject, merged)], shown)
+    kept = {key: value for key, value in merged.items() if value != ""}
+    return Change([records.config(subject, kept)], shown)
 
 
 def _level(name: str | None) -> str | None:
