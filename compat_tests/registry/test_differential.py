@@ -6,23 +6,12 @@ port as arguments, the recording is compared with what it says now.
 
 from __future__ import annotations
 
-import os
-import shlex
-import socket
-import subprocess
-
-import httpx
-import pytest
-
-from compat_tests.registry.conftest import MakeRegistry
+from compat_tests.registry.conftest import MakeReference, MakeRegistry
 from compat_tests.registry.differential.allowed import ALLOWED
 from compat_tests.registry.differential.compare import differences, members
 from compat_tests.registry.differential.conversations import ALL
 from compat_tests.registry.differential.recording import played, recorded
-from compat_tests.support.services import Broker
-from compat_tests.support.waiting import eventually
 
-REFERENCE = os.environ.get("KPYBROKER_TEST_REGISTRY_REFERENCE")
 REQUESTS_MIN = 3_000
 SHOWN_MAX = 30
 
@@ -39,19 +28,8 @@ def test_responses_are_as_recorded(start: MakeRegistry) -> None:
     assert not unused, f"nothing differs any more in what these allow: {unused}"
 
 
-@pytest.mark.skipif(REFERENCE is None, reason="KPYBROKER_TEST_REGISTRY_REFERENCE starts Confluent's registry")
-def test_the_reference_says_what_is_recorded(kafka: Broker) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    url = f"http://127.0.0.1:{port}"
-    process = subprocess.Popen([*shlex.split(REFERENCE or ""), kafka.bootstrap, str(port)])
-    try:
-        eventually(lambda: _responds(url), "the reference has started")
-        theirs, now = recorded(), played(url)
-    finally:
-        process.kill()
-        process.wait()
+def test_the_reference_says_what_is_recorded(reference: MakeReference) -> None:
+    theirs, now = recorded(), played(reference().url)
     other = [
         f"{one.name}: {step.shown[:200]}"
         for one in ALL
@@ -59,10 +37,3 @@ def test_the_reference_says_what_is_recorded(kafka: Broker) -> None:
         if members(then, again) - {"scope"}
     ]
     assert not other
-
-
-def _responds(url: str) -> bool:
-    try:
-        return httpx.get(f"{url}/subjects").status_code == 200
-    except httpx.HTTPError:
-        return False

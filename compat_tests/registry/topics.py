@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import httpx
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from compat_tests.support.quick import DEADLINE_S, QUIET
 from tests.registry.store.taking_over import Ask
@@ -44,11 +43,3 @@ def records_of(bootstrap: str, topic: str) -> list[tuple[str, str | None, int]]:
             found.append((message.key().decode(), None if value is None else value.decode(), message.timestamp()[1]))
     finally:
         consumer.close()
-
-
-def write(bootstrap: str, topic: str, records: Sequence[tuple[str, str | None, int]]) -> None:
-    """Into a topic that is there."""
-    producer = Producer({"bootstrap.servers": bootstrap, **QUIET})
-    for key, value, at in records:
-        producer.produce(topic, value, key, timestamp=at)
-    assert producer.flush(DEADLINE_S) == 0

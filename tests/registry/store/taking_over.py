@@ -171,12 +171,26 @@ def asked(ask: Ask) -> list[tuple[int, Any]]:
 
 
 def pictured(ask: Ask) -> list[Any]:
-    """The responses to `PICTURE`; no order is promised for lists of schemas and subjects."""
-    return [_in_order(ask("GET", path, None)[1]) for path in PICTURE]
+    """The responses to `PICTURE`.
+
+    No order is promised for lists of schemas and subjects, nor which of several subjects with an id is named.
+    """
+    return [_comparable(path, ask("GET", path, None)[1]) for path in PICTURE]
 
 
-def _in_order(value: Any) -> Any:
+def _comparable(path: str, value: Any) -> Any:
+    if path.startswith("/schemas/ids/"):
+        return {name: one for name, one in value.items() if name not in ("subject", "version", "ts")}
     return sorted(value, key=json.dumps) if isinstance(value, list) else value
+
+
+def again(topic: Topic) -> Iterator[tuple[Step, dict[str, Any]]]:
+    """Registrations of versions that are there, with what was said of each."""
+    there = {(one["subject"], one["version"]) for one in topic.picture[2]}
+    for step, (_, body) in zip(steps(), topic.responses, strict=True):
+        subject = step.path.removeprefix("/subjects/").partition("/")[0]
+        if step.registers and (subject, body["version"]) in there and subject.rpartition("-")[0].upper() in TABLES:
+            yield step, body
 
 
 def recorded() -> Topic:
