@@ -123,6 +123,17 @@ def _avro_nested(chance: Chance) -> str:
     return '{"type":"array","items":' * depth + '"int"' + "}" * depth
 
 
+def _forward(chance: Chance) -> str:
+    """Types that are used before the place where they are defined, each in the one before."""
+    count = chance.choice((10, 150, 400))
+    fields = [{"name": "f0", "type": "R1"}]
+    for number in range(count, 0, -1):
+        following = ["null", f"R{number + 1}"] if number < count else "int"
+        inner = [{"name": f"g{at}", "type": following} for at in range(chance.choice((1, 20)))]
+        fields.append({"name": f"f{number}", "type": {"type": "record", "name": f"R{number}", "fields": inner}})
+    return json.dumps({"type": "record", "name": "O", "fields": fields})
+
+
 def _comments(chance: Chance) -> str:
     piece = chance.choice(("/*a", "//\n", "/*", '"/*', "/**/", "\n", "'", '"\\', "/*" + "*" * 99 + '"'))
     return piece * chance.choice((1000, 27_000)) + 'syntax = "proto3"; message A {}'
@@ -151,6 +162,29 @@ def _imports(chance: Chance) -> str:
     return f'syntax = "proto3"; {f"""import "{name}"; """ * chance.choice((1, 500))} message A {{}}'
 
 
+def _names(chance: Chance) -> str:
+    """Long names, looked for in each of many scopes around."""
+    depth = chance.choice((20, 150))
+    parts = ".".join("a" for _ in range(chance.choice((1, 60, 3000))))
+    fields = "".join(f"{parts} f{at} = {at + 1};" for at in range(chance.choice((10, 2000))))
+    return f'syntax = "proto3"; package {parts}; {"message a { " * depth}{fields}{"}" * depth}'
+
+
+def _maps(chance: Chance) -> str:
+    depth = chance.choice((2, 50, 2000))
+    return f'syntax = "proto3"; message A {{ {"map<string, " * depth}A{">" * depth} m = 1; }}'
+
+
+def _values(chance: Chance) -> str:
+    """Options in parts, whose values are objects and lists of each other."""
+    path = ".".join("x" for _ in range(chance.choice((1, 100, 2000))))
+    value = chance.choice(
+        ("[" * 150 + "]" * 150, "{" + "a: 1 " * 3000 + "}", '"a" ' * 2000, "-" * 500 + "1", "0x" + "f" * 5000)
+    )
+    options = f"option (o).{path} = {value};" * chance.choice((1, 50))
+    return f'syntax = "proto2"; {options} message A {{ optional int32 a = 1 [(p).{path} = {value}]; }}'
+
+
 def _descriptor(chance: Chance) -> str:
     return base64.b64encode(
         b'\n\x01a"' + bytes(chance.randrange(256) for _ in range(chance.choice((10, 3000))))
@@ -162,8 +196,10 @@ SHAPES: dict[Callable[[Chance], str], str] = {
         (_union, _entangled, _patterns, _references, _identifiers, _wide, _nested_json, _numbers),
         "JSON",
     ),
-    **dict.fromkeys((_records, _avro_wide, _avro_defaults, _avro_nested), "AVRO"),
-    **dict.fromkeys((_comments, _options, _messages, _fields, _imports, _descriptor), "PROTOBUF"),
+    **dict.fromkeys((_records, _avro_wide, _avro_defaults, _avro_nested, _forward), "AVRO"),
+    **dict.fromkeys(
+        (_comments, _options, _messages, _fields, _imports, _names, _maps, _values, _descriptor), "PROTOBUF"
+    ),
 }
 GOOD = {
     "JSON": '{"type":"object","properties":{"a":{"type":"string","maxLength":9},"b":{"$ref":"#/properties/a"}}}',

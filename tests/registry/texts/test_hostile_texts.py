@@ -10,14 +10,29 @@ from contextlib import closing
 import pytest
 
 from kpybroker.registry.texts.desk import Desk
-from kpybroker.registry.texts.questions import COMPARE, READ, Question, Reply, Source
+from kpybroker.registry.texts.questions import (
+    CHECK_NAMES,
+    COMPARE,
+    FORMAT,
+    IDENTIFY,
+    READ,
+    SOUGHT,
+    Question,
+    Reply,
+    Source,
+)
 from tests.registry.texts.hostile import GOOD, hostile, table
 
-COUNT = int(os.environ.get("KPYBROKER_TEST_HOSTILE_TEXTS", "360"))
+COUNT = int(os.environ.get("KPYBROKER_TEST_HOSTILE_TEXTS", "198"))
 PARTS = 6
 REPLY_S = 300.0
 """For a loaded machine. No test waits for it."""
 INVALID_SCHEMA = 42201
+DETAILS: dict[str, tuple[str | int, ...]] = {
+    COMPARE: ("FULL", 1),
+    FORMAT: ("serialized",),
+    IDENTIFY: (SOUGHT, True),
+}
 
 
 @pytest.fixture(scope="module")
@@ -28,8 +43,7 @@ def desk() -> Iterator[Desk]:
 
 
 def reply_of(desk: Desk, what: str, client: str, *sources: Source) -> Reply:
-    details = ("FULL", 1) if what == COMPARE else ()
-    return desk.ask(Question(what, sources, *details), client).result(REPLY_S)
+    return desk.ask(Question(what, sources, *DETAILS.get(what, ())), client).result(REPLY_S)
 
 
 def test_a_text_is_the_same_for_the_same_number() -> None:
@@ -44,6 +58,8 @@ def test_each_text_gets_a_reply_and_so_do_others(desk: Desk, part: int) -> None:
         assert reply.code in (0, INVALID_SCHEMA), (one.name, reply)
         if reply.code == 0:
             assert reply_of(desk, COMPARE, "a stranger", source, source).code in (0, INVALID_SCHEMA), one.name
+            for what in (IDENTIFY, CHECK_NAMES, FORMAT):
+                assert reply_of(desk, what, "a stranger", source).code in (0, INVALID_SCHEMA), (one.name, what)
         good = Source(one.kind, f"{GOOD[one.kind]}{' ' * number}", {})
         assert reply_of(desk, READ, "somebody else", good).code == 0, one.name
 
