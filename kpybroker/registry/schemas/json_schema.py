@@ -28,6 +28,8 @@ from kpybroker.registry.schemas.model import DEPTH_MAX, JSON, Identity, Texts, d
 OLD_DRAFTS: Final = ("draft-03", "draft-04", "draft-06", "draft-07")
 """In these, keys next to `$ref` mean nothing."""
 MIXED_MAX: Final = 1000
+WHERE_MAX: Final = 100
+SHOWN_MAX: Final = 100
 Resolver = Any
 """referencing's, whose type parameters differ from draft to draft."""
 Raw = Any
@@ -126,8 +128,7 @@ def parse(text: str, references: Texts, *, is_new: bool = False) -> JsonSchema:
         registry = registry.with_resources([*resources, *((_file(name), one) for name, one in resources)])
         resolver: Resolver = registry.with_resource("", main).crawl().resolver_with_root(main)
     except SchemaError as error:
-        where = "/".join(map(str, error.absolute_path))
-        raise invalid_schema(f"{error.message[:300]} at /{where[:100]}") from None
+        raise invalid_schema(_shown(error)) from None
     except RecursionError:
         raise invalid_schema("it is nested too deep") from None
     except Exception:  # of two libraries, for a text that anyone sent
@@ -137,6 +138,13 @@ def parse(text: str, references: Texts, *, is_new: bool = False) -> JsonSchema:
     if is_new:
         parsed.check_names()
     return parsed
+
+
+def _shown(error: SchemaError) -> str:
+    """Where a schema is none of its draft, and what the draft says there."""
+    where = "/".join(map(str, error.absolute_path))[:WHERE_MAX]
+    value, wanted = (java_json.dumps(one)[:SHOWN_MAX] for one in (error.instance, error.validator_value))
+    return f"{value} at /{where} is not what its draft allows, whose {error.validator} is {wanted}"
 
 
 def _loaded(text: str) -> Raw:

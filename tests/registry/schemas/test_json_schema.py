@@ -109,6 +109,19 @@ def test_references_are_found_by_their_name(name: str, other: str, text: str) ->
     json_schema.parse(text, {name: other}, is_new=True)
 
 
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('{"minLength":-1}', "-1 at /minLength is not what its draft allows, whose minimum is 0"),
+        ('{"properties":{"a":null}}', 'null at /properties/a is not what its draft allows, whose type is ["object",'),
+    ],
+)
+def test_why_a_schema_is_none_is_said_in_json(text: str, why: str) -> None:
+    with pytest.raises(RegistryError) as caught:
+        json_schema.parse(text, {})
+    assert why in caught.value.message
+
+
 def test_what_a_reference_leads_to_is_compared() -> None:
     text = '{"properties":{"a":{"$ref":"other.json"}}}'
     old = json_schema.parse(text, {"other.json": '{"type":"integer"}'})
