@@ -28,9 +28,9 @@ RESERVED_OF_FIELD: Final = frozenset({"default", "doc", "name", "order", "type",
 ORDERS: Final = ("ascending", "descending", "ignore")
 SIZE_MAX: Final = 2**31 - 9
 """What Java can have in an array."""
-JAVA_DOUBLE: Final = re.compile(r"[+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fFdD]?)")
+JAVA_DOUBLE: Final = re.compile(r"[+-]?(?:NaN|Infinity|(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fFdD]?)")
 
-JAVA_HEX: Final = re.compile(r"[+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]{1,5}[fFdD]?")
+JAVA_HEX: Final = re.compile(r"[+-]?0[xX](?:[0-9a-fA-F]+(?:\.[0-9a-fA-F]*)?|\.[0-9a-fA-F]+)[pP][+-]?[0-9]{1,5}[fFdD]?")
 
 
 class Reader:

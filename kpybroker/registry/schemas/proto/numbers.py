@@ -13,7 +13,7 @@ from typing import Final
 
 HEX: Final = re.compile(r"(-?)(?:0[xX]|#)([0-9a-fA-F]+)")
 OCTAL: Final = re.compile(r"(-?)0([0-7]+)")
-DECIMAL: Final = re.compile(r"(-?(?:[0-9]+\.?([0-9]*)|\.([0-9]+))(?:[eE][+-]?[0-9]{1,4})?)[fFdDlL]?")
+DECIMAL: Final = re.compile(r"(-?(?:[0-9]+(?:\.([0-9]*))?|\.([0-9]+))(?:[eE][+-]?[0-9]{1,4})?)[fFdDlL]?")
 LENGTH_MAX: Final = 400
 FLOAT_DIGITS: Final = 7
 DOUBLE_DIGITS: Final = 16
