@@ -71,8 +71,15 @@ class Library:
         return found.got()
 
     def parsed(self, definition: Definition, context: str = contexts.DEFAULT, *, is_new: bool = False) -> Schema:
-        """Raises RegistryError 42201, of a registered schema too, where a reference is gone; and Unknown."""
-        source = self.source(definition, context, is_new=is_new)
+        """Raises RegistryError 42201, of a registered schema too, where a reference is gone; and Unknown.
+
+        What may be new is read in the same way where it is not new: that is not asked again.
+        """
+        strict = self.source(definition, context, is_new=True)
+        found = self._known.find(Question(READ, [strict]))
+        if found is not None and not found.code:
+            return Schema(self, strict, str(found.value))
+        source = strict if is_new else self.source(definition, context)
         return Schema(self, source, str(self.reply(Question(READ, [source]))))
 
     def source(self, definition: Definition, context: str = contexts.DEFAULT, *, is_new: bool = False) -> Source:

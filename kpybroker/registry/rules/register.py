@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from kpybroker.registry.compatibility import levels
@@ -27,6 +28,8 @@ def known(state: State, library: Library, subject: str, body: dict[str, Any], no
     has_tags = bool(body.get("schemaTagsToAdd") or body.get("schemaTagsToRemove"))
     if look_up.is_empty(body) or has_tags or attachments.has_defaults(scope.config_in_scope(state, subject)):
         return None
+    with suppress(RegistryError):  # one that is refused as a new schema may be there already
+        _wanted(state, library, subject, body, normalize, is_new=True)
     version, _ = _same(state, library, subject, body, normalize, deleted=False)
     identifier, asked = _asked(body)
     if version is None or identifier not in (None, version.id):
