@@ -64,6 +64,12 @@ def schema_not_found(number: int | str | None = None) -> RegistryError:
     return RegistryError(SCHEMA_NOT_FOUND, "Schema not found" if number is None else f"Schema {number} not found")
 
 
+def reference_exists(subject: str, version: int) -> RegistryError:
+    """Another schema refers to a version, which is named as its key in the topic."""
+    key = f"{{magic=1,keytype=SCHEMA,subject={subject},version={version}}}"
+    return RegistryError(REFERENCE_EXISTS, f"One or more references exist to the schema {key}.")
+
+
 def not_permitted(why: str) -> RegistryError:
     """The mode of the subject or of the registry forbids this."""
     return RegistryError(OPERATION_NOT_PERMITTED, why)

@@ -7,6 +7,7 @@ import signal
 import socket
 import ssl
 import sys
+from contextlib import closing
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -27,6 +28,7 @@ from kpybroker.registry.election.protocol import Identity
 from kpybroker.registry.options import LOOPBACK, RegistryOptions
 from kpybroker.registry.service import Service
 from kpybroker.registry.store.log import TopicLog
+from kpybroker.registry.texts.desk import Desk
 
 STOP_S_MAX: Final = 2
 """Of requests in progress; uvicorn waits as long for idle connections with TLS."""
@@ -40,21 +42,28 @@ def serve(options: RegistryOptions, descriptor: int | None = None) -> int:
     """
     check(options)
     with bound(options.host, options.port) if descriptor is None else socket.socket(fileno=descriptor) as listener:
-        cluster_id = str(Cluster(options.settings).metadata().cluster_id)
-        service = Service(lambda: cluster_id)
-        log = TopicLog(options.settings, options.topic, service.apply, service.lock)
-        member = Member(options.settings, options.group, identity(options, listener.getsockname()[1]))
-        service.attach(log, member)
-        log.start()
-        member.start()
-        if options.is_eligible and not member.wait_for_leader(options.settings.timeout_s):
-            raise CommandError(f"no leader was elected in the group {options.group}", "the log says why; see --group")
-        try:
-            _run(options, service, listener)
-        finally:
-            member.close()
-            log.close()
+        desk = Desk()
+        with closing(desk):
+            desk.start()
+            _serve(options, listener, desk)
     return 0
+
+
+def _serve(options: RegistryOptions, listener: socket.socket, desk: Desk) -> None:
+    cluster_id = str(Cluster(options.settings).metadata().cluster_id)
+    service = Service(lambda: cluster_id, desk)
+    log = TopicLog(options.settings, options.topic, service.apply, service.lock)
+    member = Member(options.settings, options.group, identity(options, listener.getsockname()[1]))
+    service.attach(log, member)
+    log.start()
+    member.start()
+    if options.is_eligible and not member.wait_for_leader(options.settings.timeout_s):
+        raise CommandError(f"no leader was elected in the group {options.group}", "the log says why; see --group")
+    try:
+        _run(options, service, listener)
+    finally:
+        member.close()
+        log.close()
 
 
 def _run(options: RegistryOptions, service: Service, listener: socket.socket) -> None:

@@ -1,9 +1,15 @@
-"""`Service`: one instance: its state, its log, who leads. Requests read under the lock; writes are one at a time."""
+"""`Service`: one instance: its state, its log, who leads. Requests read under the lock; writes are one at a time.
+
+Both may raise `Unknown`: then the request is run again when `learn` has been awaited. No lock is held in between.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
 from kpybroker.registry.errors import NO_LEADER, STORE_ERROR, RegistryError
@@ -12,6 +18,9 @@ from kpybroker.registry.rules.library import Library
 from kpybroker.registry.store import records
 from kpybroker.registry.store.records import Record
 from kpybroker.registry.store.state import State
+from kpybroker.registry.texts.desk import Replier
+from kpybroker.registry.texts.known import Known
+from kpybroker.registry.texts.questions import Question, Reply
 
 T = TypeVar("T")
 Query = Callable[[State, Library], T]
@@ -40,11 +49,13 @@ class Leadership(Protocol):
 class Service:
     """Of any threads. The log's reader calls `apply` with `lock` held."""
 
-    def __init__(self, cluster_id: Callable[[], str]) -> None:
+    def __init__(self, cluster_id: Callable[[], str], desk: Replier) -> None:
         self.lock = threading.Condition(threading.RLock())
         self.cluster_id = cluster_id
         self._state = State()
-        self._library = Library(self._state)
+        self._desk = desk
+        self._known = Known()
+        self._library = Library(self._state, self._known)
         self._writing = threading.Lock()
         self._log: Log | None = None
         self._leadership: Leadership | None = None
@@ -53,9 +64,9 @@ class Service:
         """Before the first request."""
         self._log, self._leadership = log, leadership
 
-    def apply(self, key: bytes | None, value: bytes | None) -> str | None:
-        """A record of the log. Why it was skipped, if it was."""
-        return self._state.apply(key, value)
+    def apply(self, key: bytes | None, value: bytes | None, timestamp: int | None = None) -> str | None:
+        """A record of the log, and when it was written. Why it was skipped, if it was."""
+        return self._state.apply(key, value, timestamp)
 
     @property
     def is_leader(self) -> bool:
@@ -72,16 +83,41 @@ class Service:
         with self.lock:
             return query(self._state, self._library)
 
+    async def learn(self, questions: Iterable[Question], client: str) -> RegistryError | None:
+        """Have questions of a client replied to. What prevents it, if something does: 429 or 50001."""
+
+        def ask(question: Question) -> asyncio.Future[Reply]:
+            def keep(done: Future[Reply]) -> None:
+                if done.exception() is None:
+                    self._known.keep(question, done.result())
+
+            made = self._desk.ask(question, client)
+            made.add_done_callback(keep)
+            return asyncio.wrap_future(made)
+
+        for one in await asyncio.gather(*map(ask, questions), return_exceptions=True):
+            if isinstance(one, RegistryError):
+                return one
+            if isinstance(one, BaseException):
+                raise one
+        return None
+
     def write(self, planned: Query[Change]) -> Any:
-        """The result of a plan whose records are in the log. Raises RegistryError, 50004 where another one leads."""
+        """The result of a plan whose records are in the log. Raises RegistryError, 50004 where another one leads.
+
+        Unknown is raised before anything is written.
+        """
         assert self._log is not None, "attached before the first request"
+        self._check_leader()
+        with suppress(RegistryError):
+            self.read(planned)  # so that questions are asked before others have to wait
         with self._writing:
             self._check_leader()
             self._log.refresh()
             plan = self.read(planned)
             if plan.records:
                 self._check_leader()
-                self._log.append(plan.records)
+                self._log.append(self.read(lambda state, _: state.spelled(plan.records)))
             if plan.expected is not None and not self._holds(plan):
                 place = (plan.expected.subject, plan.expected.version)
                 self._log.append([records.schema_removed(*place)])
@@ -91,7 +127,8 @@ class Service:
     def _holds(self, plan: Change) -> bool:
         wanted = plan.expected
         assert wanted is not None
-        return self.read(lambda state, _: state.version(wanted.subject, wanted.version)) == wanted
+        found = self.read(lambda state, _: state.version(wanted.subject, wanted.version))
+        return found is not None and found._replace(timestamp=None) == wanted
 
     def _check_leader(self) -> None:
         if not self.is_leader:

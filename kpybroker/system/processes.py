@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import sys
 import time
 from contextlib import suppress
@@ -134,6 +135,37 @@ def limit_memory(size: int) -> None:
 
     with suppress(ValueError, OSError):  # its own limit is lower, or it has none
         resource.setrlimit(resource.RLIMIT_AS, (size, size))
+
+
+def limit_files(size: int) -> None:
+    """Let this process write files of so many bytes at most, and leave none when it fails, where the system can."""
+    if sys.platform == "win32" or IS_PORTABLE:
+        return
+    import resource
+
+    for what, most in ((resource.RLIMIT_FSIZE, size), (resource.RLIMIT_CORE, 0)):
+        with suppress(ValueError, OSError):
+            resource.setrlimit(what, (most, most))
+
+
+def highest_memory() -> int:
+    """The most bytes that this process has had; 0 where the system does not say."""
+    if sys.platform == "win32" or IS_PORTABLE:
+        return 0
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def end_after(cpu_s: float, seconds: float) -> None:
+    """Have the system end this process when it has used so much of a processor, or after so long; 0 calls that off.
+
+    It ends within a library too. Nothing happens where the system has no such timers.
+    """
+    if sys.platform == "win32" or IS_PORTABLE:
+        return
+    signal.setitimer(signal.ITIMER_PROF, cpu_s)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
 class ProcessUsage(NamedTuple):

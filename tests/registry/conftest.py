@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
@@ -12,6 +14,9 @@ from kpybroker.registry.api.app import make_app
 from kpybroker.registry.api.forward import Forwarder
 from kpybroker.registry.service import Service
 from kpybroker.registry.store.records import Record
+from kpybroker.registry.texts.desk import Replier
+from kpybroker.registry.texts.questions import Question, Reply, Unknown
+from kpybroker.registry.texts.replies import Replies
 
 
 class MemoryLog:
@@ -34,6 +39,27 @@ class MemoryLog:
             self._service.apply(*record)
 
 
+class Direct:
+    """Replies to questions in this process, at once."""
+
+    def __init__(self) -> None:
+        self._replies = Replies()
+
+    def ask(self, question: Question, client: str) -> Future[Reply]:
+        future: Future[Reply] = Future()
+        future.set_result(self._replies.reply(question))
+        return future
+
+
+def finished(service: Service, run: Callable[[], Any]) -> Any:
+    """The result of what asks questions, as a request does."""
+    while True:
+        try:
+            return run()
+        except Unknown as unknown:
+            asyncio.run(service.learn(unknown.questions, "the test"))
+
+
 class Leader:
     """Leads or not, as a test says."""
 
@@ -51,8 +77,8 @@ class Leader:
 class Registry:
     """An instance and a client of it; `call` checks the status and returns the JSON."""
 
-    def __init__(self) -> None:
-        self.service = Service(lambda: "cluster-1")
+    def __init__(self, desk: Replier | None = None) -> None:
+        self.service = Service(lambda: "cluster-1", desk or Direct())
         self.log = MemoryLog(self.service)
         self.leader = Leader()
         self.service.attach(self.log, self.leader)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -86,3 +88,16 @@ def test_what_prevents_a_start_is_two_lines(monkeypatch: pytest.MonkeyPatch) -> 
             result = invoke(monkeypatch, "registry", *arguments)
             cause, fix = result.err.splitlines()
             assert (result.code, cause[:11], fix[:5]) == (code, "kpybroker: ", "fix: "), arguments
+
+
+LOADED = """
+import sys
+from kpybroker.registry import serve
+print(sorted({"fastavro", "jsonschema", "referencing", "grpc_tools", "google.protobuf"} & set(sys.modules)))
+print("kpybroker.registry.schemas.parse" in sys.modules)
+"""
+
+
+def test_no_parser_is_in_the_process_of_the_registry() -> None:
+    done = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["[]", "False"]

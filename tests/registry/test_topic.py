@@ -12,10 +12,13 @@ from kpybroker.client.connect.errors import CommandError
 from kpybroker.client.connect.settings import Settings
 from kpybroker.registry.errors import RegistryError
 from kpybroker.registry.rules import register
+from kpybroker.registry.rules.change import Change
+from kpybroker.registry.rules.library import Library
 from kpybroker.registry.service import Service
 from kpybroker.registry.store.log import TopicLog, ensure_topic
+from kpybroker.registry.store.state import State
 from kpybroker.testing import Broker
-from tests.registry.conftest import Leader
+from tests.registry.conftest import Direct, Leader, finished
 
 START_S = 180.0
 
@@ -27,7 +30,7 @@ def settings() -> Iterator[Settings]:
 
 
 def opened(settings: Settings, topic: str) -> tuple[Service, TopicLog]:
-    service = Service(lambda: "")
+    service = Service(lambda: "", Direct())
     log = TopicLog(settings, topic, service.apply, service.lock)
     service.attach(log, Leader())
     log.start()
@@ -36,10 +39,11 @@ def opened(settings: Settings, topic: str) -> tuple[Service, TopicLog]:
 
 def written(service: Service, subject: str, schema: str) -> int:
     body = {"schema": schema}
-    plan = service.write(
-        lambda state, library: register.plan(state, library, subject, body, normalize=False, force=False)
-    )
-    return int(plan["id"])
+
+    def plan(state: State, library: Library) -> Change:
+        return register.plan(state, library, subject, body, normalize=False, force=False)
+
+    return int(finished(service, lambda: service.write(plan))["id"])
 
 
 POISON = (  # no record without a key: a broker refuses those in a compacted topic

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import errno
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import kpybroker
-from kpybroker.system import IS_PORTABLE, files, sockets
+from kpybroker.system import IS_PORTABLE, files, processes, sockets
 
 PACKAGE = Path(kpybroker.__file__).parent
 
@@ -186,3 +187,44 @@ def test_a_peer_that_has_left(monkeypatch: pytest.MonkeyPatch, is_linux: bool) -
         assert sockets.peer_has_left(near) == is_linux
         assert near.recv(9) == b"x"
         assert sockets.peer_has_left(near)
+
+
+LIMITED = """
+from kpybroker.system import processes
+processes.end_after(0.05, 60)
+if {calls_off}:
+    processes.end_after(0, 0)
+end = processes.time.process_time() + 0.3
+while processes.time.process_time() < end:
+    pass
+"""
+
+
+@pytest.mark.parametrize("calls_off", [False, True])
+def test_the_system_ends_a_process_that_has_used_its_time_unless_that_is_called_off(calls_off: bool) -> None:
+    done = subprocess.run([sys.executable, "-c", LIMITED.format(calls_off=calls_off)], check=False)
+    has_timers = sys.platform != "win32" and not IS_PORTABLE
+    assert done.returncode == (0 if calls_off or not has_timers else -signal.SIGPROF)
+
+
+WRITTEN = """
+import sys
+from kpybroker.system import processes
+processes.limit_files(1000)
+with open(sys.argv[1], "wb", buffering=0) as file:
+    file.write(b"x" * 1000)
+    try:
+        file.write(b"x")
+    except OSError:
+        sys.exit(7)
+"""
+
+
+def test_no_file_gets_larger_than_the_limit(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", WRITTEN, str(tmp_path / "file")], check=False)
+    assert done.returncode == (0 if sys.platform == "win32" or IS_PORTABLE else 7)
+
+
+def test_the_highest_memory_is_known_where_the_system_says_it() -> None:
+    found = processes.highest_memory()
+    assert found == 0 if sys.platform == "win32" or IS_PORTABLE else found > 1 << 20

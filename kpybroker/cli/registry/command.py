@@ -15,7 +15,7 @@ from kpybroker.client.commands.options import client_command
 if TYPE_CHECKING:
     from kpybroker.client.connect.settings import Connection
 
-PACKAGES = ("confluent_kafka", "starlette", "uvicorn", "httpx", "fastavro", "jsonschema", "referencing", "grpc_tools")
+PACKAGES = ("confluent_kafka", "starlette", "uvicorn", "httpx", "jsonschema", "referencing", "grpc_tools")
 """Of the extra `registry`; some are of `console` too."""
 
 EPILOG = """\b

@@ -1,7 +1,8 @@
 """The ASGI application: from a request to its handler, and from an error to its JSON.
 
 Paths are matched as they were sent: a subject may have a slash in it, which clients write as %2F. Requests that write
-have few threads of their own, so that those that read get responses while the cluster is away.
+have few threads of their own, so that those that read get responses while the cluster is away. A request that needs to
+know more of a text (`Unknown`) waits without a thread, and is run again.
 """
 
 from __future__ import annotations
@@ -21,24 +22,30 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from kpybroker.core.doors.crowd import network_of
 from kpybroker.http.asgi import App, AtTheDoor
 from kpybroker.http.doors import LOOPBACK_NAMES, Door
 from kpybroker.http.messages import HttpError
+from kpybroker.registry.api import bodies
+from kpybroker.registry.api.absent import missing
+from kpybroker.registry.api.accept import CONTENT_TYPE, chosen
 from kpybroker.registry.api.call import Call, Empty, Result, Text
 from kpybroker.registry.api.context_paths import rewritten
 from kpybroker.registry.api.forward import Forwarder
 from kpybroker.registry.api.routes import ENTRIES, Entry
 from kpybroker.registry.errors import STORE_ERROR, RegistryError
 from kpybroker.registry.service import Service
+from kpybroker.registry.texts.questions import Question, Unknown
 
 logger = logging.getLogger("kpybroker.registry")
 
-CONTENT_TYPE: Final = "application/vnd.schemaregistry.v1+json"
 TAKEN: Final = frozenset(
     {CONTENT_TYPE, "application/vnd.schemaregistry+json", "application/json", "application/octet-stream", ""}
 )
 WRITES_MAX: Final = 16
 """At the same time; further ones wait."""
+ROUNDS_MAX: Final = 1000
+"""How often a request asks for replies: each time for others, unless they are forgotten in between."""
 BODY_BYTES_MAX: Final = 4 << 20
 
 LOOPBACK_DOOR: Final = Door(LOOPBACK_NAMES, TAKEN, BODY_BYTES_MAX)
@@ -93,25 +100,39 @@ def _endpoint(
 
     async def endpoint(request: Request) -> Response:
         entry = entries["GET" if request.method == "HEAD" else request.method]
+        if chosen(request.headers.get("accept", "")) is None:
+            raise RegistryError(406, "HTTP 406 Not Acceptable")
         content = await _content(request)
-        body = _body(request, content)
+        body = _body(request, content, entry)
         path = {name: unquote(value) for name, value in request.path_params.items()}
-        call = Call(service, path, request.query_params, body)
 
-        def run() -> Response:
-            found = None if entry.known is None else entry.known(call)
-            if found is not None:
-                return respond(request, found)
-            if entry.writes and not service.is_leader:
-                return _forwarded(service, forwarder, request, content)
-            return respond(request, entry.handler(call))
+        def run() -> Response | list[Question]:
+            """Raises neither of the usual exceptions: in a future they keep the texts until cycles are collected."""
+            try:
+                call = Call(service, path, request.query_params, body).of_alias(entry.path)
+                found = None if entry.known is None else entry.known(call)
+                if found is not None:
+                    return respond(request, found)
+                if entry.writes and not service.is_leader:
+                    return _forwarded(service, forwarder, request, content)
+                return respond(request, entry.handler(call))
+            except RegistryError as error:
+                return _refusal(request, error)
+            except Unknown as unknown:
+                return unknown.questions
 
         if not writers:
             writers.append(CapacityLimiter(WRITES_MAX))
+        client = "" if request.client is None else network_of(request.client.host)
         try:
-            return await to_thread.run_sync(run, limiter=writers[0] if entry.writes else None)
-        except RegistryError:
-            raise
+            for _ in range(ROUNDS_MAX):
+                made = await to_thread.run_sync(run, limiter=writers[0] if entry.writes else None)
+                if isinstance(made, Response):
+                    return made
+                refused = await service.learn(made, client)  # no thread waits
+                if refused is not None:
+                    return _refusal(request, refused)
+            return _refusal(request, RegistryError(STORE_ERROR, "it needs more than can be kept; try again"))
         except Exception as error:  # a bug, or a library that fails for what a client sent: the others go on
             logger.error("a request failed method=%s path=%s", request.method, request.url.path, exc_info=error)
             return respond(request, {"error_code": STORE_ERROR, "message": "Internal Server Error"}, 500)
@@ -133,39 +154,34 @@ async def _content(request: Request) -> bytes:
     return bytes(content)
 
 
-def _body(request: Request, content: bytes) -> dict[str, Any]:
-    """The JSON object; empty where a request has none. Raises RegistryError 400 or 415."""
-    if request.method not in ("POST", "PUT"):
+def _body(request: Request, content: bytes, entry: Entry) -> dict[str, Any]:
+    """The members of the JSON object; empty where a request has none. Raises RegistryError 400, 415 or 422."""
+    if entry.body is None:
         return {}
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in TAKEN:
         raise RegistryError(415, "HTTP 415 Unsupported Media Type")
-    try:
-        value = json.loads(content)
-    except (ValueError, RecursionError):
-        raise RegistryError(400, "the body is no JSON") from None
-    if not isinstance(value, dict):
-        raise RegistryError(400, "the body is no JSON object")
-    try:
-        json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        raise RegistryError(400, "the body has half a surrogate pair, which is no text") from None
-    return value
+    value = bodies.loaded(content)
+    if isinstance(value, str) and entry.body is bodies.MODE:
+        value = {"mode": value}
+    return bodies.members(value, entry.body)
 
 
 def respond(request: Request, result: Result, status: int = 200) -> Response:
     """JSON, in the type that the client accepts."""
     if isinstance(result, Empty):
         return Response(status_code=204)
-    accept = request.headers.get("accept", "")
-    is_plain = "application/json" in accept and CONTENT_TYPE not in accept
-    kind = "application/json" if is_plain else CONTENT_TYPE
+    kind = chosen(request.headers.get("accept", "")) or CONTENT_TYPE
     text = result.text if isinstance(result, Text) else json.dumps(result, ensure_ascii=False, separators=(",", ":"))
     return Response(text.encode("utf-8", "surrogatepass"), status, {"content-type": kind})
 
 
 async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, RegistryError)
+    return _refusal(request, error)
+
+
+def _refusal(request: Request, error: RegistryError) -> Response:
     return respond(request, {"error_code": error.code, "message": error.message}, error.status)
 
 
@@ -176,5 +192,9 @@ def _not_let_in(refusal: HttpError) -> App:
 
 async def _no_such(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    shown = {"error_code": error.status_code, "message": f"HTTP {error.status_code} {error.detail}"}
+    message = f"HTTP {error.status_code} {error.detail}"
+    what = missing(request.scope["path"])
+    if what is not None:
+        message += f": this registry has no {what}"
+    shown = {"error_code": error.status_code, "message": message}
     return respond(request, shown, error.status_code)

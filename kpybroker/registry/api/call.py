@@ -8,10 +8,13 @@ from typing import Any, NamedTuple
 from starlette.datastructures import QueryParams
 
 from kpybroker.registry.errors import RegistryError
+from kpybroker.registry.rules import entities, scope
 from kpybroker.registry.service import Service
 from kpybroker.registry.store import contexts
 
-UNPROCESSABLE = 422
+NOT_FOUND = 404
+DIGITS_MAX = 10
+INT_MAX = 2**31 - 1
 
 
 class Call(NamedTuple):
@@ -27,21 +30,39 @@ class Call(NamedTuple):
         """Of the path, with its context unless that is the default one."""
         return contexts.normal(self.path["subject"])
 
+    def of_alias(self, path: str) -> Call:
+        """The same request for the subject that an alias stands for; `path` is the route's."""
+        if "/subjects/{subject}" not in path:
+            return self
+        real = self.service.read(lambda state, _: scope.unaliased(state, self.subject))
+        return self._replace(path={**self.path, "subject": real})
+
+    def parameter(self, name: str, default: str = "") -> str:
+        """Of the query: the first one with this name."""
+        return next(iter(self.query.getlist(name)), default)
+
     def flag(self, name: str) -> bool:
         """A parameter that is true or false."""
-        return self.query.get(name, "").lower() == "true"
+        return self.parameter(name).lower() == "true"
+
+    def qualified(self, made: dict[str, Any], subject: str) -> dict[str, Any]:
+        """A schema with the references that `referenceFormat` asks for."""
+        return entities.qualified(made, subject) if self.parameter("referenceFormat") == "qualified" else made
 
     def number(self, name: str, default: int) -> int:
         """A parameter that is a whole number. Raises RegistryError 404, as for a path that does not exist."""
-        try:
-            return int(self.query.get(name) or default)
-        except ValueError:
-            raise RegistryError(UNPROCESSABLE, f"{name} is no number") from None
+        text = self.parameter(name)
+        digits = text[1:] if text[:1] in ("-", "+") else text
+        if not text:
+            return default
+        if not (digits.isascii() and digits.isdigit() and len(digits) <= DIGITS_MAX and abs(int(text)) <= INT_MAX):
+            raise RegistryError(NOT_FOUND, "HTTP 404 Not Found")
+        return int(text)
 
     def page(self, found: list[Any]) -> list[Any]:
         """The part of a list that `offset` and `limit` choose."""
         offset, limit = max(0, self.number("offset", 0)), self.number("limit", -1)
-        return found[offset:] if limit < 0 else found[offset : offset + limit]
+        return found[offset:] if limit <= 0 else found[offset : offset + limit]
 
 
 class Text(NamedTuple):

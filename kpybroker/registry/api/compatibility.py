@@ -10,7 +10,7 @@ from kpybroker.registry.store.state import State
 
 
 def with_version(call: Call) -> Result:
-    """POST /compatibility/subjects/{subject}/versions/{version}"""
+    """POST /compatibility/subjects/{subject}/versions/{version}: whether a schema may follow a version"""
     number = look_up.version_number(call.path["version"])
 
     def query(state: State, library: Library) -> list[str]:
@@ -24,7 +24,7 @@ def with_version(call: Call) -> Result:
 
 
 def with_subject(call: Call) -> Result:
-    """POST /compatibility/subjects/{subject}/versions"""
+    """POST /compatibility/subjects/{subject}/versions: whether it may follow the versions of a subject"""
 
     def query(state: State, library: Library) -> list[str]:
         versions = list(state.versions(call.subject))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import ssl
 from collections.abc import Mapping
 from typing import Final, NamedTuple
@@ -9,6 +10,8 @@ from typing import Final, NamedTuple
 import httpx
 
 from kpybroker.registry.errors import FORWARDING_FAILED, NO_LEADER, RegistryError
+
+logger = logging.getLogger("kpybroker.registry")
 
 HEADER: Final = "X-Forward"
 PASSED: Final = ("authorization", "content-type", "accept")
@@ -38,6 +41,7 @@ class Forwarder:
         try:
             made = self._client.request(method, leader + target, headers={**passed, HEADER: "true"}, content=body)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            why = f"Error while forwarding the request to the leader {leader}: {type(error).__name__}"
+            logger.warning("a request was not forwarded leader=%s cause=%s", leader, error)
+            why = f"The request could not be forwarded: the leader, {leader}, cannot be reached."
             raise RegistryError(FORWARDING_FAILED, why) from None
         return Response(made.status_code, made.content, made.headers.get("content-type", ""))

@@ -9,16 +9,21 @@ GROUP = "schema-registry"
 
 
 def get_root(call: Call) -> Result:
-    """GET / says nothing, and shows that the registry responds."""
+    """GET /: nothing, which shows that the registry responds"""
     return {}
 
 
 def get_id(call: Call) -> Result:
-    """GET /v1/metadata/id"""
+    """GET /v1/metadata/id: the names of the cluster and of the group"""
     clusters = {"kafka-cluster": call.service.cluster_id(), "schema-registry-cluster": GROUP}
-    return {"id": "", "scope": {"path": [], "clusters": clusters}}
+    return {"scope": {"path": [], "clusters": clusters}}
+
+
+def get_deployment(call: Call) -> Result:
+    """GET /v1/metadata/deployment: no attributes"""
+    return {"attributes": []}
 
 
 def get_version(call: Call) -> Result:
-    """GET /v1/metadata/version"""
+    """GET /v1/metadata/version: the version of this registry"""
     return {"version": f"kpybroker {kpybroker.__version__}", "commitId": ""}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kpybroker.registry.api.call import Call, Result, Text
 from kpybroker.registry.errors import schema_not_found, subject_not_found
-from kpybroker.registry.rules import delete, look_up, register
+from kpybroker.registry.rules import delete, entities, look_up, register
 from kpybroker.registry.rules.library import Library
 from kpybroker.registry.store import contexts
 from kpybroker.registry.store.records import Version
@@ -12,8 +12,8 @@ from kpybroker.registry.store.state import State
 
 
 def list_subjects(call: Call) -> Result:
-    """GET /subjects"""
-    prefix = call.query.get("subjectPrefix", contexts.ALL)
+    """GET /subjects: the names of subjects with a prefix"""
+    prefix = call.parameter("subjectPrefix", contexts.ALL)
     only_deleted = call.flag("deletedOnly")
 
     def query(state: State, _: Library) -> list[str]:
@@ -26,7 +26,7 @@ def list_subjects(call: Call) -> Result:
 
 
 def list_versions(call: Call) -> Result:
-    """GET /subjects/{subject}/versions"""
+    """GET /subjects/{subject}/versions: the numbers of its versions"""
     only_deleted = call.flag("deletedOnly")
 
     def query(state: State, _: Library) -> list[int]:
@@ -39,22 +39,22 @@ def list_versions(call: Call) -> Result:
 
 
 def get_version(call: Call) -> Result:
-    """GET /subjects/{subject}/versions/{version}"""
+    """GET /subjects/{subject}/versions/{version}: a version, or the latest"""
 
     def query(state: State, library: Library) -> Result:
         version = look_up.find_anywhere(state, call.subject, call.path["version"], deleted=call.flag("deleted"))
-        return look_up.version_entity(version, _formatted(call, library, version))
+        return call.qualified(entities.whole(version, _formatted(call, library, version)), version.subject)
 
     return call.service.read(query)
 
 
 def get_text(call: Call) -> Result:
-    """GET /subjects/{subject}/versions/{version}/schema"""
+    """GET /subjects/{subject}/versions/{version}/schema: the text of its schema alone"""
     return Text(get_version(call)["schema"])
 
 
 def get_referrers(call: Call) -> Result:
-    """GET /subjects/{subject}/versions/{version}/referencedby"""
+    """GET /subjects/{subject}/versions/{version}/referencedby: ids of the schemas that refer to it"""
 
     def query(state: State, _: Library) -> list[int]:
         version = look_up.find_version(state, call.subject, call.path["version"], deleted=True)
@@ -65,7 +65,7 @@ def get_referrers(call: Call) -> Result:
 
 
 def get_latest_with_metadata(call: Call) -> Result:
-    """GET /subjects/{subject}/metadata"""
+    """GET /subjects/{subject}/metadata: the latest version whose metadata has the properties asked for"""
     wanted = dict(zip(call.query.getlist("key"), call.query.getlist("value"), strict=False))
 
     def query(state: State, library: Library) -> Result:
@@ -73,8 +73,10 @@ def get_latest_with_metadata(call: Call) -> Result:
         if not versions:
             raise subject_not_found(call.subject)
         for version in reversed(versions):
-            if all(look_up.property_of(version.definition, key) == value for key, value in wanted.items()):
-                return look_up.version_entity(version, _formatted(call, library, version))
+            if version.definition.metadata is not None and all(
+                look_up.property_of(version.definition, key) == value for key, value in wanted.items()
+            ):
+                return entities.whole(version, _formatted(call, library, version))
         raise schema_not_found()
 
     return call.service.read(query)
@@ -87,7 +89,7 @@ def register_known(call: Call) -> Result:
 
 
 def register_version(call: Call) -> Result:
-    """POST /subjects/{subject}/versions"""
+    """POST /subjects/{subject}/versions: registers a schema"""
     normalize, force = call.flag("normalize"), call.flag("force")
     return call.service.write(
         lambda state, library: register.plan(state, library, call.subject, call.body, normalize=normalize, force=force)
@@ -95,7 +97,7 @@ def register_version(call: Call) -> Result:
 
 
 def find_schema(call: Call) -> Result:
-    """POST /subjects/{subject}"""
+    """POST /subjects/{subject}: the version that is this schema"""
     is_deleted = call.flag("deleted")
 
     def query(state: State, library: Library) -> Result:
@@ -107,13 +109,13 @@ def find_schema(call: Call) -> Result:
             raise subject_not_found(call.subject)
         if version is None:
             raise schema_not_found()
-        return look_up.version_entity(version, _formatted(call, library, version))
+        return entities.listed(version, _formatted(call, library, version))
 
     return call.service.read(query)
 
 
 def delete_version(call: Call) -> Result:
-    """DELETE /subjects/{subject}/versions/{version}"""
+    """DELETE /subjects/{subject}/versions/{version}: deletes it softly, or for good with `permanent`"""
     permanent = call.flag("permanent")
     return call.service.write(
         lambda state, _: delete.version(state, call.subject, call.path["version"], permanent=permanent)
@@ -121,11 +123,11 @@ def delete_version(call: Call) -> Result:
 
 
 def delete_subject(call: Call) -> Result:
-    """DELETE /subjects/{subject}, softly unless `permanent`"""
+    """DELETE /subjects/{subject}: deletes all versions softly, or for good with `permanent`"""
     permanent = call.flag("permanent")
     return call.service.write(lambda state, _: delete.subject(state, call.subject, permanent=permanent))
 
 
 def _formatted(call: Call, library: Library, version: Version) -> str | None:
-    form = call.query.get("format")
+    form = call.parameter("format")
     return library.parsed(version.definition, contexts.of(version.subject)).formatted(form) if form else None

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Final, NamedTuple, Protocol
 
-from kpybroker.registry.compatibility import json_values
+from kpybroker.registry.compatibility import json_patterns, json_values
 from kpybroker.registry.compatibility.json_shapes import EMPTY, FALSE, Shape
 from kpybroker.registry.compatibility.reasons import Reason
 
-NAME_MAX: Final = 256
-HARD: Final = re.compile(r"\)[*+?{]|\\[1-9]")
-REPEATS: Final = re.compile(r"[*+{]")
-REPEATS_MAX: Final = 3
 LIMITS: Final = (
     ("maxProperties", "MAX_PROPERTIES", json_values.upper),
     ("minProperties", "MIN_PROPERTIES", json_values.lower),
@@ -154,7 +149,7 @@ def _schema_of_others(shape: Shape, name: str) -> Any:
     patterns = shape.raw.get("patternProperties")
     if isinstance(patterns, dict):
         for pattern, schema in patterns.items():
-            if _matches(pattern, name):
+            if json_patterns.matches(pattern, name):
                 return schema
     others = shape.raw.get("additionalProperties", True)
     if isinstance(others, dict):
@@ -163,16 +158,6 @@ def _schema_of_others(shape: Shape, name: str) -> Any:
     if others is True and isinstance(unevaluated_, dict) and shape.sub(unevaluated_).kind not in (EMPTY, FALSE):
         return unevaluated_
     return None
-
-
-def _matches(pattern: str, name: str) -> bool:
-    """A pattern that could take forever counts as one that does not match."""
-    if len(name) > NAME_MAX or HARD.search(pattern) or len(REPEATS.findall(pattern)) > REPEATS_MAX:
-        return False
-    try:
-        return re.search(pattern, name) is not None
-    except (re.error, OverflowError):
-        return False
 
 
 def _dependencies(compare: Comparer, old: Shape, new: Shape) -> list[Reason]:

@@ -13,14 +13,15 @@ from contextlib import contextmanager
 from typing import Final
 
 from kpybroker.registry.compatibility import json_arrays, json_objects, json_values
+from kpybroker.registry.compatibility.json_places import Place, Places
 from kpybroker.registry.compatibility.json_shapes import ALL, ANY, COMBINED, EMPTY, FALSE, ONE, Shape, shape_of
 from kpybroker.registry.compatibility.reasons import Reason
 from kpybroker.registry.errors import invalid_schema
 from kpybroker.registry.schemas.json_schema import JsonSchema
 
-COMPARISONS_MAX: Final = 20_000
+COMPARISONS_MAX: Final = 200_000
 NUMBERS: Final = ("number", "integer")
-Pair = tuple[tuple[int, str], tuple[int, str]]
+Pair = tuple[tuple[Place, str, bool], tuple[Place, str, bool]]
 
 
 def differences(reader: JsonSchema, writer: JsonSchema) -> list[Reason]:
@@ -31,8 +32,9 @@ def differences(reader: JsonSchema, writer: JsonSchema) -> list[Reason]:
     """
     known: dict[Pair, list[Reason]] = {}
     budget = [COMPARISONS_MAX]
+    places = Places([*reader.documents, *writer.documents])
     while True:
-        comparison = Comparison(known, budget)
+        comparison = Comparison(known, budget, places)
         old = shape_of(writer.root, writer.resolver, writer.is_old)
         new = shape_of(reader.root, reader.resolver, reader.is_old)
         found = comparison.shapes(old, new)
@@ -45,11 +47,12 @@ def differences(reader: JsonSchema, writer: JsonSchema) -> list[Reason]:
 class Comparison:
     """One pass. Methods take the old shape first: what was written."""
 
-    def __init__(self, known: dict[Pair, list[Reason]], budget: list[int]) -> None:
+    def __init__(self, known: dict[Pair, list[Reason]], budget: list[int], places: Places) -> None:
         self.results: dict[Pair, list[Reason]] = {}
         self.has_assumed = False
         self._known = known
         self._budget = budget
+        self._places = places
         self._open: set[Pair] = set()
         self._path: list[str] = []
 
@@ -66,7 +69,7 @@ class Comparison:
 
     def shapes(self, old: Shape, new: Shape) -> list[Reason]:
         """The differences of two schemas, each pair compared once."""
-        pair = (old.key, new.key)
+        pair = (self._key(old), self._key(new))
         if pair in self.results and old.kind not in (EMPTY, FALSE) and new.kind not in (EMPTY, FALSE):
             return self.results[pair]
         if pair in self._open:
@@ -83,6 +86,10 @@ class Comparison:
         finally:
             self._open.discard(pair)
         return self.results[pair]
+
+    def _key(self, shape: Shape) -> tuple[Place, str, bool]:
+        """Equal for the same text, which can be two shapes of a kind: what is said there, and a whole of that."""
+        return self._places.of(shape.raw), shape.kind, bool(shape.inner)
 
     def _compare(self, old: Shape, new: Shape) -> list[Reason]:
         if old.kind == FALSE or new.kind == EMPTY:

@@ -76,11 +76,6 @@ class Shape(NamedTuple):
         """The shape of a schema inside this one."""
         return shape_of(raw, self.resolver, self.is_old)
 
-    @property
-    def key(self) -> tuple[int, str]:
-        """Equal for the same place of the same schema."""
-        return id(self.raw), self.kind
-
 
 def shape_of(raw: Raw, resolver: Resolver, is_old: bool) -> Shape:
     """Raises RegistryError 42201 for a reference that leads nowhere."""

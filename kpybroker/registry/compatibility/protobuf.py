@@ -39,7 +39,7 @@ class Side(NamedTuple):
 
 def differences(reader: ProtobufSchema, writer: ProtobufSchema) -> list[Reason]:
     """Why the reader cannot decode data of the writer; empty if it can."""
-    old, new = writer.file, reader.file
+    old, new = writer.descriptors[-1], reader.descriptors[-1]
     found = []
     if old.package != new.package:
         found.append(Reason("PACKAGE_CHANGED", "#/", "The package in the %reader is not that of the %writer"))
@@ -51,7 +51,7 @@ def differences(reader: ProtobufSchema, writer: ProtobufSchema) -> list[Reason]:
 def _side(schema: ProtobufSchema) -> Side:
     messages: dict[str, tuple[DescriptorProto, str]] = {}
     is_proto3: dict[str, bool] = {}
-    for file in schema.files.file:
+    for file in schema.descriptors:
         for name, message in _all(file):
             messages[name] = (message, file.package)
             is_proto3[name] = file.syntax == "proto3"

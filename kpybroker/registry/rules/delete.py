@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from kpybroker.registry.errors import (
     CONTEXT_NOT_EMPTY,
-    REFERENCE_EXISTS,
     SUBJECT_NOT_SOFT_DELETED,
     SUBJECT_SOFT_DELETED,
     VERSION_NOT_SOFT_DELETED,
     VERSION_SOFT_DELETED,
     RegistryError,
+    reference_exists,
     subject_not_found,
 )
 from kpybroker.registry.rules import look_up, scope
@@ -21,10 +21,8 @@ from kpybroker.registry.store.state import State
 
 def version(state: State, subject: str, text: str, *, permanent: bool) -> Change:
     """The result is the number of the version."""
-    scope.check_writable(state, subject)
     found = look_up.find_version(state, subject, text, deleted=True)
-    if not permanent and look_up.version_number(text) is None:
-        found = look_up.find_version(state, subject, text)
+    scope.check_writable(state, subject)
     if not permanent and found.is_deleted:
         shown = f"Subject '{subject}' Version {found.version} was soft deleted."
         raise RegistryError(VERSION_SOFT_DELETED, f"{shown}Set permanent=true to delete permanently")
@@ -41,13 +39,13 @@ def version(state: State, subject: str, text: str, *, permanent: bool) -> Change
 
 def subject(state: State, name: str, *, permanent: bool) -> Change:
     """The result is the list of versions that were deleted."""
-    scope.check_writable(state, name)
     versions = list(state.versions(name, deleted=permanent))
     if not versions:
         if any(state.versions(name, deleted=True)):
             shown = f"Subject '{name}' was soft deleted.Set permanent=true to delete permanently"
             raise RegistryError(SUBJECT_SOFT_DELETED, shown)
         raise subject_not_found(name)
+    scope.check_writable(state, name)
     for one in versions:
         others = [user for user in state.referrers(name, one.version, deleted=permanent) if user.subject != name]
         _check_unused(state, one, others)
@@ -70,8 +68,7 @@ def context(state: State, name: str) -> Change:
 
 def _check_unused(state: State, version: Version, users: list[Version]) -> None:
     if users:
-        shown = f"One or more references exist to the schema {{subject={version.subject},version={version.version}}}."
-        raise RegistryError(REFERENCE_EXISTS, shown)
+        raise reference_exists(version.subject, version.version)
 
 
 def _settings(state: State, subject: str) -> list[Record]:

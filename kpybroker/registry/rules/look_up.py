@@ -8,25 +8,27 @@ from contextlib import suppress
 from typing import Any
 
 from kpybroker.registry.errors import (
+    INVALID_SCHEMA,
     INVALID_VERSION,
     RegistryError,
-    invalid_schema,
     subject_not_found,
     version_not_found,
 )
-from kpybroker.registry.rules.library import Library
-from kpybroker.registry.schemas.model import AVRO, KINDS, Definition, Parsed, Reference
+from kpybroker.registry.rules.library import Library, Schema
+from kpybroker.registry.schemas.model import AVRO, KINDS, Definition, Reference
 from kpybroker.registry.store import contexts
 from kpybroker.registry.store.records import Version, attached
 from kpybroker.registry.store.state import State
 
 VERSION_MAX = 2**31 - 1
 DIGITS_MAX = 10
+VERSION_PROPERTY = "confluent:version"
+"""Of metadata: the number of the version, in schemas that were registered with one."""
 
 
 def version_number(text: str) -> int | None:
     """Of a path; None for `latest` and -1. Raises RegistryError 42202."""
-    if text in ("latest", "-1"):
+    if text.lower() == "latest" or text == "-1":
         return None
     if text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX and 0 < int(text) <= VERSION_MAX:
         return int(text)
@@ -38,16 +40,17 @@ def version_number(text: str) -> int | None:
 
 
 def find_version(state: State, subject: str, text: str, *, deleted: bool = False) -> Version:
-    """Raises RegistryError 40401, 40402 or 42202."""
+    """Raises RegistryError 40401, 40402 or 42202. The latest version is never a deleted one."""
     number = version_number(text)
     versions = list(state.versions(subject, deleted=deleted))
     if not versions:
         raise subject_not_found(subject)
     if number is None:
-        return versions[-1]
-    found = next((version for version in versions if version.version == number), None)
+        found = next((version for version in reversed(versions) if not version.is_deleted), None)
+    else:
+        found = next((version for version in versions if version.version == number), None)
     if found is None:
-        raise version_not_found(number)
+        raise version_not_found(-1 if number is None else number)
     return found
 
 
@@ -98,82 +101,99 @@ def _candidates(state: State, subject: str) -> list[str]:
 
 def definition_of(state: State, subject: str, body: dict[str, Any]) -> Definition:
     """As the body of a request for a subject says it. Raises RegistryError 42201."""
-    text, kind = body.get("schema"), body.get("schemaType") or AVRO
-    if not isinstance(text, str) or not text.strip():
-        raise invalid_schema("it is empty")
+    text, kind = body.get("schema") or "", AVRO if body.get("schemaType") is None else body["schemaType"]
+    if not text.strip():
+        raise RegistryError(INVALID_SCHEMA, "Empty schema")
     if kind not in KINDS:
-        raise invalid_schema(f"the type {str(kind)[:50]} is not known; {', '.join(sorted(KINDS))} are")
-    references = []
-    for one in _list(body, "references"):
-        try:
-            reference = Reference(str(one["name"]), str(one["subject"]), int(one["version"]))
-        except (KeyError, TypeError, ValueError, OverflowError):
-            raise invalid_schema("a reference needs name, subject and version") from None
-        if reference.version == -1:
-            target = contexts.resolved(contexts.of(subject), reference.subject)
-            latest = max((version.version for version in state.versions(target)), default=-1)
-            reference = reference._replace(version=latest)
-        references.append(reference)
-    metadata, rule_set = (attached(_object(body, key)) for key in ("metadata", "ruleSet"))
-    return Definition(kind, text, tuple(references), metadata, rule_set)
+        raise RegistryError(INVALID_SCHEMA, f"Invalid schema type {kind[:50]}")
+    references = tuple(_reference(state, subject, one or {}) for one in body.get("references") or ())
+    return Definition(kind, text, references, attached(body.get("metadata")), attached(body.get("ruleSet")))
 
 
-def _list(body: dict[str, Any], key: str) -> list[Any]:
-    value = body.get(key) or []
-    if not isinstance(value, list):
-        raise invalid_schema(f"{key} is no list")
-    return value
+def is_empty(body: dict[str, Any]) -> bool:
+    """Whether a request has no schema: it may mean the latest one of its subject."""
+    return not (body.get("schema") or "").strip()
 
 
-def _object(body: dict[str, Any], key: str) -> dict[str, Any]:
-    value = body.get(key) or {}
-    if not isinstance(value, dict):
-        raise invalid_schema(f"{key} is no object")
-    return value
+def _reference(state: State, subject: str, one: dict[str, Any]) -> Reference:
+    """Version -1 is the latest one."""
+    reference = Reference(one.get("name") or "", one.get("subject") or "", one.get("version") or 0)
+    if reference.version != -1:
+        return reference
+    target = contexts.resolved(contexts.of(subject), reference.subject)
+    return reference._replace(version=max((version.version for version in state.versions(target)), default=-1))
 
 
 def canonical(
     library: Library, subject: str, definition: Definition, *, normalize: bool, is_new: bool = False
-) -> tuple[Definition, Parsed]:
-    """With the text that is stored and compared, and the parsed schema."""
+) -> tuple[Definition, Schema]:
+    """With the text that is stored and compared, and what is known of it."""
     parsed = library.parsed(definition, contexts.of(subject), is_new=is_new)
-    return definition._replace(text=parsed.normalized if normalize else parsed.canonical), parsed
+    if not normalize:
+        return definition._replace(text=parsed.canonical), parsed
+    references = sorted(set(definition.references), key=lambda one: (one.subject, one.version, one.name))
+    return definition._replace(text=parsed.normalized, references=tuple(references)), parsed
 
 
-def same_version(state: State, subject: str, wanted: Definition, *, deleted: bool = False) -> Version | None:
-    """The newest version that is this schema. Metadata and rules count where the request has some."""
+def same_version(
+    state: State, library: Library, subject: str, wanted: Definition, *, normalize: bool, deleted: bool = False
+) -> Version | None:
+    """The newest version that is this schema, with the same metadata and rules.
+
+    Texts are compared first. Other registries, and earlier versions of this one, write the same schema in another way,
+    so the schemas of all versions are compared afterwards. With `normalize` normalized texts are, of both.
+    """
+    found = same_text(state, subject, wanted, deleted=deleted)
+    if found is not None:
+        return found
     versions = sorted(state.versions(subject, deleted=deleted), key=lambda version: -version.version)
-    for version in versions:
-        if version.definition == wanted:
+    candidates = [version for version in versions if _may_be(version.definition, wanted, normalize=normalize)]
+    for version in candidates:
+        if (version.definition.text, version.definition.references) == (wanted.text, wanted.references):
             return version
-    for version in versions:
-        own = version.definition
-        metadata = own.metadata if wanted.metadata is None else wanted.metadata
-        rule_set = own.rule_set if wanted.rule_set is None else wanted.rule_set
-        if own == wanted._replace(metadata=metadata, rule_set=rule_set):
-            return version
-    return None
+    if not candidates:
+        return None
+    definitions = [version.definition for version in candidates]
+    same = library.same(wanted, definitions, contexts.of(subject), normalize=normalize)
+    return None if same is None else candidates[definitions.index(same)]
 
 
-def entity(definition: Definition, text: str | None = None) -> dict[str, Any]:
-    """The members of a schema in a response; `text` stands for its own in another format."""
-    made: dict[str, Any] = {} if definition.kind == AVRO else {"schemaType": definition.kind}
-    made["schema"] = definition.text if text is None else text
-    if definition.references:
-        made["references"] = [one._asdict() for one in definition.references]
-    if definition.metadata is not None:
-        made["metadata"] = json.loads(definition.metadata)
-    if definition.rule_set is not None:
-        made["ruleSet"] = json.loads(definition.rule_set)
-    made["guid"] = definition.guid
-    return made
+def same_text(state: State, subject: str, wanted: Definition, *, deleted: bool = False) -> Version | None:
+    """The newest version with this text as it was sent: earlier versions kept some that cannot be read any more."""
+    versions = sorted(state.versions(subject, deleted=deleted), key=lambda version: -version.version)
+    return next((version for version in versions if version.definition == wanted), None)
 
 
-def version_entity(version: Version, text: str | None = None) -> dict[str, Any]:
-    """A version in a response."""
-    made = {"subject": version.subject, "version": version.version, "id": version.id}
-    made |= entity(version.definition, text)
-    return {**made, "deleted": True} if version.is_deleted else made
+def _may_be(own: Definition, wanted: Definition, *, normalize: bool) -> bool:
+    """Whether all but the texts agree. A schema without references may have the types of another's in its text."""
+    has_same_references = own.references == wanted.references or not wanted.references
+    if normalize and not has_same_references:
+        has_same_references = set(own.references) == set(wanted.references)
+    return (
+        own.kind == wanted.kind
+        and own.rule_set == wanted.rule_set
+        and _has_same_metadata(own, wanted)
+        and has_same_references
+    )
+
+
+def _has_same_metadata(own: Definition, wanted: Definition) -> bool:
+    """The property that names the version does not count where only one of both has it."""
+    if own.metadata == wanted.metadata:
+        return True
+    (mine, is_mine_numbered), (other, is_other_numbered) = map(_without_version, (own.metadata, wanted.metadata))
+    return is_mine_numbered != is_other_numbered and mine == other
+
+
+def _without_version(metadata: str | None) -> tuple[Any, bool]:
+    """Metadata without the property that names the version, and whether it had it."""
+    found = json.loads(metadata or "{}")
+    properties = found.get("properties") if isinstance(found, dict) else None
+    if not isinstance(properties, dict) or VERSION_PROPERTY not in properties:
+        return found, False
+    left = {key: value for key, value in properties.items() if key != VERSION_PROPERTY}
+    others = {key: value for key, value in found.items() if key != "properties"}
+    return {**others, **({"properties": left} if left else {})}, True
 
 
 def property_of(definition: Definition, name: str) -> str | None:
@@ -182,3 +202,10 @@ def property_of(definition: Definition, name: str) -> str | None:
         return None
     properties = json.loads(definition.metadata).get("properties")
     return properties.get(name) if isinstance(properties, dict) else None
+
+
+def has_rule(definition: Definition, kind: str) -> bool:
+    """Whether a schema has a rule of this type."""
+    sets = json.loads(definition.rule_set or "{}")
+    rules = [rule for one in sets.values() if isinstance(one, list) for rule in one if isinstance(rule, dict)]
+    return any(rule.get("type") == kind for rule in rules)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from kpybroker.registry.compatibility import levels
-from kpybroker.registry.errors import INCOMPATIBLE_SCHEMA, RegistryError, invalid_schema, not_permitted
-from kpybroker.registry.rules import look_up, scope
+from kpybroker.registry.errors import INCOMPATIBLE_SCHEMA, INVALID_SCHEMA, RegistryError, not_permitted
+from kpybroker.registry.rules import attachments, entities, look_up, scope
 from kpybroker.registry.rules.change import Change
-from kpybroker.registry.rules.library import Library
-from kpybroker.registry.schemas.model import Definition, Parsed
+from kpybroker.registry.rules.library import Library, Schema
+from kpybroker.registry.schemas.model import Definition
 from kpybroker.registry.store import contexts, records
 from kpybroker.registry.store.records import Version
 from kpybroker.registry.store.state import READ_WRITE, State
@@ -24,45 +25,90 @@ def known(state: State, library: Library, subject: str, body: dict[str, Any], no
     None where a leader has to decide. Raises RegistryError for what is not a schema.
     """
     scope.check_subject(subject)
-    wanted, _ = _wanted(state, library, subject, body, normalize)
-    version = look_up.same_version(state, subject, wanted)
-    identifier, number = _asked(body)
-    if version is None or (identifier is not None and identifier != version.id):
+    has_tags = bool(body.get("schemaTagsToAdd") or body.get("schemaTagsToRemove"))
+    if look_up.is_empty(body) or has_tags or attachments.has_defaults(scope.config_in_scope(state, subject)):
         return None
-    return _registered(version) if number is None or number == version.version else None
+    with suppress(RegistryError):  # one that is refused as a new schema may be there already
+        _wanted(state, library, subject, body, normalize, is_new=True)
+    version, _ = _same(state, library, subject, body, normalize, deleted=False)
+    identifier, asked = _asked(body)
+    if version is None or identifier not in (None, version.id):
+        return None
+    is_latest = version == max(state.versions(subject), key=lambda one: one.version)
+    is_it = asked == 0 or (asked == -1 and is_latest) or (identifier is not None and asked == version.version)
+    if not is_it:
+        return None
+    return {**entities.registered(version, body["schema"]), **(entities.record_of(version) if asked == -1 else {})}
 
 
 def find(
     state: State, library: Library, subject: str, body: dict[str, Any], normalize: bool, *, deleted: bool
 ) -> Version | None:
-    """The version of a subject that is this schema. Raises RegistryError 42201 for what is not a schema."""
-    wanted, _ = _wanted(state, library, subject, body, normalize)
-    return look_up.same_version(state, subject, wanted, deleted=deleted)
+    """The version of a subject that is this schema, as it is or with what a registration would add to it.
+
+    Raises RegistryError 42201 for what is not a schema.
+    """
+    if look_up.is_empty(body):
+        return None
+    found, parsed = _same(state, library, subject, body, normalize, deleted=deleted)
+    last = max(state.versions(subject), key=lambda one: one.version, default=None)
+    if found is None and parsed is not None and last is not None:
+        normalize = _normalizes(state, subject, normalize)
+        wanted, _ = _wanted(state, library, subject, body, normalize)
+        full = attachments.completed(wanted, last.definition, scope.config_in_scope(state, subject))
+        found = look_up.same_version(state, library, subject, full, normalize=normalize, deleted=deleted)
+    if found is None and parsed is not None:
+        parsed.check_names()
+    return found
+
+
+def _same(
+    state: State, library: Library, subject: str, body: dict[str, Any], normalize: bool, *, deleted: bool
+) -> tuple[Version | None, Schema | None]:
+    """The version that is the schema of a request, and the schema, if it can be read."""
+    normalize = _normalizes(state, subject, normalize)
+    try:
+        wanted, parsed = _wanted(state, library, subject, body, normalize)
+    except RegistryError:
+        found = look_up.same_text(state, subject, look_up.definition_of(state, subject, body), deleted=deleted)
+        if found is None:
+            raise
+        return found, None
+    return look_up.same_version(state, library, subject, wanted, normalize=normalize, deleted=deleted), parsed
 
 
 def plan(state: State, library: Library, subject: str, body: dict[str, Any], *, normalize: bool, force: bool) -> Change:
-    """Raises RegistryError: 42201 for no schema, 409 for an incompatible one, 42205 for one that the mode forbids."""
+    """Raises RegistryError: 42201 for no schema, 409 for an incompatible one, 42205 for one that the mode forbids.
+
+    A request without a schema means the latest one's, so that metadata can be set alone.
+    """
     scope.check_subject(subject)
-    identifier, number = _asked(body)
-    is_import = _check_mode(state, subject, identifier)
-    wanted, parsed = _wanted(state, library, subject, body, normalize, is_new=not is_import)
-    versions = list(state.versions(subject, deleted=True))
-    current = [version for version in versions if not version.is_deleted]
-    if current and not is_import:
-        last = current[-1].definition
-        wanted = wanted._replace(
-            metadata=last.metadata if wanted.metadata is None else wanted.metadata,
-            rule_set=last.rule_set if wanted.rule_set is None else wanted.rule_set,
+    if body.get("schemaTagsToAdd") or body.get("schemaTagsToRemove"):
+        raise RegistryError(
+            INVALID_SCHEMA, "Tags in the text of a schema cannot be changed here: send the text with them."
         )
-    same = look_up.same_version(state, subject, wanted)
-    if same is not None and number is None and identifier in (None, same.id):
-        return Change([], _registered(same))
+    identifier, asked = _asked(body)
+    is_import = _check_mode(state, subject, identifier)
+    versions = list(state.versions(subject, deleted=True))
+    following = max((version.version for version in versions), default=0) + 1
+    current = [version for version in versions if not version.is_deleted]
+    last = current[-1].definition if current and not is_import else None
+    if look_up.is_empty(body) and last is not None:
+        body = {**body, "schema": last.text, "schemaType": last.kind}
+        body["references"] = [one._asdict() for one in last.references]
+    normalize = _normalizes(state, subject, normalize)
+    wanted, parsed = _wanted(state, library, subject, body, normalize, is_new=not is_import)
+    if not is_import:
+        wanted = attachments.completed(wanted, last, scope.config_in_scope(state, subject), asked, following)
+    same = look_up.same_version(state, library, subject, wanted, normalize=normalize)
+    if same is not None and asked == 0 and identifier in (None, same.id):
+        return Change([], entities.registered(same, body["schema"]))
     if not is_import and not force:
         _check_compatible(state, library, subject, wanted, parsed, current)
-    following = max((version.version for version in versions), default=0) + 1
-    if number is not None and number != following and not is_import:
-        raise invalid_schema("Version is not one more than previous version")
-    version = Version(subject, number or following, _id(state, subject, wanted, identifier), wanted)
+    if asked > 0 and asked != following and not is_import:
+        raise RegistryError(INVALID_SCHEMA, "Version is not one more than previous version")
+    number = asked if asked > 0 else following
+    version = Version(subject, number, _id(state, subject, wanted, identifier), wanted)
     context = contexts.of(subject)
     written = [] if context in state.context_names() else [records.context(context)]
     written += [
@@ -73,50 +119,45 @@ def plan(state: State, library: Library, subject: str, body: dict[str, Any], *, 
         and old.version < version.version
         and not state.referrers(subject, old.version, deleted=True)
     ]
-    return Change([*written, records.schema(version)], _registered(version), version)
+    return Change([*written, records.schema(version)], entities.registered(version, body["schema"]), version)
 
 
 def reasons(
     state: State, library: Library, subject: str, body: dict[str, Any], earlier: Sequence[Version], normalize: bool
 ) -> list[str]:
     """Why a schema may not follow `earlier`, by the level of the subject. Raises RegistryError 42201."""
-    definition, parsed = _wanted(state, library, subject, body, normalize)
+    normalize = _normalizes(state, subject, normalize)
+    definition, parsed = _wanted(state, library, subject, body, normalize, is_new=True)
     return _reasons(state, library, subject, definition, parsed, earlier)
 
 
-def _registered(version: Version) -> dict[str, Any]:
-    """The response. Without the text: a client of Protobuf takes the one that it sent to be the one that is kept."""
-    return {"id": version.id, "version": version.version, "guid": version.definition.guid}
+def _normalizes(state: State, subject: str, asked: bool) -> bool:
+    return asked or scope.config_in_scope(state, subject).get("normalize") is True
 
 
 def _wanted(
     state: State, library: Library, subject: str, body: dict[str, Any], normalize: bool, *, is_new: bool = False
-) -> tuple[Definition, Parsed]:
-    normalize = normalize or scope.config_in_scope(state, subject).get("normalize") is True
+) -> tuple[Definition, Schema]:
     definition = look_up.definition_of(state, subject, body)
     return look_up.canonical(library, subject, definition, normalize=normalize, is_new=is_new)
 
 
-def _asked(body: dict[str, Any]) -> tuple[int | None, int | None]:
-    """The id and the version that a request names, as for an import. Raises RegistryError 42201."""
-    found: list[int | None] = []
-    for key in ("id", "version"):
-        value = body.get(key)
-        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value >= 2**31):
-            raise invalid_schema(f"{key} is no number")
-        found.append(value if value is not None and value > 0 else None)
-    return found[0], found[1]
+def _asked(body: dict[str, Any]) -> tuple[int | None, int]:
+    """The id and the version that a request names, as for an import; version -1 is the next one, and 0 none."""
+    identifier, version = body.get("id"), body.get("version") or 0
+    return (None if identifier is None or identifier < 0 else identifier), max(-1, version)
 
 
 def _check_mode(state: State, subject: str, identifier: int | None) -> bool:
     """Whether this is an import. Raises RegistryError 42205."""
     scope.check_writable(state, subject)
     mode = scope.mode_in_scope(state, subject)
-    if identifier is not None and mode != scope.IMPORT:
-        raise not_permitted(f"Subject {subject} is not in import mode")
+    is_import = mode in (scope.IMPORT, scope.FORWARD)
+    if identifier is not None and not is_import:
+        raise scope.wrong_mode(subject, "is not in import or forward mode")
     if identifier is None and mode != READ_WRITE:
-        raise not_permitted(f"Subject {subject} is not in read-write mode")
-    return mode == scope.IMPORT
+        raise scope.wrong_mode(subject, "is not in read-write mode")
+    return is_import
 
 
 def _id(state: State, subject: str, wanted: Definition, identifier: int | None) -> int:
@@ -125,12 +166,13 @@ def _id(state: State, subject: str, wanted: Definition, identifier: int | None) 
         return state.id_of(wanted, context) or state.id_max(context) + 1
     holder = state.definition(identifier, context)
     if holder is not None and holder != wanted:
-        raise not_permitted(f"Overwrite new schema with id {identifier} is not permitted.")
+        place = contexts.mark(context)
+        raise not_permitted(f"Overwrite new schema with id {identifier} in context {place} is not permitted.")
     return identifier
 
 
 def _check_compatible(
-    state: State, library: Library, subject: str, wanted: Definition, parsed: Parsed, current: list[Version]
+    state: State, library: Library, subject: str, wanted: Definition, parsed: Schema, current: list[Version]
 ) -> None:
     found = _reasons(state, library, subject, wanted, parsed, current)
     if found:
@@ -142,7 +184,7 @@ def _check_compatible(
 
 
 def _reasons(
-    state: State, library: Library, subject: str, wanted: Definition, parsed: Parsed, earlier: Sequence[Version]
+    state: State, library: Library, subject: str, wanted: Definition, parsed: Schema, earlier: Sequence[Version]
 ) -> list[str]:
     config = scope.config_in_scope(state, subject)
     group = config.get("compatibilityGroup")
@@ -154,11 +196,4 @@ def _reasons(
         earlier = earlier[-1:]
     if level == "NONE":
         return []
-    return levels.check(
-        level,
-        parsed,
-        [
-            levels.Earlier(version.version, library.parsed(version.definition, contexts.of(version.subject)))
-            for version in earlier
-        ],
-    )
+    return library.reasons(level, parsed.source, earlier)

@@ -13,15 +13,16 @@ from kpybroker.registry.store.state import READ_WRITE, State
 READ_ONLY: Final = "READONLY"
 OVERRIDE: Final = "READONLY_OVERRIDE"
 IMPORT: Final = "IMPORT"
-MODES: Final = (READ_WRITE, READ_ONLY, OVERRIDE, IMPORT)
+FORWARD: Final = "FORWARD"
+MODES: Final = (READ_WRITE, READ_ONLY, OVERRIDE, IMPORT, FORWARD)
 SUBJECT_CHARACTERS_MAX: Final = 1024
 EVERYWHERE: Final = contexts.mark(contexts.GLOBAL)
 
 
 def check_subject(subject: str) -> None:
     """Raises RegistryError 42208 for a name that is none."""
-    context, name = contexts.split(subject)
-    if not name or context == contexts.GLOBAL:
+    context = contexts.of(subject)
+    if subject == "" or context == contexts.GLOBAL:
         raise _invalid(subject)
     check_scope(subject)
 
@@ -37,24 +38,30 @@ def check_scope(subject: str) -> None:
 
 
 def _invalid(subject: str) -> RegistryError:
-    return RegistryError(INVALID_SUBJECT, f"The specified subject '{subject[:200]}' is not a valid subject name.")
+    return RegistryError(INVALID_SUBJECT, f"The specified subject '{subject[:200]}' is not a valid.")
 
 
 def config_in_scope(state: State, subject: str | None) -> Mapping[str, Any]:
-    """The subject's configuration over the global one; else that of its context, else the global one of all contexts.
+    """The subject's own configuration; else that of its context, else the one of all contexts.
 
     The default context's configuration is the global one.
     """
     default = {"compatibilityLevel": levels.DEFAULT}
     own = None if subject is None else state.config(subject)
     if own is not None:
-        return {**default, **(state.config(None) or {}), **own}
+        return {**default, **own}
     return {**default, **(state.config(_context(subject)) or state.config(EVERYWHERE) or {})}
 
 
 def _context(subject: str | None) -> str | None:
     """What the context's own settings are kept under."""
     return None if subject is None else contexts.mark(contexts.of(subject)) or None
+
+
+def unaliased(state: State, subject: str) -> str:
+    """The subject that another name stands for; an alias of an alias is none."""
+    alias = (state.config(subject) or {}).get("alias")
+    return contexts.resolved(contexts.of(subject), str(alias)) if alias else subject
 
 
 def level_of(config: Mapping[str, Any]) -> str:
@@ -74,4 +81,10 @@ def mode_in_scope(state: State, subject: str | None) -> str:
 def check_writable(state: State, subject: str | None) -> None:
     """Raises RegistryError 42205 in a read-only mode."""
     if mode_in_scope(state, subject) in (READ_ONLY, OVERRIDE):
-        raise not_permitted(f"Subject {subject or 'of the registry'} is in read-only mode")
+        raise wrong_mode(subject, "is in read-only mode")
+
+
+def wrong_mode(subject: str | None, why: str) -> RegistryError:
+    """42205, with the subject and its context."""
+    context = "" if subject is None else contexts.mark(contexts.of(subject))
+    return not_permitted(f"Subject {'null' if subject is None else subject} in context {context} {why}")

@@ -1,22 +1,21 @@
 """Configuration and mode, of a subject (a name), of a context (`:.context:`) or of the registry (None).
 
-Of Confluent's configuration, `compatibility`, `normalize` and `compatibilityGroup` have an effect here. Others are
-refused when set, and kept when another registry has written them.
+Of Confluent's configuration, `validateFields` and `validateRules` are kept and have no effect here.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from kpybroker.registry.compatibility import levels
 from kpybroker.registry.errors import (
     INVALID_COMPATIBILITY_LEVEL,
     INVALID_MODE,
-    REFERENCE_EXISTS,
     SUBJECT_CONFIG_NOT_FOUND,
     SUBJECT_MODE_NOT_FOUND,
     RegistryError,
     not_permitted,
+    reference_exists,
     subject_not_found,
 )
 from kpybroker.registry.rules import scope
@@ -25,62 +24,47 @@ from kpybroker.registry.store import contexts, records
 from kpybroker.registry.store.records import Record
 from kpybroker.registry.store.state import READ_WRITE, State
 
-UNPROCESSABLE: Final = 422
-IGNORED: Final = ("validateFields", "validateNewSchemas", "validateRules")
-"""False is what happens anyway."""
-
 
 def get_config(state: State, subject: str | None, *, is_effective: bool) -> dict[str, Any]:
     """Raises RegistryError 40408 where a subject has none of its own, unless the effective one is wanted."""
     if is_effective:
         return dict(scope.config_in_scope(state, subject))
     own = state.config(subject)
-    if subject in (None, scope.EVERYWHERE):
-        return {"compatibilityLevel": levels.DEFAULT, **(own or {})}
-    if own is None:
+    if own is None and subject not in (None, scope.EVERYWHERE):
         shown = f"Subject '{subject}' does not have subject-level compatibility configured"
         raise RegistryError(SUBJECT_CONFIG_NOT_FOUND, shown)
-    return dict(own)
+    return {"compatibilityLevel": levels.DEFAULT, **{key: value for key, value in (own or {}).items() if value != ""}}
 
 
 def put_config(state: State, subject: str | None, body: dict[str, Any]) -> Change:
     """What the body leaves out stays as it is, null removes it."""
+    changed = dict(body)
+    if "compatibility" in changed:
+        changed["compatibilityLevel"] = _level(changed.pop("compatibility"))
     if subject is not None:
         scope.check_scope(subject)
-    changed = {key: value for key, value in body.items() if not (key in IGNORED and not value)}
-    level = changed.pop("compatibility", changed.pop("compatibilityLevel", None))
-    if level is not None:
-        level = str(level).upper()
-        if level not in levels.LEVELS:
-            text = "Invalid compatibility level. Valid values are none, backward, forward, full, backward_transitive, "
-            raise RegistryError(INVALID_COMPATIBILITY_LEVEL, f"{text}forward_transitive, and full_transitive")
-        changed["compatibilityLevel"] = level
-    _check_keys(changed)
     scope.check_writable(state, subject)
     merged = {**(state.config(subject) or {}), **changed}
     merged = {key: value for key, value in merged.items() if value is not None}
     shown = {"compatibility" if key == "compatibilityLevel" else key: value for key, value in merged.items()}
-    return Change([records.config(subject, merged)], shown)
+    kept = {key: value for key, value in merged.items() if value != ""}
+    return Change([records.config(subject, kept)], shown)
 
 
-def _check_keys(changed: dict[str, Any]) -> None:
-    kinds = {"compatibilityLevel": str, "normalize": bool, "compatibilityGroup": str}
-    for key, value in changed.items():
-        if value is None:
-            continue
-        if key not in kinds:
-            raise RegistryError(UNPROCESSABLE, f"{key} has no effect in this registry; {', '.join(kinds)} have")
-        if not isinstance(value, kinds[key]):
-            raise RegistryError(UNPROCESSABLE, f"{key} cannot be {value!r}")
+def _level(name: str | None) -> str | None:
+    if name is None or name.upper() in levels.LEVELS:
+        return None if name is None else name.upper()
+    text = "Invalid compatibility level. Valid values are none, backward, forward, full, backward_transitive, "
+    raise RegistryError(INVALID_COMPATIBILITY_LEVEL, f"{text}forward_transitive, and full_transitive")
 
 
 def delete_config(state: State, subject: str | None) -> Change:
     """The result is what was set. Raises RegistryError 40401 where nothing was."""
-    scope.check_writable(state, subject)
     own = state.config(subject)
     if own is None and subject is not None:
         raise subject_not_found(subject)
-    return Change([records.config(subject, None)], own or get_config(state, None, is_effective=True))
+    scope.check_writable(state, subject)
+    return Change([records.config(subject, None)], {"compatibilityLevel": levels.DEFAULT, **(own or {})})
 
 
 def get_mode(state: State, subject: str | None, *, is_effective: bool) -> dict[str, Any]:
@@ -102,12 +86,13 @@ def put_mode(state: State, subject: str | None, body: dict[str, Any], *, force: 
         scope.check_scope(subject)
     mode = str(body.get("mode")).upper()
     if mode not in scope.MODES:
-        known = ", ".join(scope.MODES)
-        raise RegistryError(INVALID_MODE, f"Invalid mode. Valid values are {known}")
+        raise RegistryError(INVALID_MODE, "Invalid mode. Valid values are READWRITE, READONLY, IMPORT and FORWARD.")
+    if mode == scope.FORWARD and subject != scope.EVERYWHERE:
+        raise RegistryError(INVALID_MODE, "Forward mode only supported on global level")
     written: list[Record] = []
     if mode == scope.IMPORT and scope.mode_in_scope(state, subject) != scope.IMPORT and not force:
         written = _emptied(state, subject)
-    return Change([*written, records.mode(subject, mode)], {"mode": mode})
+    return Change([*written, records.mode(subject, mode)], {"mode": body["mode"]})
 
 
 def _emptied(state: State, subject: str | None) -> list[Record]:
@@ -120,15 +105,15 @@ def _emptied(state: State, subject: str | None) -> list[Record]:
         if any(
             user.subject not in subjects for user in state.referrers(version.subject, version.version, deleted=True)
         ):
-            shown = f"{{subject={version.subject},version={version.version}}}"
-            raise RegistryError(REFERENCE_EXISTS, f"One or more references exist to the schema {shown}.")
+            raise reference_exists(version.subject, version.version)
     removed = [records.schema_removed(version.subject, version.version) for version in versions]
     return [*removed, records.subject_cleared(subject)]
 
 
-def delete_mode(state: State, subject: str | None) -> Change:
-    """The result is what was set. Raises RegistryError 40401 where nothing was."""
+def delete_mode(state: State, subject: str) -> Change:
+    """The result is what was set. Raises RegistryError 40401 where nothing was, and 42208 for the default context."""
+    scope.check_scope(subject)
     own = state.mode(subject)
-    if own is None and subject is not None:
+    if own is None:
         raise subject_not_found(subject)
-    return Change([records.mode(subject, None)], {"mode": own or READ_WRITE})
+    return Change([records.mode(subject, None)], {"mode": own})

@@ -8,6 +8,9 @@ from typing import Any, Final
 
 PRIMITIVES: Final = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 NAMED: Final = frozenset({"record", "error", "enum", "fixed"})
+KINDS: Final = frozenset({"record", "enum", "array", "map", "union", "fixed"}) | PRIMITIVES
+UNRESOLVED: Final = "unresolved"
+"""The kind of a type that is used before it is defined, while a text is read."""
 MISSING: Final = object()
 """Of a field without a default: null is a default too."""
 

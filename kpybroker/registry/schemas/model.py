@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import uuid
 from collections.abc import Mapping
 from typing import Final, NamedTuple, Protocol
+
+from kpybroker.registry.schemas.guids import guid
 
 AVRO: Final = "AVRO"
 JSON: Final = "JSON"
@@ -37,17 +36,29 @@ class Definition(NamedTuple):
 
     @property
     def guid(self) -> str:
-        """A UUID that depends on the schema only, so another kpybroker has the same."""
-        whole = json.dumps(self, ensure_ascii=False).encode("utf-8", "surrogatepass")
-        return str(uuid.UUID(bytes=hashlib.md5(whole, usedforsecurity=False).digest()))
+        """A UUID that depends on the schema only, so another registry has the same."""
+        return guid(self.text, self.references, self.metadata, self.rule_set)
 
 
 Texts = Mapping[str, str]
 """Texts of all that a schema refers to, by the name of the reference, the deepest first."""
 
 
+class Identity(NamedTuple):
+    """What a schema is, however it is written, as texts that are only compared."""
+
+    own: frozenset[str]
+    """Of a schema that is stored."""
+    sought: frozenset[str]
+    """Of one that is looked for: what is stored is the same schema if it has one of these."""
+
+    def finds(self, stored: Identity) -> bool:
+        """Whether the schema that is looked for is the stored one."""
+        return not self.sought.isdisjoint(stored.own)
+
+
 class Parsed(Protocol):
-    """A schema that was read. Both properties are texts that parse to the same schema."""
+    """A schema that was read. `canonical` and `normalized` are texts that parse to the same schema."""
 
     @property
     def kind(self) -> str:
@@ -60,6 +71,16 @@ class Parsed(Protocol):
     @property
     def normalized(self) -> str:
         """Also without what has none in the type's semantics, such as the order of attributes."""
+
+    @property
+    def identity(self) -> Identity:
+        """Which schema it is."""
+
+    def check_names(self) -> None:
+        """Raises RegistryError 42201 for names that a new schema cannot have, or that lead nowhere.
+
+        What is registered may have them.
+        """
 
     def formatted(self, form: str) -> str:
         """The text for the parameter `format`; an unknown one gives the canonical text, as in Confluent's registry."""

@@ -1,12 +1,12 @@
 """`compiled`: a .proto file to its descriptor, by Google's own protoc, which grpcio-tools brings as a library.
 
 The files are written to a directory of their own, which is removed. Imports are found among the references, by name,
-and among the types that come with protoc and googleapis-common-protos (`google/protobuf`, `google/type`).
+among the types that come with protoc and googleapis-common-protos (`google/protobuf`, `google/type`), and among
+Confluent's (`confluent`).
 """
 
 from __future__ import annotations
 
-import re
 import tempfile
 import threading
 import warnings
@@ -20,13 +20,13 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from grpc_tools import protoc
 
 from kpybroker.registry.errors import invalid_schema
+from kpybroker.registry.schemas import proto_scan
+from kpybroker.registry.schemas.confluent_types import used
 from kpybroker.registry.schemas.model import DEPTH_MAX, Texts, depth
 
 ROOT: Final = "schema.proto"
 PROTO2: Final = 'syntax = "proto2"; '
 """What a file without the line is; protoc would write a warning to standard error."""
-SYNTAX: Final = re.compile(r"^\s*(syntax|edition)\s*=", re.MULTILINE)
-COMMENT: Final = re.compile(r"//[^\n]*|/\*[^*]*\*+(?:[^/*][^*]*\*+)*/")
 _lock = threading.Lock()
 """The library keeps state of its own."""
 
@@ -35,7 +35,7 @@ def compiled(text: str, references: Texts, name: str = ROOT) -> FileDescriptorSe
     """All files, the root's the last, with comments. Raises RegistryError 42201 with protoc's message."""
     with tempfile.TemporaryDirectory(prefix="kpybroker-registry-") as directory:
         home = Path(directory) / "in"
-        for file, content in {**references, name: text}.items():
+        for file, content in {**used([*references.values(), text]), **references, name: text}.items():
             _write(home, file, content)
         paths = [str(home), *_library_paths()]
         with _lock:
@@ -59,14 +59,17 @@ def check_name(name: str) -> None:
 
 def _write(home: Path, name: str, text: str) -> None:
     check_name(name)
-    if depth(text) > DEPTH_MAX:
+    bare = proto_scan.bare(text)
+    if depth(bare) > DEPTH_MAX:
         raise invalid_schema(f"it is nested deeper than {DEPTH_MAX} levels")
     file = home / name
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text if SYNTAX.search(COMMENT.sub("", text)) else f"{PROTO2}{text}", encoding="utf-8")
-    except (OSError, UnicodeEncodeError) as error:
-        raise invalid_schema(f"the import {name[:200]} cannot be used: {type(error).__name__}") from None
+        file.write_text(text if proto_scan.has_syntax(bare) else f"{PROTO2}{text}", encoding="utf-8")
+    except (OSError, UnicodeEncodeError):
+        raise invalid_schema(
+            f"the import {name[:200]} cannot be used: no file can have its name, or its text"
+        ) from None
 
 
 def _library_paths() -> Iterable[str]:
@@ -86,8 +89,8 @@ def _errors(name: str, paths: list[str]) -> str:
     except library.ProtocErrors as errors:
         shown = [f"{_text(one.message)} (line {one.line + 1})" for one in errors.errors() if hasattr(one, "message")]
         return "; ".join(shown)[:500] or str(errors)[:500]
-    except Exception as error:
-        return f"{type(error).__name__}: {str(error)[:300]}"
+    except Exception:  # of a library, for a text that anyone sent
+        return "protoc cannot read it"
     return ""
 
 

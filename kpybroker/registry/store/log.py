@@ -33,8 +33,8 @@ FLUSH_S: Final = 0.1
 PARTITION_EOF: Final = "_PARTITION_EOF"
 TOO_LARGE: Final = ("MSG_SIZE_TOO_LARGE", "RECORD_LIST_TOO_LARGE", "INVALID_MSG_SIZE")
 
-Apply = Callable[[bytes | None, bytes | None], str | None]
-"""Why a record is skipped; None for one that was understood."""
+Apply = Callable[[bytes | None, bytes | None, int | None], str | None]
+"""From a key, a value and a time: why a record is skipped; None for one that was understood."""
 
 
 class TopicLog:
@@ -147,7 +147,8 @@ class TopicLog:
     def _apply_one(self, message: Any) -> None:
         """No record ends the reader: schemas after it are still wanted."""
         try:
-            skipped = self._apply(message.key(), message.value())
+            (_, timestamp) = message.timestamp()
+            skipped = self._apply(message.key(), message.value(), timestamp if timestamp > 0 else None)
         except Exception as error:
             logger.exception("a record failed topic=%s offset=%d", self._topic, message.offset())
             skipped = type(error).__name__

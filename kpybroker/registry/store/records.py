@@ -31,13 +31,17 @@ class Record(NamedTuple):
 
 
 class Version(NamedTuple):
-    """A schema under a subject. `is_deleted` is a soft delete: the id still resolves."""
+    """A schema under a subject. `is_deleted` is a soft delete: the id still resolves.
+
+    `timestamp` is when the record was written, in milliseconds; None where the topic does not say it.
+    """
 
     subject: str
     version: int
     id: int
     definition: Definition
     is_deleted: bool = False
+    timestamp: int | None = None
 
 
 def schema(version: Version) -> Record:
@@ -115,6 +119,16 @@ def _bytes(value: Mapping[str, Any]) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
 
 
+def own_spelling(key: Mapping[str, Any]) -> bytes | None:
+    """A key that was read, as this registry writes it; None for one that it writes no removal of."""
+    kind, subject = key.get("keytype"), key.get("subject")
+    if kind == SCHEMA:
+        return schema_key(str(subject), int(key["version"]))
+    if kind in (CONFIG, MODE):
+        return _key(kind, subject)
+    return context(str(key.get("context"))).key if kind == CONTEXT else None
+
+
 class Unreadable(Exception):
     """A record that is none of the registry's: it is skipped."""
 
@@ -151,4 +165,4 @@ def parsed_version(value: Mapping[str, Any]) -> Version:
 
 def attached(value: Any) -> str | None:
     """Metadata or a rule set as the text that compares equal for equal values; None for none."""
-    return json.dumps(value, sort_keys=True, ensure_ascii=False) if value else None
+    return None if value is None else json.dumps(value, sort_keys=True, ensure_ascii=False)

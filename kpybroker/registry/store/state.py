@@ -5,6 +5,7 @@ Rules
 - A schema whose id belongs to another schema is ignored, on every instance alike: two leaders that took one id, each
   believing to be alone, do not make an id ambiguous. The one that wrote later finds its version missing.
 - A record that cannot be read is skipped and counted: a newer registry may have written it.
+- A key may be spelled in several ways, and compaction knows only bytes: a removal is written for each spelling.
 - An id resolves as long as a version has it, deleted softly or not.
 - Each context has ids of its own; the methods that ask for one take the context.
 """
@@ -17,7 +18,7 @@ from typing import Any, Final
 
 from kpybroker.registry.schemas.model import Definition
 from kpybroker.registry.store import contexts, records
-from kpybroker.registry.store.records import Unreadable, Version
+from kpybroker.registry.store.records import Record, Unreadable, Version
 
 Place = tuple[str, int]
 """A subject and a version."""
@@ -51,25 +52,47 @@ class State:
         self._referrers: dict[Place, set[Place]] = {}
         self._configs: dict[str | None, dict[str, Any]] = {}
         self._modes: dict[str | None, str] = {}
+        self._spellings: dict[bytes, dict[bytes, None]] = {}
+        """How other registries wrote a key that is in the log, by its spelling here; only where they differ."""
 
-    def apply(self, key: bytes | None, value: bytes | None) -> str | None:
-        """One record, in the order of the log. Why it was skipped, if it was."""
+    def apply(self, key: bytes | None, value: bytes | None, timestamp: int | None = None) -> str | None:
+        """One record, in the order of the log, and when it was written. Why it was skipped, if it was."""
         try:
             if key is None:
                 raise Unreadable("no key")
-            self._apply(records.parsed_object(key), None if value is None else records.parsed_object(value))
+            parsed = records.parsed_object(key)
+            self._apply(parsed, None if value is None else records.parsed_object(value), timestamp)
+            self._remember(key, parsed, is_removed=value is None)
         except Unreadable as error:
             self.skipped += 1
             return str(error)
         return None
 
-    def _apply(self, key: Mapping[str, Any], value: Mapping[str, Any] | None) -> None:
+    def _remember(self, key: bytes, parsed: Mapping[str, Any], *, is_removed: bool) -> None:
+        own = records.own_spelling(parsed)
+        if own is None or own == key:
+            return
+        if not is_removed:
+            self._spellings.setdefault(own, {})[key] = None
+        elif own in self._spellings:
+            self._spellings[own].pop(key, None)
+
+    def spelled(self, written: Iterable[Record]) -> list[Record]:
+        """Records to be written, with a removal for each spelling of its key that is in the log."""
+        found: list[Record] = []
+        for record in written:
+            found.append(record)
+            if record.value is None:
+                found += (Record(key, None) for key in self._spellings.get(record.key, ()))
+        return found
+
+    def _apply(self, key: Mapping[str, Any], value: Mapping[str, Any] | None, timestamp: int | None) -> None:
         kind, subject = key.get("keytype"), key.get("subject")
         if subject is not None and not isinstance(subject, str):
             raise Unreadable("a subject that is no text")
         match kind:
             case records.SCHEMA:
-                self._apply_schema(key, value)
+                self._apply_schema(key, value, timestamp)
             case records.CONFIG:
                 self._set(self._configs, subject, None if value is None else _config_of(value))
             case records.MODE:
@@ -94,7 +117,7 @@ class State:
         else:
             self._contexts.add(name)
 
-    def _apply_schema(self, key: Mapping[str, Any], value: Mapping[str, Any] | None) -> None:
+    def _apply_schema(self, key: Mapping[str, Any], value: Mapping[str, Any] | None, timestamp: int | None) -> None:
         subject, number = key.get("subject"), key.get("version")
         if not isinstance(subject, str) or not isinstance(number, int):
             raise Unreadable("a SCHEMA key lacks its parts")
@@ -107,7 +130,7 @@ class State:
         if holder is not None and holder != version.definition and ids.places[version.id] != {(subject, number)}:
             raise Unreadable(f"schema {version.id} is another one")
         self._forget((subject, number))
-        self._keep(version._replace(subject=subject, version=number))
+        self._keep(version._replace(subject=subject, version=number, timestamp=timestamp))
 
     def _keep(self, version: Version) -> None:
         place = (version.subject, version.version)
@@ -211,6 +234,16 @@ class State:
     def config(self, subject: str | None) -> Mapping[str, Any] | None:
         """As it was set, with `compatibilityLevel` and the like; None where it was not."""
         return self._configs.get(subject)
+
+    def aliases_of(self, subject: str) -> list[str]:
+        """The names that stand for a subject by their configuration, sorted."""
+        return sorted(
+            name
+            for name, config in self._configs.items()
+            if name is not None
+            and config.get("alias")
+            and contexts.resolved(contexts.of(name), str(config["alias"])) == subject
+        )
 
     def mode(self, subject: str | None) -> str | None:
         """As it was set; None where it was not."""

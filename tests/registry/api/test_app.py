@@ -30,7 +30,9 @@ def test_bad_requests_are_json_with_a_code(registry: Registry) -> None:
         ("GET", "/schemas/ids/x", 404),
         ("GET", "/schemas/ids/9", 40403),
         ("GET", "/schemas/guids/x", 40403),
-        ("GET", "/subjects?limit=x", 422),
+        ("GET", "/subjects?limit=x", 404),
+        ("PUT", "/config", 422),
+        ("DELETE", "/mode", 405),
     ):
         assert registry.refused(method, path) == code
     post = registry.http.post
@@ -161,3 +163,22 @@ def test_reads_are_served_while_every_writer_waits(registry: Registry) -> None:
         for writer in writers:
             writer.join()
     assert statuses == [200] * 60
+
+
+def test_what_only_other_registries_have_is_refused_by_its_name(registry: Registry) -> None:
+    for path, what in (
+        ("/dek-registry/v1/keks", "encryption"),
+        ("/dek-registry/v1/keks/k/deks", "encryption"),
+        ("/exporters", "exporters"),
+        ("/exporters/a/status", "exporters"),
+        ("/subjects/a/versions/1/tags", "tags"),
+        ("/contexts/.a/exporters", "exporters"),
+    ):
+        response = registry.http.post(path, json={})
+        assert (response.status_code, response.json()["error_code"]) == (404, 404)
+        assert what in response.json()["message"]
+    assert registry.http.get("/exportersx").json()["message"] == "HTTP 404 Not Found"
+    tags = [{"schemaEntity": {"entityPath": "a", "entityType": "sr_field"}, "tags": ["PII"]}]
+    for member in ("schemaTagsToAdd", "schemaTagsToRemove"):
+        body = {"schema": '"string"', member: tags}
+        assert registry.refused("POST", "/subjects/a/versions", body) == 42201

@@ -10,7 +10,7 @@ import pytest
 from kpybroker.registry.api.context_paths import rewritten
 from kpybroker.registry.service import Service
 from kpybroker.registry.store import contexts
-from tests.registry.conftest import Registry
+from tests.registry.conftest import Direct, Registry
 
 ITEM = '{"type":"record","name":"Item","fields":[]}'
 CART = '{"type":"record","name":"Cart","fields":[{"name":"item","type":"Item"}]}'
@@ -194,7 +194,7 @@ def test_what_was_written_says_the_same_to_another_instance(registry: Registry) 
         b'{"keytype":"CONTEXT","tenant":"default","context":".one","magic":0}',
         b'{"tenant":"default","context":".one"}',
     )
-    other = Service(lambda: "cluster-1")
+    other = Service(lambda: "cluster-1", Direct())
     for key, value in registry.log.records:
         other.apply(key, value)
     found = other.read(lambda state, _: (state.context_names(), state.subjects(), state.id_max(".one")))
@@ -207,3 +207,24 @@ def test_a_name_is_written_in_one_way(text: str) -> None:
     once = contexts.normal(text)
     assert contexts.normal(once) == once
     assert contexts.split(once) == contexts.split(text)
+
+
+def test_references_are_named_as_they_are_outside_of_their_context(registry: Registry) -> None:
+    target = '{"type":"record","name":"Address","fields":[]}'
+    user = '{"type":"record","name":"Home","fields":[{"name":"at","type":"Address"}]}'
+    registry.register(":.one:address", target)
+    one = [{"name": "Address", "subject": "address", "version": 1}]
+    identifier = registry.register(":.one:home", user, references=one)
+    outside = [{"name": "Address", "subject": ":.one:address", "version": 1}]
+    for path in ("/subjects/:.one:home/versions/1?", f"/schemas/ids/{identifier}?subject=:.one:&"):
+        assert registry.call("GET", path)["references"] == one
+        assert registry.call("GET", f"{path}referenceFormat=qualified")["references"] == outside
+    registry.register("address", target)
+    registry.register("home", user, references=one)
+    assert registry.call("GET", "/subjects/home/versions/1?referenceFormat=qualified")["references"] == one
+
+
+def test_the_mode_of_the_default_context_is_not_removed(registry: Registry) -> None:
+    registry.call("PUT", "/mode", {"mode": "READONLY"})
+    assert registry.refused("DELETE", "/mode/:.:") == 42208
+    assert registry.call("GET", "/mode") == {"mode": "READONLY"}

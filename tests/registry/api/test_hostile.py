@@ -74,7 +74,7 @@ BODIES = (
     json.dumps({"schema": "message A {" * 5000 + "}" * 5000, "schemaType": "PROTOBUF"}).encode(),
     json.dumps({"schema": '{"$ref":"file:///etc/passwd"}', "schemaType": "JSON"}).encode(),
     json.dumps({"schema": '{"$ref":"http://127.0.0.1:1/x"}', "schemaType": "JSON"}).encode(),
-    json.dumps({"schema": 'syntax = "proto3"; import "../../etc/passwd";', "schemaType": "PROTOBUF"}).encode(),
+    json.dumps({"schema": 'syntax = "proto3"; import "../../etc/passwd"', "schemaType": "PROTOBUF"}).encode(),
 )
 
 
@@ -82,6 +82,15 @@ BODIES = (
 def test_a_body_that_is_no_schema_is_refused(registry: Registry, at: int) -> None:
     assert status_of(registry, "POST", "/subjects/a/versions", BODIES[at]) in (400, 422)
     assert registry.call("GET", "/subjects") == []
+
+
+@pytest.mark.parametrize("name", ["../../../../../../etc/passwd", "/etc/passwd", "../x.proto", "schema.proto"])
+def test_an_import_of_a_file_of_the_machine_is_text_and_nothing_else(registry: Registry, name: str) -> None:
+    text = f'syntax = "proto3"; import "{name}"; message M {{}}'
+    assert registry.register("a", text, schemaType="PROTOBUF") == 1
+    response = registry.http.get("/schemas/ids/1?format=serialized")
+    assert (response.status_code, response.json()["error_code"]) == (422, 42201)
+    assert "root:" not in response.text
 
 
 def test_a_body_that_is_too_large_is_refused_before_it_is_kept(registry: Registry) -> None:

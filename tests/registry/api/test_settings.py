@@ -37,13 +37,40 @@ def test_what_a_change_leaves_out_stays(registry: Registry) -> None:
     ("body", "code"),
     [
         ({"compatibility": "SOME"}, 42203),
-        ({"normalize": "yes"}, 422),
-        ({"alias": "b"}, 422),
-        ({"defaultMetadata": {"properties": {}}}, 422),
+        ({"normalize": "yes"}, 400),
+        ({"alias": ["b"]}, 400),
+        ({"defaultMetadata": {"properties": 1}}, 400),
+        ({"defaultRuleSet": []}, 400),
     ],
 )
-def test_a_setting_without_an_effect_is_refused(registry: Registry, body: dict[str, Any], code: int) -> None:
+def test_a_value_that_a_setting_cannot_have_is_refused(registry: Registry, body: dict[str, Any], code: int) -> None:
     assert registry.refused("PUT", "/config/a", body) == code
+
+
+def test_an_unknown_setting_is_passed_over(registry: Registry) -> None:
+    assert registry.call("PUT", "/config/a", {"compatibilityLevel": "NONE", "more": 1}) == {}
+    assert registry.call("GET", "/config/a") == {"compatibilityLevel": "BACKWARD"}
+
+
+def test_a_subject_with_a_configuration_takes_no_level_from_the_general_one(registry: Registry) -> None:
+    registry.call("PUT", "/config", {"compatibility": "FULL"})
+    registry.call("PUT", "/config/a", {"normalize": True})
+    own = {"compatibilityLevel": "BACKWARD", "normalize": True}
+    assert registry.call("GET", "/config/a") == own
+    assert registry.call("GET", "/config/a?defaultToGlobal=true") == own
+
+
+def test_an_alias_stands_for_its_subject_in_all_requests_but_of_settings(registry: Registry) -> None:
+    identifier = registry.register("real", '"string"')
+    registry.call("PUT", "/config/other", {"alias": "real"})
+    assert registry.call("GET", "/subjects/other/versions") == [1]
+    assert registry.call("GET", "/subjects/other/versions/latest")["subject"] == "real"
+    assert registry.call("GET", f"/schemas/ids/{identifier}?subject=other")["subject"] == "real"
+    assert registry.register("other", '["string"]') == registry.call("GET", "/subjects/real/versions/2")["id"]
+    assert registry.call("GET", "/subjects") == ["real"]
+    assert registry.refused("GET", "/mode/other") == 40409
+    registry.call("DELETE", "/config/other")
+    assert registry.refused("GET", "/subjects/other/versions") == 40401
 
 
 def test_nothing_is_written_in_a_read_only_mode(registry: Registry) -> None:
@@ -59,7 +86,7 @@ def test_nothing_is_written_in_a_read_only_mode(registry: Registry) -> None:
     assert registry.call("DELETE", "/mode/a") == {"mode": "READONLY"}
     assert registry.refused("DELETE", "/mode/a") == 40401
     assert registry.refused("GET", "/mode/a") == 40409
-    registry.call("PUT", "/mode", {"mode": "readonly_override"})
+    assert registry.call("PUT", "/mode", {"mode": "readonly_override"}) == {"mode": "readonly_override"}
     registry.call("PUT", "/mode/a", {"mode": "READWRITE"})
     assert registry.refused("POST", "/subjects/a/versions", {"schema": '["string"]'}) == 42205
     assert registry.refused("PUT", "/mode", {"mode": "NO"}) == 42204
@@ -84,7 +111,8 @@ def test_an_import_keeps_ids_and_versions(registry: Registry) -> None:
 
 def test_properties_are_sorted_where_schemas_are_normalized(registry: Registry) -> None:
     one, two = '{"type":"int","b":1,"a":2}', '{"type":"int","a":2,"b":1}'
-    assert registry.register("plain", one) != registry.register("plain", two)
+    assert registry.register("plain", one) != registry.register("other", two)
+    assert registry.register("plain", two) == registry.register("plain", one), "the same schema, as Java compares them"
     registry.call("PUT", "/config/sorted", {"normalize": True})
     assert registry.register("sorted", one) == registry.register("sorted", two)
     asked = registry.call("POST", "/subjects/asked/versions?normalize=true", {"schema": one})

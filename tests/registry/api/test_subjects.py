@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import Any
 
 import pytest
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
 from tests.registry.conftest import Registry
 
@@ -60,6 +62,8 @@ def test_a_schema_is_looked_up_under_its_subject(registry: Registry) -> None:
     [
         {},
         {"schema": ""},
+        {"schema": " "},
+        {"schema": None},
         {"schema": 1},
         {"schema": "{}"},
         {"schema": '"strnig"'},
@@ -68,13 +72,91 @@ def test_a_schema_is_looked_up_under_its_subject(registry: Registry) -> None:
         {"schema": '"string"', "references": [{"name": "x", "subject": "y", "version": 1}]},
         {"schema": "[" * 5000},
         {"schema": '"string"', "version": 7},
-        {"schema": '"string"', "id": "1"},
     ],
     ids=str,
 )
 def test_what_is_no_schema_is_refused_and_writes_nothing(registry: Registry, body: dict[str, Any]) -> None:
     assert registry.refused("POST", "/subjects/a/versions", body) == 42201
     assert registry.log.records == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"schema": {}},
+        {"schema": '"string"', "references": {}},
+        {"schema": '"string"', "references": ["x"]},
+        {"schema": '"string"', "metadata": ""},
+        {"schema": '"string"', "metadata": {"properties": {"a": None}}},
+        {"schema": '"string"', "ruleSet": []},
+        {"schema": '"string"', "ruleSet": {"domainRules": [{"kind": "OTHER"}]}},
+        {"schema": '"string"', "version": "x"},
+        {"schema": '"string"', "id": 2**31},
+    ],
+    ids=str,
+)
+def test_a_member_of_another_type_is_refused_with_its_name(registry: Registry, body: dict[str, Any]) -> None:
+    for path in ("/subjects/a/versions", "/subjects/a", "/compatibility/subjects/a/versions/latest"):
+        response = registry.http.post(path, json=body)
+        assert (response.status_code, response.json()["error_code"]) == (400, 400)
+        assert list(body)[-1] in response.json()["message"]
+    assert registry.log.records == []
+
+
+def test_a_request_without_a_schema_means_the_latest_one(registry: Registry) -> None:
+    identifier = registry.register("a", '"string"', metadata={"properties": {"owner": "ann"}})
+    post = "/subjects/a/versions"
+    assert registry.call("POST", post, {}) == registry.call("POST", post, {"schema": '"string"'})
+    other = registry.call("POST", post, {"metadata": {"properties": {"owner": "bob"}}})
+    assert (other["version"], other["schema"]) == (2, '"string"')
+    assert other["id"] != identifier
+    later = registry.call("POST", post, {"schema": '["string"]'})
+    assert later["metadata"] == {"properties": {"owner": "bob"}}, "inherited"
+    assert registry.refused("POST", "/subjects/a", {"schema": ""}) == 40403
+    assert registry.refused("POST", "/subjects/b", {}) == 40401
+
+
+def test_defaults_and_overrides_of_metadata_are_merged_into_what_is_registered(registry: Registry) -> None:
+    registry.call("PUT", "/config/a", {"defaultMetadata": {"properties": {"owner": "ann", "team": "one"}}})
+    registry.call("PUT", "/config/a", {"overrideMetadata": {"properties": {"team": "two"}, "sensitive": ["owner"]}})
+    sent = {"schema": '"string"', "metadata": {"properties": {"owner": "bob"}, "tags": {"x": ["PII"]}}}
+    made = registry.call("POST", "/subjects/a/versions", sent)["metadata"]
+    assert made["properties"] == {"owner": "bob", "team": "two"}
+    assert (made["tags"], made["sensitive"]) == ({"x": ["PII"]}, ["owner"])
+    assert registry.call("POST", "/subjects/a", sent)["version"] == 1
+
+
+def test_what_others_attached_to_a_schema_does_not_stop_the_next_version(registry: Registry) -> None:
+    rule: dict[str, Any] = {"name": "r", "kind": "CONDITION", "mode": "WRITE", "type": "CEL"}
+    body = {"defaultMetadata": {"properties": {"a": "b"}}, "defaultRuleSet": {"domainRules": [rule]}}
+    for number, odd in enumerate(({"properties": 1, "sensitive": 2}, ["x"], {"domainRules": [1]}, {"domainRules": 1})):
+        value = {"subject": f"s{number}", "version": 1, "id": 50 + 10 * number, "schema": '"int"'}
+        key = {"keytype": "SCHEMA", "subject": f"s{number}", "version": 1, "magic": 1}
+        value |= {"metadata": odd, "ruleSet": odd}
+        assert registry.service.apply(json.dumps(key).encode(), json.dumps(value).encode()) is None
+        if isinstance(odd, dict):
+            assert registry.call("POST", f"/subjects/s{number}", {"schema": '"int"'})["version"] == 1, "with its own"
+        registry.call("PUT", f"/config/s{number}", body)
+        made = registry.call("POST", f"/subjects/s{number}/versions", {"schema": '["int"]'})
+        assert (made["version"], made["metadata"]["properties"]) == (2, {"a": "b"})
+
+
+def test_a_version_that_is_asked_for_stands_in_the_metadata(registry: Registry) -> None:
+    registry.register("a", '"string"')
+    made = registry.call("POST", "/subjects/a/versions", {"schema": '["string"]', "version": 2})
+    assert made["metadata"] == {"properties": {"confluent:version": "2"}}
+    assert registry.call("POST", "/subjects/a", {"schema": '["string"]'})["version"] == 2
+    assert registry.refused("POST", "/subjects/a/versions", {"schema": '["string","int"]', "version": 2}) == 42201
+
+
+def test_the_latest_version_is_never_a_deleted_one(registry: Registry) -> None:
+    for name in ("x?", "y?"):
+        registry.register("a", record(name))
+    registry.call("DELETE", "/subjects/a/versions/latest")
+    assert registry.call("GET", "/subjects/a/versions/latest?deleted=true")["version"] == 1
+    assert registry.refused("DELETE", "/subjects/a/versions/latest?permanent=true") == 40407
+    registry.call("DELETE", "/subjects/a/versions/LATEST")
+    assert registry.refused("GET", "/subjects/a/versions/latest?deleted=true") == 40402
 
 
 def test_an_incompatible_schema_is_refused_with_the_reason(registry: Registry) -> None:
@@ -163,11 +245,15 @@ def test_references_are_resolved_and_protect_what_they_name(registry: Registry) 
     registry.call("DELETE", "/subjects/address?permanent=true")
 
 
-@pytest.mark.parametrize(
-    "subject", [":.staging:", ":*:a", ":.__GLOBAL:a", ":.:", "%00", "a%0Ab", "__GLOBAL", "x" * 2000]
-)
+@pytest.mark.parametrize("subject", [":*:a", ":.__GLOBAL:a", ":.:", "%00", "a%0Ab", "__GLOBAL", "x" * 2000])
 def test_what_is_no_name_of_a_subject_is_refused(registry: Registry, subject: str) -> None:
     assert registry.refused("POST", f"/subjects/{subject}/versions", {"schema": '"string"'}) == 42208
+
+
+def test_a_context_has_a_subject_without_a_name(registry: Registry) -> None:
+    registry.register(":.staging:", '"string"')
+    assert registry.call("GET", "/subjects") == [":.staging:"]
+    assert registry.call("GET", "/subjects/:.staging:/versions") == [1]
 
 
 def test_names_may_have_any_other_character(registry: Registry) -> None:
@@ -205,3 +291,26 @@ def test_only_versions_of_one_compatibility_group_are_compared(registry: Registr
     registry.register("a", record("other"), metadata={"properties": {"major": "2"}})
     body = {"schema": record("other", "y"), "metadata": {"properties": {"major": "2"}}}
     assert registry.refused("POST", "/subjects/a/versions", body) == 409
+
+
+def test_all_schemas_are_listed_with_aliases_and_by_the_type_of_their_rules(registry: Registry) -> None:
+    rules = {"domainRules": [{"name": "a", "kind": "CONDITION", "mode": "WRITE", "type": "CEL"}]}
+    registry.register("a", '"string"', ruleSet=rules)
+    registry.register("b", '"int"')
+    registry.call("PUT", "/config/c", {"alias": "b"})
+    registry.call("PUT", "/config/d", {"compatibility": "NONE"})
+    listed = registry.call("GET", "/schemas?aliases=true")
+    assert [(one["subject"], one.get("aliases")) for one in listed] == [("a", None), ("b", ["c"])]
+    assert [one["subject"] for one in registry.call("GET", "/schemas?ruleType=CEL")] == ["a"]
+    assert registry.call("GET", "/schemas?ruleType=ENCRYPT") == []
+
+
+def test_a_descriptor_in_base64_gets_no_text_in_the_response(registry: Registry) -> None:
+    file = FileDescriptorProto(name="a.proto", syntax="proto3")
+    file.message_type.add(name="M").field.add(name="a", number=1, type=9, label=1)
+    sent = {"schema": base64.b64encode(file.SerializeToString()).decode(), "schemaType": "PROTOBUF"}
+    for _ in range(2):
+        made = registry.call("POST", "/subjects/a/versions", sent)
+        assert ("schema" in made, made["schemaType"]) == (False, "PROTOBUF"), "a client would take it for a descriptor"
+    text = registry.call("GET", "/subjects/a/versions/1")["schema"]
+    assert registry.call("POST", "/subjects/a/versions", {**sent, "schema": text})["schema"] == text

@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 import pytest
 
-from kpybroker.registry.compatibility.levels import LEVELS, Earlier, check
+from kpybroker.registry.compatibility.check import Earlier, check
+from kpybroker.registry.compatibility.levels import LEVELS
 from kpybroker.registry.errors import RegistryError
 from kpybroker.registry.schemas.model import Parsed
 from kpybroker.registry.schemas.parse import parse

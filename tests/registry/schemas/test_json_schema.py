@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,43 @@ from kpybroker.registry.compatibility import json_schema as compatibility
 from kpybroker.registry.compatibility.differ import differences
 from kpybroker.registry.errors import RegistryError
 from kpybroker.registry.schemas import json_schema
+
+TEXTS = [
+    json.loads(line)
+    for line in (Path(__file__).parent / "confluent_8_1_0_json.jsonl").read_text(encoding="utf-8").splitlines()
+]
+"""A text, and what a registry of Confluent 8.1.0 stores for it without and with `normalize=true`; null for none."""
+
+
+def test_texts_are_those_of_confluent() -> None:
+    different = [(text, *found, *stored) for text, *stored in TEXTS if (found := stored_of(text)) != stored]
+    assert different == []
+    assert len(TEXTS) > 200
+
+
+def stored_of(text: str) -> list[str | None]:
+    try:
+        parsed = json_schema.parse(text, {}, is_new=True)
+    except RegistryError:
+        return [None, None]
+    return [parsed.canonical, parsed.normalized]
+
+
+@pytest.mark.parametrize(
+    ("stored", "sent", "is_same"),
+    [
+        ('{"maximum":99.90}', '{ "maximum": 99.90 }', True),
+        ('{"maximum":99.9}', '{"maximum":99.90}', True),
+        ('{"a":1e-05,"b":1}', '{"b":1,"a":0.00001}', True),
+        ('{"maximum":99.90}', '{"maximum":99.9}', False),
+        ('{"type":"string","title":"x"}', '{"title":"x","type":"string"}', False),
+        ('{"maximum":1}', '{"maximum":1.0}', False),
+    ],
+)
+def test_numbers_count_as_they_are_written_but_for_texts_of_earlier_versions(
+    stored: str, sent: str, is_same: bool
+) -> None:
+    assert json_schema.parse(sent, {}).identity.finds(json_schema.parse(stored, {}).identity) is is_same
 
 
 @pytest.mark.parametrize(
@@ -22,6 +60,7 @@ from kpybroker.registry.schemas import json_schema
         '{"type": 1}',
         '{"maxLength": -1}',
         '{"maxLength": NaN}',
+        '{"maximum": 1e99999999999999999999}',
         '{"required": "a"}',
         '{"$ref": "#/nowhere"}',
         '{"properties": {"a": {"$ref": "other.json"}}}',
@@ -70,6 +109,19 @@ def test_references_are_found_by_their_name(name: str, other: str, text: str) ->
     json_schema.parse(text, {name: other}, is_new=True)
 
 
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('{"minLength":-1}', "-1 at /minLength is not what its draft allows, whose minimum is 0"),
+        ('{"properties":{"a":null}}', 'null at /properties/a is not what its draft allows, whose type is ["object",'),
+    ],
+)
+def test_why_a_schema_is_none_is_said_in_json(text: str, why: str) -> None:
+    with pytest.raises(RegistryError) as caught:
+        json_schema.parse(text, {})
+    assert why in caught.value.message
+
+
 def test_what_a_reference_leads_to_is_compared() -> None:
     text = '{"properties":{"a":{"$ref":"other.json"}}}'
     old = json_schema.parse(text, {"other.json": '{"type":"integer"}'})
@@ -92,7 +144,8 @@ def test_two_recursive_schemas_that_differ_deep_inside_are_not_equal() -> None:
 
 def test_entangled_schemas_end(monkeypatch: pytest.MonkeyPatch) -> None:
     names = [f"n{number}" for number in range(12)]
-    definitions = {name: {"anyOf": [{"$ref": f"#/definitions/{one}"} for one in names]} for name in names}
+    union = [{"$ref": f"#/definitions/{one}"} for one in names]
+    definitions = {name: {"title": name, "anyOf": union} for name in names}
     text = json.dumps({"definitions": definitions, "$ref": "#/definitions/n0"})
     schema = json_schema.parse(text, {}, is_new=True)
     assert differences(schema, schema) == []
@@ -102,9 +155,25 @@ def test_entangled_schemas_end(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "entangled" in caught.value.message
 
 
-@pytest.mark.parametrize("pattern", ["(a+)+$", "(a|aa)*$", "a*a*a*a*a*$", "^(a)\\1"])
-def test_a_pattern_that_could_take_forever_matches_nothing(pattern: str) -> None:
+PATTERNS = {  # and whether it is found in many times `a`, and `b`
+    "(a+)+$": False,
+    "^(a+)+b$": True,
+    "(a|aa)*$": True,
+    "a*a*a*a*a*$": True,
+    "(x+x+)+y": False,
+    "^(?!a*c)": True,
+    "^(?=a*c)": False,
+    "^(a)\\1": False,
+}
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_a_pattern_takes_no_longer_than_its_name(pattern: str) -> None:
     others = {"patternProperties": {pattern: {"type": "string"}}, "additionalProperties": False}
+    added = {f"{number}{'a' * 200}b": {"type": "integer"} for number in range(100)}
+    if pattern.startswith("^"):
+        added = {"a" * 200 + "b": {"type": "integer"}}
     old = json_schema.parse(json.dumps(others), {})
-    new = json_schema.parse(json.dumps({**others, "properties": {"a" * 40 + "b": {"type": "integer"}}}), {})
-    assert differences(new, old) == []
+    new = json_schema.parse(json.dumps({**others, "properties": added}), {})
+    found = [reason for reason in differences(new, old) if reason.kind == "TYPE_CHANGED"]
+    assert len(found) == (len(added) if PATTERNS[pattern] else 0)

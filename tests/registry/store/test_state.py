@@ -30,6 +30,15 @@ def picture(state: State) -> object:
     return versions, [(state.definition(one), list(state.places(one))) for one in identifiers]
 
 
+def test_a_version_has_the_time_of_its_last_record() -> None:
+    state = State()
+    first = version("a", 1, 1)
+    state.apply(*records.schema(first), 1000)
+    assert state.version("a", 1) == first._replace(timestamp=1000)
+    state.apply(*records.schema(first._replace(is_deleted=True)), 2000)
+    assert state.version("a", 1) == first._replace(is_deleted=True, timestamp=2000)
+
+
 def test_an_id_lives_as_long_as_a_version_has_it() -> None:
     one, other = records.schema(version("a", 1, 1)), records.schema(version("b", 1, 1))
     state = state_of(one, other, records.schema_removed("a", 1))
@@ -96,3 +105,23 @@ def test_no_bytes_make_it_fail() -> None:
             state.apply(key, value)
     assert state.skipped > 50
     assert state.subjects() == ["a"]
+
+
+def test_a_removal_is_written_for_each_spelling_of_a_key() -> None:
+    value = records.schema(version("a", 1, 1)).value
+    keys = [
+        b'{"keytype":"SCHEMA","subject":"a","version":1,"magic":0}',
+        b'{"version":1,"subject":"a","keytype":"SCHEMA"}',
+    ]
+    config = Record(
+        b'{"subject": "a", "keytype": "CONFIG", "magic": 0}', b'{"subject":"a","compatibilityLevel":"FULL"}'
+    )
+    state = state_of(*(Record(key, value) for key in keys), config)
+    removals = [records.schema_removed("a", 1), records.config("a", None), records.config("b", None)]
+    written = state.spelled([*removals, records.schema(version("a", 1, 2))])
+    removed = [one.key for one in written if one.value is None]
+    assert removed == [removals[0].key, *keys, removals[1].key, config.key, removals[2].key]
+    assert state_of(*(Record(key, value) for key in keys), config, *written[:-1]).subjects(deleted=True) == []
+    for key in keys:
+        state.apply(key, None)
+    assert state.spelled(removals[:1]) == removals[:1], "they are removed already"

@@ -1,0 +1,115 @@
+"""Ten thousand hostile schemas of the three types, sent by clients at once, next to one that registers and reads.
+
+    python -m compat_tests.registry.soak --texts 10000 [--clients 6] [--keep-files]   (make soak-schemas)
+
+Each text is sent to three routes, and what was registered is deleted. A line for each twentieth: the memory of the
+registry's own process and of all its processes, and the longest waits of the other client. It fails if a response has
+another status than 200, 404, 409, 413, 422 and 429, if the registry ends, if the other client waits for more than 2 s,
+or if the memory has grown by more than 64 MiB since the first fifth.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+import psutil
+
+from compat_tests.registry.conftest import Instance
+from compat_tests.registry.strangers import Strangers, asked
+from compat_tests.support.services import Broker
+from compat_tests.support.soaks import report, say
+
+WAIT_S_MAX = 2.0
+GROWTH_BYTES_MAX = 64 << 20
+PARTS = 20
+SETTLED = PARTS // 5
+
+
+class Sample(NamedTuple):
+    """Memory in bytes: of the registry's process, and of all its processes without counting what they share twice."""
+
+    own: int
+    whole: int
+
+
+def sample(process: psutil.Process) -> Sample:
+    """Now."""
+    whole = 0
+    for one in (process, *process.children(recursive=True)):
+        try:
+            whole += one.memory_full_info().pss
+        except psutil.Error:  # a worker that has ended
+            continue
+    return Sample(process.memory_info().rss, whole)
+
+
+def watch(instance: Instance, texts: int, clients: int) -> list[str]:
+    """What is wrong."""
+    strangers = Strangers(instance.url, texts, is_kept=False)
+    threads = [threading.Thread(target=strangers.run) for _ in range(clients)]
+    is_over = threading.Event()
+    process = psutil.Process(instance.process.pid)
+    samples = [sample(process)]
+    say(f"at the start {_shown(samples[0])}")
+    for thread in threads:
+        thread.start()
+    waits: list[tuple[float, float]] = []
+    begin, shown = time.monotonic(), 0
+    for wait in asked(instance.url, is_over, is_kept=False):
+        waits.append(wait)
+        if strangers.sent >= texts * len(samples) // PARTS:
+            samples.append(sample(process))
+            said, shown = waits[shown:], len(waits)
+            longest = tuple(max(times) for times in zip(*said, strict=True))
+            say(f"{strangers.sent} texts {_shown(samples[-1])}, longest waits {longest[0]:.2f} s, {longest[1]:.2f} s")
+        if not any(thread.is_alive() for thread in threads):
+            is_over.set()
+    registered, read = (sorted(times) for times in zip(*waits, strict=True))
+    for name, times in (("register", registered), ("read", read)):
+        slow = times[-1 - len(times) // 100]
+        say(f"{name}: {len(times)}, median {median(times):.3f} s, p99 {slow:.3f} s, longest {times[-1]:.3f} s")
+    say(f"{time.monotonic() - begin:.0f} s, statuses {dict(strangers.statuses)}")
+    found = [f"{one}" for one in strangers.unexpected[:20]]
+    if max(registered[-1], read[-1]) > WAIT_S_MAX:
+        found.append(f"the other client waited for {max(registered[-1], read[-1]):.2f} s")
+    grown = samples[-1].whole - samples[min(SETTLED, len(samples) - 1)].whole
+    if grown > GROWTH_BYTES_MAX:
+        found.append(f"the memory has grown by {grown >> 20} MiB")
+    return found
+
+
+def _shown(one: Sample) -> str:
+    return f"{one.own >> 20} MiB, with all processes {one.whole >> 20} MiB"
+
+
+def main() -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--texts", type=int, default=10_000)
+    parser.add_argument("--clients", type=int, default=6)
+    parser.add_argument("--keep-files", action="store_true")
+    options = parser.parse_args()
+    options.seed = 0
+    directory = Path(tempfile.mkdtemp(prefix="soak-schemas-"))
+    broker = Broker("kpybroker", directory / "broker", None, {"group.initial.rebalance.delay.ms": "0"})
+    broker.start()
+    try:
+        instance = Instance("-b", broker.bootstrap, log=directory / "registry.log")
+        found = watch(instance, options.texts, options.clients)
+        if instance.stop() != 0:
+            found.append("the registry did not end in order")
+        instance.close()
+    finally:
+        broker.service.stop()
+    return report(found, directory, options, f"{options.texts} hostile texts, and others did not notice")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
