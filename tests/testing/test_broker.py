@@ -231,11 +231,11 @@ def test_a_level_that_a_client_sets_ends_with_a_broker_in_a_thread() -> None:
     import logging
 
     from kpybroker.broker.cluster import loggers
-    from kpybroker.config.dynamic import OpType
+    from kpybroker.config.dynamic import AlterConfigOp, OpType
 
     level = logging.getLogger().level
     with Broker(in_thread=True):
-        loggers.apply([("root", OpType.SET, "FATAL")])
+        loggers.apply([AlterConfigOp("root", OpType.SET, "FATAL")])
         assert logging.getLogger().level == logging.CRITICAL
     assert logging.getLogger().level == level
 
