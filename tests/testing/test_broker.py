@@ -227,6 +227,19 @@ def test_in_a_thread_the_log_of_the_program_is_left_alone(capfd: pytest.CaptureF
     assert (root.handlers, root.level) == (handlers, level)
 
 
+def test_a_level_that_a_client_sets_ends_with_a_broker_in_a_thread() -> None:
+    import logging
+
+    from kpybroker.broker.cluster import loggers
+    from kpybroker.config.dynamic import AlterConfigOp, OpType
+
+    level = logging.getLogger().level
+    with Broker(in_thread=True):
+        loggers.apply([AlterConfigOp("root", OpType.SET, "FATAL")])
+        assert logging.getLogger().level == logging.CRITICAL
+    assert logging.getLogger().level == level
+
+
 # --- many, and from everywhere
 
 

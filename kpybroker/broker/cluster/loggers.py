@@ -1,7 +1,8 @@
 """The broker's loggers and their levels under Kafka's names, read and changed while it runs (KIP-412).
 
 Kafka's `Log4jController` and ``RuntimeLoggerManager``. Loggers are Python's, so there is one set for the process, as in
-a JVM. Levels last until the process ends, as in Kafka. A logger whose class has moved in Kafka 4 has two names.
+a JVM. Levels last until the process ends, as in Kafka; a broker on a thread of someone else's program puts them back.
+A logger whose class has moved in Kafka 4 has two names.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ MOVED: Final[dict[str, str]] = {
 """By the name in Kafka 4.3 that in Kafka 3.9, which the broker's lines have."""
 
 _listeners: dict[object, Callable[[], None]] = {}
+_levels_before: dict[logging.Logger, int] = {}
+"""Of the loggers that clients have changed."""
 
 _FAMILIES: Final = ("kafka.", "state.change.", "org.apache.", "kpybroker.")
 
@@ -107,6 +110,7 @@ def apply(ops: Iterable[AlterConfigOp]) -> None:
     """Perform operations that `check` has accepted. A level that is removed is inherited again."""
     for name, op, level in ops:
         logger = logger_of(name)
+        _levels_before.setdefault(logger, logger.level)
         if op is OpType.SET:
             assert level is not None, "check() refuses null values"
             logger.setLevel(LEVELS[level])
@@ -116,3 +120,10 @@ def apply(ops: Iterable[AlterConfigOp]) -> None:
             admin_logger.warning("Unset the log level of %s", name)
     for listener in list(_listeners.values()):
         listener()
+
+
+def put_back() -> None:
+    """Give each logger that clients have changed the level that it had before."""
+    while _levels_before:
+        logger, level = _levels_before.popitem()
+        logger.setLevel(level)

@@ -112,6 +112,7 @@ class Thread:
     async def _serve(self, directory: Path) -> None:
         import trio
 
+        from kpybroker.broker.cluster import loggers
         from kpybroker.control.development.plans import development_plans
         from kpybroker.control.development.security import SecurityOptions
         from kpybroker.control.hosted import Hosted
@@ -137,6 +138,7 @@ class Thread:
                 nursery.cancel_scope.cancel()
         finally:
             self._log = ring.last(200)
+            loggers.put_back()
 
 
 def _start_error(error: BaseException) -> StartError:

@@ -11,6 +11,7 @@ from pathlib import Path
 import trio
 
 from kpybroker.broker.app import Broker
+from kpybroker.broker.cluster import loggers
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.config.development import QUICK_GROUPS
 from tests.support.brokers.running_broker import settings
@@ -56,4 +57,5 @@ def prepared_broker(directory: Path, prepare: Callable[[Broker], None], **keys: 
     finally:
         token.run_sync_soon(scope.cancel)
         thread.join(START_S)
+        loggers.put_back()
         assert not thread.is_alive()

@@ -94,7 +94,7 @@ SCRIPTS = [
         seen("Reconciling"),
         change(BROKER, ONE, (DELETE, INTERVAL, None)),
         change(BROKER, ALL, (DELETE, INTERVAL, None)),
-        holds(ONE, "0", config_source=STATIC),  # Kafka tells of the value before it has forgotten the one for all
+        holds(ONE, "0", config_source=STATIC),  # Kafka shows the value before it has forgotten the one for all
         versions=(1, 1),
     ),
 ]
