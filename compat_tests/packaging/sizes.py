@@ -2,8 +2,8 @@
 
     python -m compat_tests.packaging.sizes     # writes the table of docs/internals/packages.md
 
-The files are those of the distributions of this environment, which `make test` has installed. What one extra shares with
-the core counts for the core alone; compiled modules do not count.
+The files are those of the distributions of this environment, which `make test` has installed. What one extra shares
+with the core counts for the core alone; compiled modules do not count.
 """
 
 from __future__ import annotations
@@ -107,4 +107,6 @@ def written() -> dict[str, float | None]:
 
 if __name__ == "__main__":
     text = PAGE.read_text(encoding="utf-8")
-    PAGE.write_text(f"{text.partition(BEGIN)[0]}{BEGIN}\n\n{table()}\n\n{END}{text.partition(END)[2]}", encoding="utf-8")
+    PAGE.write_text(
+        f"{text.partition(BEGIN)[0]}{BEGIN}\n\n{table()}\n\n{END}{text.partition(END)[2]}", encoding="utf-8"
+    )

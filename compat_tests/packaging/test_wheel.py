@@ -102,6 +102,7 @@ def test_the_metadata_names_the_pythons_that_are_tested(built: Built) -> None:
     assert versions == list(pythons.VERSIONS)
     assert built.metadata["Requires-Python"] == f">={versions[0]}"
     assert "Typing :: Typed" in classifiers
+    assert [one for one in classifiers if "Operating System" in one] == ["Operating System :: POSIX :: Linux"]
 
 
 def test_every_package_of_an_extra_is_imported_somewhere() -> None:

@@ -12,9 +12,9 @@ from kpybroker import pytest_plugin
 from tests.support.programs.pytest_runs import pytest_command, pytest_environment
 from tests.support.programs.samples import ROOT, SAMPLES, module_of
 
-FILES = ("test_life.py", "test_looking.py", "test_faults.py", "test_cluster.py", "test_fixtures.py")
+FILES = ("test_life.py", "test_waiting.py", "test_looking.py", "test_faults.py", "test_cluster.py", "test_fixtures.py")
 """With conftest.py next to them."""
-RUN_S_MAX = 110
+RUN_S_MAX = 300
 
 
 @pytest.fixture(scope="module")

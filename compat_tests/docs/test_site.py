@@ -1,0 +1,105 @@
+"""The site in Chromium: what its search puts first, and that no page is wider than the window."""
+
+from __future__ import annotations
+
+import functools
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+from compat_tests.console.conftest import CHROMIUM, WAIT_MS
+from tests.support.programs.samples import ROOT
+
+BUILD_S_MAX = 600
+RESULTS = "#search-results ul.search li > a"
+PAGES = (
+    *("index", "start/index", "guides/testing", "guides/console", "examples/index", "speed/index", "testing/index"),
+    *(
+        "reference/testing",
+        "reference/registry",
+        "reference/control",
+        "reference/which-kafka",
+        "reference/configuration",
+    ),
+    *("internals/why", "internals/architecture", "internals/benchmarks"),
+)
+TESTING = "reference/testing.html#kpybroker.testing"
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """Serves files, and says nothing."""
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing."""
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Of the built site."""
+    if shutil.which("dot") is None:
+        pytest.skip("graphviz is not installed")
+    out = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "sphinx", "-q", "-b", "html", "docs", str(out)]
+    subprocess.run(command, cwd=ROOT, check=True, timeout=BUILD_S_MAX)
+    with ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=out)) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """Ends with the tests of this file."""
+    if not Path(CHROMIUM).exists():
+        pytest.skip(f"{CHROMIUM} is not installed")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("assert_lag", f"{TESTING}.Brokers.assert_lag"),
+        ("UnusedFault", f"{TESTING}.UnusedFault"),
+        ("kafka_faults", "reference/testing.html#fixture-kafka_faults"),
+        ("broker_down", "reference/control.html#control-method-broker_down"),
+        ("processes", "guides/processes.html"),
+        ("install", "start/index.html"),
+    ],
+)
+def test_a_search_leads_to(address: str, chromium: Browser, query: str, first: str) -> None:
+    page = chromium.new_page()
+    page.set_default_timeout(WAIT_MS)
+    page.goto(f"{address}/search.html?q={query}")
+    page.wait_for_function("document.querySelector('#search-results .search-summary')?.textContent.includes('found')")
+    hrefs = [str(one.get_attribute("href")) for one in page.query_selector_all(RESULTS)]
+    page.close()
+    assert hrefs[0] == first
+    decisions = [number for number, href in enumerate(hrefs) if href.startswith("decisions/")]
+    guides = [number for number, href in enumerate(hrefs) if href.startswith(("guides/", "reference/", "start/"))]
+    assert not decisions or min(guides) < min(decisions)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 768, 1440])
+def test_no_page_scrolls_sideways(
+    address: str, chromium: Browser, width: int, scheme: Literal["light", "dark"]
+) -> None:
+    context = chromium.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    page = context.new_page()
+    page.set_default_timeout(WAIT_MS)
+    for name in PAGES:
+        page.goto(f"{address}/{name}.html")
+        wider = page.evaluate("document.scrollingElement.scrollWidth - window.innerWidth")
+        assert wider <= 0, f"{name} is {wider} px wider than the window"
+    context.close()
