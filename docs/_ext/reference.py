@@ -35,6 +35,8 @@ LINKED = ("guides/", "examples/", "start/", "reference/", "index")
 """Pages whose code is linked to the reference."""
 NOT_MADE = ("Aio", "Brokers", "BrokerClock", "Fault", "Faults", "Node", "Snapshot")
 """Classes that a test does not construct, so that their arguments are no one's concern."""
+ONLY_TYPES = (Any, testing.BrokerFactory, testing.Requests)
+"""What is only there to annotate with, and has an entry on the page itself."""
 NOT_PUBLIC = ("clear_others", "is_over", "seen", "started_s")
 VALUES = ("find", "json", "value")
 EVERYWHERE = ("config", "key", "log", "name", "port", "records", "reset", "topic", "value")
@@ -44,6 +46,7 @@ EVERYWHERE = ("config", "key", "log", "name", "port", "records", "reset", "topic
 def classes() -> dict[str, type]:
     """The public classes by the name that the reference has for them."""
     found = {name: getattr(testing, name) for name in testing.__all__ if is_class(getattr(testing, name))}
+    found = {name: cls for name, cls in found.items() if cls not in ONLY_TYPES}
     more = {"ClientMetric": look.ClientMetric, "ClientMetrics": look.ClientMetrics}
     return {**found, **{f"look.{name}": cls for name, cls in more.items()}, "aio.Aio": aio.Aio}
 
@@ -107,7 +110,7 @@ def signature(app: Any, what: str, name: str, value: Any, options: Any, args: st
     """None of what only the kit makes; types without the module that they are in."""
     if what == "class" and name.rpartition(".")[2] in NOT_MADE:
         return "", None
-    return tuple(re.sub(r"\b(?:look|clients|os)\.(?=[A-Z])", "", text) if text else text for text in (args, returns))
+    return tuple(re.sub(r"\b(?:look|libraries|os)\.(?=[A-Z])", "", text) if text else text for text in (args, returns))
 
 
 def docstring(app: Any, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:

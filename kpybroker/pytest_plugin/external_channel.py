@@ -68,7 +68,21 @@ class ExternalChannel:
 
     def _topics(self, internal: bool = False) -> list[Any]:
         listed = self._admin.list_topics(timeout=WAIT_S).topics
-        return [self._topic(name) for name in sorted(listed) if internal or not name.startswith("__")]
+        wanted = [name for name in sorted(listed) if internal or not name.startswith("__")]
+        return [topic for topic in map(self._topic_if_there, wanted) if topic is not None]
+
+    def _topic_if_there(self, name: str) -> Any:
+        """None for one that is deleted in between: others use the cluster too."""
+        from confluent_kafka import KafkaError, KafkaException
+
+        try:
+            return self._topic(name)
+        except UsageError:
+            return None
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                return None
+            raise
 
     def _topic(self, name: str) -> Any:
         from confluent_kafka import TopicCollection

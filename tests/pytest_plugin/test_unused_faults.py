@@ -163,7 +163,7 @@ def test_holds(kafka_broker, kafka_cluster):
     kafka_cluster[2].resume()
 
 def test_nothing_is_held(kafka_broker, kafka_cluster):
-    assert oldest(kafka_broker) == 12
+    assert oldest(kafka_broker) == 13
     assert [node.status()["state"] for node in kafka_cluster] == ["up", "up", "up"]
     kafka_cluster.create_topic("t", replication_factor=3)
     kafka_cluster.wait_for(lambda: len(kafka_cluster.topics()["t"].partitions[0].isr) == 3)
