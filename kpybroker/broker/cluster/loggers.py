@@ -1,7 +1,7 @@
 """The broker's loggers and their levels under Kafka's names, read and changed while it runs (KIP-412).
 
 Kafka's `Log4jController` and ``RuntimeLoggerManager``. Loggers are Python's, so there is one set for the process, as in
-a JVM. Levels last until the process ends, as in Kafka. A logger whose class has moved in Kafka 4 has two names.
+a JVM. Levels last until the process ends, as in Kafka.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MOVED: Final[dict[str, str]] = {
     "org.apache.kafka.storage.internals.log.LogSegment": "kafka.log.LogSegment",
     "org.apache.kafka.storage.internals.log.UnifiedLog": "kafka.log.UnifiedLog",
 }
-"""By the name in Kafka 4.3 that in Kafka 3.9, which the broker's lines have."""
+"""Loggers whose class has moved in Kafka 4 have two names: by that in 4.3 that in 3.9, which the broker's lines have."""
 
 _listeners: dict[object, Callable[[], None]] = {}
 
@@ -73,11 +73,6 @@ def level_name(level: int) -> str:
     return next((name for name, number in LEVELS.items() if level >= number), "TRACE")
 
 
-def logger_of(name: str) -> logging.Logger:
-    """The root, or the logger that has this name in Kafka 3.9 or in 4.3."""
-    return logging.getLogger(None if name == ROOT else MOVED.get(name, name))
-
-
 def exists(name: str) -> bool:
     """Whether `name` is the root or a logger of the broker that is in use."""
     return name == ROOT or name in levels()
@@ -105,8 +100,9 @@ def check(ops: Iterable[AlterConfigOp]) -> None:
 
 def apply(ops: Iterable[AlterConfigOp]) -> None:
     """Perform operations that `check` has accepted. A level that is removed is inherited again."""
-    for name, op, level in ops:
-        logger = logger_of(name)
+    for given, op, level in ops:
+        name = MOVED.get(given, given)
+        logger = logging.getLogger() if name == ROOT else logging.getLogger(name)
         if op is OpType.SET:
             assert level is not None, "check() refuses null values"
             logger.setLevel(LEVELS[level])
