@@ -39,7 +39,7 @@ MOVED: Final[dict[str, str]] = {
     "org.apache.kafka.storage.internals.log.LogSegment": "kafka.log.LogSegment",
     "org.apache.kafka.storage.internals.log.UnifiedLog": "kafka.log.UnifiedLog",
 }
-"""Loggers whose class has moved in Kafka 4 have two names: by that in 4.3 that in 3.9, which the broker's lines have."""
+"""By the name in Kafka 4.3 that in Kafka 3.9, which lines have, of loggers whose class has moved since."""
 
 _listeners: dict[object, Callable[[], None]] = {}
 
