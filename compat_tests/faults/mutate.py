@@ -119,7 +119,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--minutes", type=float, default=4, help="for each")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--aloud", action="store_true", help="tell what happens in each run")
-    parser.add_argument("--transaction-version", type=int, choices=(1, 2), default=2, help="of clients that know both")
+    parser.add_argument("--transaction-version", type=int, choices=(1, 2), default=1, help="of clients that know both")
     options = parser.parse_args(arguments)
     if unknown := set(options.names) - known.keys():
         parser.error(f"no such mutants: {sorted(unknown)}; there are {sorted(known)}")

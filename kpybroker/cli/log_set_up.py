@@ -64,7 +64,7 @@ def set_up_logging(log_format: str, level: str, quiet: bool, broker_id: str | No
 
 def apply_settings(config: BrokerConfig) -> None:
     """The settings `kpybroker.log.*` of a broker whose log is set up. Raises LogSettingError."""
-    from kpybroker.broker.cluster.loggers import LEVELS, logger_of
+    from kpybroker.broker.cluster.loggers import LEVELS, MOVED, ROOT
 
     directory = config.get("kpybroker.log.dir")
     if directory:
@@ -78,7 +78,7 @@ def apply_settings(config: BrokerConfig) -> None:
                 f"kpybroker.log.levels has {given!r}, which is no logger and level",
                 f"write logger=LEVEL, where the level is one of {', '.join(LEVELS)}",
             )
-        logger_of(name).setLevel(LEVELS[level])
+        logging.getLogger(None if name == ROOT else MOVED.get(name, name)).setLevel(LEVELS[level])
 
 
 def _open_files(directory: Path, config: BrokerConfig) -> None:

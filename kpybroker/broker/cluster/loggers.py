@@ -40,7 +40,7 @@ MOVED: Final[dict[str, str]] = {
     "org.apache.kafka.storage.internals.log.LogSegment": "kafka.log.LogSegment",
     "org.apache.kafka.storage.internals.log.UnifiedLog": "kafka.log.UnifiedLog",
 }
-"""By the name in Kafka 4.3 that in Kafka 3.9, which the broker's lines have."""
+"""By the name in Kafka 4.3 that in Kafka 3.9, which lines have, of loggers whose class has moved since."""
 
 _listeners: dict[object, Callable[[], None]] = {}
 _levels_before: dict[logging.Logger, int] = {}
@@ -76,11 +76,6 @@ def level_name(level: int) -> str:
     return next((name for name, number in LEVELS.items() if level >= number), "TRACE")
 
 
-def logger_of(name: str) -> logging.Logger:
-    """The root, or the logger that has this name in Kafka 3.9 or in 4.3."""
-    return logging.getLogger(None if name == ROOT else MOVED.get(name, name))
-
-
 def exists(name: str) -> bool:
     """Whether `name` is the root or a logger of the broker that is in use."""
     return name == ROOT or name in levels()
@@ -108,8 +103,9 @@ def check(ops: Iterable[AlterConfigOp]) -> None:
 
 def apply(ops: Iterable[AlterConfigOp]) -> None:
     """Perform operations that `check` has accepted. A level that is removed is inherited again."""
-    for name, op, level in ops:
-        logger = logger_of(name)
+    for given, op, level in ops:
+        name = MOVED.get(given, given)
+        logger = logging.getLogger() if name == ROOT else logging.getLogger(name)
         _levels_before.setdefault(logger, logger.level)
         if op is OpType.SET:
             assert level is not None, "check() refuses null values"
