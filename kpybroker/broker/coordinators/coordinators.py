@@ -119,8 +119,8 @@ class Coordinators:
         return partition.topic == GROUP_METADATA_TOPIC_NAME and self.built_groups is None
 
     async def _build_groups(self, partition: Partition) -> None:
-        """In a thread, as all requests would wait for the import. Once the metadata here name a leader: with a thread
-        beside it the loop is slow to create 50 partitions, and no client of this broker would see the topic meanwhile.
+        """In a thread, as all requests would wait for the import. Once the metadata here name a leader: while a thread
+        works the loop is slow to create 50 partitions, and no client of this broker sees the topic before it has.
         """
         topic, index = partition.topic, partition.index
         await self._metadata.wait_until(lambda snapshot: snapshot.has_leader(topic, index), NAMED_WAIT_S)
