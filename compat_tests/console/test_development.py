@@ -119,6 +119,13 @@ def test_a_client_has_the_metrics_that_it_pushed(
 
 def test_a_request_leads_to_its_log_lines(switchboard: str, open_page: OpenPage) -> None:
     page = open_page(f"{switchboard}/requests?api=Metadata")
-    page.locator("tbody a").first.click()
+    page.locator("tbody a[href^='/logs']").first.click()
     expect(page.locator("h1")).to_have_text("Logs")
+    expect(page.locator("[name=client_id]")).not_to_have_value("")
+
+
+def test_a_request_leads_to_what_its_client_has_pushed(switchboard: str, open_page: OpenPage) -> None:
+    page = open_page(f"{switchboard}/requests?api=Metadata")
+    page.locator("tbody a[href^='/clients']").first.click()
+    expect(page.locator("h1")).to_have_text("Clients")
     expect(page.locator("[name=client_id]")).not_to_have_value("")

@@ -44,7 +44,7 @@ def three_of_ours(_: Path) -> Iterator[str]:
         yield cluster.bootstrap_servers
 
 
-CLUSTERS = {"3.9": (kafka_3, 1, "3.9"), "4.3": (kafka_4, 1, "4.3"), "three of ours": (three_of_ours, 3, "3.9")}
+CLUSTERS = {"3.9": (kafka_3, 1, "3.9"), "4.3": (kafka_4, 1, "4.3"), "three of ours": (three_of_ours, 3, "4.3")}
 PARAMETERS = [
     pytest.param("3.9", marks=pytest.mark.wide),
     pytest.param("4.3", marks=pytest.mark.wide),

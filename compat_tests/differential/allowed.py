@@ -199,4 +199,11 @@ ALLOWED: tuple[Allowed, ...] = (
         scripts="frames",
         label=r".*fffe",
     ),
+    Allowed(
+        "a batch of another epoch than the open transaction's is verified, as by Kafka 4",
+        r".*\.(error_code|log_start_offset)",
+        ApiKey.PRODUCE,
+        scripts="txn-states-produce",
+        label=r"step (2[345]|84): .*",
+    ),
 )

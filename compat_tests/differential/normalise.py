@@ -98,7 +98,11 @@ def _topics(normaliser: Normaliser, value: Any) -> Any:
     """By name; those without one by the order in which the script met their ids, and by what is said of them."""
 
     def place(element: dict[str, Any]) -> tuple[str, int, str]:
-        content = {field: inner for field, inner in element.items() if field != "topic_id"}
+        content = {
+            field: sorted(map(repr, inner)) if isinstance(inner, list) else inner
+            for field, inner in element.items()
+            if field != "topic_id"
+        }
         return element.get("name") or "", normaliser.count("topic id", element.get("topic_id")), repr(content)
 
     return sorted(value, key=place)
@@ -116,9 +120,9 @@ def _once(normaliser: Normaliser, value: Any) -> Any:
 
 
 def _by_kind(_normaliser: Normaliser, value: Any) -> Any:
-    """The kinds in their order, the names of each sorted."""
-    kinds = list(dict.fromkeys(one["resource_type"] for one in value))
-    return sorted(value, key=lambda one: (kinds.index(one["resource_type"]), one["resource_name"]))
+    """The kinds in their order, the names of each sorted. Version 0 has one kind, and does not say which."""
+    kinds = list(dict.fromkeys(one.get("resource_type") for one in value))
+    return sorted(value, key=lambda one: (kinds.index(one.get("resource_type")), one["resource_name"]))
 
 
 def _positive(_normaliser: Normaliser, value: Any) -> Any:

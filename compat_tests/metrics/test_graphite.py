@@ -13,7 +13,7 @@ import pytest
 from compat_tests.conftest import Launcher
 from compat_tests.deps import jars_dir
 from compat_tests.metrics.graphite import Carbon, Lines
-from compat_tests.support.services import Broker, started
+from compat_tests.support.services import AS_KAFKA_3_9, Broker, started
 from compat_tests.support.tools import Tools
 from compat_tests.support.waiting import eventually
 from kpybroker.config.keys.own import GRAPHITE_REPORTER
@@ -52,7 +52,8 @@ def reports(launcher: Launcher, tmp_path_factory: pytest.TempPathFactory) -> dic
         zookeeper = launcher.zookeeper(f"graphite-{kind}") if kind == "kafka" else None
         with started(Lines()) as lines:
             name = "YammerGraphite" if kind == "kafka" else GRAPHITE_REPORTER
-            broker = Broker(kind, directory, zookeeper, settings(lines.port, name))
+            keys = settings(lines.port, name) | ({} if kind == "kafka" else AS_KAFKA_3_9)
+            broker = Broker(kind, directory, zookeeper, keys)
             if kind == "kafka":
                 add_reporter(broker, tmp_path_factory.mktemp("classes"))
             try:

@@ -15,7 +15,7 @@ FAILED = "The update failed for all features since the following feature had an 
 
 @pytest.fixture(scope="module")
 def bootstrap() -> Iterator[str]:
-    """A kpybroker that supports group.version 0 and 1, and has finalized 1."""
+    """A kpybroker that has finalized the newest levels: group.version 1 of 0 to 1, transaction.version 2 of 0 to 2."""
     with OwnBroker(in_thread=True) as broker:
         yield broker.bootstrap_servers
 
@@ -25,11 +25,14 @@ def features(version: str, bootstrap: str, *words: str) -> Result:
 
 
 def described(version: str, bootstrap: str) -> tuple[list[str], int]:
-    """Words of the one line, without the epoch; and the epoch."""
-    (line,) = features(version, bootstrap, "describe").lines
-    words = line.split()
-    assert words[-2] == "Epoch:"
-    return words[:-2], int(words[-1])
+    """Words of the line of group.version, without the epoch; and the epoch. The other line stays as it is."""
+    groups, transactions = (line.split() for line in features(version, bootstrap, "describe").lines)
+    assert transactions[:-1] == [
+        *("Feature:", "transaction.version"),
+        *("SupportedMinVersion:", "0", "SupportedMaxVersion:", "2", "FinalizedVersionLevel:", "2", "Epoch:"),
+    ]
+    assert groups[-2:] == transactions[-2:]
+    return groups[:-2], int(groups[-1])
 
 
 @pytest.mark.parametrize("version", VERSIONS)

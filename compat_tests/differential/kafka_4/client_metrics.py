@@ -10,6 +10,7 @@ from compat_tests.differential.script import Ask, ask
 from compat_tests.differential.scripts.configs import CLIENT_METRICS, DELETE, SET, change
 from kpybroker.core.client_metrics.subscriptions import uuid_text
 from kpybroker.wire.api import ApiKey
+from kpybroker.wire.primitives import unsigned_varint
 
 GET, PUSH, LIST = ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY, ApiKey.LIST_CONFIG_RESOURCES
 
@@ -65,6 +66,19 @@ def pushes(name: str, metrics: bytes = b"", **fields: Any) -> Ask:
     return ask(
         PUSH, **{"v": 0, "client_instance_id": instance(name), "subscription_id": "{id}", "metrics": metrics, **fields}
     )
+
+
+def metrics_data(size: int) -> bytes:
+    """A MetricsData of this many bytes, two at least: one field that no reader knows, and each passes over.
+
+    Ours reads what is pushed; the plug-in next to Kafka takes any bytes.
+    """
+    length = size - 1
+    while 1 + len(unsigned_varint(length)) + length > size:
+        length -= 1
+    data = bytes([15 << 3 | 2]) + unsigned_varint(length) + bytes(length)
+    assert len(data) == size, "a longer length begins here"
+    return data
 
 
 def as_software(name: str, version: str) -> Ask:

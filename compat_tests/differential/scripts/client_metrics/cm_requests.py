@@ -15,6 +15,7 @@ from compat_tests.differential.kafka_4.client_metrics import (
     instance,
     knows,
     matching,
+    metrics_data,
     pushes,
     sets,
     sub,
@@ -266,9 +267,9 @@ SCRIPTS = [
             PUSH,
             "kinds of compression; then what may follow",
             gets(f"codec-{codec}"),
-            pushes(f"codec-{codec}", b"x", compression_type=codec),
+            pushes(f"codec-{codec}", metrics_data(2), compression_type=codec),
             gets(f"codec-{codec}", bind={}),
-            pushes(f"codec-{codec}", b"x", compression_type=codec),
+            pushes(f"codec-{codec}", metrics_data(2), compression_type=codec),
             pushes(f"codec-{codec}", b"", compression_type=codec, terminating=True),
         )
         for codec in (-128, -1, *range(6), 127)
@@ -280,10 +281,14 @@ SCRIPTS = [
             "bodies up to telemetry.max.bytes, compressed and not",
             *(
                 step
-                for n, size in enumerate((0, 1, 100_000, MIB, MIB + 1))
+                for n, size in enumerate((0, 2, 100_000, MIB, MIB + 1))
                 for step in (
                     gets(f"{codec.name}-{n}"),
-                    pushes(f"{codec.name}-{n}", compress(codec, bytes(size)), compression_type=codec),
+                    pushes(
+                        f"{codec.name}-{n}",
+                        compress(codec, metrics_data(size) if size else b""),
+                        compression_type=codec,
+                    ),
                     gets(f"{codec.name}-{n}", bind={}),
                 )
             ),
