@@ -102,7 +102,8 @@ def loaded(data: bytes) -> FileDescriptorProto:
 def _own_class() -> type[Message]:
     pool = DescriptorPool()
     pool.AddSerializedFile(FileDescriptorProto.DESCRIPTOR.file.serialized_pb)
-    return GetMessageClass(pool.FindMessageTypeByName(FileDescriptorProto.DESCRIPTOR.full_name))
+    made: type[Message] = GetMessageClass(pool.FindMessageTypeByName(FileDescriptorProto.DESCRIPTOR.full_name))
+    return made
 
 
 def tree(descriptor: FileDescriptorProto) -> File:
