@@ -217,7 +217,7 @@ soak-metrics: $(VENV)/.test-stamp  ## a broker under load with /metrics scraped 
 	$(BIN)/python -m compat_tests.metrics.soak $(SOAK)
 
 soak-schemas: test-deps  ## ten thousand hostile schemas of the three types next to a client that registers and reads: 1 hour; SOAK='--texts 500'
-	$(BIN)/python -m compat_tests.registry.soak $(SOAK)
+	$(BIN)/python -m compat_tests.registry.hostile.soak $(SOAK)
 
 mutants: test-deps  ## brokers with one thing wrong each, and whether the storm finds it: up to four minutes each; MUTANTS='names'
 	$(BIN)/python -m compat_tests.faults.mutate $(MUTANTS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import select
 import signal
 import sys
@@ -152,6 +153,10 @@ def highest_memory() -> int:
     """The most bytes that this process has had; 0 where the system does not say."""
     if sys.platform == "win32" or IS_PORTABLE:
         return 0
+    if sys.platform == "linux":  # where getrusage() says what the process had that started this one
+        with open("/proc/self/status", "rb") as file:
+            found = re.search(rb"VmHWM:\s+(\d+) kB", file.read())
+        return 0 if found is None else int(found[1]) * 1024
     import resource
 
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

@@ -228,3 +228,14 @@ def test_no_file_gets_larger_than_the_limit(tmp_path: Path) -> None:
 def test_the_highest_memory_is_known_where_the_system_says_it() -> None:
     found = processes.highest_memory()
     assert found == 0 if sys.platform == "win32" or IS_PORTABLE else found > 1 << 20
+
+
+@pytest.mark.skipif(sys.platform != "linux" or IS_PORTABLE, reason="other systems say no more than getrusage()")
+def test_the_highest_memory_is_not_that_of_the_process_before() -> None:
+    program = (
+        "import subprocess, sys\nfull = bytearray(b'x') * (200 << 20)\n"
+        "done = subprocess.run([sys.executable, '-c', 'from kpybroker.system import processes\\n"
+        "print(processes.highest_memory())'], stdout=subprocess.PIPE)\nprint(int(done.stdout))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert 1 << 20 < int(done.stdout) < 100 << 20

@@ -22,7 +22,7 @@ from kpybroker.registry.schemas.proto import printer
 from kpybroker.registry.schemas.proto.descriptors import descriptors
 from kpybroker.registry.schemas.proto.earlier import comparable
 from kpybroker.registry.schemas.proto.elements import File
-from kpybroker.registry.schemas.proto.from_descriptor import tree
+from kpybroker.registry.schemas.proto.from_descriptor import loaded, tree
 from kpybroker.registry.schemas.proto.maps import with_maps
 from kpybroker.registry.schemas.proto.names import names_of
 from kpybroker.registry.schemas.proto.reader import read
@@ -118,7 +118,7 @@ def _for_protoc(text: str, file: File) -> str:
 def _descriptor(text: str) -> FileDescriptorProto | None:
     """Of a text that is base64 and no .proto file."""
     try:
-        found = FileDescriptorProto.FromString(base64.b64decode(text, validate=True))
+        found = loaded(base64.b64decode(text, validate=True))
     except (ValueError, binascii.Error, DecodeError):
         return None
     return found if found.message_type or found.enum_type or found.extension else None

@@ -11,7 +11,7 @@ import pytest
 
 from kpybroker.registry.errors import RegistryError
 from kpybroker.registry.texts.desk import Desk
-from kpybroker.registry.texts.questions import Question, Reply
+from kpybroker.registry.texts.questions import COMPARE, IDENTIFY, READ, Question, Reply
 from tests.registry.conftest import Direct, Registry
 
 NAMES = {f"{'a' * 200}{number}": {"type": "string"} for number in range(3000)}
@@ -87,3 +87,34 @@ def test_a_desk_that_is_full_is_busy_and_not_the_schema_bad() -> None:
     registry = Registry(Full())
     assert registry.refused("POST", "/subjects/a/versions", {"schema": '"int"'}) == 429
     assert registry.call("GET", "/subjects") == []
+
+
+class Counting(Direct):
+    """Says what was asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[str] = []
+
+    def ask(self, question: Question, client: str) -> Future[Reply]:
+        self.asked.append(question.what)
+        return super().ask(question, client)
+
+
+@pytest.mark.parametrize("kind", ["AVRO", "JSON", "PROTOBUF"])
+def test_a_registration_asks_each_question_once(kind: str) -> None:
+    texts = {
+        "AVRO": ['{"type":"fixed","name":"F","size":1}', '{"type":"fixed","name":"F","size":1,"aliases":["G"]}'],
+        "JSON": ['{"type":"string"}', '{"type":"string","title":"s"}'],
+        "PROTOBUF": ["message A { }", "message A { } message B { }"],
+    }[kind]
+    desk = Counting()
+    registry = Registry(desk)
+    registry.register("a", texts[0], schemaType=kind)
+    assert desk.asked == [READ]
+    registry.register("a", texts[1], schemaType=kind)
+    assert desk.asked[1:] == [READ, IDENTIFY, IDENTIFY, COMPARE]
+    registry.register("a", texts[1], schemaType=kind)
+    registry.call("POST", "/subjects/a", {"schema": texts[0], "schemaType": kind})
+    registry.register("b", texts[0], schemaType=kind)
+    assert len(desk.asked) == 5, "all is known"

@@ -126,7 +126,7 @@ def _avro_nested(chance: Chance) -> str:
 def _forward(chance: Chance) -> str:
     """Types that are used before the place where they are defined, each in the one before."""
     count = chance.choice((10, 150, 400))
-    fields = [{"name": "f0", "type": "R1"}]
+    fields: list[Any] = [{"name": "f0", "type": "R1"}]
     for number in range(count, 0, -1):
         following = ["null", f"R{number + 1}"] if number < count else "int"
         inner = [{"name": f"g{at}", "type": following} for at in range(chance.choice((1, 20)))]

@@ -7,7 +7,8 @@ have their full names, entries of maps are messages, and `json_name` is written 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from functools import cache
+from typing import Any, Final, cast
 
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.descriptor_pb2 import (
@@ -17,8 +18,10 @@ from google.protobuf.descriptor_pb2 import (
     FileDescriptorProto,
     ServiceDescriptorProto,
 )
+from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.empty_pb2 import Empty
 from google.protobuf.message import DecodeError, Message
+from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from kpybroker.registry.errors import invalid_schema
@@ -88,6 +91,19 @@ META_NUMBER: Final = 1088
 DOC, PARAMS, TAGS = 1, 2, 3
 VALUE_FIRST: Final = ("precision", "scale")
 """Params whose value is written before the key."""
+
+
+def loaded(data: bytes) -> FileDescriptorProto:
+    """A descriptor whose extensions are unknown fields, whatever this program has imported. Raises DecodeError."""
+    return cast("FileDescriptorProto", _own_class().FromString(data))
+
+
+@cache
+def _own_class() -> type[Message]:
+    pool = DescriptorPool()
+    pool.AddSerializedFile(FileDescriptorProto.DESCRIPTOR.file.serialized_pb)
+    made: type[Message] = GetMessageClass(pool.FindMessageTypeByName(FileDescriptorProto.DESCRIPTOR.full_name))
+    return made
 
 
 def tree(descriptor: FileDescriptorProto) -> File:

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from compat_tests.registry.conftest import MakeRegistry
-from compat_tests.registry.strangers import Strangers, asked
+from compat_tests.registry.hostile.strangers import Strangers, asked
 from tests.registry.texts.hostile import GOOD
 
 COUNT = 44

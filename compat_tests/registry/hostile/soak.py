@@ -1,6 +1,6 @@
 """Ten thousand hostile schemas of the three types, sent by clients at once, next to one that registers and reads.
 
-    python -m compat_tests.registry.soak --texts 10000 [--clients 6] [--keep-files]   (make soak-schemas)
+    python -m compat_tests.registry.hostile.soak --texts 10000 [--clients 6] [--keep-files]   (make soak-schemas)
 
 Each text is sent to three routes, and what was registered is deleted. A line for each twentieth: the memory of the
 registry's own process and of all its processes, and the longest waits of the other client. It fails if a response has
@@ -22,7 +22,7 @@ from typing import NamedTuple
 import psutil
 
 from compat_tests.registry.conftest import Instance
-from compat_tests.registry.strangers import Strangers, asked
+from compat_tests.registry.hostile.strangers import Strangers, asked
 from compat_tests.support.services import Broker
 from compat_tests.support.soaks import report, say
 
