@@ -76,6 +76,7 @@ def test_a_package_that_is_not_installed_is_named_with_its_extra(monkeypatch: py
     ]
 
 
+@pytest.mark.not_quick
 def test_what_prevents_a_start_is_two_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
@@ -98,6 +99,7 @@ print("kpybroker.registry.schemas.parse" in sys.modules)
 """
 
 
+@pytest.mark.not_quick
 def test_no_parser_is_in_the_process_of_the_registry() -> None:
     done = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["[]", "False"]

@@ -102,6 +102,7 @@ class Forked:
 
     def make(self, number: int) -> Channel | None:
         """See `Workers`."""
+        send: Any = of_the_system(socket, "send_fds")
         for _ in range(STARTS_MAX):
             own, theirs = socket.socketpair()
             with self._lock, theirs:
@@ -109,7 +110,7 @@ class Forked:
                     if self._orders is None:
                         self._start()
                     assert self._orders is not None
-                    socket.send_fds(self._orders, [bytes([number])], [theirs.fileno()])
+                    send(self._orders, [bytes([number])], [theirs.fileno()])
                 except OSError:
                     self._end()
             own.settimeout(CHANNEL_S_MAX)

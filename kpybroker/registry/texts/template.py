@@ -28,13 +28,14 @@ def main(descriptor: int) -> None:
     """`descriptor` is of the socket with the orders: each is the number of a worker, with the socket of its channel."""
     running: dict[int, int] = {}
     fork: Any = of_the_system(os, "fork")
+    receive: Any = of_the_system(socket, "recv_fds")
     home = Path(tempfile.mkdtemp(prefix="kpybroker-registry-"))
     gc.collect()
     gc.freeze()
     try:
         with socket.socket(fileno=descriptor) as orders:
             while True:
-                order, descriptors, _, _ = socket.recv_fds(orders, 1, 1)
+                order, descriptors, _, _ = receive(orders, 1, 1)
                 if not order:
                     return
                 _end(running.pop(order[0], None))
@@ -55,7 +56,7 @@ def main(descriptor: int) -> None:
 def _end(process: int | None) -> None:
     """Of a worker, which may have ended by itself."""
     if process is not None:
-        os.kill(process, signal.SIGKILL)
+        os.kill(process, of_the_system(signal, "SIGKILL"))
         os.waitpid(process, 0)
 
 

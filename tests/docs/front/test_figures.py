@@ -125,6 +125,7 @@ def test_each_figure_of_readme_leads_to_its_table() -> None:
     assert {figure[5] for figure in readme.FIGURES} <= places
 
 
+@pytest.mark.not_quick
 def test_the_test_of_readme_has_the_output_that_is_shown(tmp_path: Path) -> None:
     text = readme.README.read_text(encoding="utf-8")
     code = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", text, re.DOTALL)
