@@ -43,6 +43,7 @@ STARTS_PROCESSES = (
     "docs/test_testing_samples.py",
     "http/test_doors.py",
     "pytest_plugin",
+    "registry/api/test_texts.py",
     "registry/test_dev.py",
     "registry/test_topic.py",
     "registry/texts/test_channels.py",
