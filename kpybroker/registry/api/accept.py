@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 CONTENT_TYPE: Final = "application/vnd.schemaregistry.v1+json"
 OFFERED: Final = {CONTENT_TYPE: 1.0, "application/vnd.schemaregistry+json": 0.9, "application/json": 0.5}
 """With the weights of Confluent's registry, which decide between types that the client likes the same."""
 RANGES_MAX: Final = 100
+HEADERS_KEPT: Final = 16
+"""Clients send the same ones."""
 
 
 class _Range(NamedTuple):
@@ -22,6 +25,7 @@ class _Range(NamedTuple):
         return 2 if self.kind == "*" else self.kind.count("*")
 
 
+@lru_cache(HEADERS_KEPT)
 def chosen(accept: str) -> str | None:
     """None where none of the offered types is accepted. Without a word of the client all are."""
     ranges = [_parsed(one) for one in accept.split(",")[:RANGES_MAX] if one.strip()] or [_Range("*/*", 1.0)]

@@ -54,7 +54,7 @@ def get_schema(call: Call) -> Result:
         form = call.parameter("format")
         text = library.parsed(definition, context).formatted(form) if form else None
         more = {"maxId": state.id_max(context)} if call.flag("fetchMaxId") else {}
-        version = _user(state, identifier, context)
+        version = state.user(identifier, context)
         return call.qualified(entities.by_id(version, text, **more), version.subject)
 
     return call.service.read(query)
@@ -85,7 +85,7 @@ def get_by_guid(call: Call) -> Result:
         context, identifier, definition = found[0]
         form = call.parameter("format")
         text = library.parsed(definition, context).formatted(form) if form else None
-        record = entities.record_of(_user(state, identifier, context))
+        record = entities.record_of(state.user(identifier, context))
         return {**entities.of_definition(definition, text), **record}
 
     return call.service.read(query)
@@ -128,8 +128,3 @@ def _found(call: Call, state: State, identifier: int) -> tuple[str, Definition]:
     if context is None or definition is None:
         raise schema_not_found(identifier)
     return context, definition
-
-
-def _user(state: State, identifier: int, context: str) -> Version:
-    """A version with an id: the first one that is not deleted, if one is not."""
-    return min(state.places(identifier, context), key=lambda version: (version.is_deleted, version.timestamp or 0))

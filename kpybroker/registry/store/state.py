@@ -34,6 +34,8 @@ class _Ids:
     definitions: dict[int, Definition] = field(default_factory=dict)
     by_definition: dict[Definition, int] = field(default_factory=dict)
     places: dict[int, set[Place]] = field(default_factory=dict)
+    users: dict[int, Version] = field(default_factory=dict)
+    """See `State.user`; those that were asked for since their versions changed."""
 
 
 NONE: Final = _Ids()
@@ -140,6 +142,7 @@ class State:
         ids.definitions[version.id] = version.definition
         ids.by_definition.setdefault(version.definition, version.id)
         ids.places.setdefault(version.id, set()).add(place)
+        ids.users.pop(version.id, None)
         ids.highest = max(ids.highest, version.id)
         for target in _targets(version):
             self._referrers.setdefault(target, set()).add(place)
@@ -154,6 +157,7 @@ class State:
         for target in _targets(version):
             self._referrers[target].discard(place)
         ids = self._ids[contexts.of(subject)]
+        ids.users.pop(version.id, None)
         places = ids.places[version.id]
         places.discard(place)
         if not places:
@@ -169,6 +173,7 @@ class State:
         for number, version in list(versions.items()):
             if number <= version_max:
                 versions[number] = version._replace(is_deleted=True)
+                self._ids[contexts.of(subject)].users.pop(version.id, None)
 
     def _clear(self, subject: str | None) -> None:
         for name in [one for one in self._versions if contexts.contains(subject, one)]:
@@ -225,6 +230,15 @@ class State:
         """The versions with this id, deleted softly or not, by subject and version."""
         found = self._ids.get(context, NONE).places.get(identifier, ())
         return [self._versions[subject][number] for subject, number in sorted(found)]
+
+    def user(self, identifier: int, context: str = contexts.DEFAULT) -> Version:
+        """The version that stands for an id that there is: the oldest one that is not deleted, if one is not."""
+        users = self._ids[context].users
+        found = users.get(identifier)
+        if found is None:
+            places = self.places(identifier, context)
+            found = users[identifier] = min(places, key=lambda one: (one.is_deleted, one.timestamp or 0))
+        return found
 
     def referrers(self, subject: str, number: int, *, deleted: bool = False) -> list[Version]:
         """The versions that refer to one."""

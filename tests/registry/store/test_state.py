@@ -49,6 +49,23 @@ def test_an_id_lives_as_long_as_a_version_has_it() -> None:
     assert state.id_max() == 1, "it is not given away again"
 
 
+def test_the_version_that_stands_for_an_id_follows_each_change() -> None:
+    state = State()
+    a, b = version("a", 1, 1), version("b", 1, 1)
+    for record, timestamp, subject in (
+        (records.schema(a), 2000, "a"),
+        (records.schema(b), 1000, "b"),
+        (records.schema(b._replace(is_deleted=True)), 3000, "a"),
+        (records.subject_deleted("a", 1), 4000, "a"),
+        (records.schema(b), 5000, "b"),
+        (records.schema_removed("b", 1), 6000, "a"),
+    ):
+        assert state.apply(*record, timestamp) is None
+        assert state.user(1).subject == subject
+    state.apply(*records.subject_cleared("a"), 7000)
+    assert state.definition(1) is None
+
+
 def test_a_second_schema_with_the_same_id_is_ignored() -> None:
     state = state_of(records.schema(version("a", 1, 1)), records.schema(version("b", 1, 1, '"other"')))
     assert state.subjects() == ["a"]
