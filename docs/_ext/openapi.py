@@ -54,6 +54,18 @@ SCHEMA_MEMBERS: Json = {
     "metadata": {"type": "object"},
     "ruleSet": {"type": "object"},
 }
+CONFIG_MEMBERS: Json = {
+    "compatibilityGroup": TEXT,
+    "alias": TEXT,
+    "normalize": {"type": "boolean"},
+    "validateFields": {"type": "boolean"},
+    "validateRules": {"type": "boolean"},
+    "defaultMetadata": {"type": "object"},
+    "overrideMetadata": {"type": "object"},
+    "defaultRuleSet": {"type": "object"},
+    "overrideRuleSet": {"type": "object"},
+}
+TAGS = listed(with_members(schemaEntity=with_members(entityPath=TEXT, entityType=TEXT), tags=listed(TEXT)))
 SCHEMAS: dict[str, Json] = {
     "Error": with_members(("error_code", "message"), error_code=NUMBER, message=TEXT),
     "Schema": with_members(
@@ -65,7 +77,15 @@ SCHEMAS: dict[str, Json] = {
         deleted={"type": "boolean"},
         maxId=NUMBER,
     ),
-    "NewSchema": with_members(("schema",), **SCHEMA_MEMBERS, id=NUMBER, version=NUMBER),
+    "NewSchema": with_members(
+        ("schema",),
+        **SCHEMA_MEMBERS,
+        id=NUMBER,
+        version=NUMBER,
+        schemaTagsToAdd=TAGS,
+        schemaTagsToRemove=TAGS,
+        propagateSchemaTags={"type": "boolean"},
+    ),
     "Version": with_members(
         ("subject", "version", "id", "schema"),
         subject=TEXT,
@@ -77,15 +97,8 @@ SCHEMAS: dict[str, Json] = {
     ),
     "Registered": with_members(("id",), id=NUMBER, version=NUMBER, **SCHEMA_MEMBERS, guid=TEXT),
     "Place": with_members(("subject", "version"), subject=TEXT, version=NUMBER),
-    "Config": with_members(
-        compatibilityLevel={"enum": list(LEVELS)},
-        normalize={"type": "boolean"},
-        compatibilityGroup=TEXT,
-        alias=TEXT,
-    ),
-    "NewConfig": with_members(
-        compatibility={"enum": list(LEVELS)}, normalize={"type": "boolean"}, compatibilityGroup=TEXT
-    ),
+    "Config": with_members(compatibilityLevel={"enum": list(LEVELS)}, **CONFIG_MEMBERS),
+    "NewConfig": with_members(compatibility={"enum": list(LEVELS)}, **CONFIG_MEMBERS),
     "Mode": with_members(("mode",), mode={"enum": list(MODES)}),
     "Compatibility": with_members(("is_compatible",), is_compatible={"type": "boolean"}, messages=listed(TEXT)),
 }

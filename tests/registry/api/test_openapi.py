@@ -147,3 +147,11 @@ def _check_members(schema: Any, value: Any, document: Any, where: str) -> None:
             _check_members(schema["items"], one, document, where)
     elif isinstance(value, dict) and "properties" in schema:
         assert set(value) <= set(schema["properties"]), where
+
+
+def test_each_body_has_the_members_that_are_read(openapi: ModuleType) -> None:
+    with_body = [entry for entry in ENTRIES if entry.body is not None]
+    assert {openapi.key_of(entry) for entry in with_body} == openapi.BODIES.keys()
+    for entry in with_body:
+        described = openapi.SCHEMAS[openapi.BODIES[openapi.key_of(entry)]]["properties"]
+        assert described.keys() == (entry.body or {}).keys(), entry.path
