@@ -111,8 +111,6 @@ class Player:
         if step.waits_ms is not None:
             response["waited"] = time.monotonic() - began >= step.waits_ms / 1000
         self._bind(step.bind, response)
-        for path, condition in (step.only or {}).items():
-            _keep(response, path, fill_in(condition, self._names))
         waits_only = not step.compared and _holds_all(response, step.until, self._names)
         return None if waits_only else Heard(f"step {number}: {step.api.name} v{version}", step.api, response)
 
@@ -121,6 +119,8 @@ class Player:
         while True:
             self._send(step, version)
             response = self._response(step.on)
+            for path, condition in (step.only or {}).items():
+                _keep(response, path, fill_in(condition, self._names))
             if _holds_all(response, step.until, self._names):
                 return response
             if time.monotonic() > deadline:
