@@ -21,7 +21,9 @@ from kpybroker.wire.messages.add_partitions_to_txn import AddPartitionsToTxnResp
 from tests.support.brokers.transactional import (
     Producer,
     completed,
+    coordinated_by,
     held_markers,
+    named,
     one_producer,
     read,
     transactional_broker,
@@ -32,10 +34,6 @@ UNKNOWN = TransactionProducer("x", 5, 2)
 """A producer that no coordinator knows."""
 PATIENT = {"add_partitions_to_txn_retry_backoff_max_ms": "30000", "request_timeout_ms": "30000"}
 IMPATIENT = {"add_partitions_to_txn_retry_backoff_max_ms": "0"}
-
-
-def named(producer: Producer) -> TransactionProducer:
-    return TransactionProducer(producer.transactional_id, producer.producer_id, producer.epoch)
 
 
 @pytest.mark.parametrize("version", [12, 13])
@@ -219,13 +217,7 @@ async def test_a_coordinator_on_another_broker_adds_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, response: Any, expected: ErrorCode | None
 ) -> None:
     async with transactional_broker(tmp_path) as broker:
-        known, alive = broker.metadata.leader_and_epoch, broker.metadata.is_alive
-        monkeypatch.setattr(
-            broker.metadata,
-            "leader_and_epoch",
-            lambda topic, index: (8, 0) if topic == "__transaction_state" else known(topic, index),
-        )
-        monkeypatch.setattr(broker.metadata, "is_alive", lambda broker_id: broker_id == 8 or alive(broker_id))
+        coordinated_by(broker, 8, monkeypatch)
 
         async def ask_peer(broker_id: int, api_key: ApiKey, message: Any, version: int) -> Any:
             assert (broker_id, api_key, version) == (8, ApiKey.ADD_PARTITIONS_TO_TXN, 4)

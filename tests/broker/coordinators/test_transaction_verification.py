@@ -22,15 +22,17 @@ from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.add_partitions_to_txn import AddPartitionsToTxnResponse
 from kpybroker.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from tests.support.brokers.running_broker import ask
-from tests.support.brokers.transactional import Producer, completed, one_producer, transactional_broker
+from tests.support.brokers.transactional import (
+    completed,
+    coordinated_by,
+    named,
+    one_producer,
+    transactional_broker,
+)
 
 T0 = ("t", 0)
 UNKNOWN = TransactionProducer("x", 5, 2)
 """A producer that no coordinator knows."""
-
-
-def named(producer: Producer) -> TransactionProducer:
-    return TransactionProducer(producer.transactional_id, producer.producer_id, producer.epoch)
 
 
 async def test_a_partition_must_have_been_added(tmp_path: Path) -> None:
@@ -142,13 +144,7 @@ async def test_a_coordinator_on_another_broker_is_asked_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, response: Any, expected: ErrorCode | None
 ) -> None:
     async with transactional_broker(tmp_path) as broker:
-        known, alive = broker.metadata.leader_and_epoch, broker.metadata.is_alive
-        monkeypatch.setattr(
-            broker.metadata,
-            "leader_and_epoch",
-            lambda topic, index: (8, 0) if topic == "__transaction_state" else known(topic, index),
-        )
-        monkeypatch.setattr(broker.metadata, "is_alive", lambda broker_id: broker_id == 8 or alive(broker_id))
+        coordinated_by(broker, 8, monkeypatch)
 
         async def ask_peer(broker_id: int, api_key: ApiKey, message: Any, version: int) -> Any:
             assert (broker_id, api_key, version) == (8, ApiKey.ADD_PARTITIONS_TO_TXN, 4)

@@ -11,6 +11,7 @@ import pytest
 import trio
 
 from kpybroker.broker.app import Broker
+from kpybroker.broker.coordinators.transaction_verification import TransactionProducer
 from kpybroker.broker.handlers.transactions.end_txn import EPOCH_BUMPED_FROM
 from kpybroker.core.transaction.values import WriteMarkers
 from kpybroker.wire.errors import ErrorCode
@@ -189,6 +190,22 @@ async def completed(broker: Broker, transactional_id: str = "x") -> str:
     while (state := broker.transactions.describe(transactional_id).state).startswith("Prepare"):
         await trio.lowlevel.checkpoint()
     return state
+
+
+def named(producer: Producer) -> TransactionProducer:
+    """As the coordinator is asked about it."""
+    return TransactionProducer(producer.transactional_id, producer.producer_id, producer.epoch)
+
+
+def coordinated_by(broker: Broker, other: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Transactions are coordinated by another broker, which is alive."""
+    known, alive = broker.metadata.leader_and_epoch, broker.metadata.is_alive
+    monkeypatch.setattr(
+        broker.metadata,
+        "leader_and_epoch",
+        lambda topic, index: (other, 0) if topic == "__transaction_state" else known(topic, index),
+    )
+    monkeypatch.setattr(broker.metadata, "is_alive", lambda broker_id: broker_id == other or alive(broker_id))
 
 
 def held_markers(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> trio.Event:

@@ -7,33 +7,19 @@
 from __future__ import annotations
 
 import base64
-import json
-from pathlib import Path
 
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
 from kpybroker.registry.errors import RegistryError
 from kpybroker.registry.schemas import protobuf
+from tests.registry.schemas.proto.confluent import different, table
 
-TEXTS = [
-    json.loads(line)
-    for line in (Path(__file__).parent / "confluent_8_1_0_descriptors.jsonl").read_text(encoding="utf-8").splitlines()
-]
-
-
-def stored_of(text: str) -> list[str | None]:
-    """What is stored for a text, without and with normalization."""
-    try:
-        parsed = protobuf.parse(text, {}, is_new=True)
-    except RegistryError:
-        return [None, None]
-    return [parsed.canonical, parsed.normalized]
+TEXTS = table("descriptors")
 
 
 def test_texts_are_those_of_confluent() -> None:
-    different = [(text, *found, *stored) for text, *stored in TEXTS if (found := stored_of(text)) != stored]
-    assert different == []
+    assert different(TEXTS) == []
     assert len(TEXTS) > 100
 
 

@@ -6,30 +6,14 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
-from kpybroker.registry.errors import RegistryError
 from kpybroker.registry.schemas import protobuf
+from tests.registry.schemas.proto.confluent import different, table
 
-TEXTS = [
-    json.loads(line)
-    for line in (Path(__file__).parent / "confluent_8_1_0_protobuf.jsonl").read_text(encoding="utf-8").splitlines()
-]
-
-
-def stored_of(text: str) -> list[str | None]:
-    """What is stored for a text, without and with normalization."""
-    try:
-        parsed = protobuf.parse(text, {}, is_new=True)
-    except RegistryError:
-        return [None, None]
-    return [parsed.canonical, parsed.normalized]
+TEXTS = table("protobuf")
 
 
 def test_texts_are_those_of_confluent() -> None:
-    different = [(text, *found, *stored) for text, *stored in TEXTS if (found := stored_of(text)) != stored]
-    assert different == []
+    assert different(TEXTS) == []
     assert len(TEXTS) > 300
 
 
