@@ -19,11 +19,13 @@ EXACT, DEFAULT, ANY = 0, 1, 2
 """How DescribeClientQuotas matches a name."""
 DEFAULT_NAME: Final = "(default)"
 
+
+def _name_column(kind: str) -> Column:
+    return Column(kind.upper(), lambda row: _name_shown(row["entity"], kind))
+
+
 QUOTAS: Final = (
-    *(
-        Column(kind.upper(), lambda row, kind=kind: _name_shown(row["entity"], kind))  # type: ignore[misc]
-        for kind in ("user", "client-id", "ip")
-    ),
+    *map(_name_column, ("user", "client-id", "ip")),
     Column("KEY", "key"),
     Column("VALUE", lambda row: _number_shown(row["value"])),
 )
