@@ -25,6 +25,7 @@ from typing import Any
 
 import pytest
 
+from compat_tests import deps
 from compat_tests.support.clients import Client
 from compat_tests.support.groups.members import Member, speaks_new_protocol, start_member
 from compat_tests.support.groups.serving import NOT_SERVED, QUICK, serves_groups
@@ -68,6 +69,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     os.environ[QUICK_JVMS] = "yes"
+    deps.brings_clients = config.getoption("--all-versions")
     if release := config.getoption("--kafka-version"):
         os.environ[KAFKA_VERSION] = release
 

@@ -64,6 +64,16 @@ class DependencyError(Exception):
     """Something could not be brought; the message says what to do."""
 
 
+brings_clients = True
+"""Whether the program that runs may use what `clients` brings: a test that is not wide may not."""
+
+
+def _of_clients(*place: str) -> Path:
+    if not brings_clients:
+        raise DependencyError(f"{place[-1]} is brought for wide tests alone: mark this one `wide`")
+    return CACHE.joinpath(*place)
+
+
 def jars_dir(name: str) -> Path:
     """Where the jars of `name` are (`kafka-3.9.1`, `kafka-4.3.1`, `spark-4.0.0`)."""
     override = os.environ.get("KPYBROKER_KAFKA_LIBS")
@@ -76,37 +86,37 @@ def old_kafka_python_dir() -> Path:
 
 def go_clients() -> Path:
     """The program that `clients` builds."""
-    return CACHE / "go" / "clients" / "go_clients"
+    return _of_clients("go", "clients", "go_clients")
 
 
 def go_members() -> Path:
     """The program of group members that `clients` builds."""
-    return CACHE / "go" / "members" / "go_members"
+    return _of_clients("go", "members", "go_members")
 
 
 def go_transactional() -> Path:
     """The transactional producer that `clients` builds."""
-    return CACHE / "go" / "transactional" / "go_transactional"
+    return _of_clients("go", "transactional", "go_transactional")
 
 
 def node_modules() -> Path:
     """Where `clients` puts Node's packages."""
-    return CACHE / "node" / "clients" / "node_modules"
+    return _of_clients("node", "clients", "node_modules")
 
 
 def go_registry() -> Path:
     """The program of registry clients that `clients` builds."""
-    return CACHE / "go" / "registry" / "go_registry"
+    return _of_clients("go", "registry", "go_registry")
 
 
 def node_registry_modules() -> Path:
     """Where `clients` puts Node's client of a registry."""
-    return CACHE / "node" / "registry" / "node_modules"
+    return _of_clients("node", "registry", "node_modules")
 
 
 def python_registry_client() -> Path:
     """Where `clients` puts Python's client of a registry that is not Confluent's."""
-    return CACHE / "py" / "registry"
+    return _of_clients("py", "registry")
 
 
 def promtool() -> Path:

@@ -141,6 +141,7 @@ def check_pushes(receiving: Receiving, kind: str) -> None:
     assert all(name.startswith(f"org.apache.kafka.{kind}.") for name in names), sorted(names)
 
 
+@pytest.mark.wide
 def test_franz_go_pushes_unasked(receiving: Receiving) -> None:
     receiving.subscribe("all", metrics="org.apache.kafka.")  # it takes `*` for a prefix, which no name has
     Producer({"bootstrap.servers": receiving.bootstrap, "enable.metrics.push": False}).list_topics("t", START_S)

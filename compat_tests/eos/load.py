@@ -6,6 +6,9 @@ all, and none is left open: of a history, as of the storms (`compat_tests/faults
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import pytest
 from confluent_kafka import IsolationLevel, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
@@ -22,21 +25,25 @@ from compat_tests.support.waiting import eventually
 from kpybroker.core.transaction.values import EPOCH_BUMP_FROM
 
 TOPIC = "written"
-LIBRARIES = ("java-4.3.1", "java-3.9.1", "confluent", FRANZ)
+LIBRARIES = ("java-4.3.1", "java-3.9.1", "confluent")
+LOADS = [
+    pytest.param(LIBRARIES, id="java and confluent"),
+    pytest.param((*LIBRARIES, FRANZ), id="and franz-go", marks=pytest.mark.wide),
+]
 GOES_ON = 3
 DEADLINE_S = 240.0
 """For a few transactions, on a machine that is busy."""
 
 
 class Load:
-    """The clients; `with` starts them, and kills those that still run at the end."""
+    """The clients, of these libraries; `with` starts them, and kills those that still run at the end."""
 
-    def __init__(self, bootstrap: str, partitions: int) -> None:
+    def __init__(self, bootstrap: str, partitions: int, libraries: Sequence[str]) -> None:
         self.history = History()
         self._bootstrap = bootstrap
         self._partitions: list[Partition] = [(TOPIC, index) for index in range(partitions)]
         target = Target(bootstrap, TOPIC, partitions)
-        self.writers = {library: Transacting(library, self.history, target) for library in LIBRARIES}
+        self.writers = {library: Transacting(library, self.history, target) for library in libraries}
         self._follower = Follower(self.history, bootstrap, self._partitions, "read_committed")
 
     def __enter__(self) -> Load:
@@ -48,6 +55,11 @@ class Load:
         self._follower.stopping.set()
         for writer in self.writers.values():
             writer.kill()
+
+    def renew_franz(self) -> None:
+        """It stays in version 2 until it starts again."""
+        if FRANZ in self.writers:
+            self.writers[FRANZ].renew()
 
     def goes_on(self, when: str) -> None:
         """Everyone commits a few transactions more."""
@@ -68,7 +80,7 @@ class Load:
 
         def is_used() -> bool:
             found = ends(self._bootstrap)
-            for library in LIBRARIES:
+            for library in self.writers:
                 before, last = found[library][-2:]
                 if library in OF_VERSION_2:
                     is_bumped = (before.producer_id, before.producer_epoch) != (last.producer_id, last.producer_epoch)

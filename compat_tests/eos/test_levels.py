@@ -10,13 +10,12 @@ from collections.abc import Iterator
 import pytest
 
 from compat_tests.conftest import Launcher
-from compat_tests.eos.load import TOPIC, Load, each_starts_again
+from compat_tests.eos.load import LOADS, TOPIC, Load, each_starts_again
 from compat_tests.eos.place import OVERRIDES
 from compat_tests.support.cluster import Cluster
 from compat_tests.support.command_line import CommandLine
 from compat_tests.support.quick import create_topic
 from compat_tests.support.services import started
-from compat_tests.support.transactional import FRANZ
 
 LEVELS = ((2, "upgrade"), (0, "downgrade"), (2, "upgrade"), (1, "downgrade"), (2, "upgrade"))
 
@@ -30,10 +29,11 @@ def cluster(launcher: Launcher) -> Iterator[Cluster]:
         yield three
 
 
-def test_the_level_falls_and_rises_under_load(cluster: Cluster) -> None:
+@pytest.mark.parametrize("libraries", LOADS)
+def test_the_level_falls_and_rises_under_load(cluster: Cluster, libraries: tuple[str, ...]) -> None:
     """Some change their version when they have connected again; franz-go does not go back before it starts again."""
     create_topic(cluster.bootstrap, TOPIC, 3, replicas=3)
-    with Load(cluster.bootstrap, 3) as load:
+    with Load(cluster.bootstrap, 3, libraries) as load:
         load.goes_on("before anything is finalized")
         load.is_of_version(0)
         for number, (level, how) in enumerate(LEVELS):
@@ -41,7 +41,7 @@ def test_the_level_falls_and_rises_under_load(cluster: Cluster) -> None:
             load.goes_on(f"with level {level} just set")
             each_starts_again(cluster, killed=number % 2 == 0)
             if level < 2:
-                load.writers[FRANZ].renew()
+                load.renew_franz()
             load.goes_on(f"at level {level}")
             load.is_of_version(2 if level == 2 else 0)
         assert load.finish() == []

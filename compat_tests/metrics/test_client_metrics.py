@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import urllib.request
 from collections.abc import Iterator, Sequence
@@ -124,7 +123,7 @@ def test_confluent_kafka(subscribed: Broker) -> None:
     consumer.close()
 
 
-@pytest.mark.skipif(shutil.which("go") is None, reason="Go is not installed")
+@pytest.mark.wide
 def test_franz_go(subscribed: Broker, tmp_path: Path) -> None:
     program = tmp_path / "clients"
     subprocess.run(["go", "build", "-o", program, "."], cwd=GO_CLIENTS, check=True)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterable
 from typing import Any
 
+import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from compat_tests.deps import ROOT, go_transactional
@@ -20,6 +22,11 @@ FRANZ = "franz"
 LIBRARIES = ("confluent", "kafka-python", "aiokafka", "java-3.9.1", "java-4.3.1", FRANZ)
 OF_VERSION_2 = ("java-4.3.1", FRANZ)
 """Libraries whose transactions are of version 2 where the broker has them."""
+
+
+def parameters(libraries: Iterable[str]) -> list[Any]:
+    """Of tests: franz-go is brought for wide ones alone."""
+    return [pytest.param(library, marks=pytest.mark.wide) if library == FRANZ else library for library in libraries]
 
 
 class Failed(Exception):

@@ -16,7 +16,7 @@ from compat_tests.overload.raw import Raw
 from compat_tests.support import quick
 from compat_tests.support.services import Broker
 from compat_tests.support.tools import VERSIONS, Tools, run_process
-from compat_tests.support.transactional import FRANZ, LIBRARIES, Failed, Transactional, visible
+from compat_tests.support.transactional import FRANZ, LIBRARIES, Failed, Transactional, parameters, visible
 from compat_tests.support.waiting import eventually
 from kpybroker.wire.messages.produce import ProduceRequest
 from kpybroker.wire.records.builder import BatchFields, build_batch
@@ -53,7 +53,7 @@ def begin(broker: Broker, name: str) -> Iterator[Begin]:
 # --- commit and abort
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("library", parameters(LIBRARIES))
 def test_commit_and_abort(broker: Broker, topic: MakeTopic, begin: Begin, library: str) -> None:
     place = topic(2)
     producer = begin(library)
@@ -129,7 +129,7 @@ def test_a_reader_never_sees_what_is_not_committed(broker: Broker, topic: MakeTo
 # --- fencing
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("library", parameters(LIBRARIES))
 def test_a_zombie_is_fenced(broker: Broker, topic: MakeTopic, begin: Begin, library: str) -> None:
     place = topic()
     zombie = begin(library)
@@ -163,6 +163,7 @@ def test_offsets_are_committed_with_the_transaction(
         )
 
 
+@pytest.mark.wide
 def test_franz_copies_with_its_offsets(broker: Broker, topic: MakeTopic, begin: Begin, name: str) -> None:
     source, target = topic(1, "-source"), topic(1, "-target")
     values = [str(n) for n in range(20)]

@@ -21,7 +21,15 @@ from compat_tests.eos.transaction_log import completed
 from compat_tests.overload.raw import Raw
 from compat_tests.support import quick
 from compat_tests.support.tools import Tools
-from compat_tests.support.transactional import FRANZ, LIBRARIES, OF_VERSION_2, Failed, Transactional, visible
+from compat_tests.support.transactional import (
+    FRANZ,
+    LIBRARIES,
+    OF_VERSION_2,
+    Failed,
+    Transactional,
+    parameters,
+    visible,
+)
 from compat_tests.support.waiting import eventually
 from kpybroker.testing import ApiName, Broker, Cluster
 from kpybroker.wire.errors import ErrorCode
@@ -109,7 +117,7 @@ def test_java_of_kafka_4_adds_by_writing_and_bumps_at_every_end(broker: Broker, 
     assert (found["EndTxn", 5], found["InitProducerId", 5]) == (10, 1)
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("library", parameters(LIBRARIES))
 @pytest.mark.parametrize("level", [0, 1, 2])
 def test_each_client_at_each_level(broker: Broker, begin: Begin, level: int, library: str) -> None:
     """In the version that both know: what is committed is read, what is aborted is in the log and is not."""
@@ -145,6 +153,7 @@ def test_each_client_at_each_level(broker: Broker, begin: Begin, level: int, lib
     assert bool(asked(broker, *ADDING)) is not is_second
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("level", [0, 2])
 def test_franz_copies_at_each_level(broker: Broker, begin: Begin, level: int) -> None:
     """Offsets of its group are in the transaction."""
@@ -165,12 +174,13 @@ def test_franz_copies_at_each_level(broker: Broker, begin: Begin, level: int) ->
     assert bool(asked(broker, "AddOffsetsToTxn")) is (level < 2)
 
 
-def test_clients_of_both_versions_in_turn_on_one_transactional_id(broker: Broker, begin: Begin) -> None:
+@pytest.mark.parametrize("other", parameters(["confluent", FRANZ]))
+def test_clients_of_both_versions_in_turn_on_one_transactional_id(broker: Broker, begin: Begin, other: str) -> None:
     """Each fences the one before, whose open transaction is never seen."""
     quick.create_topic(broker.bootstrap_servers, "t")
     expected = []
     before: Transactional | None = None
-    for n, library in enumerate([*V1_LIBRARIES, TV2, *V1_LIBRARIES, FRANZ, TV2, TV2, FRANZ, "java-3.9.1"]):
+    for n, library in enumerate([*V1_LIBRARIES, TV2, *V1_LIBRARIES, other, TV2, TV2, other, "java-3.9.1"]):
         producer = begin(library)
         if before is not None:
             with pytest.raises(Failed):
@@ -188,7 +198,7 @@ def test_clients_of_both_versions_in_turn_on_one_transactional_id(broker: Broker
         )
 
 
-@pytest.mark.parametrize("library", OF_VERSION_2)
+@pytest.mark.parametrize("library", parameters(OF_VERSION_2))
 def test_in_the_place_of_kafka_3_9_clients_of_version_2_go_on_as_before(begin: Begin, library: str) -> None:
     with Broker(kafka_version="3.9") as broker:
         quick.create_topic(broker.bootstrap_servers, "t")
@@ -223,6 +233,7 @@ def test_the_level_falls_and_rises_while_a_producer_works(broker: Broker, begin:
         committed(broker, expected)
 
 
+@pytest.mark.wide
 def test_franz_goes_on_in_version_2_until_it_starts_again(broker: Broker, begin: Begin) -> None:
     """A connection that hears of a lower level does not make it go back; what it sends is served."""
     quick.create_topic(broker.bootstrap_servers, "t")
@@ -237,7 +248,7 @@ def test_franz_goes_on_in_version_2_until_it_starts_again(broker: Broker, begin:
     assert asked(broker, "EndTxn") == {("EndTxn", 5): 3, ("EndTxn", 4): 1}
 
 
-@pytest.mark.parametrize("library", ["java-4.3.1", "java-3.9.1", "confluent", FRANZ])
+@pytest.mark.parametrize("library", parameters(["java-4.3.1", "java-3.9.1", "confluent", FRANZ]))
 def test_a_topic_is_made_again_between_transactions(broker: Broker, begin: Begin, library: str) -> None:
     """Each goes on in the new topic, whose id it has to learn; franz-go refuses to before it starts again. No group has
     anything committed there.

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 import pytest
 
 from compat_tests.conftest import Launcher
-from compat_tests.eos.load import TOPIC, Load, each_starts_again
+from compat_tests.eos.load import LOADS, TOPIC, Load, each_starts_again
 from compat_tests.eos.place import OVERRIDES
 from compat_tests.support.cluster import Cluster
 from compat_tests.support.command_line import CommandLine
 from compat_tests.support.quick import create_topic
 from compat_tests.support.services import started
-from compat_tests.support.transactional import FRANZ, Transactional
+from compat_tests.support.transactional import Transactional
 from compat_tests.support.waiting import eventually
 
 OURS, OTHER, KAFKA = 1, 2, 3
@@ -32,13 +32,14 @@ def cluster(launcher: Launcher) -> Iterator[Cluster]:
         yield mixed
 
 
-def test_kafka_3_9_leaves_comes_too_early_and_comes_back(cluster: Cluster) -> None:
+@pytest.mark.parametrize("libraries", LOADS)
+def test_kafka_3_9_leaves_comes_too_early_and_comes_back(cluster: Cluster, libraries: tuple[str, ...]) -> None:
     """It keeps version 2 out, is kept out by it, and is let in after a downgrade: then it coordinates transactions
     whose epochs version 2 has left behind, among them one that is open; and what it leaves goes on in version 2.
     """
     ours = CommandLine(",".join(cluster.brokers[broker_id].bootstrap for broker_id in (OURS, OTHER)))
     create_topic(cluster.bootstrap, TOPIC, 2, replicas=3)
-    with Load(cluster.bootstrap, 2) as load:
+    with Load(cluster.bootstrap, 2, libraries) as load:
         load.goes_on("with a Kafka 3.9")
         refused = ours.run("feature", "upgrade", "transaction.version=2", code=None)
         assert refused.code != 0
@@ -63,7 +64,7 @@ def test_kafka_3_9_leaves_comes_too_early_and_comes_back(cluster: Cluster) -> No
             left.do("produce", TOPIC, 0, ["left.0"])
             ours.run("feature", "downgrade", "transaction.version=0")
             each_starts_again(cluster, killed=False)
-            load.writers[FRANZ].renew()
+            load.renew_franz()
             load.goes_on("after the downgrade")
             load.is_of_version(0)
             cluster.brokers[KAFKA].start()
