@@ -47,6 +47,8 @@ LATER_APIS = {
     69: "ConsumerGroupDescribe",
     74: "ListConfigResources",
     76: "ShareGroupHeartbeat",
+    78: "ShareFetch",
+    79: "ShareAcknowledge",
 }
 # and records of which that is so
 LATER_RECORDS = (

@@ -72,6 +72,8 @@ ApiName = Literal[
     "ListConfigResources",
     "DescribeTopicPartitions",
     "ShareGroupHeartbeat",
+    "ShareFetch",
+    "ShareAcknowledge",
 ]
 """An API, by Kafka's name."""
 ErrorName = Literal[

@@ -74,6 +74,8 @@ class ApiKey(IntEnum):
     LIST_CONFIG_RESOURCES = 74
     DESCRIBE_TOPIC_PARTITIONS = 75
     SHARE_GROUP_HEARTBEAT = 76
+    SHARE_FETCH = 78
+    SHARE_ACKNOWLEDGE = 79
 
 
 # name, lowest and highest version, first flexible version
@@ -145,4 +147,6 @@ APIS: dict[ApiKey, tuple[str, int, int, int]] = {
     ApiKey.LIST_CONFIG_RESOURCES: ("ListConfigResources", 0, 1, 0),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: ("DescribeTopicPartitions", 0, 0, 0),
     ApiKey.SHARE_GROUP_HEARTBEAT: ("ShareGroupHeartbeat", 1, 1, 0),
+    ApiKey.SHARE_FETCH: ("ShareFetch", 1, 2, 0),
+    ApiKey.SHARE_ACKNOWLEDGE: ("ShareAcknowledge", 1, 2, 0),
 }
