@@ -126,3 +126,20 @@ class Outcome:
     error: ErrorCode = ErrorCode.NONE
     write: StateWrite | None = None
     wakes: bool = False
+
+
+_CLIENT_ERRORS = {
+    ErrorCode.NONE: ErrorCode.NONE,
+    ErrorCode.NOT_COORDINATOR: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.GROUP_ID_NOT_FOUND: ErrorCode.GROUP_ID_NOT_FOUND,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.FENCED_LEADER_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.FENCED_STATE_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
+}
+
+
+def client_error(error: ErrorCode) -> ErrorCode:
+    """What a client receives when the share coordinator gave this error to a read or a write of the state."""
+    return _CLIENT_ERRORS.get(error, ErrorCode.UNKNOWN_SERVER_ERROR)
