@@ -38,6 +38,8 @@ def acquire(state: ShareState, wish: Acquisition, fetched: Fetched, max_records:
         return []
     first = fetched.batches[0].base_offset
     _archive_compacted(state, fetched.fetch_offset, first)
+    if first > last:
+        return []  # at the limit, and what was available is no longer in the log
     base = first
     floor = state.floor(first)
     if floor < 0:

@@ -144,6 +144,8 @@ class SharePartition:
             if archive(state, state.start_offset, log_start_offset - 1, RecordState.AVAILABLE, counts=False):
                 state.seeks_available = True
             state.end_offset = max(state.end_offset, log_start_offset)
+            if state.gap is not None:
+                state.gap.start = max(state.gap.start, log_start_offset)
         else:
             state.end_offset, state.delivery_complete_count = log_start_offset, 0
         state.start_offset = log_start_offset

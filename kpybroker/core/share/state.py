@@ -148,9 +148,10 @@ def move_start(state: ShareState) -> bool:
         return True
     index = state.floor(last_done)
     if last_done == batches[index].last:
-        state.start_offset = max(state.start_offset, batches[index + 1].first)
+        following = batches[index + 1].first
         if state.gap is not None and state.is_gap_open:
-            state.start_offset = min(state.gap.start, state.start_offset)
+            following = min(following, state.gap.start)
+        state.start_offset = max(state.start_offset, following)
         index += 1
     else:
         state.start_offset = max(state.start_offset, last_done + 1)
@@ -164,9 +165,8 @@ def _can_move_start(state: ShareState) -> bool:
     if index < 0:
         return False  # nothing is in flight, or a gap begins here
     batch = state.batches[index]
-    if batch.parts is None:
-        return batch.is_done
-    return any(run.is_done for run in batch.parts if run.first <= state.start_offset <= run.last)
+    start = min(state.start_offset, batch.last)  # after all of them, where the log's start moved it
+    return any(run.is_done for run in runs_of(batch) if run.first <= start <= run.last)
 
 
 def _last_done(state: ShareState) -> tuple[int | None, int]:
