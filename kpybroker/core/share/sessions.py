@@ -42,7 +42,7 @@ class SharePartitionId(NamedTuple):
     """A partition as clients name it."""
 
     topic_id: bytes
-    index: int
+    partition: int
 
 
 def next_epoch(epoch: int) -> int:

@@ -26,7 +26,7 @@ def ids(*indexes: int) -> list[SharePartitionId]:
 
 
 def indexes(cache: ShareSessionCache, key: SessionKey = KEY) -> list[int]:
-    return [partition.index for partition in cache.require(key).partitions]
+    return [one.partition for one in cache.require(key).partitions]
 
 
 def refused(code: ErrorCode) -> pytest.RaisesExc[KafkaError]:
@@ -126,7 +126,7 @@ def test_a_partition_with_records_is_last_the_next_time() -> None:
     assert indexes(cache) == [1, 2, 0]
 
 
-def test_a_partition_that_was_forgotten_meanwhile_is_not_named_and_does_not_return() -> None:
+def test_a_partition_that_was_forgotten_while_a_request_waited_is_not_named_and_does_not_return() -> None:
     cache = ShareSessionCache(10)
     session = cache.open(KEY, ids(0), "c")
     cache.update(KEY, 1, forgotten=ids(0))
