@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kpybroker.core.share.values import Acquired, FetchedBatch
 from kpybroker.storage.segments.file_records import walk_headers
-from kpybroker.wire.records.batch import BatchHeader
+from kpybroker.wire.errors import KafkaError
+from kpybroker.wire.records.batch import RECORD_BATCH_OVERHEAD, BatchHeader
 from kpybroker.wire.records.control import ControlRecordType, parse_control_type
 from kpybroker.wire.records.record import iter_records
 
@@ -33,10 +34,23 @@ class PlacedBatch(NamedTuple):
         """As the machine sees it."""
         return FetchedBatch(self.header.base_offset, self.header.last_offset)
 
+    @property
+    def end(self) -> int:
+        """Where the next batch is in the slice."""
+        return self.position + self.header.size
+
 
 def batches_of(slice_: FileSlice) -> list[PlacedBatch]:
     """The whole batches of a slice; it may end within one. Raises CORRUPT_MESSAGE, OSError."""
-    return [PlacedBatch(*found) for found in walk_headers(slice_.read, repr(slice_), 0, slice_.size)]
+    batches: list[PlacedBatch] = []
+    try:
+        for found in walk_headers(slice_.read, repr(slice_), 0, slice_.size):
+            batches.append(PlacedBatch(*found))
+    except KafkaError:
+        end = batches[-1].end if batches else 0
+        if slice_.size - end >= RECORD_BATCH_OVERHEAD:
+            raise  # else it ends within a header
+    return batches
 
 
 def aborted_batches(log: Log, found: FetchSlice, batches: Sequence[PlacedBatch]) -> list[FetchedBatch]:
@@ -76,6 +90,6 @@ def keep_acquired(slice_: FileSlice, batches: Sequence[PlacedBatch], acquired: S
     first, last = acquired[0].first, acquired[-1].last
     bases = [batch.header.base_offset for batch in batches]
     begin = max(bisect_right(bases, first) - 1, 0)
-    end = batches[max(bisect_right(bases, last) - 1, begin)]
+    last_sent = batches[max(bisect_right(bases, last) - 1, begin)]
     start = batches[begin].position
-    slice_.narrow(start, end.position + end.header.size - start)
+    slice_.narrow(start, last_sent.end - start)
