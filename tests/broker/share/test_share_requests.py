@@ -19,7 +19,7 @@ from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.share_fetch import ShareFetchResponse
 from kpybroker.wire.records.control import ControlRecordType, EndTransactionMarker
 from tests.support.brokers.running_broker import create_topic
-from tests.support.share.members import MemoryPersister, Member, data_of, offsets, produce, rows, share_broker
+from tests.support.share.members import Member, MemoryPersister, offsets, produce, rows, share_broker
 from tests.support.storage.batches import NOW_MS
 
 ACCEPT, RELEASE, REJECT, RENEW = [1], [2], [3], [4]
@@ -207,8 +207,8 @@ async def test_nothing_is_fetched_where_nothing_is_wanted(
     async with open_place() as place:
         await place.member.open()
         produce(place.broker, b"a")
-        began = trio.current_time()
-        assert named(await place.member.fetch(max_wait_ms=5_000, **{limit: 0})) == {}
+        began, limits = trio.current_time(), dict[str, Any]({limit: 0})
+        assert named(await place.member.fetch(max_wait_ms=5_000, **limits)) == {}
         assert trio.current_time() == began
 
 
@@ -321,7 +321,7 @@ async def test_a_renewal_keeps_the_lock_and_fetches_nothing(
         await member.fetch()
         for _ in range(3):
             await trio.sleep(20)
-            nothing = {"max_bytes": 0, "min_bytes": 0, "max_records": 0, "max_wait_ms": 0}
+            nothing: Any = {"max_bytes": 0, "min_bytes": 0, "max_records": 0, "max_wait_ms": 0}
             renewed = await member.fetch(acks={0: [(0, 0, RENEW)]}, is_renew_ack=True, **nothing)
             assert named(renewed) == {0: (0, 0)}
         assert rows(await member.fetch()) == []
