@@ -73,7 +73,7 @@ ABSENT: Final = (
             *(f"PUT {EXPORTER}/{change}" for change in ("pause", "resume", "reset")),
         ),
     ),
-    Absent("a catalog of tags and business metadata", "/catalog", PLATFORM, ("GET /catalog/v1/...",)),
+    Absent("catalog of tags and business metadata", "/catalog", PLATFORM, ("GET /catalog/v1/...",)),
 )
 
 
