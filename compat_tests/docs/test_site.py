@@ -29,7 +29,7 @@ PAGES = (
         "reference/which-kafka",
         "reference/configuration",
     ),
-    *("internals/why", "internals/architecture", "internals/benchmarks"),
+    *("internals/why", "internals/architecture", "internals/benchmarks", "internals/benchmarks/one-broker"),
 )
 TESTING = "reference/testing.html#kpybroker.testing"
 

@@ -50,6 +50,24 @@ def test_code_on_a_page_is_a_file_but_for_commands_of_this_project(page: Path) -
         assert all(COMMAND.match(line) for line in code.splitlines()), code
 
 
+GENERATED = ("reference/compatibility.md", "reference/configuration.md")
+CELL_WORDS_MAX, PAGE_WORDS_MAX = 60, 2500
+LOOKED_UP = ("reference/", "decisions/", "SECURITY.md")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=relative)
+def test_no_page_is_a_wall_of_text(page: Path) -> None:
+    """Of a cell names of code do not count; of a page neither code nor tables do, and what is looked up may be long."""
+    text = re.sub(r"^ *```.*?^ *```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    name = page.relative_to(DOCS).as_posix()
+    rows = [line for line in text.splitlines() if line.lstrip().startswith("|")]
+    if name not in GENERATED and not name.startswith("decisions/"):
+        for cell in re.split(r" \| ", re.sub(r"`+[^`]*`+|\]\([^)]*\)", "", " | ".join(rows))):
+            assert len(cell.split()) <= CELL_WORDS_MAX, cell
+    if not name.startswith(LOOKED_UP):
+        assert len(text.split()) - len(" ".join(rows).split()) <= PAGE_WORDS_MAX
+
+
 def test_every_sample_is_included_and_tested() -> None:
     included = {
         (page.parent / (shown or offered)).resolve()
