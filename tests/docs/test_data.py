@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from types import ModuleType
 
@@ -60,8 +61,19 @@ def test_a_figure_is_what_a_cell_begins_with(charts: ModuleType) -> None:
         charts.figure("yes")
 
 
-def test_a_chart_has_a_bar_for_each_row(charts: ModuleType) -> None:
-    svg = charts.ratio_chart([("a & b", 0.5), ("c", 9.0)], most=4.0)
-    assert svg.count("<rect") == 2
+def test_a_chart_has_a_bar_for_each_row_a_legend_an_axis_and_a_text(charts: ModuleType) -> None:
+    svg, text = charts.ratio_chart([("a & b", 0.5), ("c", 9.0)], title="rate to Kafka's", most=4.0)
+    legend = 2
+    assert svg.count("<rect") == 2 + legend
     assert "a &amp; b" in svg
-    assert svg.index(charts.WORSE) < svg.index(charts.BETTER)
+    assert svg.rindex('class="worse"') < svg.rindex('class="better"')
+    assert "kpybroker is better" in svg
+    assert '<text x="300" y="116" class="title">rate to Kafka&#x27;s</text>' in svg
+    assert text == "rate to Kafka's. a & b: 0.50; c: 9.00"
+
+
+def test_no_value_of_a_chart_is_on_its_line(charts: ModuleType) -> None:
+    svg, _ = charts.ratio_chart([("near", 0.97)], title="x", most=1.5)
+    (at,) = re.findall(r'<text x="(\d+)" y="\d+" text-anchor="end" class="value">0.97', svg)
+    line = max(float(x) for x in re.findall(r'<line x1="([\d.]+)"[^>]*stroke-dasharray', svg)[-1:])
+    assert line < charts.WIDTH - charts.VALUE_WIDTH < int(at) <= charts.WIDTH

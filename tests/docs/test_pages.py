@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+import runpy
+import shutil
 import tomllib
 from pathlib import Path
 
 import pytest
+
+from tests.support.programs.samples import module_of
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -51,6 +55,9 @@ def test_code_on_a_page_is_a_file_but_for_commands_of_this_project(page: Path) -
 
 
 GENERATED = ("reference/compatibility.md", "reference/configuration.md")
+DIAGRAM = r"^```\{graphviz\}\n---\nalt: >-\n(.*?)\n---\n(.*?)^```$"
+CONTENT_WIDTH, FONT_PT_MIN = 736, 10
+"""Of furo's column of text, in pixels; of the letters of a diagram at its own size."""
 CELL_WORDS_MAX, PAGE_WORDS_MAX = 60, 2500
 LOOKED_UP = ("reference/", "decisions/", "SECURITY.md")
 
@@ -126,3 +133,20 @@ def test_the_map_names_the_packages_of_the_contracts() -> None:
     for container in ("kpybroker", "kpybroker.broker"):
         for name in " : ".join(layers[container]).split(" : "):
             assert name == "__main__" or re.search(rf"^\| \[?`{name}(\.py)?`", text, re.MULTILINE), name
+
+
+def test_each_diagram_has_a_text_and_is_legible_at_the_width_of_a_page() -> None:
+    diagrams = module_of(DOCS / "_ext" / "diagrams.py")
+    arguments = runpy.run_path(str(DOCS / "conf.py"))["graphviz_dot_args"]
+    seen = 0
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        assert text.count("```{graphviz}") == len(re.findall(DIAGRAM, text, re.MULTILINE | re.DOTALL)), page
+        for head, code in re.findall(DIAGRAM, text, re.MULTILINE | re.DOTALL):
+            seen += 1
+            assert len(head.split()) > 10, f"{relative(page)}: {code.splitlines()[0]} has no alt"
+            if dot := shutil.which("dot"):
+                svg, width = diagrams.drawn(code, dot, arguments)
+                assert width * diagrams.SCALE_MIN <= CONTENT_WIDTH, f"{relative(page)}: {code.splitlines()[0]}"
+                assert min(map(float, re.findall(r'font-size="([\d.]+)', svg))) >= FONT_PT_MIN
+    assert seen >= 20
