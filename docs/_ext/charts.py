@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 DATA = Path(__file__).resolve().parents[1] / "speed" / "data"
-WIDTH, LABEL_WIDTH, VALUE_WIDTH, ROW_HEIGHT, BAR_HEIGHT, TOP = 760, 300, 56, 24, 14, 34
+WIDTH, LABEL_WIDTH, VALUE_WIDTH, ROW_HEIGHT, BAR_HEIGHT, TOP = 760, 312, 56, 24, 14, 34
 WIDTH_MIN = 640
 """At which letters of 12 are still 10 px."""
 

@@ -68,7 +68,7 @@ def test_a_chart_has_a_bar_for_each_row_a_legend_an_axis_and_a_text(charts: Modu
     assert "a &amp; b" in svg
     assert svg.rindex('class="worse"') < svg.rindex('class="better"')
     assert "kpybroker is better" in svg
-    assert '<text x="300" y="116" class="title">rate to Kafka&#x27;s</text>' in svg
+    assert '<text x="312" y="116" class="title">rate to Kafka&#x27;s</text>' in svg
     assert text == "rate to Kafka's. a & b: 0.50; c: 9.00"
 
 
