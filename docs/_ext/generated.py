@@ -1,6 +1,6 @@
 """Directives whose content is taken from the code and the benchmarks' data, so that pages cannot go stale.
 
-`{bench-chart} COMMAND`   a chart of one column of ratios     options: table, column, most, less-is-better
+`{bench-chart} COMMAND`   a chart of one column of ratios     options: title, table, column, most, less-is-better
 `{bench-table} COMMAND`   the table itself                    options: table, columns
 `{bench-conditions} COMMAND`
 `{package} NAME`          a package's docstring, and one line for each of its modules
@@ -37,6 +37,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(Path(__file__).resolve().parent)]
 
 import charts  # noqa: E402
+from diagrams import framed  # noqa: E402
 
 
 class Generated(Directive):
@@ -45,6 +46,7 @@ class Generated(Directive):
     required_arguments = 1
     final_argument_whitespace = True
     option_spec = {
+        "title": directives.unchanged_required,
         "table": directives.nonnegative_int,
         "column": directives.nonnegative_int,
         "columns": directives.unchanged,
@@ -71,9 +73,9 @@ class BenchChart(Generated):
         table = charts.load(self.arguments[0], self.options.get("table", 0))
         column = self.options.get("column", table.head.index("ratio") if "ratio" in table.head else 0)
         rows = [(row[0], charts.figure(row[column])) for row in table.rows if row[column]]
-        most = self.options.get("most", 4.0)
-        svg = charts.ratio_chart(rows, most=most, less_is_better="less-is-better" in self.options)
-        return [nodes.raw("", svg, format="html")]
+        less, title = "less-is-better" in self.options, self.options["title"]
+        svg, text = charts.ratio_chart(rows, title=title, most=self.options.get("most", 4.0), less_is_better=less)
+        return [nodes.raw("", framed(svg, charts.WIDTH, charts.WIDTH_MIN, text), format="html")]
 
 
 class BenchTable(Generated):
