@@ -36,7 +36,7 @@ class Script:
         random = self.random
         batches, offset = [], self.offset
         for _ in range(random.choice([0, 0, 0, 1, 3, 6])):
-            first = offset + random.choice([0, 0, 1, 4])
+            first = offset + random.choice([0, 0, 0, 0, 0, 1, 4])
             offset = first + random.choice([1, 1, 3, 10])
             batches.append(f"{first}-{offset - 1}:{random.choice([0, 0, 2, 4])}:{random.randint(1, 4)}")
         limit, locks = random.choice([2, 3, 5, 5, 10]), random.choice([10, 30, 200, 200])

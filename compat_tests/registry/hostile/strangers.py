@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import httpx
 
@@ -56,19 +57,32 @@ class Strangers:
                     client.delete(f"/subjects/{subject}{query}")
 
 
-def asked(url: str, is_over: threading.Event, *, is_kept: bool = True) -> Iterator[tuple[float, float]]:
-    """What another client waits for a registration, and for a read. Unless `is_kept`, it deletes what it registered."""
+class Wait(NamedTuple):
+    """Of the client that is no stranger, in seconds; `delayed` is what the machine took of both, where it is known."""
+
+    register: float
+    read: float
+    delayed: float
+
+
+def asked(
+    url: str, is_over: threading.Event, *, is_kept: bool = True, delays: Callable[[], float] = lambda: 0.0
+) -> Iterator[Wait]:
+    """What another client waits for a registration, and for a read. Unless `is_kept`, it deletes what it registered.
+
+    `delays` says for how many seconds the machine has held up what the requests go through, since whenever.
+    """
     with httpx.Client(base_url=url, timeout=WAIT_S) as client:
         number = 0
         while not (is_over.is_set() and number >= len(GOOD)):
             kind, text = list(GOOD.items())[number % len(GOOD)]
             number += 1
-            begin = time.monotonic()
             body = {"schema": f"{text}{' ' * number}", "schemaType": kind}
+            before, begin = delays(), time.monotonic()
             client.post(f"/subjects/good-{number}/versions", json=body).raise_for_status()
             between = time.monotonic()
             client.get(f"/subjects/good-{number}/versions/latest").raise_for_status()
-            yield between - begin, time.monotonic() - between
+            yield Wait(between - begin, time.monotonic() - between, delays() - before)
             for query in () if is_kept else ("", "?permanent=true"):
                 client.delete(f"/subjects/good-{number}{query}").raise_for_status()
             is_over.wait(PACE_S)

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from kpybroker.core.share.runs import NO_DEADLINE, Run, cut, join, runs_of, track_offsets
-from kpybroker.core.share.state import ShareState, add_batch, cut_at_start, move_start
+from kpybroker.core.share.state import ShareState, add_batch, archive, cut_at_start, move_start
 from kpybroker.core.share.values import (
     Acknowledgement,
     AcknowledgeType,
@@ -192,6 +192,8 @@ def _revert(state: ShareState, runs: Iterable[Run], now: float) -> None:
             state.seeks_available = True
         change = int(run.state.is_terminal) - int(was_terminal)
         state.delivery_complete_count += change * state.count_from_start(run.first, run.last)
+    if state.batches:  # the log's start may have passed some that are available now
+        archive(state, state.batches[0].first, state.start_offset - 1, RecordState.AVAILABLE, counts=False)
 
 
 def _write(state: ShareState, changed: Iterable[Run]) -> StateWrite | None:

@@ -40,12 +40,9 @@ def acquire(state: ShareState, wish: Acquisition, fetched: Fetched, max_records:
     _archive_compacted(state, fetched.fetch_offset, first)
     if first > last:
         return []  # at the limit, and what was available is no longer in the log
-    base = first
     floor = state.floor(first)
-    if floor < 0:
-        base = max(first, state.start_offset)
-    elif state.batches[floor].last >= first:
-        base = state.batches[floor].first
+    is_in_flight = floor >= 0 and state.batches[floor].last >= first
+    base = state.batches[floor].first if is_in_flight else max(first, state.start_offset)
     in_flight = state.between(min(first, base), last)
     if in_flight:
         rows = _acquire_again(state, wish, in_flight, (base, last), max_records)

@@ -102,6 +102,8 @@ class SharePartition:
         state = self._state
         if self.next_fetch_offset() != state.end_offset + 1:
             return True
+        if state.in_flight >= state.settings.partition_max_record_locks and all(run.is_done for run in self.runs()):
+            move_start(state)  # all was archived when it was acquired: no write follows that would do it
         return state.in_flight < state.settings.partition_max_record_locks
 
     def acquire(

@@ -38,8 +38,13 @@ class Player:
 
     def __init__(self) -> None:
         self.now = 1_000.0
+        self.output: list[str] = []
         self.writes: list[StateWrite] = []
         self.partition = SharePartition(PersistedState(0, 0), ShareSettings())
+
+    def perform(self, line: str) -> None:
+        """A step of a scenario (`tests.support.scenarios`)."""
+        self.output.append(self.play(line))
 
     def play(self, step: str) -> str:
         """What is seen after the step."""
@@ -113,11 +118,6 @@ class Player:
             mark = "" if run.pending is None else "?"
             rows.append((run.first, run.last, f"{int(run.state)}:{run.delivery_count}:{run.member_id}{mark}"))
         return rows
-
-
-def play(script: Iterable[str]) -> list[str]:
-    player = Player()
-    return [player.play(step) for step in script]
 
 
 def joined(rows: Iterable[Row]) -> str:
