@@ -72,6 +72,11 @@ ApiName = Literal[
     "ListConfigResources",
     "DescribeTopicPartitions",
     "ShareGroupHeartbeat",
+    "InitializeShareGroupState",
+    "ReadShareGroupState",
+    "WriteShareGroupState",
+    "DeleteShareGroupState",
+    "ReadShareGroupStateSummary",
 ]
 """An API, by Kafka's name."""
 ErrorName = Literal[
