@@ -74,6 +74,11 @@ ApiName = Literal[
     "ShareGroupHeartbeat",
     "ShareFetch",
     "ShareAcknowledge",
+    "InitializeShareGroupState",
+    "ReadShareGroupState",
+    "WriteShareGroupState",
+    "DeleteShareGroupState",
+    "ReadShareGroupStateSummary",
 ]
 """An API, by Kafka's name."""
 ErrorName = Literal[
