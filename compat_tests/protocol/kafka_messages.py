@@ -47,6 +47,10 @@ LATER_APIS = {
     69: "ConsumerGroupDescribe",
     74: "ListConfigResources",
     76: "ShareGroupHeartbeat",
+    77: "ShareGroupDescribe",
+    90: "DescribeShareGroupOffsets",
+    91: "AlterShareGroupOffsets",
+    92: "DeleteShareGroupOffsets",
 }
 # and records of which that is so
 LATER_RECORDS = (
@@ -56,6 +60,18 @@ LATER_RECORDS = (
     "ConsumerGroupRegularExpressionValue",
     "ConsumerGroupTargetAssignmentMetadataValue",
     "OffsetCommitValue",
+    "ShareGroupCurrentMemberAssignmentKey",
+    "ShareGroupCurrentMemberAssignmentValue",
+    "ShareGroupMemberMetadataKey",
+    "ShareGroupMemberMetadataValue",
+    "ShareGroupMetadataKey",
+    "ShareGroupMetadataValue",
+    "ShareGroupStatePartitionMetadataKey",
+    "ShareGroupStatePartitionMetadataValue",
+    "ShareGroupTargetAssignmentMemberKey",
+    "ShareGroupTargetAssignmentMemberValue",
+    "ShareGroupTargetAssignmentMetadataKey",
+    "ShareGroupTargetAssignmentMetadataValue",
     "TransactionLogValue",
 )
 

@@ -72,6 +72,10 @@ ApiName = Literal[
     "ListConfigResources",
     "DescribeTopicPartitions",
     "ShareGroupHeartbeat",
+    "ShareGroupDescribe",
+    "DescribeShareGroupOffsets",
+    "AlterShareGroupOffsets",
+    "DeleteShareGroupOffsets",
 ]
 """An API, by Kafka's name."""
 ErrorName = Literal[
