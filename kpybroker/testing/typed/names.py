@@ -72,6 +72,7 @@ ApiName = Literal[
     "ListConfigResources",
     "DescribeTopicPartitions",
     "ShareGroupHeartbeat",
+    "ShareGroupDescribe",
     "ShareFetch",
     "ShareAcknowledge",
     "InitializeShareGroupState",
@@ -79,6 +80,9 @@ ApiName = Literal[
     "WriteShareGroupState",
     "DeleteShareGroupState",
     "ReadShareGroupStateSummary",
+    "DescribeShareGroupOffsets",
+    "AlterShareGroupOffsets",
+    "DeleteShareGroupOffsets",
 ]
 """An API, by Kafka's name."""
 ErrorName = Literal[
