@@ -205,9 +205,9 @@ class SharePartitions:
     def release(self, session: ShareSession) -> None:
         """The member's session has ended: release what it holds of the session's partitions."""
         group_id, member_id = session.key
-        for partition_id in session.partitions:
-            led = self._led.get(SharePartitionKey(group_id, *partition_id))
-            if led is not None and led.machine is not None:
+        for key in list(self._led_of.get(group_id, ())):
+            led = self._led[key]
+            if led.machine is not None and SharePartitionId(key.topic_id, key.partition) in session.partitions:
                 self.take(led, self.current(led, led.machine).release_member(member_id))
 
     def disconnected(self, connection_id: str) -> None:
