@@ -36,7 +36,8 @@ class History:
         self.unsure: set[int] = set()
         """Acknowledged, with a failure in response: it may have been persisted or not."""
 
-    def acquired(self, member: str, offset: int, count: int) -> None:
+    def acquired(self, member: str, offset: int, count: int, since: float) -> None:
+        """`since`: the member holds it from then on, or from later on."""
         now = trio.current_time()
         assert offset not in self.done, f"{offset} was delivered again"
         holder, until = self.held.get(offset, (member, now))
@@ -44,7 +45,7 @@ class History:
         assert 1 <= count <= DELIVERIES_MAX
         assert count <= self.deliveries.get(offset, 0) + 1
         self.deliveries[offset] = count
-        self.held[offset] = (member, now + LOCK_S)
+        self.held[offset] = (member, since + LOCK_S)
 
     def ended(self, member: str) -> None:
         self.held = {offset: held for offset, held in self.held.items() if held[0] != member}
@@ -88,6 +89,7 @@ class Actor:
             types = {}
         acks = {0: [(offset, offset, [kind]) for offset, kind in types.items()]} if types else {}
         self.sending(types)
+        began = trio.current_time()
         response = await member.fetch(
             acks=acks,
             max_wait_ms=chance.choice([0, 500, 5_000, 40_000]),
@@ -99,9 +101,11 @@ class Actor:
             return
         data = data_of(response)
         if data is not None:
+            # the response may have waited until what it acknowledges was persisted, and the locks with it
+            since = began if types else trio.current_time()
             for row in data.acquired_records:
                 for offset in range(row.first_offset, row.last_offset + 1):
-                    self.history.acquired(member.member_id, offset, row.delivery_count)
+                    self.history.acquired(member.member_id, offset, row.delivery_count, since)
             self.result(types, data.acknowledge_error_code)
 
     async def acknowledge(self, types: dict[int, int]) -> None:
@@ -133,6 +137,21 @@ class Actor:
         self.history.ended(self.member.member_id)
         self.broker._disconnected(self.member.connection.connection_id)
         self.member.epoch = 0
+
+
+async def take_all(member: Member, history: History) -> None:
+    """Accept all that there is."""
+    idle = 0
+    while idle < 3:
+        data = data_of(await member.fetch(max_wait_ms=100))
+        rows = [] if data is None else data.acquired_records
+        idle = 0 if rows else idle + 1
+        for row in rows:
+            for offset in range(row.first_offset, row.last_offset + 1):
+                history.acquired(member.member_id, offset, row.delivery_count, trio.current_time())
+            acknowledged = await member.acknowledge({0: [(row.first_offset, row.last_offset, [ACCEPT])]})
+            assert acknowledged.responses[0].partitions[0].error_code == ErrorCode.NONE
+            history.done |= set(range(row.first_offset, row.last_offset + 1))
 
 
 @pytest.mark.parametrize("seed", [*range(8), *(pytest.param(seed, marks=pytest.mark.wide) for seed in range(8, 100))])
@@ -181,20 +200,12 @@ async def test_histories(
         await trio.sleep(LOCK_S + 1)
         history.held.clear()
         last = Member(broker, topic_id, "last")
-        idle = 0
-        while idle < 3:
-            response = await last.fetch(max_wait_ms=100)
-            data = data_of(response)
-            rows = [] if data is None else data.acquired_records
-            idle = 0 if rows else idle + 1
-            for row in rows:
-                for offset in range(row.first_offset, row.last_offset + 1):
-                    history.acquired("last", offset, row.delivery_count)
-                acknowledged = await last.acknowledge({0: [(row.first_offset, row.last_offset, [ACCEPT])]})
-                assert acknowledged.responses[0].partitions[0].error_code == ErrorCode.NONE
-                history.done |= set(range(row.first_offset, row.last_offset + 1))
+        await take_all(last, history)
+        # As Kafka's, a share partition that was loaded with a gap keeps its start until it has read beyond that.
+        produced = produce(broker, b"x") + 1
+        await take_all(last, history)
         for offset in set(range(produced)) - history.done - history.unsure:
             assert history.deliveries.get(offset) == DELIVERIES_MAX, f"{offset} was lost"
         (led,) = broker.coordinators.share_partitions.led
         assert led.machine is not None
-        assert led.machine.in_flight == 0
+        assert led.machine.in_flight == 0, list(led.machine.runs())
