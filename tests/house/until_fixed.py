@@ -9,7 +9,11 @@ import re
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-UNTIL_FIXED: frozenset[str] = frozenset()
+UNTIL_FIXED: frozenset[str] = frozenset(
+    f"kpybroker/core/share/{module}.py: nothing in the package uses it: it belongs where its users are"
+    for module in ("acknowledging", "acquiring", "partition", "runs", "state", "validation", "values")
+)
+"""The leader's part of share groups, which the shell of share partitions will use."""
 
 
 def remaining(found: Iterable[str], root: Path, known: Collection[str] = UNTIL_FIXED) -> list[str]:
