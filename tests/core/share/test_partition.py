@@ -73,7 +73,7 @@ def test_waiting_fetches_are_woken_by_what_is_released_and_when_the_start_moves(
 
 
 def test_at_the_limit_with_nothing_but_aborted_records_others_can_still_be_acquired() -> None:
-    """Kafka 4.3.1 stops for ever here: only the result of a write moves its start offset, and none will come."""
+    """Kafka 4.3.1 stops here forever: only the result of a write moves its start offset, and none will come."""
     partition = SharePartition(PersistedState(1, 0), ShareSettings(partition_max_record_locks=10))
     aborted = FetchedBatch(0, 9)
     assert partition.acquire("a", Fetched(0, [aborted], [aborted]), 500, 500, False, 0.0) == []
