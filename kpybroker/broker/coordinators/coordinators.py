@@ -22,9 +22,13 @@ if TYPE_CHECKING:
     from kpybroker.broker.peers.peers import Peers
     from kpybroker.broker.replication.partition import Partition
     from kpybroker.broker.replication.replicas import Replicas
+    from kpybroker.broker.share.share_partitions import SharePartitions
     from kpybroker.core.group.state import Group
+    from kpybroker.core.share_coordinator.values import SharePersister
 
 NAMED_WAIT_S = 1.0
+SHARE_SESSIONS_MAX = 2_000
+"""Sessions of share groups: the default of Kafka's `group.share.max.share.sessions`."""
 
 
 def _group_coordinators() -> type[GroupCoordinators]:
@@ -36,6 +40,9 @@ def _group_coordinators() -> type[GroupCoordinators]:
 
 class Coordinators:
     """`on_elected` and `on_resigned` follow this broker's leaderships."""
+
+    share_persister: SharePersister
+    """How the leaders of partitions reach the coordinators of share groups."""
 
     def __init__(
         self, host: Host, metadata: MetadataCache, producer_ids: ProducerIds, peers: Peers, replicas: Replicas
@@ -86,6 +93,20 @@ class Coordinators:
         return TransactionVerifier(
             self._host, self._metadata, self._replicas, self._peers.ask, lambda: self.transactions
         )
+
+    @cached_property
+    def share_partitions(self) -> SharePartitions:
+        """What share groups hold of the partitions led here; built by the first request of a member."""
+        from kpybroker.broker.share.share_partitions import SharePartitions
+
+        return SharePartitions(
+            self._host, self._replicas, self.share_persister, self.group_configs.share_of, SHARE_SESSIONS_MAX
+        )
+
+    def disconnected(self, connection_id: str) -> None:
+        """A client's connection has ended."""
+        if "share_partitions" in self.__dict__:
+            self.share_partitions.disconnected(connection_id)
 
     @property
     def loaded_groups(self) -> Iterator[Group]:
