@@ -1,4 +1,4 @@
-"""The site is built once, here: a warning or a broken link fails, and what pages take from the code is on them.
+"""The site is built once: a warning or a broken link fails, and what pages take from the code is on them.
 
 `make docs` builds it in the same way. Without graphviz it is built as text, which has no pictures.
 """
@@ -7,9 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
-import sys
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -18,21 +15,16 @@ import pytest
 
 from kpybroker import pytest_plugin, testing
 from kpybroker.control.catalogue import GROUPS
+from tests.support.programs.site import built_site
 
 ROOT = Path(__file__).resolve().parents[2]
-BUILD_S_MAX = 600
 
 pytest.importorskip("sphinx", reason="the docs extra is not installed")
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("site")
-    builder = "html" if shutil.which("dot") else "text"
-    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", builder, "docs", str(out)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=BUILD_S_MAX)
-    assert done.returncode == 0, done.stderr
-    return out
+def site() -> Path:
+    return built_site()
 
 
 def words_of(site: Path, page: str) -> str:
@@ -153,3 +145,10 @@ def test_the_search_puts_the_reference_and_guides_above_decisions(html: Path) ->
     assert "var Scorer = {" in script
     assert '"decisions/": -20' in script
     assert search.index("searchtools.js") < search.index("language_data.js")  # both before the first query
+
+
+def test_the_text_of_an_image_keeps_its_blanks(html: Path) -> None:
+    """Where a line of the page ends inside of it."""
+    page = (html / "guides" / "pipelines" / "activity.html").read_text(encoding="utf-8")
+    assert "with its length and its number of events" in page
+    assert [page for page in html.rglob("*.html") if '<img alt=""' in page.read_text(encoding="utf-8")] == []

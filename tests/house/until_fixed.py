@@ -9,7 +9,9 @@ import re
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-UNTIL_FIXED: frozenset[str] = frozenset()
+UNTIL_FIXED: frozenset[str] = frozenset(
+    ("kpybroker/core/share_group/validation.py: nothing in the package uses it: it belongs where its users are",)
+)
 
 
 def remaining(found: Iterable[str], root: Path, known: Collection[str] = UNTIL_FIXED) -> list[str]:

@@ -14,8 +14,8 @@ from kpybroker.core import topic_names
 if TYPE_CHECKING:
     from kpybroker.broker.cluster.metadata_cache import MetadataCache
     from kpybroker.broker.cluster.producer_ids import ProducerIds
+    from kpybroker.broker.cluster.topic_admin import TopicAdmin
     from kpybroker.broker.coordinators.groups import GroupCoordinators
-    from kpybroker.broker.coordinators.share_persister import CreateTopics
     from kpybroker.broker.coordinators.share_states import ShareCoordinators
     from kpybroker.broker.coordinators.transaction_markers import TransactionMarkers
     from kpybroker.broker.coordinators.transaction_verification import TransactionVerifier
@@ -24,10 +24,13 @@ if TYPE_CHECKING:
     from kpybroker.broker.peers.peers import Peers
     from kpybroker.broker.replication.partition import Partition
     from kpybroker.broker.replication.replicas import Replicas
+    from kpybroker.broker.share.share_partitions import SharePartitions
     from kpybroker.core.group.state import Group
     from kpybroker.core.share_coordinator.values import SharePersister
 
 NAMED_WAIT_S = 1.0
+SHARE_SESSIONS_MAX = 2_000
+"""Sessions of share groups: the default of Kafka's `group.share.max.share.sessions`."""
 
 
 def _group_coordinators() -> type[GroupCoordinators]:
@@ -38,7 +41,7 @@ def _group_coordinators() -> type[GroupCoordinators]:
 
 
 class Coordinators:
-    """`on_elected` and `on_resigned` follow this broker's leaderships; `create_topics` creates internal topics."""
+    """`on_elected` and `on_resigned` follow this broker's leaderships."""
 
     def __init__(
         self,
@@ -47,14 +50,14 @@ class Coordinators:
         producer_ids: ProducerIds,
         peers: Peers,
         replicas: Replicas,
-        create_topics: CreateTopics,
+        topics: TopicAdmin,
     ) -> None:
         self._host = host
         self._metadata = metadata
         self._producer_ids = producer_ids
         self._peers = peers
         self._replicas = replicas
-        self._create_topics = create_topics
+        self._topics = topics
         self._elected: dict[int, Partition] = {}
         """Partitions of groups that are led here, until `groups` is built."""
         self.group_configs = GroupConfigs(host.config)
@@ -110,8 +113,22 @@ class Coordinators:
         from kpybroker.broker.coordinators.share_persister import ShareStatePersister
 
         return ShareStatePersister(
-            self._host, self._metadata, self._peers.ask, self._create_topics, lambda: self.share_states
+            self._host, self._metadata, self._peers.ask, self._topics.auto_create, lambda: self.share_states
         )
+
+    @cached_property
+    def share_partitions(self) -> SharePartitions:
+        """What share groups hold of the partitions led here; built by the first request of a member."""
+        from kpybroker.broker.share.share_partitions import SharePartitions
+
+        return SharePartitions(
+            self._host, self._replicas, self.share_persister, self.group_configs.share_of, SHARE_SESSIONS_MAX
+        )
+
+    def disconnected(self, connection_id: str) -> None:
+        """A client's connection has ended."""
+        if "share_partitions" in self.__dict__:
+            self.share_partitions.disconnected(connection_id)
 
     @property
     def loaded_groups(self) -> Iterator[Group]:

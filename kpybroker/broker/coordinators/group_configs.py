@@ -17,6 +17,7 @@ from kpybroker.wire import znodes
 if TYPE_CHECKING:
     from kpybroker.config.broker import BrokerConfig
     from kpybroker.core.consumer_group.values import ConsumerGroupConfig
+    from kpybroker.core.share.group_settings import ShareGroupSettings
 
 logger = logging.getLogger("org.apache.kafka.coordinator.group.GroupConfig")
 
@@ -46,6 +47,16 @@ class GroupConfigs:
     def of(self, group_id: str) -> ConsumerGroupConfig:
         """The group's own values within the broker's bounds, and the broker's where it sets none."""
         return self._configured.get(group_id) or self._broker_wide
+
+    def share_of(self, group_id: str) -> ShareGroupSettings:
+        """What holds for a share group now: its partitions, resets and isolation. No group sets anything of it yet."""
+        return self._share_wide
+
+    @cached_property
+    def _share_wide(self) -> ShareGroupSettings:
+        from kpybroker.core.share.group_settings import ShareGroupSettings
+
+        return ShareGroupSettings()
 
     @cached_property
     def _broker_wide(self) -> ConsumerGroupConfig:

@@ -65,6 +65,10 @@ def _records(key: ApiKey) -> Handler | None:
             from kpybroker.broker.handlers.records import delete_records as handler
         case ApiKey.OFFSET_FOR_LEADER_EPOCH:
             from kpybroker.broker.handlers.records import offset_for_leader_epoch as handler
+        case ApiKey.SHARE_FETCH:
+            from kpybroker.broker.handlers.records import share_fetch as handler
+        case ApiKey.SHARE_ACKNOWLEDGE:
+            from kpybroker.broker.handlers.records import share_acknowledge as handler
         case _:
             return None
     return handler
