@@ -10,12 +10,7 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 
 UNTIL_FIXED: frozenset[str] = frozenset(
-    (
-        "kpybroker/core/share_coordinator/batches.py: nothing in the package uses it: it belongs where its users are",
-        "kpybroker/core/share_coordinator/machine.py: nothing in the package uses it: it belongs where its users are",
-        "kpybroker/core/share_coordinator/records.py: nothing in the package uses it: it belongs where its users are",
-        "kpybroker/core/share_group/validation.py: nothing in the package uses it: it belongs where its users are",
-    )
+    ("kpybroker/core/share_group/validation.py: nothing in the package uses it: it belongs where its users are",)
 )
 
 

@@ -1,6 +1,8 @@
 """Ten thousand hostile schemas of the three types, sent by clients at once, next to one that registers and reads.
 
-    python -m compat_tests.registry.hostile.soak --texts 10000 [--clients 6] [--keep-files]   (make soak-schemas)
+    python -m compat_tests.registry.hostile.soak --texts 10000 [--minutes 60] [--clients 6] [--keep-files]
+
+`make soak-schemas` runs it. With `--minutes` it ends by then, and says how many it has sent.
 
 Each text is sent to three routes, and what was registered is deleted. A line for each twentieth: the memory of the
 registry's own process and of all its processes, the longest waits of the other client, and what of them was the
@@ -17,6 +19,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Sequence
+from math import inf
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
@@ -53,10 +56,11 @@ def sample(process: psutil.Process) -> Sample:
     return Sample(process.memory_info().rss, whole)
 
 
-def watch(instance: Instance, broker: Broker, control: Control, texts: int, clients: int) -> list[str]:
+def watch(instance: Instance, broker: Broker, control: Control, options: argparse.Namespace) -> list[str]:
     """What is wrong."""
-    strangers = Strangers(instance.url, texts, is_kept=False)
-    threads = [threading.Thread(target=strangers.run) for _ in range(clients)]
+    texts = options.texts
+    strangers = Strangers(instance.url, texts, is_kept=False, seconds_max=options.minutes * 60)
+    threads = [threading.Thread(target=strangers.run) for _ in range(options.clients)]
     is_over = threading.Event()
     process = psutil.Process(instance.process.pid)
     delays = Delays([instance.process.pid, broker.service.pid])
@@ -75,7 +79,7 @@ def watch(instance: Instance, broker: Broker, control: Control, texts: int, clie
         if not any(thread.is_alive() for thread in threads):
             is_over.set()
     _summarize(waits, control.waits)
-    say(f"{time.monotonic() - begin:.0f} s, statuses {dict(strangers.statuses)}")
+    say(f"{strangers.sent} texts, {time.monotonic() - begin:.0f} s, statuses {dict(strangers.statuses)}")
     found = [f"{one}" for one in strangers.unexpected[:20]]
     for wait in waits:
         if max(wait.register, wait.read) - wait.delayed > WAIT_S_MAX:
@@ -113,6 +117,7 @@ def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--texts", type=int, default=10_000)
+    parser.add_argument("--minutes", type=float, default=inf)
     parser.add_argument("--clients", type=int, default=6)
     parser.add_argument("--keep-files", action="store_true")
     options = parser.parse_args()
@@ -124,7 +129,7 @@ def main() -> int:
         instance = Instance("-b", broker.bootstrap, log=directory / "registry.log")
         control = Control()
         try:
-            found = watch(instance, broker, control, options.texts, options.clients)
+            found = watch(instance, broker, control, options)
         finally:
             control.stop()
         if instance.stop() != 0:
@@ -132,7 +137,7 @@ def main() -> int:
         instance.close()
     finally:
         broker.service.stop()
-    return report(found, directory, options, f"{options.texts} hostile texts, and others did not notice")
+    return report(found, directory, options, "hostile texts, and others did not notice")
 
 
 if __name__ == "__main__":

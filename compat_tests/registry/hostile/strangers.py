@@ -6,6 +6,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from math import inf
 from typing import NamedTuple
 
 import httpx
@@ -24,10 +25,11 @@ class Strangers:
     Unless `is_kept`, what was registered is deleted, so nothing need grow.
     """
 
-    def __init__(self, url: str, count: int, *, is_kept: bool = True) -> None:
+    def __init__(self, url: str, count: int, *, is_kept: bool = True, seconds_max: float = inf) -> None:
         self._url = url
         self._is_kept = is_kept
         self._texts = table(count)
+        self._end = time.monotonic() + seconds_max
         self.sent = 0
         self._lock = threading.Lock()
         self.statuses: Counter[int] = Counter()
@@ -35,11 +37,12 @@ class Strangers:
 
     def _next(self) -> Hostile | None:
         with self._lock:
-            self.sent += 1
-            return next(self._texts, None)
+            one = next(self._texts, None) if time.monotonic() < self._end else None
+            self.sent += one is not None
+            return one
 
     def run(self) -> None:
-        """Until no text is left. One client of several."""
+        """Until no text is left, or no time. One client of several."""
         with httpx.Client(base_url=self._url, timeout=WAIT_S) as client:
             while (one := self._next()) is not None:
                 subject = f"hostile-{one.kind}-{'' if self._is_kept else threading.get_ident()}"

@@ -15,7 +15,7 @@ from kpybroker.core.share.values import RecordState
 
 NO_MEMBER = ""
 NO_DEADLINE = inf
-ARCHIVED_MEANWHILE = NO_MEMBER
+ARCHIVED_BEFORE_THAT = NO_MEMBER
 """In `Run.pending`: the write's result does not matter any more."""
 
 
@@ -66,9 +66,9 @@ class Run:
         self.pending, self.deadline = None, NO_DEADLINE
 
     def revert(self, now: float, delivery_count_limit: int) -> None:
-        """The write failed: the member holds it again, unless its lock ran out meanwhile."""
+        """The write failed: the member holds it again, unless its lock ran out during the write."""
         member_id, self.pending = self.pending, None
-        if member_id == ARCHIVED_MEANWHILE:
+        if member_id == ARCHIVED_BEFORE_THAT:
             self.deadline = NO_DEADLINE
         elif self.deadline > now:
             assert member_id is not None
@@ -81,7 +81,7 @@ class Run:
         """Make it terminal whatever is in flight."""
         self.state, self.member_id, self.deadline = RecordState.ARCHIVED, NO_MEMBER, NO_DEADLINE
         if self.pending is not None:
-            self.pending = ARCHIVED_MEANWHILE
+            self.pending = ARCHIVED_BEFORE_THAT
 
 
 def runs_of(batch: Run) -> list[Run]:

@@ -11,7 +11,7 @@ from kpybroker.wire.errors import ErrorCode
 def validate(acknowledgements: Iterable[Acknowledgement], may_renew: bool) -> ErrorCode:
     """INVALID_REQUEST for a partition's acknowledgements that are out of order, overlap, or have wrong types.
 
-    `may_renew`: the request is of version 2 or later and has `IsRenewAck` set.
+    `may_renew`: the request is of version 2 or later and has ``IsRenewAck`` set.
     """
     newest_type = AcknowledgeType.RENEW if may_renew else AcknowledgeType.REJECT
     previous_last = -1

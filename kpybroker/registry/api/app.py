@@ -177,8 +177,17 @@ def respond(request: Request, result: Result, status: int = 200) -> Response:
     if isinstance(result, Empty):
         return Response(status_code=204)
     kind = chosen(request.headers.get("accept", "")) or CONTENT_TYPE
-    text = result.text if isinstance(result, Text) else json.dumps(result, ensure_ascii=False, separators=(",", ":"))
-    return Response(text.encode("utf-8", "surrogatepass"), status, {"content-type": kind})
+    return Response(_encoded(result), status, {"content-type": kind})
+
+
+def _encoded(result: Result) -> bytes:
+    """UTF-8. Earlier versions stored texts with half a surrogate pair: it is an escape in JSON, and `?` in a text."""
+    if isinstance(result, Text):
+        return result.text.encode("utf-8", "replace")
+    try:
+        return json.dumps(result, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:
+        return json.dumps(result, separators=(",", ":")).encode()
 
 
 async def _refused(request: Request, error: Exception) -> Response:

@@ -76,7 +76,7 @@ class Player:
         return self._begun(self.partition.release_member(member))
 
     def do_after(self, ms: str) -> str:
-        """The shell calls `expire` at each deadline; all that runs out meanwhile is one write here."""
+        """The shell calls `expire` at each deadline; all that runs out until then is one write here."""
         self.now += int(ms) / 1000
         self._begun(self.partition.expire(self.now))
         return ""

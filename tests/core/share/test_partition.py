@@ -73,13 +73,32 @@ def test_waiting_fetches_are_woken_by_what_is_released_and_when_the_start_moves(
 
 
 def test_at_the_limit_with_nothing_but_aborted_records_others_can_still_be_acquired() -> None:
-    """Kafka 4.3.1 stops for ever here: only the result of a write moves its start offset, and none will come."""
+    """Kafka 4.3.1 stops here forever: only the result of a write moves its start offset, and none will come."""
     partition = SharePartition(PersistedState(1, 0), ShareSettings(partition_max_record_locks=10))
     aborted = FetchedBatch(0, 9)
     assert partition.acquire("a", Fetched(0, [aborted], [aborted]), 500, 500, False, 0.0) == []
     assert partition.can_acquire()
     assert partition.next_fetch_offset() == 10
     assert partition.acquire("a", Fetched(10, [FetchedBatch(10, 11)]), 500, 500, False, 0.0) == [Acquired(10, 11, 1)]
+
+
+def test_a_release_that_failed_below_the_start_of_the_log_makes_nothing_available_there() -> None:
+    """Kafka 4.3.1 fetches from below the log's start then, again and again."""
+    partition = SharePartition(PersistedState(1, 0), ShareSettings())
+    partition.acquire("a", TEN, 10, 10, False, 0.0)
+    partition.advance(5)
+    released = partition.release_member("a")
+    assert released.write is not None
+    partition.written(released.write, ErrorCode.COORDINATOR_NOT_AVAILABLE, 30.0)
+    assert partition.next_fetch_offset() == 5
+
+
+def test_records_between_persisted_batches_are_not_looked_for_below_the_start_of_the_log() -> None:
+    batches = [StateBatch(5, 9, 0, 1), StateBatch(20, 29, 0, 1)]
+    partition = SharePartition(PersistedState(1, 0, batches), ShareSettings())
+    assert partition.next_fetch_offset() == 0
+    partition.advance(15)
+    assert partition.next_fetch_offset() == 15
 
 
 @pytest.mark.parametrize("error", [ErrorCode.FENCED_STATE_EPOCH, ErrorCode.FENCED_LEADER_EPOCH])
