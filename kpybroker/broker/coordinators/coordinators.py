@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from kpybroker.broker.replication.partition import Partition
     from kpybroker.broker.replication.replicas import Replicas
     from kpybroker.core.group.state import Group
+    from kpybroker.core.share_coordinator.values import SharePersister
 
 NAMED_WAIT_S = 1.0
 
@@ -54,9 +55,16 @@ class Coordinators:
         """Built by the first request about a group or offset, or soon after this broker leads a partition for them: its
         modules are a tenth of all that a start imports.
         """
-        groups = _group_coordinators()(self._host, self._metadata, self._replicas, self.group_configs)
+        groups = _group_coordinators()(
+            self._host, self._metadata, self._replicas, self.group_configs, lambda: self.share_persister
+        )
         self._elect_in(groups)
         return groups
+
+    @cached_property
+    def share_persister(self) -> SharePersister:
+        """Built when a share group first has a state."""
+        raise NotImplementedError("states of share groups are not kept yet")
 
     @cached_property
     def transactions(self) -> TransactionCoordinators:
