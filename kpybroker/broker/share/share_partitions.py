@@ -101,14 +101,13 @@ class SharePartitions:
         replicas: Replicas,
         persister: SharePersister,
         settings_of: Callable[[str], ShareGroupSettings],
-        sessions_max: int,
     ) -> None:
         self._host = host
         self._replicas = replicas
         self._persister = persister
         self.settings_of = settings_of
         self.fetches = ShareFetches(host, self)
-        self.sessions = ShareSessionCache(sessions_max, host.budget)
+        self.sessions = ShareSessionCache(host.config.get_int("group.share.max.share.sessions"), host.budget)
         self._led: dict[SharePartitionKey, LedSharePartition] = {}
         self._led_of: dict[str, dict[SharePartitionKey, None]] = {}  # by group
         self._timers: TimerHeap[_Timer] = TimerHeap(lambda timer: timer.led.armed_at == timer.deadline)
