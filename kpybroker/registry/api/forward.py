@@ -37,8 +37,8 @@ class Forwarder:
         """The leader's response. Raises RegistryError 50003 or 50004; a request is forwarded once."""
         if leader is None or headers.get(HEADER.lower()):
             raise RegistryError(NO_LEADER, "Leader not known.")
-        passed = {name: headers[name].encode("latin-1") for name in PASSED if name in headers}
-        sent = {**passed, HEADER: b"true"}
+        passed = {name.encode(): headers[name].encode("latin-1") for name in PASSED if name in headers}
+        sent = {**passed, HEADER.encode(): b"true"}
         try:
             made = self._client.request(method, leader + _as_received(target), headers=sent, content=body)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
