@@ -130,7 +130,7 @@ bench-start: test-deps  ## time to the first message and idle memory, next to re
 bench-testing: test-deps  ## what a test pays for its broker, next to real Kafka: 4 minutes
 	$(BIN)/python -m compat_tests.bench.testing --write
 
-bench: test-deps  ## both brokers' speed into docs/internals/benchmarks.md: 49 quiet minutes; BENCH=--quick takes 8 and writes nothing
+bench: test-deps  ## both brokers' speed into docs/internals/benchmarks: 49 quiet minutes; BENCH=--quick takes 8 and writes nothing
 	$(BIN)/python -m compat_tests.bench.run $(BENCH)
 
 bench-growth: test-deps  ## does the ratio to Kafka hold from 1 to 1 000 partitions and connections, and to 20 GB of log: 12 minutes

@@ -1,4 +1,4 @@
-"""`make bench`: both brokers in one run, in alternating rounds, and the tables in docs/internals/benchmarks.md.
+"""`make bench`: both brokers in one run, in alternating rounds, and the tables in docs/internals/benchmarks.
 
     python -m compat_tests.bench.run [--quick] [--only WORDS] [--rounds N] [--minutes N] [--no-write]
 

@@ -214,7 +214,7 @@ ROWS = (
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--times", type=int, default=9, help="runs of kpybroker [9]")
-    parser.add_argument("--write", action="store_true", help="write docs/internals/benchmarks.md and docs/speed/data")
+    parser.add_argument("--write", action="store_true", help="write docs/internals/benchmarks and docs/speed/data")
     options = parser.parse_args()
     compile_sources()
     with scratch_directory(None) as scratch:

@@ -1,9 +1,10 @@
-"""The site in Chromium: what its search puts first, and that no page is wider than the window."""
+"""The site in Chromium: what its search puts first, that no page is wider than the window, diagrams in both schemes."""
 
 from __future__ import annotations
 
 import functools
 import itertools
+import re
 import threading
 from collections.abc import Iterator
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -26,10 +27,24 @@ PAGES = (
         "reference/which-kafka",
         "reference/configuration",
     ),
-    *("internals/why", "internals/architecture", "internals/benchmarks"),
+    *("guides/index", "guides/pipelines/changes", "concepts/log", "testing/suites", "reference/guarantees"),
+    *("internals/why", "internals/architecture", "internals/benchmarks", "internals/benchmarks/one-broker"),
 )
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 WIDTHS = (360, 768, 1440)
+DIAGRAMS = (
+    "concepts/log",
+    "concepts/transactions",
+    "guides/pipelines/changes",
+    "internals/architecture",
+    "speed/index",
+)
+CONTRAST_MIN, LETTER_PX_MIN = 4.5, 10
+LETTERS = """() => [...document.querySelectorAll('.diagram text')].map((text) => {
+  const box = text.ownerSVGElement, behind = getComputedStyle(document.body).backgroundColor;
+  const scale = box.getBoundingClientRect().width / box.viewBox.baseVal.width;
+  return [getComputedStyle(text).fill, behind, parseFloat(getComputedStyle(text).fontSize) * scale];
+})"""
 TESTING = "reference/testing.html#kpybroker.testing"
 
 
@@ -99,3 +114,30 @@ def test_no_page_scrolls_sideways(address: str, chromium: Browser, name: str) ->
         wider = page.evaluate("document.scrollingElement.scrollWidth - window.innerWidth")
         assert wider <= 0, f"{wider} px wider than a window of {width} px, {scheme}"
     page.close()
+
+
+def luminance(colour: str) -> float:
+    """Of `rgb(...)`, as WCAG defines it."""
+    parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_diagrams_follow_the_scheme_and_can_be_read(
+    address: str, chromium: Browser, scheme: Literal["light", "dark"]
+) -> None:
+    context = chromium.new_context(viewport={"width": 1440, "height": 900}, color_scheme=scheme)
+    page = context.new_page()
+    page.set_default_timeout(WAIT_MS)
+    for name in DIAGRAMS:
+        page.goto(f"{address}/{name}.html")
+        letters = page.evaluate(LETTERS)
+        assert letters, name
+        for colour, behind, height in letters:
+            lighter, darker = sorted((luminance(colour), luminance(behind)), reverse=True)
+            assert (lighter + 0.05) / (darker + 0.05) >= CONTRAST_MIN, f"{name}: {colour} on {behind}"
+            assert height >= LETTER_PX_MIN, f"{name}: letters of {height:.1f} px"
+        assert page.evaluate("[...document.querySelectorAll('.diagram svg')].every((svg) => svg.ariaLabel.length > 40)")
+        assert (luminance(letters[0][1]) < 0.2) == (scheme == "dark")
+    context.close()

@@ -1,6 +1,6 @@
 """Directives whose content is taken from the code and the benchmarks' data, so that pages cannot go stale.
 
-`{bench-chart} COMMAND`   a chart of one column of ratios     options: table, column, most, less-is-better
+`{bench-chart} COMMAND`   a chart of one column of ratios     options: title, table, column, most, less-is-better
 `{bench-table} COMMAND`   the table itself                    options: table, columns
 `{bench-conditions} COMMAND`
 `{package} NAME`          a package's docstring, and one line for each of its modules
@@ -15,7 +15,6 @@
 `{fault-fields} PART`      the fields of a fault rule: match, act, options or trigger
 `{metric-tables}`         every metric, by area
 `{metrics-absent} NAMES`  what Kafka or a dashboard has and the broker has not: NAMES or MBEANS
-`{registry-routes} PART`   requests of the schema registry: served or absent
 `{fault-names}`           what a rule can name about the requests of each API
 """
 
@@ -38,6 +37,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(Path(__file__).resolve().parent)]
 
 import charts  # noqa: E402
+from diagrams import framed  # noqa: E402
 
 
 class Generated(Directive):
@@ -46,6 +46,7 @@ class Generated(Directive):
     required_arguments = 1
     final_argument_whitespace = True
     option_spec = {
+        "title": directives.unchanged_required,
         "table": directives.nonnegative_int,
         "column": directives.nonnegative_int,
         "columns": directives.unchanged,
@@ -72,9 +73,9 @@ class BenchChart(Generated):
         table = charts.load(self.arguments[0], self.options.get("table", 0))
         column = self.options.get("column", table.head.index("ratio") if "ratio" in table.head else 0)
         rows = [(row[0], charts.figure(row[column])) for row in table.rows if row[column]]
-        most = self.options.get("most", 4.0)
-        svg = charts.ratio_chart(rows, most=most, less_is_better="less-is-better" in self.options)
-        return [nodes.raw("", svg, format="html")]
+        less, title = "less-is-better" in self.options, self.options["title"]
+        svg, text = charts.ratio_chart(rows, title=title, most=self.options.get("most", 4.0), less_is_better=less)
+        return [nodes.raw("", framed(svg, charts.WIDTH, charts.WIDTH_MIN, text), format="html")]
 
 
 class BenchTable(Generated):
@@ -363,29 +364,6 @@ def cell(text: str | None) -> str:
     return " ".join((text or "").split("\n\n")[0].split()).replace("|", "\\|")
 
 
-class RegistryRoutes(Generated):
-    """The requests of the schema registry."""
-
-    def markdown(self) -> Iterator[str]:
-        """`served`: a table of the routes; `absent`: one of what other registries have."""
-        from kpybroker.registry.api.absent import ABSENT
-        from kpybroker.registry.api.routes import ENTRIES
-
-        if self.arguments[0] == "served":
-            yield "| request | what it does | body | writes |"
-            yield "|---|---|---|---|"
-            for entry in ENTRIES:
-                what = " ".join((entry.handler.__doc__ or "").split()).partition(": ")[2]
-                names = ", ".join(f"`{name}`" for name in entry.body or ())
-                yield f"| `{entry.method} {entry.path}` | {what} | {names} | {'yes' if entry.writes else ''} |"
-            return
-        yield "| request | what it belongs to |"
-        yield "|---|---|"
-        for one in ABSENT:
-            for path in one.paths:
-                yield f"| `{path}` | {one.what} |"
-
-
 def setup(app: Any) -> dict[str, bool]:
     """Sphinx's entry point."""
     template = "pair: %s; control channel"
@@ -407,7 +385,6 @@ def setup(app: Any) -> dict[str, bool]:
         "fault-names": FaultNames,
         "metric-tables": MetricTables,
         "metrics-absent": MetricsAbsent,
-        "registry-routes": RegistryRoutes,
     }.items():
         app.add_directive(name, directive)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

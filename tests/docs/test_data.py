@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from types import ModuleType
 
@@ -22,7 +23,7 @@ def charts() -> ModuleType:
 def test_a_run_becomes_data_and_markdown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- written by make bench: begin -->\nold\n<!-- written by make bench: end -->\nafter\n")
-    monkeypatch.setattr(report, "PAGE", page)
+    monkeypatch.setattr(report, "PAGES", tmp_path)
     monkeypatch.setattr(report, "DATA", tmp_path)
     sentence = "2026-11-23, two cores. " * 10
     report.write_page("bench", [sentence.strip(), "### All", report.Table(["", "ratio"], [["raw", "1.40 (1 to 2)"]])])
@@ -33,9 +34,18 @@ def test_a_run_becomes_data_and_markdown(tmp_path: Path, monkeypatch: pytest.Mon
     assert max(map(len, page.read_text().splitlines())) <= 120
 
 
+def test_a_table_that_is_too_wide_is_two() -> None:
+    head = ["", *"abcdefg", "CPU", "share"]
+    wide = report.Table(head, [["raw", *"1234567", "8", "9"], ["tail", *"1234567", "", ""]])
+    speed, costs = wide.markdown().split("\n\n")
+    assert speed.splitlines()[0] == "|  | a | b | c | d | e | f | g |"
+    assert [line.split(" | ")[0] for line in speed.splitlines()[2:]] == ["| raw", "| tail"]
+    assert costs == "|  | CPU | share |\n| --- | --- | --- |\n| raw | 8 | 9 |"
+
+
 @pytest.mark.parametrize("file", DATA, ids=lambda file: file.stem)
-def test_the_page_has_the_rows_of_the_data(file: Path) -> None:
-    page = (ROOT / "docs" / "internals" / "benchmarks.md").read_text(encoding="utf-8")
+def test_a_page_has_the_rows_of_the_data(file: Path) -> None:
+    page = "".join(page.read_text(encoding="utf-8") for page in sorted(report.PAGES.glob("*.md")))
     written = json.loads(file.read_text(encoding="utf-8"))
     if f"<!-- written by make {written['command']}: begin -->" not in page:
         pytest.skip("kept by hand")
@@ -51,8 +61,19 @@ def test_a_figure_is_what_a_cell_begins_with(charts: ModuleType) -> None:
         charts.figure("yes")
 
 
-def test_a_chart_has_a_bar_for_each_row(charts: ModuleType) -> None:
-    svg = charts.ratio_chart([("a & b", 0.5), ("c", 9.0)], most=4.0)
-    assert svg.count("<rect") == 2
+def test_a_chart_has_a_bar_for_each_row_a_legend_an_axis_and_a_text(charts: ModuleType) -> None:
+    svg, text = charts.ratio_chart([("a & b", 0.5), ("c", 9.0)], title="rate to Kafka's", most=4.0)
+    legend = 2
+    assert svg.count("<rect") == 2 + legend
     assert "a &amp; b" in svg
-    assert svg.index(charts.WORSE) < svg.index(charts.BETTER)
+    assert svg.rindex('class="worse"') < svg.rindex('class="better"')
+    assert "kpybroker is better" in svg
+    assert '<text x="312" y="116" class="title">rate to Kafka&#x27;s</text>' in svg
+    assert text == "rate to Kafka's. a & b: 0.50; c: 9.00"
+
+
+def test_no_value_of_a_chart_is_on_its_line(charts: ModuleType) -> None:
+    svg, _ = charts.ratio_chart([("near", 0.97)], title="x", most=1.5)
+    (at,) = re.findall(r'<text x="(\d+)" y="\d+" text-anchor="end" class="value">0.97', svg)
+    line = max(float(x) for x in re.findall(r'<line x1="([\d.]+)"[^>]*stroke-dasharray', svg)[-1:])
+    assert line < charts.WIDTH - charts.VALUE_WIDTH < int(at) <= charts.WIDTH

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+import runpy
+import shutil
 import tomllib
 from pathlib import Path
 
 import pytest
+
+from tests.support.programs.samples import module_of
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -48,6 +52,27 @@ def test_code_on_a_page_is_a_file_but_for_commands_of_this_project(page: Path) -
     for language, code in blocks:
         assert language == "sh", f"put the {language} into docs/samples and include it"
         assert all(COMMAND.match(line) for line in code.splitlines()), code
+
+
+GENERATED = ("reference/compatibility.md", "reference/configuration.md")
+DIAGRAM = r"^```\{graphviz\}\n---\nalt: >-\n(.*?)\n---\n(.*?)^```$"
+CONTENT_WIDTH, FONT_PT_MIN = 736, 10
+"""Of furo's column of text, in pixels; of the letters of a diagram at its own size."""
+CELL_WORDS_MAX, PAGE_WORDS_MAX = 60, 2500
+LOOKED_UP = ("reference/", "decisions/", "SECURITY.md")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=relative)
+def test_no_page_is_a_wall_of_text(page: Path) -> None:
+    """Of a cell names of code do not count; of a page neither code nor tables do, and what is looked up may be long."""
+    text = re.sub(r"^ *```.*?^ *```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    name = page.relative_to(DOCS).as_posix()
+    rows = [line for line in text.splitlines() if line.lstrip().startswith("|")]
+    if name not in GENERATED and not name.startswith("decisions/"):
+        for cell in re.split(r" \| ", re.sub(r"`+[^`]*`+|\]\([^)]*\)", "", " | ".join(rows))):
+            assert len(cell.split()) <= CELL_WORDS_MAX, cell
+    if not name.startswith(LOOKED_UP):
+        assert len(text.split()) - len(" ".join(rows).split()) <= PAGE_WORDS_MAX
 
 
 def test_every_sample_is_included_and_tested() -> None:
@@ -108,3 +133,20 @@ def test_the_map_names_the_packages_of_the_contracts() -> None:
     for container in ("kpybroker", "kpybroker.broker"):
         for name in " : ".join(layers[container]).split(" : "):
             assert name == "__main__" or re.search(rf"^\| \[?`{name}(\.py)?`", text, re.MULTILINE), name
+
+
+def test_each_diagram_has_a_text_and_is_legible_at_the_width_of_a_page() -> None:
+    diagrams = module_of(DOCS / "_ext" / "diagrams.py")
+    arguments = runpy.run_path(str(DOCS / "conf.py"))["graphviz_dot_args"]
+    seen = 0
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        assert text.count("```{graphviz}") == len(re.findall(DIAGRAM, text, re.MULTILINE | re.DOTALL)), page
+        for head, code in re.findall(DIAGRAM, text, re.MULTILINE | re.DOTALL):
+            seen += 1
+            assert len(head.split()) > 10, f"{relative(page)}: {code.splitlines()[0]} has no alt"
+            if dot := shutil.which("dot"):
+                svg, width = diagrams.drawn(code, dot, arguments)
+                assert width * diagrams.SCALE_MIN <= CONTENT_WIDTH, f"{relative(page)}: {code.splitlines()[0]}"
+                assert min(map(float, re.findall(r'font-size="([\d.]+)', svg))) >= FONT_PT_MIN
+    assert seen >= 20

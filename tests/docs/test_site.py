@@ -145,3 +145,10 @@ def test_the_search_puts_the_reference_and_guides_above_decisions(html: Path) ->
     assert "var Scorer = {" in script
     assert '"decisions/": -20' in script
     assert search.index("searchtools.js") < search.index("language_data.js")  # both before the first query
+
+
+def test_the_text_of_an_image_keeps_its_blanks(html: Path) -> None:
+    """Where a line of the page ends inside of it."""
+    page = (html / "guides" / "pipelines" / "activity.html").read_text(encoding="utf-8")
+    assert "with its length and its number of events" in page
+    assert [page for page in html.rglob("*.html") if '<img alt=""' in page.read_text(encoding="utf-8")] == []

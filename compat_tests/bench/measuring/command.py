@@ -18,7 +18,7 @@ def parser(doc: str | None, rounds: int) -> argparse.ArgumentParser:
     made.add_argument("--quick", action="store_true", help="less of everything, to see that it works; writes no page")
     made.add_argument("--rounds", type=int, help=f"counted rounds [{rounds}; quick: 1]")
     made.add_argument("--only", default="", metavar="WORDS", help="only what has these words in its name")
-    made.add_argument("--no-write", action="store_true", help="leave docs/internals/benchmarks.md alone")
+    made.add_argument("--no-write", action="store_true", help="leave docs/internals/benchmarks alone")
     made.add_argument("--dir", help="where the brokers keep their files [the system's temporary directory]")
     return made
 

@@ -1,4 +1,4 @@
-"""Figures into words: the tables of a run, their place in docs/internals/benchmarks.md, and the data of the charts."""
+"""Figures into words: the tables of a run, their place in docs/internals/benchmarks, and the data of the charts."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from compat_tests.bench.measuring.brokers import KIND_NAMES
 from compat_tests.bench.measuring.costs import SHARE_OF_OTHERS_MAX
 from compat_tests.deps import ROOT
 
-PAGE = ROOT / "docs" / "internals" / "benchmarks.md"
+PAGES = ROOT / "docs" / "internals" / "benchmarks"
 DATA = ROOT / "docs" / "speed" / "data"
 AGREEMENT = 0.05
 LINE_LENGTH = 118
 MISSED = " **missed**"
+COLUMNS_MAX = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +157,16 @@ class Table(NamedTuple):
     rows: Sequence[Sequence[str]]
 
     def markdown(self) -> str:
-        """The table as Markdown."""
+        """The table as Markdown. One that is wider than a page is two, each with the names of the rows."""
+        if len(self.head) > COLUMNS_MAX:
+            at = next(n for n, head in enumerate(self.head) if head.startswith("CPU"))
+            return "\n\n".join(table.markdown() for table in (self._columns(1, at), self._columns(at)))
         return "\n".join("| " + " | ".join(row) + " |" for row in (self.head, ["---"] * len(self.head), *self.rows))
+
+    def _columns(self, begin: int, end: int | None = None) -> Table:
+        """The rows that have something in these columns, with their names."""
+        cut = [[row[0], *row[begin:end]] for row in self.rows]
+        return Table([self.head[0], *self.head[begin:end]], [row for row in cut if any(row[1:])])
 
 
 Part = str | Table
@@ -235,8 +244,8 @@ def data(command: str, parts: Sequence[Part]) -> dict[str, object]:
 def write_page(command: str, parts: Sequence[Part]) -> None:
     """Put what `make <command>` found between its two marks on the page, and into its data file."""
     begin, end = f"<!-- written by make {command}: begin -->", f"<!-- written by make {command}: end -->"
-    page = PAGE.read_text()
+    pages = [page for page in PAGES.glob("*.md") if begin in page.read_text()]
+    assert len(pages) == 1, f"{PAGES} has {len(pages)} places for {command}"
     pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
-    assert pattern.search(page), f"{PAGE} has no place for {command}"
-    PAGE.write_text(pattern.sub(lambda _: f"{begin}\n{markdown(parts)}\n{end}", page))
+    pages[0].write_text(pattern.sub(lambda _: f"{begin}\n{markdown(parts)}\n{end}", pages[0].read_text()))
     (DATA / f"{command}.json").write_text(json.dumps(data(command, parts), indent=1, ensure_ascii=False) + "\n")

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from kpybroker.config.broker import BrokerConfig
     from kpybroker.config.values import Value
     from kpybroker.core.consumer_group.values import ConsumerGroupConfig
+    from kpybroker.core.share.group_settings import ShareGroupSettings
     from kpybroker.core.share_group.values import ShareGroupConfig
 
 logger = logging.getLogger("org.apache.kafka.coordinator.group.GroupConfig")
@@ -27,11 +28,11 @@ DYNAMIC_DEFAULTS: Final = frozenset({"group.consumer.assignment.interval.ms", "g
 
 
 class Configured(NamedTuple):
-    """What holds for a group: by key, and as its machine asks for it, whichever kind it is of."""
+    """What holds for a group, in the forms in which it is asked for, whichever kind it is of."""
 
-    values: Mapping[str, Value]
     consumer: ConsumerGroupConfig
     share: ShareGroupConfig
+    share_partitions: ShareGroupSettings
 
 
 class GroupConfigs:
@@ -63,9 +64,9 @@ class GroupConfigs:
         """Of a share group: what concerns its members."""
         return (self._configured.get(group_id) or self._broker_wide).share
 
-    def values_of(self, group_id: str) -> Mapping[str, Value]:
-        """All keys of `config.groups.keys`; a new object after a change."""
-        return (self._configured.get(group_id) or self._broker_wide).values
+    def share_of(self, group_id: str) -> ShareGroupSettings:
+        """Of a share group: its partitions, resets and isolation."""
+        return (self._configured.get(group_id) or self._broker_wide).share_partitions
 
     @cached_property
     def _broker_wide(self) -> Configured:
@@ -96,4 +97,21 @@ class GroupConfigs:
             heartbeat_interval_ms=values[keys.SHARE_HEARTBEAT_INTERVAL_MS],
             assignment_interval_ms=values[keys.SHARE_ASSIGNMENT_INTERVAL_MS],
         )
-        return Configured(values, consumer, share)
+        return Configured(consumer, share, _share_partitions(values))
+
+
+def _share_partitions(values: Mapping[str, Value]) -> ShareGroupSettings:
+    from kpybroker.config.groups import keys
+    from kpybroker.core.share.group_settings import ShareGroupSettings, parse_offset_reset
+    from kpybroker.core.share.values import ShareSettings
+
+    return ShareGroupSettings(
+        partition=ShareSettings(
+            record_lock_duration_ms=values[keys.SHARE_RECORD_LOCK_DURATION_MS],
+            delivery_count_limit=values[keys.SHARE_DELIVERY_COUNT_LIMIT],
+            partition_max_record_locks=values[keys.SHARE_PARTITION_MAX_RECORD_LOCKS],
+            renew_acknowledge_enabled=values[keys.SHARE_RENEW_ACKNOWLEDGE_ENABLE],
+        ),
+        offset_reset=parse_offset_reset(values[keys.SHARE_AUTO_OFFSET_RESET]),
+        reads_committed=values[keys.SHARE_ISOLATION_LEVEL] == keys.READ_COMMITTED,
+    )

@@ -9,7 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from kpybroker.wire.errors import ErrorCode
+from kpybroker.wire.constants import INT32_MAX
+from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.znodes.jackson import ZnodeError
+from kpybroker.wire.znodes.topics import decode_uuid, encode_uuid
 
 UNINITIALIZED_EPOCH = -1
 """A state or leader epoch that the request does not know, and so is not compared."""
@@ -24,6 +27,23 @@ class SharePartitionKey(NamedTuple):
     group_id: str
     topic_id: bytes
     partition: int
+
+
+def coordinator_key(key: SharePartitionKey) -> str:
+    """Its name in FindCoordinator; a hash of it is the partition of `__share_group_state` that has its state."""
+    return f"{key.group_id}:{encode_uuid(key.topic_id)}:{key.partition}"
+
+
+def check_coordinator_key(text: str) -> None:
+    """Raises INVALID_REQUEST for what is not the name of a share partition; a group's id may have colons."""
+    group_id, _, rest = text.rpartition(":")[0].rpartition(":")
+    try:
+        decode_uuid(rest)
+        is_valid = bool(group_id.strip()) and int(text.rpartition(":")[2]) <= INT32_MAX
+    except (ZnodeError, ValueError):
+        is_valid = False
+    if not is_valid:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Invalid key format: expected groupId:topicId:partition: {text}")
 
 
 class StateBatch(NamedTuple):
