@@ -121,10 +121,7 @@ class Coordinators:
         """What share groups hold of the partitions led here; built by the first request of a member."""
         from kpybroker.broker.share.share_partitions import SharePartitions
 
-        sessions_max = self._host.config.get_int("group.share.max.share.sessions")
-        return SharePartitions(
-            self._host, self._replicas, self.share_persister, self.group_configs.share_of, sessions_max
-        )
+        return SharePartitions(self._host, self._replicas, self.share_persister, self.group_configs.of_share_partitions)
 
     def disconnected(self, connection_id: str) -> None:
         """A client's connection has ended."""

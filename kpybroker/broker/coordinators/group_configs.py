@@ -28,8 +28,9 @@ DYNAMIC_DEFAULTS: Final = frozenset({"group.consumer.assignment.interval.ms", "g
 
 
 class Configured(NamedTuple):
-    """What holds for a group, in the forms in which it is asked for, whichever kind it is of."""
+    """What holds for a group: by key, and as its machine asks for it, whichever kind it is of."""
 
+    values: Mapping[str, Value]
     consumer: ConsumerGroupConfig
     share: ShareGroupConfig
     share_partitions: ShareGroupSettings
@@ -64,8 +65,12 @@ class GroupConfigs:
         """Of a share group: what concerns its members."""
         return (self._configured.get(group_id) or self._broker_wide).share
 
-    def share_of(self, group_id: str) -> ShareGroupSettings:
-        """Of a share group: its partitions, resets and isolation."""
+    def values_of(self, group_id: str) -> Mapping[str, Value]:
+        """All keys of `config.groups.keys`; a new object after a change."""
+        return (self._configured.get(group_id) or self._broker_wide).values
+
+    def of_share_partitions(self, group_id: str) -> ShareGroupSettings:
+        """Of a share group: what concerns the records that it consumes."""
         return (self._configured.get(group_id) or self._broker_wide).share_partitions
 
     @cached_property
@@ -97,7 +102,7 @@ class GroupConfigs:
             heartbeat_interval_ms=values[keys.SHARE_HEARTBEAT_INTERVAL_MS],
             assignment_interval_ms=values[keys.SHARE_ASSIGNMENT_INTERVAL_MS],
         )
-        return Configured(consumer, share, _share_partitions(values))
+        return Configured(values, consumer, share, _share_partitions(values))
 
 
 def _share_partitions(values: Mapping[str, Value]) -> ShareGroupSettings:
