@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kpybroker.broker.cluster import loggers
+from kpybroker.config.dynamic import QUOTA_KEYS
 from kpybroker.config.groups.keys import GROUP_KEYS
 from kpybroker.config.groups.rules import group_value
 from kpybroker.config.hash_order import hash_order, hash_set_order
@@ -224,7 +225,7 @@ def default_entries(config: BrokerConfig, asked: Asked) -> Iterator[Entry]:
 
 def _broker_entry(config: BrokerConfig, name: str, asked: Asked, *, per_broker: bool) -> Entry:
     base = base_key(name)
-    key = config.keys.get(base)
+    key = config.keys.get(base) or QUOTA_KEYS.get(name)
     sensitive = key is None or key.sensitive
     synonyms = [
         synonym
@@ -233,6 +234,8 @@ def _broker_entry(config: BrokerConfig, name: str, asked: Asked, *, per_broker: 
     ]
     if key is None or sensitive:
         value = None
+    elif name in QUOTA_KEYS:
+        value = config.effective[name] if per_broker else config.dynamic_default[name]
     elif per_broker:
         value = value_text(config.get(name), key.type)
     else:
@@ -242,8 +245,8 @@ def _broker_entry(config: BrokerConfig, name: str, asked: Asked, *, per_broker: 
         value=value,
         config_source=synonyms[0].source if synonyms else Source.DEFAULT_CONFIG,
         is_sensitive=sensitive,
-        # A listener's own key is not in Kafka's set of dynamic ones, so it is said to be read-only.
-        read_only=name != base or key is None or key.mode == READ_ONLY,
+        # A listener's own key is not in Kafka's set of dynamic ones, so it is said to be read-only; nor are rates.
+        read_only=name != base or name in QUOTA_KEYS or key is None or key.mode == READ_ONLY,
         synonyms=synonyms if asked.synonyms else [],
         config_type=UNKNOWN_TYPE if key is None else TYPE_IDS[key.type],
         documentation=_documentation(base, topic=False) if asked.documentation else None,
