@@ -245,12 +245,17 @@ def _broker_entry(config: BrokerConfig, name: str, asked: Asked, *, per_broker: 
         value=value,
         config_source=synonyms[0].source if synonyms else Source.DEFAULT_CONFIG,
         is_sensitive=sensitive,
-        # A listener's own key is not in Kafka's set of dynamic ones, so it is said to be read-only; nor are rates.
-        read_only=name != base or name in QUOTA_KEYS or key is None or key.mode == READ_ONLY,
+        # A listener's own key is not in Kafka's set of dynamic ones, so it is said to be read-only.
+        read_only=name != base or key is None or key.mode == READ_ONLY or _is_rate_of_3_9(config, name),
         synonyms=synonyms if asked.synonyms else [],
         config_type=UNKNOWN_TYPE if key is None else TYPE_IDS[key.type],
         documentation=_documentation(base, topic=False) if asked.documentation else None,
     )
+
+
+def _is_rate_of_3_9(config: BrokerConfig, name: str) -> bool:
+    """Rates of replication are in the set of dynamic keys since Kafka 4."""
+    return name in QUOTA_KEYS and not is_kafka_4(config.release)
 
 
 def _broker_synonyms(config: BrokerConfig, name: str, names: Sequence[str], sensitive: bool) -> list[Synonym]:
