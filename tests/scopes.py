@@ -20,6 +20,8 @@ TABLE_S_MIN = 3
 
 CLIENTS = "clients and tools"
 SPARK = "Spark"
+SITE = "site of the docs"
+FILES_OF_SITE = frozenset(("compat_tests/docs/test_site.py", "tests/docs/test_site.py"))
 FOLDERS_OF_CLIENTS = (
     "compat_tests/clients/",
     "compat_tests/command_line/",
@@ -50,6 +52,8 @@ def scope_of(nodeid: str) -> str:
     file = file_of(nodeid)
     if file.startswith("compat_tests/spark/"):
         return SPARK
+    if file in FILES_OF_SITE:
+        return SITE
     return CLIENTS if file.startswith(FOLDERS_OF_CLIENTS) and file not in APART else file
 
 

@@ -32,6 +32,8 @@ def test_a_scope_is_a_file_or_what_shares_a_broker() -> None:
     assert scope_of("tests/core/test_rate.py::test_a::test_b[x::y]") == "tests/core/test_rate.py"
     assert {scope_of(f"{file}::test") for file in FILES} == {scopes.CLIENTS}
     assert {scope_of(f"{file}::test") for file in SPARK} == {scopes.SPARK}
+    assert {scope_of(f"{file}::test") for file in scopes.FILES_OF_SITE} == {scopes.SITE}
+    assert all(scopes.TABLE.parents[1].joinpath(file).exists() for file in scopes.FILES_OF_SITE)
     assert scope_of("compat_tests/clients/test_restart.py::test") == "compat_tests/clients/test_restart.py"
     assert scope_of("compat_tests/security/test_acls.py::test") == "compat_tests/security/test_acls.py"
 

@@ -36,10 +36,15 @@ from kpybroker.wire import fast_produce
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.codec import decode, decode_from, encode, encode_parts
 from kpybroker.wire.compression import Codec
+from kpybroker.wire.constants import ZERO_UUID
+from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.headers import RequestHeader, encode_request_header, parse_request_header
+from kpybroker.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
+from kpybroker.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
 from kpybroker.wire.messages.fetch import FetchRequest, FetchResponse
 from kpybroker.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from kpybroker.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from kpybroker.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from kpybroker.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from kpybroker.wire.messages.produce import ProduceRequest
 from kpybroker.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
@@ -49,7 +54,8 @@ from kpybroker.wire.records.validate import validate_fast
 
 TOPIC = "budget"
 GROUP_VERSION, SYNC_VERSION, HEARTBEAT_VERSION = 5, 3, 3
-PRODUCE_VERSION, FETCH_VERSION = 7, 12
+PRODUCE_VERSION, WITH_TOPIC_IDS, FETCH_VERSION = 7, 13, 12
+ADD_VERSION, END_VERSION = 2, 2
 ROUNDS, CALLS = 12, 2_000
 
 Stage = tuple[str, float]
@@ -67,20 +73,20 @@ def microseconds(call: Call) -> float:
     return best / CALLS * 1e6
 
 
-async def microseconds_async(call: Callable[[], Awaitable[Any]]) -> float:
+async def microseconds_async(call: Callable[[], Awaitable[Any]], calls: int = CALLS) -> float:
     best = float("inf")
     for _ in range(ROUNDS):
         begin = time.thread_time()
-        for _ in range(CALLS):
+        for _ in range(calls):
             await call()
         best = min(best, time.thread_time() - begin)
-    return best / CALLS * 1e6
+    return best / calls * 1e6
 
 
-def produce_frame(batch: bytes) -> bytearray:
+def produce_frame(batch: bytes, version: int = PRODUCE_VERSION, topic_id: bytes = ZERO_UUID) -> bytearray:
     data = ProduceRequest.PartitionProduceData(index=0, records=memoryview(batch))
-    topic = ProduceRequest.TopicProduceData(name=TOPIC, partition_data=[data])
-    return _frame(ApiKey.PRODUCE, PRODUCE_VERSION, ProduceRequest(acks=1, timeout_ms=30_000, topic_data=[topic]))
+    topic = ProduceRequest.TopicProduceData(name=TOPIC, topic_id=topic_id, partition_data=[data])
+    return _frame(ApiKey.PRODUCE, version, ProduceRequest(acks=1, timeout_ms=30_000, topic_data=[topic]))
 
 
 def fetch_frame(offset: int) -> bytearray:
@@ -114,9 +120,10 @@ def compressed() -> bytes:
 class ProduceCalls:
     """One Produce request, as each stage gets it; a client sends base offset 0, and the append stamps its own."""
 
-    def __init__(self, broker: Broker, batch: bytes) -> None:
+    def __init__(self, broker: Broker, batch: bytes, version: int = PRODUCE_VERSION) -> None:
         self.broker = broker
-        self.frame = memoryview(produce_frame(batch))
+        self.version = version
+        self.frame = memoryview(produce_frame(batch, version, broker.metadata.topic_id(TOPIC)))
         self.connection = PlainConnectionInfo()
         self.header = parse_request_header(self.frame)
         request = self.read()
@@ -131,7 +138,7 @@ class ProduceCalls:
         self.records[:12] = self.pristine[:12]
 
     def read(self) -> fast_produce.FastProduce | None:
-        return fast_produce.read(self.frame, self.header.body_offset, PRODUCE_VERSION)
+        return fast_produce.read(self.frame, self.header.body_offset, self.version)
 
     def respond(self) -> None:
         self.reset()
@@ -144,19 +151,19 @@ class ProduceCalls:
         assert isinstance(response, bytes)
 
     def encode(self) -> bytes:
-        return fast_produce.encode_response(PRODUCE_VERSION, 1, self.request, 7, -1, 0)
+        return fast_produce.encode_response(self.version, 1, self.request, 7, -1, 0)
 
     def append(self) -> None:
         self.reset()
-        self.partition.append(ProducedBatches(self.records, self.now_ms, request_version=PRODUCE_VERSION), 1)
+        self.partition.append(ProducedBatches(self.records, self.now_ms, request_version=self.version), 1)
 
     def append_to_log(self) -> None:
         self.reset()
-        self.log.append_as_leader(ProducedBatches(self.records, self.now_ms, request_version=PRODUCE_VERSION), 0)
+        self.log.append_as_leader(ProducedBatches(self.records, self.now_ms, request_version=self.version), 0)
 
     def validate(self) -> None:
         self.reset()
-        assert validate_fast(self.records, self.log.rules, 7, 0, PRODUCE_VERSION) is not None
+        assert validate_fast(self.records, self.log.rules, 7, 0, self.version) is not None
 
 
 async def produce_stages(broker: Broker, batch: bytes) -> list[Stage]:
@@ -334,6 +341,63 @@ async def group_stages(broker: Broker) -> list[Stage]:
     return [("response to Heartbeat", heartbeat), ("response to JoinGroup", await microseconds_async(calls.join))]
 
 
+class TransactionCalls:
+    """Transactions of one producer in one partition, nothing written: AddPartitionsToTxn, then EndTxn."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+        self.connection = PlainConnectionInfo()
+        self.producer_id, self.producer_epoch = -1, -1
+
+    async def find(self) -> None:
+        request = FindCoordinatorRequest(key=TOPIC, key_type=1)
+        await self._ask(ApiKey.FIND_COORDINATOR, 2, request, FindCoordinatorResponse)
+
+    async def begin(self) -> None:
+        request = InitProducerIdRequest(transactional_id=TOPIC, transaction_timeout_ms=60_000)
+        response = await self._ask(ApiKey.INIT_PRODUCER_ID, 1, request, InitProducerIdResponse)
+        self.producer_id, self.producer_epoch = response.producer_id, response.producer_epoch
+
+    async def add(self) -> ErrorCode:
+        topic = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name=TOPIC, partitions=[0])
+        request = AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=TOPIC,
+            v3_and_below_producer_id=self.producer_id,
+            v3_and_below_producer_epoch=self.producer_epoch,
+            v3_and_below_topics=[topic],
+        )
+        response = await self._ask(ApiKey.ADD_PARTITIONS_TO_TXN, ADD_VERSION, request, AddPartitionsToTxnResponse)
+        return ErrorCode(response.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code)
+
+    async def transaction(self) -> None:
+        """From its first request until the next one can begin: two records of the coordinator, and the marker."""
+        while await self.add() is ErrorCode.CONCURRENT_TRANSACTIONS:
+            await trio.lowlevel.checkpoint()
+        request = EndTxnRequest(
+            transactional_id=TOPIC,
+            producer_id=self.producer_id,
+            producer_epoch=self.producer_epoch,
+            committed=True,
+        )
+        response = await self._ask(ApiKey.END_TXN, END_VERSION, request, EndTxnResponse)
+        assert response.error_code == 0
+
+    async def _ask(self, key: ApiKey, version: int, request: Any, response_class: Any) -> Any:
+        received = await self.broker.dispatcher.respond(_frame(key, version, request), self.connection)
+        return decode(response_class, received.read()[8:], version)
+
+
+async def transaction_stages(broker: Broker) -> list[Stage]:
+    """The client's share is included, as of groups."""
+    calls = TransactionCalls(broker)
+    await calls.find()
+    while calls.producer_id < 0:  # until the coordinator is there
+        await calls.begin()
+        await trio.sleep(0.01)
+    await calls.transaction()
+    return [("transaction: AddPartitionsToTxn, EndTxn", await microseconds_async(calls.transaction, 250))]
+
+
 def table(title: str, stages: list[Stage]) -> str:
     lines = [f"{title:40} µs"]
     lines += [f"{name:38} {value:6.1f}" for name, value in stages]
@@ -355,18 +419,20 @@ async def profile(broker: Broker, name: str) -> None:
 
 
 async def responses(broker: Broker) -> list[Stage]:
-    """Whole requests only, and their mean."""
+    """Whole requests only, and their mean; then a transaction."""
     stages: list[Stage] = []
-    for name, batch in (
-        ("Produce, one record", one_record()),
-        ("Produce, 16 KB", sixteen_kilobytes()),
-        ("Produce, compressed", compressed()),
+    for name, batch, version in (
+        ("Produce, one record", one_record(), PRODUCE_VERSION),
+        ("Produce 13, one record", one_record(), WITH_TOPIC_IDS),
+        ("Produce, 16 KB", sixteen_kilobytes(), PRODUCE_VERSION),
+        ("Produce, compressed", compressed(), PRODUCE_VERSION),
     ):
-        calls = ProduceCalls(broker, batch)
+        calls = ProduceCalls(broker, batch, version)
         stages.append((name, microseconds(calls.respond) - microseconds(calls.reset)))
     stages += [("Fetch", one) for name, one in await fetch_stages(broker) if name == "respond"]
     stages += await group_stages(broker)
-    return [*stages, ("mean", sum(spent for _, spent in stages) / len(stages))]
+    mean = ("mean of these", sum(spent for _, spent in stages) / len(stages))
+    return [*stages, mean, *await transaction_stages(broker)]
 
 
 async def measure(directory: str, profiled: str | None, responses_only: bool) -> None:
@@ -375,6 +441,8 @@ async def measure(directory: str, profiled: str | None, responses_only: bool) ->
         "listeners": "PLAINTEXT://127.0.0.1:0",
         "log.dirs": directory,
         "offsets.topic.replication.factor": "1",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
         "group.initial.rebalance.delay.ms": "0",
     }
     async with Broker.open(BrokerConfig(props)) as broker:
@@ -391,6 +459,7 @@ async def measure(directory: str, profiled: str | None, responses_only: bool) ->
         print(table("Produce, a compressed batch", await produce_stages(broker, compressed())))
         print(table("Fetch, one small batch", await fetch_stages(broker)))
         print(table("Groups", await group_stages(broker)))
+        print(table("Transactions", await transaction_stages(broker)))
 
 
 def main() -> None:

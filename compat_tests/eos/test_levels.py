@@ -29,6 +29,7 @@ def cluster(launcher: Launcher) -> Iterator[Cluster]:
         yield three
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("libraries", LOADS)
 def test_the_level_falls_and_rises_under_load(cluster: Cluster, libraries: tuple[str, ...]) -> None:
     """Some change their version when they have connected again; franz-go does not go back before it starts again."""

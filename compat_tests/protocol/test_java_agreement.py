@@ -22,6 +22,7 @@ STRICTER = {
     "does not fill its": "Java never looks at the size of a tagged field it knows",
     "tagged field": "the same, for a size beyond the frame",
     "still allowed": "the bound on elements",
+    "longer than 31 bits": "Java drops the bits above the 32nd, and takes any negative length for null",
 }
 
 

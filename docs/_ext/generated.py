@@ -15,7 +15,6 @@
 `{fault-fields} PART`      the fields of a fault rule: match, act, options or trigger
 `{metric-tables}`         every metric, by area
 `{metrics-absent} NAMES`  what Kafka or a dashboard has and the broker has not: NAMES or MBEANS
-`{registry-routes} PART`   requests of the schema registry: served or absent
 `{fault-names}`           what a rule can name about the requests of each API
 """
 
@@ -365,29 +364,6 @@ def cell(text: str | None) -> str:
     return " ".join((text or "").split("\n\n")[0].split()).replace("|", "\\|")
 
 
-class RegistryRoutes(Generated):
-    """The requests of the schema registry."""
-
-    def markdown(self) -> Iterator[str]:
-        """`served`: a table of the routes; `absent`: one of what other registries have."""
-        from kpybroker.registry.api.absent import ABSENT
-        from kpybroker.registry.api.routes import ENTRIES
-
-        if self.arguments[0] == "served":
-            yield "| request | what it does | body | writes |"
-            yield "|---|---|---|---|"
-            for entry in ENTRIES:
-                what = " ".join((entry.handler.__doc__ or "").split()).partition(": ")[2]
-                names = ", ".join(f"`{name}`" for name in entry.body or ())
-                yield f"| `{entry.method} {entry.path}` | {what} | {names} | {'yes' if entry.writes else ''} |"
-            return
-        yield "| request | what it belongs to |"
-        yield "|---|---|"
-        for one in ABSENT:
-            for path in one.paths:
-                yield f"| `{path}` | {one.what} |"
-
-
 def setup(app: Any) -> dict[str, bool]:
     """Sphinx's entry point."""
     template = "pair: %s; control channel"
@@ -409,7 +385,6 @@ def setup(app: Any) -> dict[str, bool]:
         "fault-names": FaultNames,
         "metric-tables": MetricTables,
         "metrics-absent": MetricsAbsent,
-        "registry-routes": RegistryRoutes,
     }.items():
         app.add_directive(name, directive)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

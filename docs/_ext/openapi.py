@@ -3,7 +3,8 @@
 Paths, methods and query parameters are those that the code has; what they mean is in the tables below, and a test fails
 for a route or a parameter that is not there.
 
-`{registry-api}`  every request with its parameters, its body and its responses, as a page
+`{registry-routes}`  every request of Confluent's registries, and what becomes of it here
+`{registry-api}`     every request that is served, with its parameters, its body and its responses
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from generated import Generated
 
 import kpybroker
 from kpybroker.registry import errors
+from kpybroker.registry.api.absent import ABSENT
 from kpybroker.registry.api.call import Call
 from kpybroker.registry.api.routes import ENTRIES, Entry
 
@@ -107,6 +109,7 @@ PARAMETERS: dict[str, tuple[Json, str]] = {
     "contextPrefix": (TEXT, "Only contexts whose name starts with it."),
     "defaultToGlobal": (FLAG, "What holds for the subject, where it has none of its own."),
     "deleted": (FLAG, "Also what was deleted softly."),
+    "deletedAsNegative": (FLAG, "Also what was deleted softly, as negative numbers."),
     "deletedOnly": (FLAG, "Only what was deleted softly."),
     "fetchMaxId": (FLAG, "Also the highest id of the context."),
     "force": (FLAG, "Even where versions or schemas are there."),
@@ -117,6 +120,7 @@ PARAMETERS: dict[str, tuple[Json, str]] = {
     "normalize": (FLAG, "Compare schemas without what does not matter: the order of attributes, comments."),
     "offset": ({**NUMBER, "default": 0}, "Without the first so many."),
     "permanent": (FLAG, "For good. It must have been deleted softly before."),
+    "recursive": (FLAG, "Also the modes of all subjects in the context."),
     "referenceFormat": (TEXT, "`qualified`: references with the context of their subject."),
     "ruleType": (TEXT, "Only schemas with rules of this type."),
     "subject": (TEXT, "The subject, or the context (`:.name:`), in which the id is meant."),
@@ -211,6 +215,11 @@ def codes() -> dict[int, str]:
     return {value: name for name, value in vars(errors).items() if name.isupper() and isinstance(value, int)}
 
 
+def place_of(method: str, path: str) -> str:
+    """The name of a request, for programs and for links."""
+    return re.sub(r"\W+", "_", f"{method.lower()}{path}").strip("_")
+
+
 def operation(entry: Entry) -> Json:
     """One request."""
     summary, response = RESPONSES[key_of(entry)]
@@ -222,7 +231,7 @@ def operation(entry: Entry) -> Json:
     if response is not None:
         done["content"] = {kind: {"schema": response}}
     made: Json = {
-        "operationId": re.sub(r"\W+", "_", f"{entry.method.lower()}{entry.path}").strip("_"),
+        "operationId": place_of(entry.method, entry.path),
         "summary": summary,
         "parameters": parameters,
         "responses": {"200" if response is not None else "204": done, "default": error},
@@ -251,8 +260,28 @@ def document() -> Json:
     }
 
 
+LATER: dict[str, str] = {"DELETE /mode": "from 8.1.1 on"}
+"""Requests that Confluent's registry got after 8.1.0."""
+
+
+class RegistryRoutes(Generated):
+    """Every request, next to Confluent's registries."""
+
+    required_arguments = 0
+
+    def markdown(self) -> Iterator[str]:
+        """What is served leads to its section."""
+        yield from ["| request | in Confluent's | here |", "|---|---|---|"]
+        for entry in ENTRIES:
+            name, here = f"{entry.method} {entry.path}", "yes; the leader writes" if entry.writes else "yes"
+            yield f"| [`{name}`](#{place_of(entry.method, entry.path)}) | {LATER.get(name, 'yes')} | {here} |"
+        for one in ABSENT:
+            for name in one.paths:
+                yield f"| `{name}` | {one.there} | no {one.what}: 404 |"
+
+
 class RegistryApi(Generated):
-    """Every request of the registry."""
+    """Every request that is served."""
 
     required_arguments = 0
 
@@ -260,7 +289,7 @@ class RegistryApi(Generated):
         """A heading for each, and what it takes and returns."""
         for path, operations in document()["paths"].items():
             for method, one in operations.items():
-                yield from [f"### {method.upper()} {path}", "", f"{one['summary']}.", ""]
+                yield from [f"({one['operationId']})=", f"### {method.upper()} {path}", "", f"{one['summary']}.", ""]
                 if one["parameters"]:
                     yield from ["| argument | in | type | meaning |", "|---|---|---|---|"]
                 for parameter in one["parameters"]:
@@ -320,6 +349,7 @@ def write(app: Any, failure: Exception | None) -> None:
 
 def setup(app: Any) -> dict[str, bool]:
     """Sphinx's entry point."""
+    app.add_directive("registry-routes", RegistryRoutes)
     app.add_directive("registry-api", RegistryApi)
     app.add_directive("registry-schemas", RegistrySchemas)
     app.add_directive("registry-errors", RegistryErrors)

@@ -143,7 +143,7 @@ class Broker:
         self.dispatcher = Dispatcher(self, routes.load)
         self.received_metrics = ReceivedMetrics(self)
         self.client_metrics = ClientMetrics(self, self.received_metrics)
-        self.server = Server(config, self.dispatcher, self.clock, self.client_metrics.disconnected)
+        self.server = Server(config, self.dispatcher, self.clock, self._disconnected)
         self.metadata = MetadataCache(config)
         supported, self.dispatcher.cap_of = release_served(
             config, SUPPORTED if seams.features is None else seams.features
@@ -160,11 +160,11 @@ class Broker:
         self.flush_soon = self._roll_flusher.flush_soon
         self.replicas = Replicas(self, self.metadata, self.configs, self.peers, self._replica_events())
         self.fetch_service = FetchService(self, self.metadata, self.replicas)
-        self.coordinators = Coordinators(self, self.metadata, self.producer_ids, self.peers, self.replicas)
-        self.configs.follow(CONFIG_GROUPS, self.coordinators.group_configs.update)
-        self.configs.follow(CONFIG_CLIENT_METRICS, self.client_metrics.update)
         self.controller = ClusterController(self, self.registration, self.configs, self.peers)
         self.topics = TopicAdmin(self, self.metadata, self.controller.wait_until_deleted)
+        self.coordinators = Coordinators(self, self.metadata, self.producer_ids, self.peers, self.replicas, self.topics)
+        self.configs.follow(CONFIG_GROUPS, self.coordinators.group_configs.update)
+        self.configs.follow(CONFIG_CLIENT_METRICS, self.client_metrics.update)
         self.metrics = self._make_metrics()
         if seams.intercept is not None:
             self.dispatcher.respond_now = seams.intercept(self)
@@ -474,6 +474,10 @@ class Broker:
 
         quotas.apply(self, self.server.limits, quotas.Change(entity_type, entity, props))
         self.dispatcher.meter_requests(self.quotas)
+
+    def _disconnected(self, connection_id: str) -> None:
+        self.client_metrics.disconnected(connection_id)
+        self.coordinators.disconnected(connection_id)
 
     def _log_deleted(self) -> None:
         """Have its cleaner checkpoint removed soon: it must not apply to another log of the same name."""

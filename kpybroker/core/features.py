@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 
 GROUP_VERSION: Final = "group.version"
 TRANSACTION_VERSION: Final = "transaction.version"
+SHARE_VERSION: Final = "share.version"
 METADATA_VERSION: Final = "metadata.version"
 
 UNKNOWN_EPOCH: Final = -1

@@ -9,6 +9,7 @@ import re
 
 GROUP_METADATA_TOPIC_NAME = "__consumer_offsets"
 TRANSACTION_STATE_TOPIC_NAME = "__transaction_state"
+SHARE_GROUP_STATE_TOPIC_NAME = "__share_group_state"
 CLUSTER_METADATA_TOPIC_NAME = "__cluster_metadata"
 
 MAX_NAME_LENGTH = 249
@@ -17,7 +18,7 @@ PARTITIONS_MAX = 100_000
 is larger than a znode. One request for 2^31 of them must not take all memory."""
 
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+\Z")
-_INTERNAL = frozenset((GROUP_METADATA_TOPIC_NAME, TRANSACTION_STATE_TOPIC_NAME))
+_INTERNAL = frozenset((GROUP_METADATA_TOPIC_NAME, TRANSACTION_STATE_TOPIC_NAME, SHARE_GROUP_STATE_TOPIC_NAME))
 
 
 def invalid_reason(name: str) -> str | None:
@@ -49,7 +50,7 @@ def partition_invalid_reason(name: str, index: int) -> str | None:
 
 
 def is_internal(name: str) -> bool:
-    """Whether it is one of the two topics that hold coordinators' state."""
+    """Whether it is one of the topics that hold coordinators' state."""
     return name in _INTERNAL
 
 

@@ -1,4 +1,4 @@
-"""The site is built once, here: a warning or a broken link fails, and what pages take from the code is on them.
+"""The site is built once: a warning or a broken link fails, and what pages take from the code is on them.
 
 `make docs` builds it in the same way. Without graphviz it is built as text, which has no pictures.
 """
@@ -7,9 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
-import sys
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -18,21 +15,16 @@ import pytest
 
 from kpybroker import pytest_plugin, testing
 from kpybroker.control.catalogue import GROUPS
+from tests.support.programs.site import built_site
 
 ROOT = Path(__file__).resolve().parents[2]
-BUILD_S_MAX = 600
 
 pytest.importorskip("sphinx", reason="the docs extra is not installed")
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("site")
-    builder = "html" if shutil.which("dot") else "text"
-    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", builder, "docs", str(out)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=BUILD_S_MAX)
-    assert done.returncode == 0, done.stderr
-    return out
+def site() -> Path:
+    return built_site()
 
 
 def words_of(site: Path, page: str) -> str:

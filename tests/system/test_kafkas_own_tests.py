@@ -183,11 +183,16 @@ def test_results_of_a_class_replace_those_before_and_the_page_follows(
     assert (results.unserved("A"), results.unserved("B")) == (["a", "c"], [])
     lines = page.read_text().splitlines()
     assert lines[:2] + lines[-2:] == ["before", results.MARKS[0], results.MARKS[1], "after"]
-    assert {"| `A` | 2 | 1 | 1 | 1 |", "| `B` | not run |  | 1 |  |", "| all | 2 | 1 | 2 | 1 |"} <= set(lines)
+    rows = {"| `A` | 2 | 1 | 1 | 1 |  |", "| `B` | not run |  | 1 |  |  |", "| all | 2 | 1 | 2 | 1 | 0 |"}
+    assert rows <= set(lines)
     assert {f"| {unserved.value} | `A` | ``a`` |", f"| {results.FAILS_THERE} | `A` | ``c`` |"} <= set(lines)
     results.write("kpybroker", "A", found(A_a=passed, A_b=Verdict.FAILED), is_whole=False)
     assert passes("kpybroker") == ["A.a[1]", "B.a[1]"]
     assert reasons() == {"A.b[1]": Verdict.FAILED.value, "A.c[1]": unserved.value}
+    assert results.by_hand("A") == ["b"]
+    results.write("release", "A", found(A_a=passed, A_b=passed))
+    assert passes("release") == ["A.b[1]"]
+    assert "| `A` | 2 | 1 | 1 |  | 1 |" in page.read_text().splitlines()
     results.write("kpybroker", "A", found(A_a=passed))
     assert (passes("kpybroker"), reasons()) == (["A.a[1]", "B.a[1]"], {})
 

@@ -97,6 +97,11 @@ OF_THE_INSTANCE: Final = (
     Allowed("the version of the registry", frozenset({"version", "commitId"}), request="/v1/metadata/version"),
     Allowed("the names of the cluster and of the group", frozenset({"scope"}), request="/v1/metadata/id"),
 )
+NEWER: Final = (
+    Allowed(
+        "the mode of the registry can be removed, as from 8.1.1 on", ANYTHING, request="^DELETE /mode$", statuses=(405,)
+    ),
+)
 RULE_SETS: Final = (
     Allowed(
         "rule sets are kept, as in Confluent's Cloud and Enterprise; their community edition takes and drops them",
@@ -131,4 +136,14 @@ TEXTS: Final = (
     Allowed("a text is a member also where it is empty", frozenset({"schema"}), "^proto-39$"),
 )
 
-ALLOWED: Final = (*OWN_WORDS, *THEIR_FAILURES, *SAFER, *NAMED, *OF_THE_INSTANCE, *RULE_SETS, *REFERENCES, *TEXTS)
+ALLOWED: Final = (
+    *OWN_WORDS,
+    *THEIR_FAILURES,
+    *SAFER,
+    *NAMED,
+    *OF_THE_INSTANCE,
+    *NEWER,
+    *RULE_SETS,
+    *REFERENCES,
+    *TEXTS,
+)

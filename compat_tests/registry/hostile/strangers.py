@@ -5,7 +5,9 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from math import inf
+from typing import NamedTuple
 
 import httpx
 
@@ -23,10 +25,11 @@ class Strangers:
     Unless `is_kept`, what was registered is deleted, so nothing need grow.
     """
 
-    def __init__(self, url: str, count: int, *, is_kept: bool = True) -> None:
+    def __init__(self, url: str, count: int, *, is_kept: bool = True, seconds_max: float = inf) -> None:
         self._url = url
         self._is_kept = is_kept
         self._texts = table(count)
+        self._end = time.monotonic() + seconds_max
         self.sent = 0
         self._lock = threading.Lock()
         self.statuses: Counter[int] = Counter()
@@ -34,11 +37,12 @@ class Strangers:
 
     def _next(self) -> Hostile | None:
         with self._lock:
-            self.sent += 1
-            return next(self._texts, None)
+            one = next(self._texts, None) if time.monotonic() < self._end else None
+            self.sent += one is not None
+            return one
 
     def run(self) -> None:
-        """Until no text is left. One client of several."""
+        """Until no text is left, or no time. One client of several."""
         with httpx.Client(base_url=self._url, timeout=WAIT_S) as client:
             while (one := self._next()) is not None:
                 subject = f"hostile-{one.kind}-{'' if self._is_kept else threading.get_ident()}"
@@ -56,19 +60,32 @@ class Strangers:
                     client.delete(f"/subjects/{subject}{query}")
 
 
-def asked(url: str, is_over: threading.Event, *, is_kept: bool = True) -> Iterator[tuple[float, float]]:
-    """What another client waits for a registration, and for a read. Unless `is_kept`, it deletes what it registered."""
+class Wait(NamedTuple):
+    """Of the client that is no stranger, in seconds; `delayed` is what the machine took of both, where it is known."""
+
+    register: float
+    read: float
+    delayed: float
+
+
+def asked(
+    url: str, is_over: threading.Event, *, is_kept: bool = True, delays: Callable[[], float] = lambda: 0.0
+) -> Iterator[Wait]:
+    """What another client waits for a registration, and for a read. Unless `is_kept`, it deletes what it registered.
+
+    `delays` says for how many seconds the machine has held up what the requests go through, since whenever.
+    """
     with httpx.Client(base_url=url, timeout=WAIT_S) as client:
         number = 0
         while not (is_over.is_set() and number >= len(GOOD)):
             kind, text = list(GOOD.items())[number % len(GOOD)]
             number += 1
-            begin = time.monotonic()
             body = {"schema": f"{text}{' ' * number}", "schemaType": kind}
+            before, begin = delays(), time.monotonic()
             client.post(f"/subjects/good-{number}/versions", json=body).raise_for_status()
             between = time.monotonic()
             client.get(f"/subjects/good-{number}/versions/latest").raise_for_status()
-            yield between - begin, time.monotonic() - between
+            yield Wait(between - begin, time.monotonic() - between, delays() - before)
             for query in () if is_kept else ("", "?permanent=true"):
                 client.delete(f"/subjects/good-{number}{query}").raise_for_status()
             is_over.wait(PACE_S)

@@ -2,10 +2,10 @@
 
 `{"start": {"0": {KEY: VALUE, ...}, ...}}` is responded to with `{"ports": {"0": {LISTENER: 12345, ...}, ...}}`, and so
 is `{"join": ...}`, with all ports by then. `{"stop": 0}` and `{"restart": 0}` are responded to with `{}`,
-`{"data": 0}` with `{"directory": PATH}`, and what fails with `{"error": TEXT}`. One broker that
+`{"data": 0}` with `{"directories": [PATH, ...]}`, and what fails with `{"error": TEXT}`. One broker that
 starts alone keeps its tree inside; several, and those that join, share a tree of kpybroker. Nothing is set but where a
-broker listens and keeps its data, so that Kafka's defaults hold as in the tests' own clusters. Two keys are for us:
-`listener.names`, and the `principals` of those listeners.
+broker listens and keeps its data (there too a test may choose `log.dirs`), so that Kafka's defaults hold as in the
+tests' own clusters. Two keys are for us: `listener.names`, and the `principals` of those listeners.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class FreshBroker:
         directory.mkdir(parents=True)
         self.ports = {name: free_port() for name in asked["listener.names"].split(",")}
         self._id = broker_id
-        self.data = directory / "data"
+        self.data = asked.get("log.dirs", str(directory / "data"))
         self._properties = directory / "server.properties"
         principals = asked.get("principals")
         with_principals = [sys.executable, str(WITH_PRINCIPALS), principals or ""]
@@ -47,10 +47,12 @@ class FreshBroker:
 
     def configure(self, asked: Mapping[str, str], tree: str | None) -> None:
         """What holds from its next start on."""
+        listeners = ",".join(f"{name}://localhost:{port}" for name, port in self.ports.items())
         own = {
             "broker.id": self._id,
-            "listeners": ",".join(f"{name}://localhost:{port}" for name, port in self.ports.items()),
-            "log.dirs": str(self.data),
+            "listeners": listeners,
+            "advertised.listeners": listeners,
+            "log.dirs": self.data,
         }
         known = {key: value for key, value in asked.items() if key not in OURS}
         write_properties(self._properties, {**known, **own, **({} if tree is None else {"zookeeper.connect": tree})})
@@ -89,7 +91,7 @@ class OneTest(socketserver.StreamRequestHandler):
                 case "join":
                     return self._start(value, is_shared=True)
                 case "data":
-                    return {"directory": str(self._brokers[str(value)].data)}
+                    return {"directories": self._brokers[str(value)].data.split(",")}
                 case "stop":
                     self._brokers[str(value)].service.stop()
                 case _:

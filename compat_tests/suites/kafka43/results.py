@@ -3,10 +3,10 @@
     python -m compat_tests.suites.kafka43.results   # writes the tables of the page again, and names what has no reason
 
 `kafka.txt` and `kpybroker.txt` have the ids of tests that pass, one on a line, and `kafka-fails.txt` those that fail on
-Kafka; `served.txt` has those that pass on kpybroker only if tests see no version that it does not serve. `reasons.txt`
-has all other ids of kpybroker's, with a reason each: `CLASS.METHOD[N]: REASON`. A run writes reasons that it can tell
-from the failure itself; all others are written by hand, and stay. A failure without one is written as `fails`, which is
-not enough if it passes on Kafka.
+Kafka; `served.txt` has those that pass on kpybroker only if tests see no version that it does not serve, and
+`release.txt` those that pass only if it takes the place of a Kafka 4.3. `reasons.txt` has all other ids of kpybroker's,
+with a reason each: `CLASS.METHOD[N]: REASON`. A run writes reasons that it can tell from the failure itself; all others
+are written by hand, and stay. A failure without one is written as `fails`, which is not enough if it passes on Kafka.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ RESULTS = HERE / "results"
 REASONS = RESULTS / "reasons.txt"
 PAGE = ROOT / "docs" / "testing" / "kafkas-tests.md"
 MARKS = ("<!-- written by make kafka-tests: begin -->", "<!-- written by make kafka-tests: end -->")
+AGAIN = ("served", "release")
+"""Results of a second run, of tests that did not pass in the first."""
 SAID = tuple(verdict.value for verdict in Verdict if verdict is not Verdict.PASSED)
 """Reasons that a run writes begin so."""
 FAILS_THERE = "fails on Kafka 4.3.1 too"
@@ -54,6 +56,12 @@ def unserved(class_name: str) -> list[str]:
     return sorted({INVOCATION.sub("", name).partition(".")[2] for name in wanted if class_of(name) == class_name})
 
 
+def by_hand(class_name: str) -> list[str]:
+    """Methods of a class that fail for a reason which no failure says by itself."""
+    wanted = [name for name, why in reasons().items() if not why.startswith(SAID) or why == Verdict.FAILED.value]
+    return sorted({INVOCATION.sub("", name).partition(".")[2] for name in wanted if class_of(name) == class_name})
+
+
 def write(broker: str, class_name: str, found: Iterable[Result], is_whole: bool = True) -> None:
     """What one class did, or some tests of it, in place of what it did before."""
     found = list(found)
@@ -63,7 +71,7 @@ def write(broker: str, class_name: str, found: Iterable[Result], is_whole: bool 
         return class_of(name) != class_name if is_whole else name not in ran
 
     kept = [name for name in passes(broker) if is_kept(name)]
-    whole = set(passes("kpybroker")) if broker == "served" else set()
+    whole = set(passes("kpybroker")) if broker in AGAIN else set()
     passed = [one.name for one in found if one.verdict is Verdict.PASSED and one.name not in whole]
     (RESULTS / f"{broker}.txt").write_text("".join(f"{name}\n" for name in sorted({*kept, *passed})))
     if broker == "kafka":
@@ -120,19 +128,19 @@ def _not_run(ran: Set[str]) -> list[str]:
 
 
 def _by_class(kafka: Set[str], here: Set[str], why: Mapping[str, str]) -> list[str]:
-    served = set(passes("served")) - here
+    served, release = [set(passes(name)) - here for name in AGAIN]
     rows = [
-        "| class | pass on Kafka 4.3.1 | of these on kpybroker | pass on kpybroker | more in served versions |",
-        "|---|---|---|---|---|",
+        "| class | pass on Kafka 4.3.1 | of these here | pass here | more in served versions | more as 4.3 |",
+        "|---|---|---|---|---|---|",
     ]
     asked = {class_of(name) for name in kafka}
     for name in sorted({class_of(one) for one in [*here, *why, *kafka]}):
         there = {one for one in kafka if class_of(one) == name}
         ours = {one for one in here if class_of(one) == name}
         counts = f"{len(there)} | {len(there & ours)}" if name in asked else "not run | "
-        more = sum(class_of(one) == name for one in served)
-        rows.append(f"| `{name}` | {counts} | {len(ours)} | {more or ''} |")
-    return [*rows, f"| all | {len(kafka)} | {len(kafka & here)} | {len(here)} | {len(served)} |"]
+        more, as_release = [sum(class_of(one) == name for one in again) for again in (served, release)]
+        rows.append(f"| `{name}` | {counts} | {len(ours)} | {more or ''} | {as_release or ''} |")
+    return [*rows, f"| all | {len(kafka)} | {len(kafka & here)} | {len(here)} | {len(served)} | {len(release)} |"]
 
 
 def _by_reason(failing: Set[str], why: Mapping[str, str]) -> list[str]:

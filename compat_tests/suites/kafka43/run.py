@@ -1,12 +1,14 @@
 """`make kafka-tests`: Kafka 4.3.1's own tests of clusters, over the wire, with a fresh kpybroker for each.
 
-    python -m compat_tests.suites.kafka43.run [--broker kafka] [--served-versions] [--write|--methods REGEX] [CLASS ...]
+    python -m compat_tests.suites.kafka43.run [--broker kafka] [--served-versions|--as-release] [--write]
+        [--methods REGEX] [CLASS ...]
 
 A class of ours in place of Kafka's `RaftClusterInvocationContext` makes the cluster of each `@ClusterTest`; with
 `--broker kafka` they run on Kafka's own. CLASS is a part of the names of classes, or has `*` and `?`; without one
 all of `classes.txt` run, each in a JVM of its own, one after the other. A test that is known to pass and does not
 (`results.py`), fails the run. With `--served-versions` the tests run that ended at a version of an API which kpybroker
-does not serve, and see no such version. `--methods` runs some tests of the classes. `--write` writes what those that
+does not serve, and see no such version. With `--as-release` the tests run whose reason was written by hand, and the
+broker has `kpybroker.kafka.version=4.3`. `--methods` runs some tests of the classes. `--write` writes what those that
 ran did to the results and to the page.
 Reports stay in `build/kafka-tests/`.
 """
@@ -38,6 +40,8 @@ HEAP = {"kpybroker": "-Xmx768m", "kafka": "-Xmx2g"}
 """Kafka's clusters are in the JVM of the tests."""
 SERVED = "served"
 """The name of results in the versions that kpybroker serves."""
+RELEASE = "release"
+"""The name of results of a kpybroker that takes the place of a Kafka 4.3."""
 ALL = ".*"
 JUNIT = "org.junit.platform.console.ConsoleLauncher"
 JUNIT_KEYS = {
@@ -78,8 +82,9 @@ def under(broker: str, name: str) -> Iterator[Under]:
             yield Under(options, REPORTS / name)
         else:
             with broker_maker() as maker:
-                served = str(name == SERVED).lower()
+                served, release = str(name == SERVED).lower(), "4.3" if name == RELEASE else ""
                 ours_only = [f"-Dkpybroker.brokers={maker.port}", f"-Dkpybroker.served.versions={served}"]
+                ours_only += [f"-Dkpybroker.kafka.version={release}"]
                 yield Under([*options, *ours_only], REPORTS / name)
 
 
@@ -119,20 +124,24 @@ def report(name: str, found: Sequence[Result]) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--broker", choices=sorted(HEAP), default="kpybroker")
-    parser.add_argument("--served-versions", action="store_true")
+    again = parser.add_mutually_exclusive_group()
+    again.add_argument("--served-versions", dest="again", action="store_const", const=SERVED)
+    again.add_argument("--as-release", dest="again", action="store_const", const=RELEASE)
     parser.add_argument("--methods", default=ALL)
     parser.add_argument("--write", action="store_true")
     parser.add_argument("patterns", nargs="*", metavar="CLASS")
     options = parser.parse_args()
-    asked = SERVED if options.served_versions else options.broker
+    asked = options.again or options.broker
     classes = chosen(options.patterns)
-    methods = {name: results.unserved(name.rpartition(".")[2]) for name in classes}
-    if options.served_versions:
+    methods = dict.fromkeys(classes, options.methods)
+    if options.again:
+        left = results.unserved if options.again == SERVED else results.by_hand
+        methods = {name: "|".join(left(name.rpartition(".")[2])) for name in classes}
         classes = [name for name in classes if methods[name]]
     found: list[Result] = []
     with under(options.broker, asked) as where:
         for name in classes:
-            of_class = run_class(name, where, "|".join(methods[name]) if options.served_versions else options.methods)
+            of_class = run_class(name, where, methods[name])
             found += of_class
             report(name, of_class)
             if options.write:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from kpybroker.broker.cluster.metadata_cache import MetadataCache
     from kpybroker.broker.cluster.producer_ids import ProducerIds
     from kpybroker.broker.cluster.topic_admin import TopicAdmin
+    from kpybroker.broker.coordinators.coordinators import Coordinators
     from kpybroker.broker.coordinators.groups import GroupCoordinators
     from kpybroker.broker.coordinators.transaction_markers import TransactionMarkers
     from kpybroker.broker.coordinators.transaction_verification import TransactionVerifier
@@ -46,6 +47,7 @@ class Broker(Host, Protocol):
     replicas: Replicas
     fetch_service: FetchService
     controller: ClusterController
+    coordinators: Coordinators
     topics: TopicAdmin
     peers: Peers
     first_times: FirstTimes

@@ -33,7 +33,7 @@ from kpybroker.wire.records.validate import AppendContext, validate_and_assign
 
 if TYPE_CHECKING:
     from kpybroker.broker.loop.slow_work import ClientsWork
-    from kpybroker.core.replication.fetch_session import FetchKey, FetchSession
+    from kpybroker.core.replication.fetch_session import FetchKey, FetchSession, Subscriber
     from kpybroker.storage.log.append import AppendInfo
     from kpybroker.storage.log.log import Log
     from kpybroker.wire.records.validate import ValidatedRecords
@@ -106,8 +106,8 @@ class Partition:
         self._host = host
         self.offset_waiters = OffsetWaiters()
         self._log_start_waiters: list[trio.Event] = []
-        self._sessions: dict[FetchSession, FetchKey] = {}
-        self._follower_sessions: dict[FetchSession, FetchKey] = {}
+        self._sessions: dict[Subscriber, FetchKey] = {}
+        self._follower_sessions: dict[Subscriber, FetchKey] = {}
         self._flushing: trio.Event | None = None
         self._notified_log_start = -1
         self._unread_bytes = 0
@@ -340,11 +340,11 @@ class Partition:
         self._wake_log_start_waiters()
         self.offset_waiters.fail(error)
 
-    def subscribe(self, session: FetchSession, key: FetchKey) -> None:
+    def subscribe(self, session: Subscriber, key: FetchKey) -> None:
         """Mark the session's `key` dirty whenever this partition has something new for it."""
         (self._follower_sessions if session.is_follower else self._sessions)[session] = key
 
-    def unsubscribe(self, session: FetchSession) -> None:
+    def unsubscribe(self, session: Subscriber) -> None:
         """Stop notifying the session."""
         (self._follower_sessions if session.is_follower else self._sessions).pop(session, None)
 

@@ -41,6 +41,8 @@ INT_MAX: Final = 2**31 - 1
 NS_PER_PERCENT: Final = 10_000_000
 """Nanoseconds of request time that are one percent of a second."""
 
+FETCHING: Final = frozenset({ApiKey.FETCH, ApiKey.SHARE_FETCH})
+
 MUTATING: Final = frozenset(
     {ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.CREATE_PARTITIONS, ApiKey.METADATA, ApiKey.FIND_COORDINATOR}
 )
@@ -57,7 +59,7 @@ def metering_of(
     user, client_id = client
     is_timed = quotas.request_time.limits.find(user, client_id) is not None
     if not is_timed:
-        kind = quotas.consumed if key is ApiKey.FETCH else quotas.produced if key is ApiKey.PRODUCE else None
+        kind = quotas.consumed if key in FETCHING else quotas.produced if key is ApiKey.PRODUCE else None
         limits = quotas.mutations.limits if key in MUTATING else None if kind is None else kind.limits
         if limits is None or limits.find(user, client_id) is None:
             return None
@@ -128,6 +130,12 @@ class Metering:
         if self._throttle_ms > 0:
             self._quotas.consumed.record_only(*self._client, -size, now_ms)
         return self._throttle_ms > 0
+
+    def count_fetch(self, size: int) -> None:
+        """Count records that are sent all the same; the client waits afterwards."""
+        now_ms = self._time_ms()
+        of_time = self._count_time(now_ms)
+        self._throttle_ms = max(self._quotas.consumed.record(*self._client, size, now_ms), of_time)
 
     def mutations(self, *, is_strict: bool) -> MutationShare | None:
         """What the request may create and delete; the client waits for what it takes. None: without limit."""

@@ -19,10 +19,10 @@ def validate(request: ConsumerHeartbeat, api_version: int, assignors: Collection
     """Raises INVALID_REQUEST, UNSUPPORTED_ASSIGNOR (GroupCoordinatorService, 4.3.1)."""
     epoch = request.member_epoch
     if api_version >= MEMBER_ID_REQUIRED_VERSION or epoch > 0 or epoch == LEAVE_GROUP_EPOCH:
-        _require_text(request.member_id, "MemberId")
-    _require_text(request.group_id, "GroupId")
-    _require_text(request.instance_id, "InstanceId")
-    _require_text(request.rack_id, "RackId")
+        require_text(request.member_id, "MemberId")
+    require_text(request.group_id, "GroupId")
+    require_text(request.instance_id, "InstanceId")
+    require_text(request.rack_id, "RackId")
     if epoch == 0:
         _validate_join(request)
     elif epoch == LEAVE_GROUP_STATIC_EPOCH and request.instance_id is None:
@@ -45,7 +45,8 @@ def _validate_join(request: ConsumerHeartbeat) -> None:
         raise _invalid("Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.")
 
 
-def _require_text(value: str | None, name: str) -> None:
+def require_text(value: str | None, name: str) -> None:
+    """Raises INVALID_REQUEST for a text without a letter; None is no text."""
     if value is not None and not value.strip(_JAVA_SPACE):
         raise _invalid(f"{name} can't be empty.")
 

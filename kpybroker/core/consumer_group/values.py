@@ -128,6 +128,7 @@ class GroupCounts:
     offset_deletions: int = 0
     completed_rebalances: int = 0
     consumer_rebalances: int = 0
+    share_rebalances: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ Rules
 - Every ticket gets exactly one reply, at the latest by `unload`.
 
 Groups of the new protocol (KIP-848) are in the same table: `core.consumer_group` has their rules, `consumers` what
-requests of the old protocol mean to them.
+requests of the old protocol mean to them. Share groups (KIP-932) have a table of their own, `core.share_group.groups`;
+`share_refusals` has what requests of other protocols get from them.
 
 Not here: which partition a group belongs to, whether this broker leads it, authorization, API versions, and the check
 of a group id's form. The shell (`kpybroker.broker.coordinators`) and the handlers do that.
@@ -58,6 +59,7 @@ from kpybroker.core.group.rebalance import (
 )
 from kpybroker.core.group.records import GroupRecord, OffsetRecord, Record
 from kpybroker.core.group.room import GROWING, Growing, charged_owner, needed_bytes, refusal
+from kpybroker.core.group.share_refusals import refused_by_share_group
 from kpybroker.core.group.state import Group
 from kpybroker.core.group.step import GroupOutcome, GroupStep
 from kpybroker.core.group.timers import TimerKind, Timers
@@ -84,6 +86,16 @@ from kpybroker.core.group.values import (
     SyncResult,
 )
 from kpybroker.core.machine import Now, Ticket
+from kpybroker.core.share_group.groups import SHARE_REQUESTS, ShareGroups, ShareRequest
+from kpybroker.core.share_group.records import SHARE_RECORDS
+from kpybroker.core.share_group.target import on_target_computed as on_share_target_computed
+from kpybroker.core.share_group.values import (
+    SHARE_GROUP_TYPE,
+    DeleteStates,
+    InitializeStates,
+    ShareSurroundings,
+    StateErrors,
+)
 from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.yield_budget import WorkBudget
@@ -91,7 +103,7 @@ from kpybroker.wire.yield_budget import WorkBudget
 ClassicRequest = (
     Join | Sync | Heartbeat | Leave | CommitOffsets | FetchOffsets | DescribeGroup | DeleteGroup | DeleteOffsets
 )
-Request = ClassicRequest | ConsumerHeartbeat | DescribeConsumerGroup
+Request = ClassicRequest | ConsumerHeartbeat | DescribeConsumerGroup | ShareRequest
 
 
 class GroupMachine:
@@ -100,15 +112,20 @@ class GroupMachine:
     Those that clients build are charged to `budget`; a request for which it has no room is refused.
     """
 
-    __slots__ = ("_budget", "_config", "_consumers", "_counts", "_timers", "groups", "open_producers")
+    __slots__ = ("_budget", "_config", "_consumers", "_counts", "_timers", "groups", "open_producers", "shares")
 
     def __init__(
-        self, config: GroupConfig, budget: StateBudget | None = None, surroundings: Surroundings | None = None
+        self,
+        config: GroupConfig,
+        budget: StateBudget | None = None,
+        surroundings: Surroundings | None = None,
+        share_settings: ShareSurroundings | None = None,
     ) -> None:
         self._config = config
         self._budget = StateBudget() if budget is None else budget
         surroundings = Surroundings() if surroundings is None else surroundings
         self._consumers = Consumers(surroundings, self._budget)
+        self.shares = ShareGroups(share_settings or ShareSurroundings(), surroundings, self._budget)
         self._counts = surroundings.counts
         self._timers = Timers()
         self.groups: dict[str, Group] = {}
@@ -124,8 +141,17 @@ class GroupMachine:
         return self._finish(step)
 
     def _handle(self, step: GroupStep, request: Request, ticket: Ticket) -> None:
+        if isinstance(request, SHARE_REQUESTS):
+            self.shares.handle(step, request, ticket, is_other_kind=request.group_id in self.groups)
+            return
         if isinstance(request, Join) and not self._is_session_timeout_allowed(request.session_timeout_ms):
             step.reply(ticket, JoinResult(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id))
+            return
+        if (share := self.shares.groups.get(request.group_id)) is not None:
+            if isinstance(request, DeleteGroup):
+                self.shares.delete(step, share, ticket)
+            else:
+                refused_by_share_group(step, request, ticket)
             return
         group = self.groups.get(request.group_id)
         if isinstance(request, GROWING):
@@ -159,10 +185,8 @@ class GroupMachine:
     @property
     def deadline(self) -> float | None:
         """The monotonic time before which `expire` has nothing to do."""
-        classic, consumer = self._timers.deadline, self._consumers.shared.timers.deadline
-        if classic is None or consumer is None:
-            return consumer if classic is None else classic
-        return min(classic, consumer)
+        timers = (self._timers, self._consumers.shared.timers, self.shares.shared.timers)
+        return min((each.deadline for each in timers if each.deadline is not None), default=None)
 
     def expire(self, now: Now) -> GroupOutcome:
         """Run the timers that are due at `now`. Timers that this sets wait for the next call."""
@@ -186,6 +210,7 @@ class GroupMachine:
                 case TimerKind.SYNC:
                     on_sync_expired(step, group)
         self._consumers.expire(step, self.groups)
+        self.shares.expire(step)
         return self._finish(step)
 
     def settle(self, done: Callable[[GroupStep, ErrorCode], None], error: ErrorCode, now: Now) -> GroupOutcome:
@@ -213,11 +238,14 @@ class GroupMachine:
                 if partition[0] == topic and (value.topic_id == ZERO_UUID or value.topic_id != topic_id)
             ]
             remove_offsets(step, group, partitions, _ignore)
+        self.shares.forget_topic(step, group_id, topic, topic_id)
         return self._finish(step)
 
     def overviews(self) -> Iterator[GroupOverview]:
         """One row of ListGroups for every group."""
-        return (group.overview() for group in self.groups.values())
+        yield from (group.overview() for group in self.groups.values())
+        for share in self.shares.groups.values():
+            yield GroupOverview(share.group_id, SHARE_GROUP_TYPE, share.state.value, SHARE_GROUP_TYPE)
 
     # --- what consumer groups asked for
 
@@ -226,6 +254,7 @@ class GroupMachine:
         group_ids = self._consumers.shared.update_topics(topics, changed, has_new=has_new)
         for consumer in affected(self.groups, group_ids):
             consumer.metadata_checked_epoch = None
+        self.shares.on_topics_changed(topics, changed, has_new=has_new)
 
     def on_patterns_resolved(
         self, group_id: str, resolved: Mapping[str, ResolvedPattern] | None, now: Now
@@ -243,12 +272,23 @@ class GroupMachine:
         step = self._step(now)
         for consumer in affected(self.groups, (group_id,)):
             on_target_computed(step, consumer, computation, assignment)
+        if (share := self.shares.groups.get(group_id)) is not None:
+            on_share_target_computed(step, share, computation, assignment)
+        return self._finish(step)
+
+    def on_states_done(self, effect: InitializeStates | DeleteStates, errors: StateErrors, now: Now) -> GroupOutcome:
+        """The result of one of these effects."""
+        step = self._step(now)
+        effect.done(step, errors)
         return self._finish(step)
 
     # --- durable state
 
     def replay(self, record: Record, offset: int, producer_id: int = -1) -> None:
         """Apply the record at `offset` of the log, in a transaction of `producer_id` unless that is -1."""
+        if isinstance(record, SHARE_RECORDS):
+            self.shares.replay(record, offset)
+            return
         group = self.groups.get(record.group_id)
         if group is None:
             group = self.groups[record.group_id] = Group(record.group_id, self._budget)
@@ -276,13 +316,16 @@ class GroupMachine:
 
     def ids(self) -> list[str]:
         """Ids of all groups, as a list that later changes do not affect."""
-        return list(self.groups)
+        return [*self.groups, *self.shares.groups]
 
     def activate(self, group_ids: Iterable[str], now: Now, budget: WorkBudget) -> Generator[None, None, GroupOutcome]:
         """Start live state for some groups, after the whole partition has been replayed. In slices."""
         step = self._step(now)
         for group_id in group_ids:
-            group = self.groups[group_id]
+            if (share := self.shares.groups.get(group_id)) is not None:
+                yield from self.shares.activate(step, share, budget)
+            if (group := self.groups.get(group_id)) is None:
+                continue
             if group.consumer is not None:
                 yield from self._consumers.activate(step, group.consumer, budget)
             yield from group.activate(budget)
@@ -307,6 +350,7 @@ class GroupMachine:
                 respond_to_join(step, group, member_id, JoinResult(ErrorCode.NOT_COORDINATOR, member_id))
             for member_id in list(group.sync_tickets):
                 respond_to_sync(step, group, member_id, SyncResult(ErrorCode.NOT_COORDINATOR))
+        self.shares.unload(step)
         self.groups.clear()
         self.open_producers.clear()
         return self._finish(step)

@@ -22,7 +22,7 @@ fetch, as with a full cache of Kafka's. A session that grows beyond the room end
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Final, Protocol
 
 from kpybroker.core.budget import UNOWNED, StateBudget
 from kpybroker.wire.errors import ErrorCode, KafkaError
@@ -38,6 +38,20 @@ FetchKey = tuple[bytes, str, int]
 SESSION_BYTES: Final = 2_000
 PARTITION_BYTES: Final = 450
 """One partition of a session in memory: its key, position, and entries in two tables; measured, and rounded up."""
+
+
+class Subscriber(Protocol):
+    """What a partition notifies: a fetch session, or a share partition (`broker.share`)."""
+
+    @property
+    def is_follower(self) -> bool:
+        """Whether it reads for another broker, and so beyond the high watermark."""
+
+    def mark_dirty(self, key: FetchKey, appended_bytes: int) -> None:
+        """The partition has changed, by `appended_bytes` of records that can be read now."""
+
+    def mark_without_waking(self, key: FetchKey) -> None:
+        """The high watermark has moved, for a follower."""
 
 
 class CachedPartition:

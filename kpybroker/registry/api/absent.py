@@ -8,10 +8,14 @@ TAGS: Final = "/subjects/{subject}/versions/{version}/tags"
 
 
 class Absent(NamedTuple):
-    """`paths` are there in a registry that has it; `start` is what all of them begin with, unless it is empty."""
+    """`paths` are there in a registry that has it; `start` is what all of them begin with, unless it is empty.
+
+    `there` says which of Confluent's registries those are.
+    """
 
     what: str
     start: str
+    there: str
     paths: tuple[str, ...]
 
 
@@ -19,12 +23,28 @@ KEYS: Final = "/dek-registry/v1/keks"
 KEY: Final = KEYS + "/{name}"
 DATA_KEY: Final = KEY + "/deks/{subject}"
 EXPORTER: Final = "/exporters/{name}"
+RESOURCE: Final = "/associations/resources/{resourceId}"
+PLATFORM: Final = "Enterprise, Cloud"
 
 ABSENT: Final = (
-    Absent("tags that are written into the text of a schema", "", (f"POST {TAGS}",)),
+    Absent("tags that are written into the text of a schema", "", "yes", (f"POST {TAGS}",)),
+    Absent(
+        "associations of topics with subjects",
+        "/associations",
+        "from 8.1.2 on",
+        (
+            "POST /associations",
+            "POST /associations:batchGet",
+            "POST /associations:batchMutate",
+            *(f"{method} {RESOURCE}" for method in ("GET", "PUT", "DELETE")),
+            "GET /associations/resources/{resourceNamespace}/{resourceName}",
+            "GET /associations/subjects/{subject}",
+        ),
+    ),
     Absent(
         "keys for the encryption of fields",
         "/dek-registry",
+        "with an extension",
         (
             f"GET {KEYS}",
             f"POST {KEYS}",
@@ -43,6 +63,7 @@ ABSENT: Final = (
     Absent(
         "exporters to another registry",
         "/exporters",
+        PLATFORM,
         (
             "GET /exporters",
             "POST /exporters",
@@ -52,15 +73,14 @@ ABSENT: Final = (
             *(f"PUT {EXPORTER}/{change}" for change in ("pause", "resume", "reset")),
         ),
     ),
-    Absent("a catalog of tags and business metadata", "/catalog", ("GET /catalog/v1/...",)),
+    Absent("catalog of tags and business metadata", "/catalog", PLATFORM, ("GET /catalog/v1/...",)),
 )
-"""The last two are of Confluent's Enterprise and Cloud."""
 
 
 def missing(path: str) -> str | None:
     """What a path belongs to that is not here; None for any other path that is no route."""
     for one in ABSENT:
-        if one.start and (path == one.start or path.startswith(f"{one.start}/")):
+        if one.start and (path == one.start or path.startswith((f"{one.start}/", f"{one.start}:"))):
             return one.what
     parts = path.split("/")
     return ABSENT[0].what if len(parts) == 6 and parts[1::2] == ["subjects", "versions", "tags"] else None

@@ -17,7 +17,7 @@ from anyio import CapacityLimiter, to_thread
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -98,7 +98,7 @@ def _endpoint(
 ) -> Endpoint:
     """`writers` is filled by the first request: a limiter belongs to an event loop."""
 
-    async def endpoint(request: Request) -> Response:
+    async def responded(request: Request) -> Response:
         entry = entries["GET" if request.method == "HEAD" else request.method]
         if chosen(request.headers.get("accept", "")) is None:
             raise RegistryError(406, "HTTP 406 Not Acceptable")
@@ -124,15 +124,20 @@ def _endpoint(
         if not writers:
             writers.append(CapacityLimiter(WRITES_MAX))
         client = "" if request.client is None else network_of(request.client.host)
+        for _ in range(ROUNDS_MAX):
+            made = await to_thread.run_sync(run, limiter=writers[0] if entry.writes else None)
+            if isinstance(made, Response):
+                return made
+            refused = await service.learn(made, client)  # no thread waits
+            if refused is not None:
+                return _refusal(request, refused)
+        return _refusal(request, RegistryError(STORE_ERROR, "it needs more than can be kept; try again"))
+
+    async def endpoint(request: Request) -> Response:
         try:
-            for _ in range(ROUNDS_MAX):
-                made = await to_thread.run_sync(run, limiter=writers[0] if entry.writes else None)
-                if isinstance(made, Response):
-                    return made
-                refused = await service.learn(made, client)  # no thread waits
-                if refused is not None:
-                    return _refusal(request, refused)
-            return _refusal(request, RegistryError(STORE_ERROR, "it needs more than can be kept; try again"))
+            return await responded(request)
+        except (RegistryError, HTTPException, ClientDisconnect):
+            raise
         except Exception as error:  # a bug, or a library that fails for what a client sent: the others go on
             logger.error("a request failed method=%s path=%s", request.method, request.url.path, exc_info=error)
             return respond(request, {"error_code": STORE_ERROR, "message": "Internal Server Error"}, 500)
@@ -172,8 +177,17 @@ def respond(request: Request, result: Result, status: int = 200) -> Response:
     if isinstance(result, Empty):
         return Response(status_code=204)
     kind = chosen(request.headers.get("accept", "")) or CONTENT_TYPE
-    text = result.text if isinstance(result, Text) else json.dumps(result, ensure_ascii=False, separators=(",", ":"))
-    return Response(text.encode("utf-8", "surrogatepass"), status, {"content-type": kind})
+    return Response(_encoded(result), status, {"content-type": kind})
+
+
+def _encoded(result: Result) -> bytes:
+    """UTF-8. Earlier versions stored texts with half a surrogate pair: it is an escape in JSON, and `?` in a text."""
+    if isinstance(result, Text):
+        return result.text.encode("utf-8", "replace")
+    try:
+        return json.dumps(result, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:
+        return json.dumps(result, separators=(",", ":")).encode()
 
 
 async def _refused(request: Request, error: Exception) -> Response:

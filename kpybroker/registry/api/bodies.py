@@ -147,7 +147,10 @@ def one_of(*names: str) -> Reader:
 
 def set_of_texts(name: str, value: Any) -> list[str]:
     """A list in which each text is once, in the order of the alphabet."""
-    return sorted(set(list_of(text)(name, value)))
+    found = list_of(text)(name, value)
+    if None in found:
+        raise _wrong(f"every member of {name}", "there")
+    return sorted(set(found))
 
 
 METADATA: Final = object_of(

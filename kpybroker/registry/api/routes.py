@@ -70,6 +70,7 @@ ENTRIES: Final = (
     Entry("DELETE", "/config/{subject}", settings.delete_config, writes=True),
     Entry("GET", "/mode", settings.get_mode),
     Entry("PUT", "/mode", settings.put_mode, writes=True, body=bodies.MODE),
+    Entry("DELETE", "/mode", settings.delete_mode, writes=True),
     Entry("GET", "/mode/{subject}", settings.get_mode),
     Entry("PUT", "/mode/{subject}", settings.put_mode, writes=True, body=bodies.MODE),
     Entry("DELETE", "/mode/{subject}", settings.delete_mode, writes=True),

@@ -41,8 +41,9 @@ def put_mode(call: Call) -> Result:
 
 
 def delete_mode(call: Call) -> Result:
-    """DELETE /mode/{subject}: removes it"""
-    return call.service.write(lambda state, _: settings.delete_mode(state, call.subject))
+    """DELETE /mode, /mode/{subject}: removes it"""
+    recursive = call.flag("recursive")
+    return call.service.write(lambda state, _: settings.delete_mode(state, _subject(call), recursive=recursive))
 
 
 def get_contexts(call: Call) -> Result:

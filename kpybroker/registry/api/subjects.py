@@ -27,12 +27,15 @@ def list_subjects(call: Call) -> Result:
 
 def list_versions(call: Call) -> Result:
     """GET /subjects/{subject}/versions: the numbers of its versions"""
-    only_deleted = call.flag("deletedOnly")
+    is_negative, only_deleted = call.flag("deletedAsNegative"), call.flag("deletedOnly")
 
     def query(state: State, _: Library) -> list[int]:
         found = list(state.versions(call.subject, deleted=only_deleted or call.flag("deleted")))
         if not found:
             raise subject_not_found(call.subject)
+        if is_negative:
+            every = state.versions(call.subject, deleted=True)
+            return [-one.version if one.is_deleted else one.version for one in every]
         return [version.version for version in found if version.is_deleted or not only_deleted]
 
     return call.page(call.service.read(query))

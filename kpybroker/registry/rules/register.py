@@ -7,7 +7,13 @@ from contextlib import suppress
 from typing import Any
 
 from kpybroker.registry.compatibility import levels
-from kpybroker.registry.errors import INCOMPATIBLE_SCHEMA, INVALID_SCHEMA, RegistryError, not_permitted
+from kpybroker.registry.errors import (
+    INCOMPATIBLE_SCHEMA,
+    INVALID_SCHEMA,
+    RegistryError,
+    invalid_schema,
+    not_permitted,
+)
 from kpybroker.registry.rules import attachments, entities, look_up, scope
 from kpybroker.registry.rules.change import Change
 from kpybroker.registry.rules.library import Library, Schema
@@ -103,6 +109,7 @@ def plan(state: State, library: Library, subject: str, body: dict[str, Any], *, 
     same = look_up.same_version(state, library, subject, wanted, normalize=normalize)
     if same is not None and asked == 0 and identifier in (None, same.id):
         return Change([], entities.registered(same, body["schema"]))
+    _check_encodable(wanted.text)
     if not is_import and not force:
         _check_compatible(state, library, subject, wanted, parsed, current)
     if asked > 0 and asked != following and not is_import:
@@ -169,6 +176,14 @@ def _id(state: State, subject: str, wanted: Definition, identifier: int | None) 
         place = contexts.mark(context)
         raise not_permitted(f"Overwrite new schema with id {identifier} in context {place} is not permitted.")
     return identifier
+
+
+def _check_encodable(text: str) -> None:
+    """An escape in JSON can be half a pair, as in `"\\ud83d"`: no record of the topic and no response can hold that."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise invalid_schema("it has half a surrogate pair, which is no text") from None
 
 
 def _check_compatible(

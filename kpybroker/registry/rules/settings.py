@@ -110,10 +110,19 @@ def _emptied(state: State, subject: str | None) -> list[Record]:
     return [*removed, records.subject_cleared(subject)]
 
 
-def delete_mode(state: State, subject: str) -> Change:
-    """The result is what was set. Raises RegistryError 40401 where nothing was, and 42208 for the default context."""
-    scope.check_scope(subject)
+def delete_mode(state: State, subject: str | None, *, recursive: bool) -> Change:
+    """The result is what was set; with `recursive`, the modes of a context's subjects are removed with its own.
+
+    Raises RegistryError 40401 where nothing was, unless it is `recursive`. The registry always has a mode.
+    """
+    if subject is not None:
+        scope.check_scope(subject)
     own = state.mode(subject)
-    if own is None:
-        raise subject_not_found(subject)
-    return Change([records.mode(subject, None)], {"mode": own})
+    if own is None and subject not in (None, scope.EVERYWHERE):
+        if not recursive:
+            raise subject_not_found(str(subject))
+        result: dict[str, Any] = {}
+    else:
+        result = {"mode": own or READ_WRITE}
+    inner = state.subjects_with_mode(subject) if recursive else []
+    return Change([records.mode(one, None) for one in (subject, *inner)], result)

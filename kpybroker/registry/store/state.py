@@ -263,6 +263,14 @@ class State:
         """As it was set; None where it was not."""
         return self._modes.get(subject)
 
+    def subjects_with_mode(self, whole: str | None) -> list[str]:
+        """The subjects of a context (`:.context:`, None for the default one) that have a mode of their own, sorted."""
+        outer = contexts.split(whole or "")
+        if outer.name:
+            return []
+        inner = (name for name in self._modes if name is not None and contexts.of(name) == outer.context)
+        return sorted(name for name in inner if name != whole)
+
 
 def _targets(version: Version) -> list[Place]:
     """What a version refers to."""

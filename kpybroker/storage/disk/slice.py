@@ -102,6 +102,13 @@ class FileSlice:
             return b""
         return read_exactly(self._open_file(), wanted, self.position + offset)
 
+    def narrow(self, offset: int, size: int) -> None:
+        """Keep only `size` bytes from `offset` within it."""
+        assert offset >= 0
+        assert offset + size <= self.size
+        self.position += offset
+        self.size = size
+
     def release(self) -> None:
         """Release the file. Idempotent, as a connection may fail while it sends."""
         shared, self._shared = self._shared, None

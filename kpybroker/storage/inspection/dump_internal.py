@@ -1,8 +1,8 @@
 """The records of `__consumer_offsets` and `__transaction_state` as plain values, for `kpybroker log dump`.
 
-Every version of every key and value that Kafka 3.9 has, and of consumer groups those of 4.3, is read by its generated
-message; names of fields are Kafka's. Of share and streams groups, which only Kafka serves, keys are read and values
-are named and shown as they are. A key or value that cannot be read is shown as it is, with the reason: a dump never
+Every version of every key and value that Kafka 3.9 has, and of consumer and share groups those of 4.3, is read by its
+generated message; names of fields are Kafka's. Of streams groups, which only Kafka serves, keys are read and values are
+named and shown as they are. A key or value that cannot be read is shown as it is, with the reason: a dump never
 fails for what it finds. What a classic group with the consumer protocol stores of its members (subscription,
 assignment) is decoded too, as by DumpLogSegments.
 
@@ -47,6 +47,18 @@ from kpybroker.wire.messages.group_metadata_key import GroupMetadataKey
 from kpybroker.wire.messages.group_metadata_value import GroupMetadataValue
 from kpybroker.wire.messages.offset_commit_key import OffsetCommitKey
 from kpybroker.wire.messages.offset_commit_value import OffsetCommitValue
+from kpybroker.wire.messages.share_group_current_member_assignment_key import ShareGroupCurrentMemberAssignmentKey
+from kpybroker.wire.messages.share_group_current_member_assignment_value import ShareGroupCurrentMemberAssignmentValue
+from kpybroker.wire.messages.share_group_member_metadata_key import ShareGroupMemberMetadataKey
+from kpybroker.wire.messages.share_group_member_metadata_value import ShareGroupMemberMetadataValue
+from kpybroker.wire.messages.share_group_metadata_key import ShareGroupMetadataKey
+from kpybroker.wire.messages.share_group_metadata_value import ShareGroupMetadataValue
+from kpybroker.wire.messages.share_group_state_partition_metadata_key import ShareGroupStatePartitionMetadataKey
+from kpybroker.wire.messages.share_group_state_partition_metadata_value import ShareGroupStatePartitionMetadataValue
+from kpybroker.wire.messages.share_group_target_assignment_member_key import ShareGroupTargetAssignmentMemberKey
+from kpybroker.wire.messages.share_group_target_assignment_member_value import ShareGroupTargetAssignmentMemberValue
+from kpybroker.wire.messages.share_group_target_assignment_metadata_key import ShareGroupTargetAssignmentMetadataKey
+from kpybroker.wire.messages.share_group_target_assignment_metadata_value import ShareGroupTargetAssignmentMetadataValue
 from kpybroker.wire.messages.transaction_log_key import TransactionLogKey
 from kpybroker.wire.messages.transaction_log_value import TransactionLogValue
 from kpybroker.wire.schema import Field, Message, default_value, struct_fields
@@ -67,6 +79,12 @@ _KINDS: Final[dict[str, Kinds]] = {
         6: (ConsumerGroupTargetAssignmentMetadataKey, ConsumerGroupTargetAssignmentMetadataValue),
         7: (ConsumerGroupTargetAssignmentMemberKey, ConsumerGroupTargetAssignmentMemberValue),
         8: (ConsumerGroupCurrentMemberAssignmentKey, ConsumerGroupCurrentMemberAssignmentValue),
+        10: (ShareGroupMemberMetadataKey, ShareGroupMemberMetadataValue),
+        11: (ShareGroupMetadataKey, ShareGroupMetadataValue),
+        12: (ShareGroupTargetAssignmentMetadataKey, ShareGroupTargetAssignmentMetadataValue),
+        13: (ShareGroupTargetAssignmentMemberKey, ShareGroupTargetAssignmentMemberValue),
+        14: (ShareGroupCurrentMemberAssignmentKey, ShareGroupCurrentMemberAssignmentValue),
+        15: (ShareGroupStatePartitionMetadataKey, ShareGroupStatePartitionMetadataValue),
         16: (ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue),
     },
     TRANSACTION_STATE_TOPIC_NAME: {0: (TransactionLogKey, TransactionLogValue)},
@@ -75,12 +93,6 @@ _KINDS: Final[dict[str, Kinds]] = {
 
 _GROUP, _MEMBER = (ConsumerGroupMetadataKey, 3), (ConsumerGroupMemberMetadataKey, 5)
 NAMED: Final[dict[int, tuple[str, tuple[type[Message], int]]]] = {
-    10: ("ShareGroupMemberMetadata", _MEMBER),
-    11: ("ShareGroupMetadata", _GROUP),
-    12: ("ShareGroupTargetAssignmentMetadata", _GROUP),
-    13: ("ShareGroupTargetAssignmentMember", _MEMBER),
-    14: ("ShareGroupCurrentMemberAssignment", _MEMBER),
-    15: ("ShareGroupStatePartitionMetadata", _GROUP),
     17: ("StreamsGroupMetadata", _GROUP),
     19: ("StreamsGroupMemberMetadata", _MEMBER),
     20: ("StreamsGroupTargetAssignmentMetadata", _GROUP),

@@ -72,6 +72,17 @@ ApiName = Literal[
     "ListConfigResources",
     "DescribeTopicPartitions",
     "ShareGroupHeartbeat",
+    "ShareGroupDescribe",
+    "ShareFetch",
+    "ShareAcknowledge",
+    "InitializeShareGroupState",
+    "ReadShareGroupState",
+    "WriteShareGroupState",
+    "DeleteShareGroupState",
+    "ReadShareGroupStateSummary",
+    "DescribeShareGroupOffsets",
+    "AlterShareGroupOffsets",
+    "DeleteShareGroupOffsets",
 ]
 """An API, by Kafka's name."""
 ErrorName = Literal[

@@ -74,6 +74,17 @@ class ApiKey(IntEnum):
     LIST_CONFIG_RESOURCES = 74
     DESCRIBE_TOPIC_PARTITIONS = 75
     SHARE_GROUP_HEARTBEAT = 76
+    SHARE_GROUP_DESCRIBE = 77
+    SHARE_FETCH = 78
+    SHARE_ACKNOWLEDGE = 79
+    INITIALIZE_SHARE_GROUP_STATE = 83
+    READ_SHARE_GROUP_STATE = 84
+    WRITE_SHARE_GROUP_STATE = 85
+    DELETE_SHARE_GROUP_STATE = 86
+    READ_SHARE_GROUP_STATE_SUMMARY = 87
+    DESCRIBE_SHARE_GROUP_OFFSETS = 90
+    ALTER_SHARE_GROUP_OFFSETS = 91
+    DELETE_SHARE_GROUP_OFFSETS = 92
 
 
 # name, lowest and highest version, first flexible version
@@ -145,4 +156,15 @@ APIS: dict[ApiKey, tuple[str, int, int, int]] = {
     ApiKey.LIST_CONFIG_RESOURCES: ("ListConfigResources", 0, 1, 0),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: ("DescribeTopicPartitions", 0, 0, 0),
     ApiKey.SHARE_GROUP_HEARTBEAT: ("ShareGroupHeartbeat", 1, 1, 0),
+    ApiKey.SHARE_GROUP_DESCRIBE: ("ShareGroupDescribe", 1, 1, 0),
+    ApiKey.SHARE_FETCH: ("ShareFetch", 1, 2, 0),
+    ApiKey.SHARE_ACKNOWLEDGE: ("ShareAcknowledge", 1, 2, 0),
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE: ("InitializeShareGroupState", 0, 0, 0),
+    ApiKey.READ_SHARE_GROUP_STATE: ("ReadShareGroupState", 0, 0, 0),
+    ApiKey.WRITE_SHARE_GROUP_STATE: ("WriteShareGroupState", 0, 1, 0),
+    ApiKey.DELETE_SHARE_GROUP_STATE: ("DeleteShareGroupState", 0, 0, 0),
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: ("ReadShareGroupStateSummary", 0, 1, 0),
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: ("DescribeShareGroupOffsets", 0, 1, 0),
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: ("AlterShareGroupOffsets", 0, 0, 0),
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: ("DeleteShareGroupOffsets", 0, 0, 0),
 }

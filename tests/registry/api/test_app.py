@@ -7,6 +7,7 @@ import threading
 import httpx
 import pytest
 
+from kpybroker.registry.api import bodies
 from kpybroker.registry.api.forward import Forwarder
 from tests.registry.conftest import Registry
 
@@ -32,7 +33,7 @@ def test_bad_requests_are_json_with_a_code(registry: Registry) -> None:
         ("GET", "/schemas/guids/x", 40403),
         ("GET", "/subjects?limit=x", 404),
         ("PUT", "/config", 422),
-        ("DELETE", "/mode", 405),
+        ("DELETE", "/schemas", 405),
     ):
         assert registry.refused(method, path) == code
     post = registry.http.post
@@ -136,6 +137,9 @@ def test_a_failure_of_the_code_is_500_and_no_traceback(registry: Registry, monke
     response = registry.http.get("/subjects")
     assert (response.status_code, response.json()["error_code"]) == (500, 50001)
     assert "Zero" not in response.text
+    monkeypatch.setattr(bodies, "members", fail)
+    response = registry.http.put("/config", json={})
+    assert (response.status_code, response.json()["error_code"]) == (500, 50001)
 
 
 def test_reads_are_served_while_every_writer_waits(registry: Registry) -> None:
@@ -173,6 +177,8 @@ def test_what_only_other_registries_have_is_refused_by_its_name(registry: Regist
         ("/exporters/a/status", "exporters"),
         ("/subjects/a/versions/1/tags", "tags"),
         ("/contexts/.a/exporters", "exporters"),
+        ("/associations", "associations"),
+        ("/associations:batchGet", "associations"),
     ):
         response = registry.http.post(path, json={})
         assert (response.status_code, response.json()["error_code"]) == (404, 404)

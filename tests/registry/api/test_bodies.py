@@ -50,6 +50,9 @@ def test_what_can_be_converted_is(read: bodies.Reader, value: Any, found: Any) -
         (bodies.list_of(bodies.text), [[]]),
         (bodies.METADATA, "x"),
         (bodies.METADATA, {"properties": {"a": None}}),
+        (bodies.METADATA, {"tags": {"a": ["b", None]}}),
+        (bodies.METADATA, {"sensitive": [None]}),
+        (bodies.RULE_SET, {"domainRules": [{"tags": [None, "a"]}]}),
         (bodies.RULE_SET, {"domainRules": [{"mode": "write"}]}),
     ],
 )

@@ -222,9 +222,3 @@ def test_references_are_named_as_they_are_outside_of_their_context(registry: Reg
     registry.register("address", target)
     registry.register("home", user, references=one)
     assert registry.call("GET", "/subjects/home/versions/1?referenceFormat=qualified")["references"] == one
-
-
-def test_the_mode_of_the_default_context_is_not_removed(registry: Registry) -> None:
-    registry.call("PUT", "/mode", {"mode": "READONLY"})
-    assert registry.refused("DELETE", "/mode/:.:") == 42208
-    assert registry.call("GET", "/mode") == {"mode": "READONLY"}

@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 
 from kpybroker.registry.api.app import BODY_BYTES_MAX
+from kpybroker.registry.schemas.model import Definition
+from kpybroker.registry.store import records
+from kpybroker.registry.store.records import Version
 from tests.registry.conftest import Registry
 
 VALUES: tuple[Any, ...] = (
@@ -121,3 +124,33 @@ def test_a_body_that_is_too_large_is_refused_before_it_is_kept(registry: Registr
 )
 def test_a_path_that_means_nothing_gets_a_response(registry: Registry, path: str) -> None:
     assert registry.http.get(path).status_code in (200, 400, 404, 405, 422)
+
+
+HALF = {
+    "AVRO": '{"type":"record","name":"R","doc":"\\ud83d(","fields":[]}',
+    "JSON": '{"properties":{"\\ude00":{}}}',
+}
+
+
+@pytest.mark.parametrize("kind", list(HALF))
+def test_half_a_surrogate_pair_is_no_text(registry: Registry, kind: str) -> None:
+    body = {"schema": HALF[kind], "schemaType": kind}
+    assert registry.refused("POST", "/subjects/a/versions", body) == 42201
+    registry.call("PUT", "/mode/b", {"mode": "IMPORT"})
+    assert registry.refused("POST", "/subjects/b/versions", {**body, "id": 7, "version": 1}) == 42201
+    whole = {**body, "schema": HALF[kind].replace("\\ude00", "\\ud83d\\ude00").replace("(", "\\ude00")}
+    registry.call("POST", "/subjects/a/versions", whole)
+    assert "\U0001f600" in registry.call("GET", "/subjects/a/versions/1")["schema"]
+
+
+@pytest.mark.parametrize("kind", list(HALF))
+def test_half_a_surrogate_pair_that_is_stored_breaks_no_response(registry: Registry, kind: str) -> None:
+    stored = json.dumps(json.loads(HALF[kind]), ensure_ascii=False, separators=(",", ":"))
+    written = records.schema(Version("a", 1, 1, Definition(kind, stored)))
+    assert registry.service.apply(written.key, written.value) is None
+    assert registry.register("b", '"int"') == 2
+    listed = registry.http.get("/schemas").content.decode()
+    assert [one["schema"] for one in json.loads(listed)] == [stored, '"int"']
+    assert registry.http.get("/schemas/ids/1/schema").content.decode() == stored.encode("utf-8", "replace").decode()
+    assert registry.call("POST", "/subjects/a", {"schema": HALF[kind], "schemaType": kind})["id"] == 1
+    assert registry.call("DELETE", "/subjects/a/versions/1") == 1

@@ -61,6 +61,7 @@ REQUESTS: list[tuple[str, str, Any]] = [
     ("PUT", "/mode/a", {"mode": "READONLY"}),
     ("GET", "/mode/a", None),
     ("DELETE", "/mode/a", None),
+    ("DELETE", "/mode?recursive=true", None),
     ("GET", "/mode", None),
     ("DELETE", "/subjects/u/versions/1", None),
     ("DELETE", "/subjects/u", None),

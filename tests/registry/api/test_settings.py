@@ -118,3 +118,29 @@ def test_properties_are_sorted_where_schemas_are_normalized(registry: Registry) 
     asked = registry.call("POST", "/subjects/asked/versions?normalize=true", {"schema": one})
     assert registry.call("POST", "/subjects/asked/versions?normalize=true", {"schema": two})["id"] == asked["id"]
     assert registry.call("POST", "/subjects/asked?normalize=true", {"schema": two})["id"] == asked["id"]
+
+
+def test_modes_of_a_context_are_removed_with_its_own(registry: Registry) -> None:
+    for subject in ("a", ":.one:a", ":.one:b", ":.two:a"):
+        registry.call("PUT", f"/mode/{subject}", {"mode": "READONLY"})
+    assert registry.refused("DELETE", "/mode/:.one:") == 40401
+    assert registry.call("DELETE", "/mode/:.one:?recursive=true") == {}
+    assert registry.refused("GET", "/mode/:.one:b") == 40409
+    assert registry.call("GET", "/mode/:.two:a") == registry.call("GET", "/mode/a") == {"mode": "READONLY"}
+    registry.call("PUT", "/mode/:.two:b", {"mode": "IMPORT"})
+    assert registry.call("DELETE", "/mode/:.two:a?recursive=true") == {"mode": "READONLY"}
+    assert registry.call("GET", "/mode/:.two:b") == {"mode": "IMPORT"}, "a subject has none below it"
+
+
+@pytest.mark.parametrize("path", ["/mode", "/mode/:.:"])
+def test_the_mode_of_the_registry_is_removed(registry: Registry, path: str) -> None:
+    assert registry.call("DELETE", path) == {"mode": "READWRITE"}
+    registry.call("PUT", "/mode", {"mode": "READONLY"})
+    registry.call("PUT", "/mode/a", {"mode": "IMPORT"})
+    registry.call("PUT", "/mode/:.one:a", {"mode": "IMPORT"})
+    assert registry.call("DELETE", path) == {"mode": "READONLY"}
+    assert registry.call("GET", "/mode") == {"mode": "READWRITE"}
+    assert registry.call("GET", "/mode/a") == {"mode": "IMPORT"}
+    assert registry.call("DELETE", f"{path}?recursive=true") == {"mode": "READWRITE"}
+    assert registry.refused("GET", "/mode/a") == 40409
+    assert registry.call("GET", "/mode/:.one:a") == {"mode": "IMPORT"}

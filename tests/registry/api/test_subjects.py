@@ -159,6 +159,18 @@ def test_the_latest_version_is_never_a_deleted_one(registry: Registry) -> None:
     assert registry.refused("GET", "/subjects/a/versions/latest?deleted=true") == 40402
 
 
+def test_versions_are_listed_with_what_was_deleted_softly(registry: Registry) -> None:
+    for name in ("x?", "y?", "z?"):
+        registry.register("a", record(name))
+    registry.call("DELETE", "/subjects/a/versions/2")
+    queries = ("", "?deleted=true", "?deletedOnly=true", "?deletedAsNegative=true", "?deletedAsNegative=true&limit=2")
+    lists = [registry.call("GET", f"/subjects/a/versions{query}") for query in queries]
+    assert lists == [[1, 3], [1, 2, 3], [2], [1, -2, 3], [1, -2]]
+    registry.call("DELETE", "/subjects/a")
+    assert registry.refused("GET", "/subjects/a/versions?deletedAsNegative=true") == 40401
+    assert registry.call("GET", "/subjects/a/versions?deleted=true&deletedAsNegative=true") == [-1, -2, -3]
+
+
 def test_an_incompatible_schema_is_refused_with_the_reason(registry: Registry) -> None:
     registry.register("a", record("x"))
     response = registry.http.post("/subjects/a/versions", json={"schema": record("x", "y")})

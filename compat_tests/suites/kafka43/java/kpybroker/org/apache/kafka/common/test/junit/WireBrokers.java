@@ -13,7 +13,9 @@ import java.io.UncheckedIOException;
 import java.net.InetAddress;
 import java.net.Socket;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
@@ -95,8 +97,10 @@ class WireBrokers implements AutoCloseable {
     }
 
     /** Where a broker keeps its data, in the format of Kafka's. */
-    File data(int id) {
-        return new File(ask(Map.of("data", id)).get("directory").asText());
+    List<File> data(int id) {
+        List<File> found = new ArrayList<>();
+        ask(Map.of("data", id)).get("directories").forEach(one -> found.add(new File(one.asText())));
+        return found;
     }
 
     private synchronized JsonNode ask(Map<String, ?> request) {

@@ -50,6 +50,7 @@ public class WireHarness implements WireCluster, AutoCloseable {
         Map<String, String> all = new HashMap<>();
         config.originals().forEach((key, value) -> all.put(key, String.valueOf(value)));
         WireProperties.adapt(all, listener.value(), SecurityProtocol.PLAINTEXT);
+        all.put("log.dirs", String.join(",", config.logDirs()));
         return all;
     }
 

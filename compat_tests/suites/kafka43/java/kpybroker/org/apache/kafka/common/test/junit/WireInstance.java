@@ -28,6 +28,7 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 
 /** Kafka's ClusterInstance over the wire. What only Java objects of a broker can give is a NeedsBrokerObjects. */
 class WireInstance implements ClusterInstance, WireCluster {
@@ -57,7 +58,7 @@ class WireInstance implements ClusterInstance, WireCluster {
         }
         brokers.start(properties);
         properties.forEach((id, own) -> objects.put(id, WireObjects.broker(
-            this, brokers, WireObjects.config(id, brokers.ports().get(id), own), () -> brokers.startOne(id))));
+            this, brokers, WireObjects.config(id, brokers.ports().get(id), brokers.data(id), own), () -> brokers.startOne(id))));
         try {
             waitForReadyBrokers();
             finalizeFeatures();
@@ -73,6 +74,10 @@ class WireInstance implements ClusterInstance, WireCluster {
         Map<String, String> all = new HashMap<>(config.serverProperties());
         all.putAll(config.perServerOverrideProperties().getOrDefault(id, Map.of()));
         WireProperties.adapt(all, name, protocol);
+        if (config.numDisksPerBroker() > 1) {
+            all.put("log.dirs", IntStream.range(0, config.numDisksPerBroker())
+                .mapToObj(one -> TestUtils.tempDirectory().getPath()).collect(Collectors.joining(",")));
+        }
         if (protocol == SecurityProtocol.SASL_PLAINTEXT) {
             all.putIfAbsent("sasl.enabled.mechanisms", "PLAIN");
             all.putIfAbsent("sasl.mechanism.inter.broker.protocol", "PLAIN");

@@ -39,6 +39,7 @@ import java.util.Optional;
 import java.util.TreeMap;
 
 import scala.Option;
+import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * A stand-in for the logs of a broker: their offsets and producers, what is in its data directory (segments and checkpoints), and
@@ -72,6 +73,7 @@ final class WireLogs {
         return Option.apply(Mockito.mock(Partition.class, WireObjects.only(Map.of(
             "getLeaderEpoch", call -> known.get().leaderEpoch.orElse(-1),
             "leaderReplicaIdOpt", call -> leader < 0 ? Option.empty() : Option.apply(leader),
+            "leaderIdIfLocal", call -> leader == id ? Option.apply(leader) : Option.empty(),
             "leaderLogIfLocal", call -> Option.apply(leader == id ? log(cluster, brokers, id, partition) : null)))));
     }
 
@@ -87,8 +89,10 @@ final class WireLogs {
             "awaitCleaned", call -> awaitCleaned(cluster, brokers, id, call.getArgument(0), call.getArgument(1), call.getArgument(2)))));
         return Mockito.mock(LogManager.class, WireObjects.only(Map.of(
             "cleaner", call -> cleaner,
+            "liveLogDirs", call -> CollectionConverters.asScala(brokers.data(id)).toSeq(),
             "getLog$default$2", call -> false,
-            "getLog", call -> Option.apply(log(cluster, brokers, id, call.getArgument(0))))));
+            "getLog", call -> directory(brokers, id, call.getArgument(0)).isEmpty() ? Option.empty()
+                : Option.apply(log(cluster, brokers, id, call.getArgument(0))))));
     }
 
     /** It rolls when it is compacted. */
@@ -98,14 +102,20 @@ final class WireLogs {
             "logEndOffset", call -> offset(cluster, partition, OffsetSpec.latest()),
             "producerStateManager", call -> producers(cluster, partition),
             "highWatermark", call -> checkpoint(brokers, id, HIGH_WATERMARKS, partition),
-            "logSegments", call -> segments(new File(brokers.data(id), partition.toString())),
+            "logSegments", call -> segments(directory(brokers, id, partition).orElseThrow()),
+            "dir", call -> directory(brokers, id, partition).orElseThrow(),
             "roll", call -> null)));
     }
 
     /** The offset in a checkpoint of the broker, or -1. */
     private static long checkpoint(WireBrokers brokers, int id, String name, TopicPartition partition) throws IOException {
-        File file = new File(brokers.data(id), name);
-        return file.exists() ? new OffsetCheckpointFile(file, null).read().getOrDefault(partition, -1L) : -1L;
+        Optional<File> file = directory(brokers, id, partition).map(log -> new File(log.getParentFile(), name)).filter(File::exists);
+        return file.isPresent() ? new OffsetCheckpointFile(file.get(), null).read().getOrDefault(partition, -1L) : -1L;
+    }
+
+    /** Of the log of a partition, which a broker has in one of its data directories, or not at all. */
+    private static Optional<File> directory(WireBrokers brokers, int id, TopicPartition partition) {
+        return brokers.data(id).stream().map(one -> new File(one, partition.toString())).filter(File::exists).findFirst();
     }
 
     private static List<LogSegment> segments(File directory) throws IOException {

@@ -10,11 +10,14 @@ import kafka.server.KafkaConfig;
 import kafka.server.SharedServer;
 
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.ConfigEntry;
 import org.apache.kafka.clients.admin.TopicDescription;
 import org.apache.kafka.clients.admin.TopicListing;
 import org.apache.kafka.common.Node;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.TopicPartitionInfo;
 import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
 import org.apache.kafka.controller.Controller;
 import org.apache.kafka.coordinator.group.GroupCoordinator;
@@ -28,6 +31,7 @@ import org.apache.kafka.raft.RaftLog;
 import org.mockito.Mockito;
 import org.mockito.stubbing.Answer;
 
+import java.io.File;
 import java.util.AbstractMap;
 import java.util.Collection;
 import java.util.HashMap;
@@ -95,7 +99,7 @@ final class WireObjects {
         known.put("logManager", call -> WireLogs.manager(cluster, brokers, id));
         known.put("replicaManager", call -> WireLogs.replicas(cluster, brokers, id));
         known.put("isShutdown", call -> brokers.isDown(id));
-        known.put("brokerState", call -> brokers.isDown(id) ? BrokerState.NOT_RUNNING : BrokerState.RUNNING);
+        known.put("brokerState", call -> brokers.isDown(id) ? BrokerState.SHUTTING_DOWN : BrokerState.RUNNING);
         known.put("clusterId", call -> cluster.idOfCluster());
         known.put("shutdown", call -> {
             brokers.stopOne(id);
@@ -116,16 +120,31 @@ final class WireObjects {
                 && !leaders(cluster, port.get(), topic).isEmpty(),
             "hasAliveBroker", call -> isAlive(cluster, port.get(), call.getArgument(0)),
             "getPartitionReplicaEndpoints", call -> replicas(cluster, port.get(), call.getArgument(0)),
+            "getPartitionLeaderEndpoint", call -> leader(cluster, port.get(), call.getArgument(0), call.getArgument(1)),
+            "topicConfig", call -> topicConfig(cluster, call.getArgument(0)),
             "getTopicId", call -> topicIds(cluster).getOrDefault((String) call.getArgument(0), Uuid.ZERO_UUID),
             "getLeaderAndIsr", call -> Optional.ofNullable(
                 leaders(cluster, port.get(), call.getArgument(0)).get((int) call.getArgument(1))))));
     }
 
+    /** What the topic has of its own. */
+    private static Properties topicConfig(WireCluster cluster, String topic) throws Exception {
+        Properties found = new Properties();
+        ConfigResource resource = new ConfigResource(ConfigResource.Type.TOPIC, topic);
+        try (Admin admin = cluster.internalAdmin(Map.of())) {
+            admin.describeConfigs(List.of(resource)).all().get().get(resource).entries().stream()
+                .filter(one -> one.source() == ConfigEntry.ConfigSource.DYNAMIC_TOPIC_CONFIG)
+                .forEach(one -> found.put(one.name(), one.value()));
+        }
+        return found;
+    }
+
     /** As Kafka's own broker would have it. */
-    static KafkaConfig config(int id, int port, Map<String, String> properties) {
+    static KafkaConfig config(int id, int port, List<File> data, Map<String, String> properties) {
         Map<String, Object> all = new HashMap<>(properties);
         all.put("process.roles", "broker");
         all.put("node.id", String.valueOf(id));
+        all.put("log.dirs", data.stream().map(File::getPath).collect(Collectors.joining(",")));
         all.put("controller.quorum.voters", CONTROLLER_ID + "@localhost:1");
         all.put("controller.listener.names", "CONTROLLER");
         all.put("listeners", properties.get("inter.broker.listener.name") + "://localhost:" + port);
@@ -197,6 +216,17 @@ final class WireObjects {
             TopicDescription described = admin.describeTopics(List.of(partition.topic())).topicNameValues().get(partition.topic()).get();
             return described.partitions().get(partition.partition()).replicas().stream().filter(node -> !node.isEmpty())
                 .collect(Collectors.toMap(Node::id, node -> node));
+        }
+    }
+
+    /** As this broker says. */
+    private static Optional<Node> leader(WireCluster cluster, int port, String topic, int partition) throws Exception {
+        try (Admin admin = cluster.internalAdmin(Map.of("bootstrap.servers", "localhost:" + port))) {
+            return admin.describeTopics(List.of(topic)).topicNameValues().get(topic).get().partitions().stream()
+                .filter(one -> one.partition() == partition && one.leader() != null && !one.leader().isEmpty())
+                .map(TopicPartitionInfo::leader).findFirst();
+        } catch (ExecutionException error) {
+            return Optional.empty();
         }
     }
 

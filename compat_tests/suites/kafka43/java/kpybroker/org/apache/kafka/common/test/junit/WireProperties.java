@@ -12,6 +12,7 @@ import java.util.stream.Stream;
 final class WireProperties {
     static final String AUTHORIZER = "authorizer.class.name";
     private static final String SHUTDOWN_BACKOFF = "controlled.shutdown.retry.backoff.ms";
+    private static final String RELEASE = "kpybroker.kafka.version";
     static final String ACL_AUTHORIZER = "kafka.security.authorizer.AclAuthorizer";
     static final String PRINCIPAL_BUILDER = "principal.builder.class";
     /** What those classes do that give a principal by the listener: the one between brokers is first. */
@@ -49,6 +50,10 @@ final class WireProperties {
         }
         all.keySet().removeAll(OF_KRAFT);
         all.keySet().removeAll(OURS);
+        String release = System.getProperty(RELEASE, "");
+        if (!release.isEmpty()) {
+            all.put(RELEASE, release);
+        }
         all.putIfAbsent(SHUTDOWN_BACKOFF, "100"); // KRaft has no such tries: the last broker stops at once
         all.computeIfPresent(AUTHORIZER, (key, asked) -> ACL_AUTHORIZER); // the other one is KRaft's
         all.put("listener.security.protocol.map",

@@ -1,0 +1,219 @@
+"""The share coordinator's state machine next to Kafka 4.3.1's own class: the same scripts, the same responses, the same
+records byte for byte, and the same offset up to which the log is redundant.
+
+Neighbours of one state, which Kafka may leave as two batches, are one before the comparison. Records of one write are
+in the order of a hash map in Kafka's: ours are put into it, so that the offsets agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from compat_tests.deps import ROOT
+from compat_tests.support.tools import program_command, run_process
+from kpybroker.core.machine import Now
+from kpybroker.core.share_coordinator.batches import combine
+from kpybroker.core.share_coordinator.machine import (
+    Result,
+    ShareCoordinatorConfig,
+    ShareCoordinatorMachine,
+    ShareOutcome,
+    StateRequest,
+)
+from kpybroker.core.share_coordinator.records import ShareRecord, ShareUpdate, decode_record, encode_record
+from kpybroker.core.share_coordinator.values import (
+    DeleteState,
+    InitializeState,
+    ReadResult,
+    ReadState,
+    StateBatch,
+    SummaryResult,
+    WriteState,
+)
+from kpybroker.wire.errors import ErrorCode
+
+STATES = ROOT / "compat_tests" / "workers" / "ShareStates.java"
+SCRIPTS, STEPS = 60, 150
+PARTITIONS = 3
+FIRST_UNKNOWN_TOPIC = 10
+Asked = InitializeState | ReadState | WriteState | DeleteState
+
+
+def script(random: Random) -> Iterator[str]:
+    """For few share partitions, so that they are written often, and few offsets, so that they overlap."""
+    yield f"new {random.choice([0, 1, 3, 10])} {random.choice([1, 50, 400])}"
+    time = 1_000_000
+    for _ in range(STEPS):
+        time += random.randrange(40)
+        yield f"time {time}"
+        yield _command(random)
+
+
+def _command(random: Random) -> str:
+    kind = random.choices(
+        ["write", "read", "init", "summary", "delete", "cold", "gone"], weights=[60, 15, 8, 8, 3, 5, 1]
+    )[0]
+    if kind == "cold":
+        return "cold"
+    topic = random.choices([1, 2, FIRST_UNKNOWN_TOPIC], weights=[20, 20, 1])[0]
+    if kind == "gone":
+        return f"gone {topic}"
+    partition = random.choices([0, 1, 2, -1, 3], weights=[20, 10, 10, 1, 1])[0]
+    where = f"{kind} {random.choice(['g', 'grüße:1'])} {topic} {partition}"
+    start = random.choice([-1, -1, -1, random.randrange(40)])
+    match kind:
+        case "init":
+            return f"{where} {random.randrange(-1, 4)} {start}"
+        case "read" | "summary":
+            return f"{where} {random.randrange(-1, 6)}"
+        case "write":
+            epochs = (
+                f"{random.choice([-1, 3, 3, random.randrange(4)])} {random.choice([-1, 5, 5, random.randrange(6)])}"
+            )
+            return f"{where} {epochs} {start} {random.randrange(-1, 30)} {_batches(random)}"
+    return where
+
+
+def _batches(random: Random) -> str:
+    found = []
+    for _ in range(random.choice([0, 1, 1, 2, 5])):
+        first = random.randrange(60)
+        last = first + random.choice([0, 1, random.randrange(20)])
+        found.append(f"{first}-{last}:{random.choice([0, 2, 4])}:{random.randrange(1, 4)}")
+    return ",".join(found) or "-"
+
+
+class Ours:
+    """Our state machine, with the commands of ShareStates.java."""
+
+    def __init__(self) -> None:
+        self.machine = ShareCoordinatorMachine(ShareCoordinatorConfig())
+        self.now = Now(0, 0)
+        self.offset = 0
+        self.keys: list[str] = []
+
+    def perform(self, line: str, kafka: str) -> str:
+        """`kafka` is the response to the same command: the order of the records in it is taken from there."""
+        self.keys = [record.partition("=")[0] for record in kafka.split(" | ")[1].split()] if " | " in kafka else []
+        command, *words = line.split(" ")
+        match command:
+            case "new":
+                self.machine = ShareCoordinatorMachine(ShareCoordinatorConfig(int(words[0]), int(words[1])))
+                self.offset = 0
+                return "ok"
+            case "time":
+                self.now = Now(int(words[0]), 0)
+                return "ok"
+            case "cold":
+                return self.done("cold", self.machine.snapshot_cold(self.now))
+            case "gone":
+                return self.done("gone", self.machine.delete_topics({topic_id(words[0])}, self.now))
+        group, topic, partition = words[0], int(words[1]), int(words[2])
+        request = StateRequest(
+            group,
+            _asked(command, topic_id(words[1]), partition, words[3:]),
+            PARTITIONS if topic < FIRST_UNKNOWN_TOPIC else 0,
+            is_summary=command == "summary",
+        )
+        return self.done("", self.machine.handle(request, "ticket", self.now))
+
+    def done(self, response: str, outcome: ShareOutcome) -> str:
+        records, settled = [], []
+        for write in outcome.writes:
+            for record in sorted(write.records, key=self._place):
+                key, value = encode_record(record)
+                records.append(f"{key.hex()}={'' if value is None else value.hex()}")
+                self.machine.replay(record, self.offset)
+                self.offset += 1
+            settled.append(write.done)
+        settled += [read.done for read in outcome.reads]
+        for done in settled:
+            for ticket, result in self.machine.settle(done, ErrorCode.NONE, self.now).replies:
+                assert ticket == "ticket"
+                response = _shown(result)
+        return f"{response} | {' '.join(records)} | {self.machine.redundant_offset or '-'}"
+
+    def _place(self, record: ShareRecord) -> int:
+        key = encode_record(record)[0].hex()
+        assert key in self.keys, f"Kafka does not write {record}"
+        return self.keys.index(key)
+
+
+def topic_id(number: str) -> bytes:
+    return (1).to_bytes(8, "big") + int(number).to_bytes(8, "big")
+
+
+def _asked(command: str, topic: bytes, partition: int, words: list[str]) -> Asked:
+    match command:
+        case "init":
+            return InitializeState(topic, partition, int(words[0]), int(words[1]))
+        case "read" | "summary":
+            return ReadState(topic, partition, int(words[0]))
+        case "write":
+            epoch, leader, start, done = map(int, words[:4])
+            return WriteState(topic, partition, epoch, leader, start, done, tuple(_parsed(words[4])))
+    return DeleteState(topic, partition)
+
+
+def _parsed(batches: str) -> Iterator[StateBatch]:
+    for batch in batches.split(",") if batches not in ("-", "") else ():
+        yield StateBatch(*map(int, batch.replace("-", ":").split(":")))
+
+
+def _shown(result: object) -> str:
+    assert isinstance(result, Result)
+    fields = [str(int(result.error)), result.error_message or "null"]
+    if isinstance(result, ReadResult):
+        batches = ",".join(f"{one.first}-{one.last}:{one[2]}:{one[3]}" for one in result.state_batches)
+        fields += [str(result.state_epoch), str(result.start_offset), batches]
+    elif isinstance(result, SummaryResult):
+        numbers = (result.state_epoch, result.leader_epoch, result.start_offset, result.delivery_complete_count)
+        fields += map(str, numbers)
+    return ";".join(fields)
+
+
+def compared(line: str) -> str:
+    """A line, with neighbours of one state as one batch, and messages of errors as whether there is one."""
+    if " | " not in line:
+        return line
+    response, records, redundant = line.split(" | ")
+    fields = response.split(";")
+    if len(fields) > 1 and fields[1] != "null" and not fields[1].endswith(("number.", "not allowed.")):
+        fields[1] = "Kafka's words for this error"
+    if len(fields) == 5:
+        merged = combine((), list(_parsed(fields[4])), -1)
+        fields[4] = ",".join(f"{one.first}-{one.last}:{one[2]}:{one[3]}" for one in merged)
+    return f"{';'.join(fields)} | {' '.join(_merged(one) for one in records.split())} | {redundant}"
+
+
+def _merged(record: str) -> str:
+    key, value = (bytes.fromhex(one) for one in record.split("="))
+    decoded = decode_record(key, value or None)
+    assert decoded is not None
+    again = encode_record(decoded)
+    assert again == (key, value or None), "what Kafka writes is read and written again as it is"
+    if isinstance(decoded, ShareUpdate):
+        return str(replace(decoded, batches=combine((), decoded.batches, -1)))
+    state = decoded.state
+    return f"{decoded.key} {state and replace(state, batches=combine((), state.batches, -1))}"
+
+
+def ask_kafka(commands: Iterable[str]) -> list[str]:
+    """One line for each command."""
+    asked = list(commands)
+    program = program_command("4.x", STATES, ["-Dfile.encoding=UTF-8"])
+    lines = run_process(program, "\n".join(asked) + "\n").out.splitlines()
+    assert len(lines) == len(asked)
+    return lines
+
+
+@pytest.mark.wide
+def test_the_same_scripts_write_the_same_records() -> None:
+    commands = [command for seed in range(SCRIPTS) for command in script(Random(seed))]
+    ours = Ours()
+    for command, kafka in zip(commands, ask_kafka(commands), strict=True):
+        assert compared(ours.perform(command, kafka)) == compared(kafka), command

@@ -1,0 +1,210 @@
+"""Ending deliveries: acknowledgements, sessions that end, locks that run out; and what the write makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+from kpybroker.core.share.runs import NO_DEADLINE, Run, cut, join, runs_of, track_offsets
+from kpybroker.core.share.state import ShareState, add_batch, archive, cut_at_start, move_start
+from kpybroker.core.share.values import (
+    Acknowledgement,
+    AcknowledgeType,
+    Outcome,
+    RecordState,
+    StateBatch,
+    StateWrite,
+)
+from kpybroker.wire.errors import ErrorCode, KafkaError
+
+STATE_OF_TYPE = {
+    AcknowledgeType.GAP: RecordState.ARCHIVED,
+    AcknowledgeType.ACCEPT: RecordState.ACKNOWLEDGED,
+    AcknowledgeType.RELEASE: RecordState.AVAILABLE,
+    AcknowledgeType.REJECT: RecordState.ARCHIVED,
+}
+
+
+class Stretch(NamedTuple):
+    """Neighbouring offsets that are acknowledged alike."""
+
+    first: int
+    last: int
+    type: int
+
+
+def acknowledge(state: ShareState, member_id: str, acknowledgements: Iterable[Acknowledgement], now: float) -> Outcome:
+    """See `SharePartition.acknowledge`."""
+    changed: list[Run] = []
+    try:
+        for one in acknowledgements:
+            stretches = list(_stretches(one))
+            if one.last >= state.start_offset:
+                for batch in _batches_of(state, one):
+                    if batch.last >= state.start_offset:
+                        _acknowledge_batch(state, member_id, batch, stretches, changed, now)
+    except KafkaError as refused:
+        _revert(state, changed, now)
+        return Outcome(refused.code)
+    return Outcome(write=_write(state, changed))
+
+
+def _stretches(acknowledgement: Acknowledgement) -> Iterator[Stretch]:
+    """One for all, or one for each change of the type; INVALID_REQUEST if a type is unknown."""
+    first, last, types = acknowledgement
+    if len(types) not in (1, last - first + 1) or not all(
+        AcknowledgeType.GAP <= one <= AcknowledgeType.RENEW for one in types
+    ):
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
+    if len(types) == 1:
+        yield Stretch(first, last, types[0])
+        return
+    for type_, group in groupby(types):
+        next_first = first + sum(1 for _ in group)
+        yield Stretch(first, next_first - 1, type_)
+        first = next_first
+
+
+def _batches_of(state: ShareState, acknowledgement: Acknowledgement) -> Sequence[Run]:
+    """The batches that the acknowledgement is for, which have all of its offsets from the start offset on."""
+    first, last, _ = acknowledgement
+    floor = state.floor(first)
+    if floor < 0:
+        floor = state.floor(state.start_offset) if state.starts_inside(first, last) else -1
+        if floor < 0:
+            raise KafkaError(ErrorCode.INVALID_RECORD_STATE)
+    batches = state.between(state.batches[floor].first, last)
+    if not first <= batches[-1].last >= last:
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
+    return batches
+
+
+def _acknowledge_batch(
+    state: ShareState, member_id: str, batch: Run, stretches: Sequence[Stretch], changed: list[Run], now: float
+) -> None:
+    first, last = max(stretches[0].first, state.start_offset), stretches[-1].last
+    is_whole = first <= batch.first and batch.last <= last
+    if batch.parts is None:
+        _check_held(batch, member_id)
+        if not is_whole or len(stretches) > 1:
+            track_offsets(batch)
+    for stretch in stretches:
+        begin, end = max(first, stretch.first), stretch.last
+        for run in [batch] if batch.parts is None else cut(batch, begin, end):
+            _check_held(run, member_id)
+            if stretch.type != AcknowledgeType.RENEW:
+                _begin(state, run, STATE_OF_TYPE[AcknowledgeType(stretch.type)], changed)
+            elif state.settings.renew_acknowledge_enabled:
+                run.deadline = state.lock_until(now)
+            else:
+                raise KafkaError(ErrorCode.INVALID_RECORD_STATE)
+
+
+def _check_held(run: Run, member_id: str) -> None:
+    if run.state is not RecordState.ACQUIRED or run.member_id != member_id:
+        raise KafkaError(ErrorCode.INVALID_RECORD_STATE)
+
+
+def release_member(state: ShareState, member_id: str) -> Outcome:
+    """See `SharePartition.release_member`."""
+    changed: list[Run] = []
+    for batch, run in _runs(state, lambda run: run.state is RecordState.ACQUIRED and run.member_id == member_id):
+        for piece in cut_at_start(state, batch, run):
+            _begin(state, piece, RecordState.AVAILABLE, changed)
+    return Outcome(write=_write(state, changed))
+
+
+def expire(state: ShareState, now: float) -> Outcome:
+    """See `SharePartition.expire`. A run whose write is in flight is left to that."""
+    if now < state.earliest_deadline:
+        return Outcome()
+    released: list[StateBatch] = []
+    due = list(_runs(state, lambda run: run.deadline <= now and run.state is RecordState.ACQUIRED))
+    for batch, run in due:
+        for piece in cut_at_start(state, batch, run):
+            piece.release(state.released_state(piece))
+            add_batch(released, piece)
+            if piece.state is RecordState.AVAILABLE:
+                state.offer(piece.first)
+            else:
+                state.delivery_complete_count += state.count_from_start(piece.first, piece.last)
+    _join(due)
+    deadlines = (run.deadline for batch in state.batches for run in runs_of(batch) if run.deadline > now)
+    state.earliest_deadline = min(deadlines, default=NO_DEADLINE)
+    if not released:
+        return Outcome()
+    return Outcome(write=_state_write(state, released, is_timeout=True), wakes=True)
+
+
+def written(state: ShareState, write: StateWrite, error: ErrorCode, now: float) -> Outcome:
+    """See `SharePartition.written`."""
+    if write.is_timeout:
+        return Outcome(error, wakes=move_start(state))
+    runs = [(batch, run) for ranges in write.batches for batch, run in _pending(state, ranges)]
+    if error is not ErrorCode.NONE:
+        _revert(state, [run for _, run in runs], now)
+        _join(runs)
+        return Outcome(error, wakes=any(run.is_available for _, run in runs))
+    any_released = False
+    for _, run in runs:
+        run.commit()
+        if run.is_available:
+            state.offer(run.first)
+            any_released = True
+    _join(runs)
+    return Outcome(wakes=move_start(state) or any_released)
+
+
+def _runs(state: ShareState, wanted: Callable[[Run], bool]) -> Iterator[tuple[Run, Run]]:
+    for batch in state.batches:
+        for run in list(runs_of(batch)):
+            if wanted(run):
+                yield batch, run
+
+
+def _pending(state: ShareState, written_batch: StateBatch) -> Iterator[tuple[Run, Run]]:
+    """The runs whose write has ended. Some may be forgotten by now."""
+    for batch in state.touching(written_batch.first, written_batch.last):
+        for run in [batch] if batch.parts is None else cut(batch, written_batch.first, written_batch.last):
+            if run.pending is not None:
+                yield batch, run
+
+
+def _join(runs: Sequence[tuple[Run, Run]]) -> None:
+    for batch, found in groupby(runs, key=lambda pair: pair[0]):
+        ranges = [run for _, run in found]
+        join(batch, ranges[0].first, ranges[-1].last)
+
+
+def _begin(state: ShareState, run: Run, wanted: RecordState, changed: list[Run]) -> None:
+    """Begin the run's transition; a record that is released may be archived instead."""
+    run.begin(state.released_state(run) if wanted is RecordState.AVAILABLE else wanted)
+    changed.append(run)
+    if run.state.is_terminal:
+        state.delivery_complete_count += state.count_from_start(run.first, run.last)
+
+
+def _revert(state: ShareState, runs: Iterable[Run], now: float) -> None:
+    for run in runs:
+        was_terminal = run.state.is_terminal
+        run.revert(now, state.settings.delivery_count_limit)
+        if run.is_available:
+            state.offer(run.first)
+        change = int(run.state.is_terminal) - int(was_terminal)
+        state.delivery_complete_count += change * state.count_from_start(run.first, run.last)
+    if state.batches:  # the log's start may have passed some that are available now
+        archive(state, state.batches[0].first, state.start_offset - 1, RecordState.AVAILABLE, counts=False)
+
+
+def _write(state: ShareState, changed: Iterable[Run]) -> StateWrite | None:
+    batches: list[StateBatch] = []
+    for run in changed:
+        add_batch(batches, run)
+    return _state_write(state, batches, is_timeout=False) if batches else None
+
+
+def _state_write(state: ShareState, batches: Sequence[StateBatch], is_timeout: bool) -> StateWrite:
+    return StateWrite(
+        state.state_epoch, state.start_offset, state.delivery_complete_count, tuple(batches), is_timeout=is_timeout
+    )
