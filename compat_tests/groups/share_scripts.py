@@ -28,8 +28,7 @@ class Script:
         self.log: list[tuple[int, int, bool]] = []
         self.log_start = 0
         self.offset = self.random.choice([0, 0, 7])
-        self.is_alone = self.random.random() < 0.2
-        self.weights = [self.random.choice([1, 2, 4, 8]) for _ in WISHES]
+        self.weights = [self.random.choice([1, 2, 4, 8]) for _ in WISHES[:-1]] + [self.random.choice([0, 0, 1, 2])]
         self._open()
 
     def _open(self) -> None:
@@ -108,9 +107,14 @@ class Script:
             self.play(f"written {number} {self.random.choice(RESULTS)}")
 
     def truncate(self) -> None:
-        """DeleteRecords, or retention; not inside of a batch whose release is being written: Kafka forgets that."""
+        """DeleteRecords, or, mostly, retention, which begins a batch; not inside of one whose release is being written.
+
+        Kafka forgets that it is being written then.
+        """
         partition = self.player.partition
         start = max(self.log_start, partition.start_offset + self.random.choice([1, 2, 5, 12, 40]))
+        if self.random.random() < 0.8:
+            start = next((base for base, _, _ in self.log if base >= start), start)
         if any(run.first < start <= run.last and run.pending is not None for run in partition.runs()):
             return
         self.log_start = start

@@ -19,7 +19,7 @@ def test_random_scripts_do_the_same_on_both() -> None:
     steps, differences = sum(steps for steps, _ in results), [difference for _, difference in results if difference]
     print(f"{steps} of {sum(len(one.steps) for one in scripts)} steps compared")
     assert not differences, differences[0]
-    assert steps > 20 * SCRIPTS
+    assert steps > 24 * SCRIPTS
 
 
 @pytest.mark.wide

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from kpybroker.core.share_coordinator.values import SharePersister
 
 NAMED_WAIT_S = 1.0
-SHARE_SESSIONS_MAX = 2_000
-"""Sessions of share groups: the default of Kafka's `group.share.max.share.sessions`."""
 
 
 def _group_coordinators() -> type[GroupCoordinators]:
@@ -67,7 +65,9 @@ class Coordinators:
         """Built by the first request about a group or offset, or soon after this broker leads a partition for them: its
         modules are a tenth of all that a start imports.
         """
-        groups = _group_coordinators()(self._host, self._metadata, self._replicas, self.group_configs)
+        groups = _group_coordinators()(
+            self._host, self._metadata, self._replicas, self.group_configs, lambda: self.share_persister
+        )
         self._elect_in(groups)
         return groups
 
@@ -121,9 +121,7 @@ class Coordinators:
         """What share groups hold of the partitions led here; built by the first request of a member."""
         from kpybroker.broker.share.share_partitions import SharePartitions
 
-        return SharePartitions(
-            self._host, self._replicas, self.share_persister, self.group_configs.share_of, SHARE_SESSIONS_MAX
-        )
+        return SharePartitions(self._host, self._replicas, self.share_persister, self.group_configs.of_share_partitions)
 
     def disconnected(self, connection_id: str) -> None:
         """A client's connection has ended."""

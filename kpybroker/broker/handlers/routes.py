@@ -103,8 +103,24 @@ def _groups(key: ApiKey) -> Handler | None:
             from kpybroker.broker.handlers.groups import consumer_group_heartbeat as handler
         case ApiKey.CONSUMER_GROUP_DESCRIBE:
             from kpybroker.broker.handlers.groups import consumer_group_describe as handler
+        case _:
+            return None
+    return handler
+
+
+def _share_groups(key: ApiKey) -> Handler | None:
+    handler: Handler
+    match key:
         case ApiKey.SHARE_GROUP_HEARTBEAT:
-            from kpybroker.broker.handlers.groups import share_group_heartbeat as handler
+            from kpybroker.broker.handlers.share_groups import share_group_heartbeat as handler
+        case ApiKey.SHARE_GROUP_DESCRIBE:
+            from kpybroker.broker.handlers.share_groups import share_group_describe as handler
+        case ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS:
+            from kpybroker.broker.handlers.share_groups import describe_share_group_offsets as handler
+        case ApiKey.ALTER_SHARE_GROUP_OFFSETS:
+            from kpybroker.broker.handlers.share_groups import alter_share_group_offsets as handler
+        case ApiKey.DELETE_SHARE_GROUP_OFFSETS:
+            from kpybroker.broker.handlers.share_groups import delete_share_group_offsets as handler
         case _:
             return None
     return handler
@@ -268,5 +284,5 @@ def _security(key: ApiKey) -> Handler | None:
 
 _SHELVES = (
     *(_records, _groups, _transactions, _topics, _configuration, _cluster, _between_brokers, _security),
-    *(_client_metrics, _share_state),
+    *(_client_metrics, _share_groups, _share_state),
 )

@@ -82,6 +82,25 @@ def test_at_the_limit_with_nothing_but_aborted_records_others_can_still_be_acqui
     assert partition.acquire("a", Fetched(10, [FetchedBatch(10, 11)]), 500, 500, False, 0.0) == [Acquired(10, 11, 1)]
 
 
+def test_a_release_that_failed_below_the_start_of_the_log_makes_nothing_available_there() -> None:
+    """Kafka 4.3.1 fetches from below the log's start then, again and again."""
+    partition = SharePartition(PersistedState(1, 0), ShareSettings())
+    partition.acquire("a", TEN, 10, 10, False, 0.0)
+    partition.advance(5)
+    released = partition.release_member("a")
+    assert released.write is not None
+    partition.written(released.write, ErrorCode.COORDINATOR_NOT_AVAILABLE, 30.0)
+    assert partition.next_fetch_offset() == 5
+
+
+def test_records_between_persisted_batches_are_not_looked_for_below_the_start_of_the_log() -> None:
+    batches = [StateBatch(5, 9, 0, 1), StateBatch(20, 29, 0, 1)]
+    partition = SharePartition(PersistedState(1, 0, batches), ShareSettings())
+    assert partition.next_fetch_offset() == 0
+    partition.advance(15)
+    assert partition.next_fetch_offset() == 15
+
+
 @pytest.mark.parametrize("error", [ErrorCode.FENCED_STATE_EPOCH, ErrorCode.FENCED_LEADER_EPOCH])
 def test_a_write_that_was_fenced_is_a_leader_that_is_none(error: ErrorCode) -> None:
     assert client_error(error) is ErrorCode.NOT_LEADER_OR_FOLLOWER
