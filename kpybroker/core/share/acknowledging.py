@@ -126,7 +126,7 @@ def expire(state: ShareState, now: float) -> Outcome:
             piece.release(state.released_state(piece))
             add_batch(released, piece)
             if piece.state is RecordState.AVAILABLE:
-                state.seeks_available = True
+                state.offer(piece.first)
             else:
                 state.delivery_complete_count += state.count_from_start(piece.first, piece.last)
     _join(due)
@@ -145,13 +145,14 @@ def written(state: ShareState, write: StateWrite, error: ErrorCode, now: float) 
     if error is not ErrorCode.NONE:
         _revert(state, [run for _, run in runs], now)
         _join(runs)
-        return Outcome(error, wakes=state.seeks_available)
+        return Outcome(error, wakes=any(run.is_available for _, run in runs))
     any_released = False
     for _, run in runs:
         run.commit()
-        any_released = any_released or run.state is RecordState.AVAILABLE
+        if run.is_available:
+            state.offer(run.first)
+            any_released = True
     _join(runs)
-    state.seeks_available = state.seeks_available or any_released
     return Outcome(wakes=move_start(state) or any_released)
 
 
@@ -188,8 +189,8 @@ def _revert(state: ShareState, runs: Iterable[Run], now: float) -> None:
     for run in runs:
         was_terminal = run.state.is_terminal
         run.revert(now, state.settings.delivery_count_limit)
-        if run.state is RecordState.AVAILABLE:
-            state.seeks_available = True
+        if run.is_available:
+            state.offer(run.first)
         change = int(run.state.is_terminal) - int(was_terminal)
         state.delivery_complete_count += change * state.count_from_start(run.first, run.last)
     if state.batches:  # the log's start may have passed some that are available now

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kpybroker.core.share.runs import Run, cut, join, runs_of, track_offsets
+from kpybroker.core.share.runs import Run, cut, join, runs_from, track_offsets
 from kpybroker.core.share.state import ShareState, archive
 from kpybroker.core.share.values import Acquired, Fetched, FetchedBatch, RecordState
 
@@ -62,8 +62,8 @@ def _room(state: ShareState, fetched: Fetched, max_records: int) -> tuple[int, i
 
 def _archive_compacted(state: ShareState, fetch_offset: int, first: int) -> None:
     """The log has no batch any more between the offset that was asked for and the first that it gave."""
-    if fetch_offset < first and archive(state, fetch_offset, first - 1, RecordState.AVAILABLE, counts=True):
-        state.seeks_available = True
+    if fetch_offset < first:
+        archive(state, fetch_offset, first - 1, RecordState.AVAILABLE, counts=True)
 
 
 def _acquire_again(
@@ -123,10 +123,12 @@ def _acquire_offsets(
     throttle_limit = throttle_limit_of(limit)
     rows: list[Acquired] = []
     acquired, throttled_max = 0, 0
-    for available in [run for run in runs_of(batch) if run.is_available]:
+    for available in runs_from(batch, max(requested[0], state.available_from)):
+        if not available.is_available:
+            continue
         first, last = max(available.first, requested[0]), min(available.last, requested[1])
         if first > last:
-            continue
+            break
         delivered, take = available.delivery_count, last - first + 1
         is_last_delivery = limit > THROTTLE_DELIVERIES_MIN and delivered == limit - 1
         if is_last_delivery:
@@ -162,7 +164,7 @@ def _is_suspicious(state: ShareState, batch: Run, requested: tuple[int, int]) ->
         return batch.is_available and batch.delivery_count >= limit
     return any(
         run.delivery_count >= limit and run.is_available and run.first <= requested[1] and run.last >= requested[0]
-        for run in batch.parts
+        for run in runs_from(batch, max(requested[0], state.available_from))
     )
 
 
@@ -178,7 +180,7 @@ def _acquire_new(state: ShareState, wish: Acquisition, first: int, last: int, ma
     for row in rows:
         state.put(_new_batch(wish, row, acquired_last))
     if acquired_last < last:
-        state.seeks_available = True
+        state.offer(acquired_last + 1)
         rows = [Acquired(first, acquired_last, 1)]
     if state.batches[0].first == first:
         state.start_offset = first

@@ -16,8 +16,8 @@ from collections.abc import Iterator, Sequence
 
 from kpybroker.core.share import acknowledging
 from kpybroker.core.share.acquiring import Acquisition, acquire
-from kpybroker.core.share.runs import NO_DEADLINE, Run, runs_of
-from kpybroker.core.share.state import GapWindow, ShareState, archive, move_start
+from kpybroker.core.share.runs import NO_DEADLINE, Run, runs_from, runs_of
+from kpybroker.core.share.state import NOTHING_AVAILABLE, GapWindow, ShareState, archive, move_start
 from kpybroker.core.share.values import (
     Acknowledgement,
     Acquired,
@@ -90,11 +90,11 @@ class SharePartition:
         """Where to read the log: the first available offset, or what follows all that was acquired."""
         state = self._state
         has_room_after = bool(state.batches) and state.start_offset <= state.batches[-1].last
-        if state.seeks_available and has_room_after:
+        if has_room_after and (state.available_from <= state.end_offset or state.is_gap_open):
             available = _first_available(state)
             if available is not None:
                 return available
-        state.seeks_available = False
+        state.available_from = NOTHING_AVAILABLE
         return state.end_offset + 1 if has_room_after else state.end_offset
 
     def can_acquire(self) -> bool:
@@ -143,8 +143,7 @@ class SharePartition:
             state.delivery_complete_count -= sum(
                 state.count_from_start(run.first, min(run.last, log_start_offset - 1)) for run in below
             )
-            if archive(state, state.start_offset, log_start_offset - 1, RecordState.AVAILABLE, counts=False):
-                state.seeks_available = True
+            archive(state, state.start_offset, log_start_offset - 1, RecordState.AVAILABLE, counts=False)
             state.end_offset = max(state.end_offset, log_start_offset)
             if state.gap is not None:
                 state.gap.start = max(state.gap.start, log_start_offset)
@@ -176,7 +175,7 @@ def _loaded(start: PersistedState, settings: ShareSettings) -> ShareState:
         if state.batches[-1].state.is_terminal:
             state.delivery_complete_count += last - first + 1
     if state.batches:
-        state.seeks_available = True
+        state.available_from = state.start_offset
         state.end_offset = state.batches[-1].last
         state.gap = None if gap_start is None else GapWindow(state.end_offset, gap_start)
         move_start(state)
@@ -184,13 +183,16 @@ def _loaded(start: PersistedState, settings: ShareSettings) -> ShareState:
 
 
 def _first_available(state: ShareState) -> int | None:
+    """The first offset that is available, or was not acquired yet between batches that were persisted."""
     gap_start = state.gap.start if state.gap is not None and state.is_gap_open else None
-    for batch in state.batches:
+    begin = 0 if gap_start is not None else max(0, state.floor(state.available_from))
+    for batch in state.batches[begin:]:
         if gap_start is not None:
             if batch.first > gap_start:
                 return gap_start
             gap_start = max(batch.last + 1, gap_start)
-        for run in runs_of(batch):
+        for run in runs_from(batch, state.available_from):
             if run.is_available:
+                state.available_from = run.first
                 return run.first
     return None

@@ -89,6 +89,13 @@ def runs_of(batch: Run) -> list[Run]:
     return [batch] if batch.parts is None else batch.parts
 
 
+def runs_from(batch: Run, offset: int) -> list[Run]:
+    """The batch's runs in order, without those that end before the offset."""
+    if batch.parts is None:
+        return [batch]
+    return batch.parts[max(0, bisect_right(batch.parts, offset, key=_first) - 1) :]
+
+
 def track_offsets(batch: Run) -> None:
     """From now on offsets of the batch may differ."""
     if batch.parts is None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 
-from kpybroker.core.share.runs import NO_DEADLINE, Run, cut, join, runs_of, track_offsets
+from kpybroker.core.share.runs import NO_DEADLINE, Run, cut, join, runs_from, runs_of, track_offsets
 from kpybroker.core.share.values import RecordState, ShareSettings, StateBatch
+
+NOTHING_AVAILABLE = 2**63
+"""More than any offset."""
 
 
 @dataclass(slots=True)
@@ -31,8 +34,8 @@ class ShareState:
     end_offset: int
     batches: list[Run] = field(default_factory=list)
     gap: GapWindow | None = None
-    seeks_available: bool = False
-    """Whether an offset before the end may be available (Kafka's ``findNextFetchOffset``)."""
+    available_from: int = NOTHING_AVAILABLE
+    """Nothing is available before this offset (Kafka's ``findNextFetchOffset`` only says whether something may be)."""
     delivery_complete_count: int = 0
     earliest_deadline: float = NO_DEADLINE
     """No lock runs out before this; often later than this, once the lock it was for has ended."""
@@ -81,6 +84,10 @@ class ShareState:
     def count_from_start(self, first: int, last: int) -> int:
         """How many of these offsets are not below the start offset."""
         return max(0, last - max(self.start_offset, first) + 1)
+
+    def offer(self, offset: int) -> None:
+        """The offset is available from now on."""
+        self.available_from = min(self.available_from, offset)
 
     def lock_until(self, now: float) -> float:
         """When a lock that begins now runs out."""
@@ -166,7 +173,7 @@ def _can_move_start(state: ShareState) -> bool:
         return False  # nothing is in flight, or a gap begins here
     batch = state.batches[index]
     start = min(state.start_offset, batch.last)  # after all of them, where the log's start moved it
-    return any(run.is_done for run in runs_of(batch) if run.first <= start <= run.last)
+    return runs_from(batch, start)[0].is_done
 
 
 def _last_done(state: ShareState) -> tuple[int | None, int]:
