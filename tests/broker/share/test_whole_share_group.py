@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -19,7 +20,7 @@ from tests.support.brokers.running_broker import ask, create_topic, running_brok
 from tests.support.share.members import Member, produce, rows, serve_share_groups
 
 ACCEPT, RELEASE, REJECT = [1], [2], [3]
-KEYS = {
+KEYS: dict[str, Any] = {
     "share_coordinator_state_topic_num_partitions": "1",
     "share_coordinator_state_topic_replication_factor": "1",
     "share_coordinator_state_topic_min_isr": "1",
