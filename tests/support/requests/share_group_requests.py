@@ -94,13 +94,20 @@ async def share_broker(
     directory: Path, *, group_id: str = "g", **options: Any
 ) -> AsyncIterator[tuple[Broker, FakePersister]]:
     """A broker that has loaded the group, in a cluster with share groups; nothing delays an assignment."""
-    options.setdefault("group_share_assignment_interval_ms", "0")
     persister = FakePersister()
-    async with running_broker(directory, **options) as broker:
+    async with whole_share_broker(directory, group_id=group_id, **options) as broker:
         broker.coordinators.__dict__["share_persister"] = persister
+        yield broker, persister
+
+
+@asynccontextmanager
+async def whole_share_broker(directory: Path, *, group_id: str = "g", **options: Any) -> AsyncIterator[Broker]:
+    """The same with its own share coordinator."""
+    options.setdefault("group_share_assignment_interval_ms", "0")
+    async with running_broker(directory, **options) as broker:
         serve_share_groups(broker)
         await loaded(broker, group_id)
-        yield broker, persister
+        yield broker
 
 
 def serve_share_groups(broker: Broker) -> None:

@@ -23,7 +23,7 @@ from kpybroker.wire.messages.share_group_describe import ShareGroupDescribeReque
 from kpybroker.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from tests.support.brokers.fake_broker import Denying
 from tests.support.brokers.running_broker import ask, create_topic, running_broker
-from tests.support.requests.share_group_requests import ask_unlisted, share_broker
+from tests.support.requests.share_group_requests import ask_unlisted, share_broker, whole_share_broker
 
 DEADLINE_S = 60
 Altered = AlterShareGroupOffsetsRequest.AlterShareGroupOffsetsRequestTopic
@@ -117,6 +117,27 @@ async def test_a_member_gets_partitions_whose_states_the_share_coordinator_has_m
         assert (topic.topic_id, topic.topic_name, topic.partitions) == (topic_id, "t", [0, 1])
         assert (await beat(broker, "m1", -1)).member_epoch == -1
         assert (await describe(broker)).group_state == "Empty"
+
+
+async def test_with_the_brokers_own_share_coordinator(tmp_path: Path) -> None:
+    options = {
+        "share_coordinator_state_topic_num_partitions": "2",
+        "share_coordinator_state_topic_replication_factor": "1",
+        "share_coordinator_state_topic_min_isr": "1",
+    }
+    async with whole_share_broker(tmp_path, **options) as broker:
+        topic_id = await create_topic(broker, "t", 2)
+        _, assigned = await join(broker, "m1", "t")
+        assert assigned == {topic_id: [0, 1]}
+        assert await offsets(broker) == {("t", 0): (-1, 0, -1, 0), ("t", 1): (-1, 0, -1, 0)}
+        assert (await beat(broker, "m1", -1)).error_code == ErrorCode.NONE
+        assert altered(await alter(broker, t={0: 5})) == {("t", 0): 0}
+        described = await offsets(broker)
+        assert (described["t", 0][0], described["t", 1][0]) == (5, -1)
+        (forgotten,) = (await forget(broker, "t")).responses
+        assert (forgotten.topic_name, forgotten.error_code) == ("t", ErrorCode.NONE)
+        delete = DeleteGroupsRequest(groups_names=["g"])
+        assert (await ask(broker, delete, 2)).results[0].error_code == ErrorCode.NONE
 
 
 async def test_groups_are_listed_by_their_type(tmp_path: Path) -> None:
