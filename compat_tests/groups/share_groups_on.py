@@ -35,7 +35,7 @@ def turn_on() -> None:
     apis.SERVED.update({key: API_INFO[key].valid_versions for key in SHARE_APIS})
     apis.REFUSED = frozenset()
     levels = (Level("no share groups", "4.1"), Level("share groups (KIP-932)", "4.1"))
-    features.FEATURES = (*features.FEATURES, Feature(SHARE_VERSION, levels))  # type: ignore[misc]
+    features.FEATURES = (*features.FEATURES, Feature(SHARE_VERSION, levels))  # type: ignore[misc, assignment]
     features.SUPPORTED = MappingProxyType(  # type: ignore[misc]
         {**features.SUPPORTED, SHARE_VERSION: VersionRange(0, 1)}
     )
