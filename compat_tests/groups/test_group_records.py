@@ -207,7 +207,7 @@ def test_types_that_only_kafka_serves_have_its_names() -> None:
     found = {}
     with zipfile.ZipFile(next(jars_dir(JARS["4.x"]).glob("kafka-group-coordinator-4*.jar"))) as jar:
         for entry in jar.namelist():
-            if re.fullmatch(r"common/message/S\w+Key\.json", entry):
+            if re.fullmatch(r"common/message/Streams\w+Key\.json", entry):
                 definition = json.loads(re.sub(r"^\s*//.*$", "", jar.read(entry).decode(), flags=re.MULTILINE))
                 fields = [(field["name"], field["type"]) for field in definition["fields"]]
                 found[definition["apiKey"]] = (definition["name"].removesuffix("Key"), fields)

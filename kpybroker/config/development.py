@@ -20,6 +20,12 @@ QUICK_GROUPS: Final = {
     "group.consumer.assignment.interval.ms": "0",
     # The session is Kafka's, so that a debugger may hold a member; a test can ask for a shorter one.
     "group.consumer.min.session.timeout.ms": "1000",
+    # The same of share groups; and a test may ask for a short lock of records.
+    "group.share.min.heartbeat.interval.ms": "100",
+    "group.share.heartbeat.interval.ms": "100",
+    "group.share.assignment.interval.ms": "0",
+    "group.share.min.session.timeout.ms": "1000",
+    "group.share.min.record.lock.duration.ms": "1000",
 }
 
 
