@@ -2,8 +2,8 @@
 
 Kafka's defaults, and every production file, want three brokers. With embedded coordination the number of brokers is
 known at start and never grows: a factor above it would keep `__consumer_offsets`, `__transaction_state` and
-`__share_group_state` from ever being created, so that no group and no transaction works. With ZooKeeper other brokers may still join, and nothing is
-changed, as in Kafka.
+`__share_group_state` from ever being created, so that no group and no transaction works. With ZooKeeper other brokers
+may still join, and nothing is changed, as in Kafka.
 """
 
 from __future__ import annotations
