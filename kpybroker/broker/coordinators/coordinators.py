@@ -116,7 +116,10 @@ class Coordinators:
     def share_persister(self) -> SharePersister:
         """How this broker's share groups and share partitions reach share coordinators, here or on other brokers."""
         from kpybroker.broker.coordinators.share_persister import ShareStatePersister
+        from kpybroker.broker.share.unkept import UnkeptStates, keeps_none
 
+        if keeps_none(self._host.config.get_str("group.share.persister.class.name")):
+            return UnkeptStates()
         return ShareStatePersister(
             self._host, self._metadata, self._share_connections.ask, self._topics.auto_create, lambda: self.share_states
         )

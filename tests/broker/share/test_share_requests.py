@@ -455,3 +455,18 @@ async def test_a_connection_that_ends_while_it_waits_leaves_nothing(
             nursery.cancel_scope.cancel()
         assert not led.waiting
         assert place.share_partitions.fetches.waiting == 0
+
+
+async def test_a_client_over_its_quota_gets_what_it_has_acquired_and_waits_afterwards(
+    open_place: OpenPlace, autojump_clock: trio.testing.MockClock
+) -> None:
+    async with open_place() as place:
+        await place.broker.configs.write("clients", "test", {"consumer_byte_rate": "1000"})
+        await trio.testing.wait_all_tasks_blocked()
+        member = place.member
+        await member.open()
+        produce(place.broker, b"x" * 50_000)
+        response = await member.fetch()
+        assert rows(response) == [(0, 0, 1)]
+        assert offsets(response) == [0]
+        assert response.throttle_time_ms > 1_000

@@ -87,3 +87,26 @@ async def test_a_partition_that_no_group_has_initialized_cannot_be_fetched(
         response = await member.fetch(max_wait_ms=5_000)
         assert response.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
         assert len(broker.coordinators.share_partitions) == 0
+
+
+@pytest.mark.parametrize("name", ["", "org.apache.kafka.server.share.persister.NoOpStatePersister"])
+async def test_states_that_are_not_kept_need_no_topic_and_end_with_the_broker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setitem(KEYS, "group_share_persister_class_name", name)
+    async with whole_broker(tmp_path, monkeypatch) as broker:
+        topic_id = await create_topic(broker, "t")
+        await join(broker, "m")
+        member = Member(broker, topic_id)
+        assert rows(await member.fetch(max_wait_ms=200)) == []
+        produce(broker, b"a", b"b")
+        assert rows(await member.fetch(max_wait_ms=5_000)) == [(0, 1, 1)]
+        acknowledged = await member.acknowledge({0: [(0, 0, ACCEPT)]})
+        assert acknowledged.responses[0].partitions[0].error_code == ErrorCode.NONE
+        assert not broker.metadata.contains("__share_group_state")
+    async with whole_broker(tmp_path, monkeypatch) as broker:
+        await join(broker, "n")
+        member = Member(broker, topic_id, "n")
+        assert rows(await member.fetch(max_wait_ms=200)) == []  # the end of the log again
+        produce(broker, b"c")
+        assert rows(await member.fetch(max_wait_ms=5_000)) == [(2, 2, 1)]
