@@ -160,11 +160,11 @@ class Broker:
         self.flush_soon = self._roll_flusher.flush_soon
         self.replicas = Replicas(self, self.metadata, self.configs, self.peers, self._replica_events())
         self.fetch_service = FetchService(self, self.metadata, self.replicas)
-        self.coordinators = Coordinators(self, self.metadata, self.producer_ids, self.peers, self.replicas)
-        self.configs.follow(CONFIG_GROUPS, self.coordinators.group_configs.update)
-        self.configs.follow(CONFIG_CLIENT_METRICS, self.client_metrics.update)
         self.controller = ClusterController(self, self.registration, self.configs, self.peers)
         self.topics = TopicAdmin(self, self.metadata, self.controller.wait_until_deleted)
+        self.coordinators = Coordinators(self, self.metadata, self.producer_ids, self.peers, self.replicas, self.topics)
+        self.configs.follow(CONFIG_GROUPS, self.coordinators.group_configs.update)
+        self.configs.follow(CONFIG_CLIENT_METRICS, self.client_metrics.update)
         self.metrics = self._make_metrics()
         if seams.intercept is not None:
             self.dispatcher.respond_now = seams.intercept(self)

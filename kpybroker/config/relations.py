@@ -208,7 +208,7 @@ def _check_connections(config: ConfigLookup) -> None:
     )
 
 
-_CONSUMER_BOUNDS: Final = (
+_GROUP_BOUNDS: Final = (
     (
         "group.consumer.heartbeat.interval.ms",
         "group.consumer.min.heartbeat.interval.ms",
@@ -224,11 +224,41 @@ _CONSUMER_BOUNDS: Final = (
         "group.consumer.min.assignment.interval.ms",
         "group.consumer.max.assignment.interval.ms",
     ),
+    (
+        "group.share.heartbeat.interval.ms",
+        "group.share.min.heartbeat.interval.ms",
+        "group.share.max.heartbeat.interval.ms",
+    ),
+    (
+        "group.share.session.timeout.ms",
+        "group.share.min.session.timeout.ms",
+        "group.share.max.session.timeout.ms",
+    ),
+    (
+        "group.share.record.lock.duration.ms",
+        "group.share.min.record.lock.duration.ms",
+        "group.share.max.record.lock.duration.ms",
+    ),
+    (
+        "group.share.delivery.count.limit",
+        "group.share.min.delivery.count.limit",
+        "group.share.max.delivery.count.limit",
+    ),
+    (
+        "group.share.partition.max.record.locks",
+        "group.share.min.partition.max.record.locks",
+        "group.share.max.partition.max.record.locks",
+    ),
+    (
+        "group.share.assignment.interval.ms",
+        "group.share.min.assignment.interval.ms",
+        "group.share.max.assignment.interval.ms",
+    ),
 )
 
 
-def _check_consumer_groups(config: ConfigLookup) -> None:
-    for name, low_name, high_name in _CONSUMER_BOUNDS:
+def _check_group_bounds(config: ConfigLookup) -> None:
+    for name, low_name, high_name in _GROUP_BOUNDS:
         value, low, high = config.get_int(name), config.get_int(low_name), config.get_int(high_name)
         _require(high >= low, high_name, f"{high_name} must be greater than or equal to {low_name}")
         _require(value >= low, name, f"{name} must be greater than or equal to {low_name}")
@@ -261,7 +291,7 @@ def check_relations(config: ConfigLookup) -> None:
     _check_replication(config)
     _check_listeners(config)
     _check_connections(config)
-    _check_consumer_groups(config)
+    _check_group_bounds(config)
     _check_coordination(config)
     for key in (SECRET, OLD_SECRET):
         encoder(config, key)  # raises where its settings cannot be used

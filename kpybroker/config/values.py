@@ -203,6 +203,8 @@ THROTTLED_REPLICAS: Final[Validator] = ("throttled_replicas",)
 CLUSTER_ID: Final[Validator] = ("cluster_id",)
 REGEX: Final[Validator] = ("regex",)
 """A regular expression that means the same in Java and in Python."""
+OFFSET_RESET: Final[Validator] = ("offset_reset",)
+"""Where a share group begins (Kafka's ``ShareGroupAutoOffsetResetStrategy``)."""
 ANYTHING: Final[Validator] = ("anything",)
 
 
@@ -306,6 +308,24 @@ def _check_regex(name: str, value: Value) -> None:
             raise ConfigError(name, value, f"not a regular expression here: {error}") from None
 
 
+_DURATION: Final = re.compile(
+    r"P(?=.)([0-9]+D)?(T(?=.)([0-9]+H)?([0-9]+M)?([0-9]+([.,][0-9]{0,9})?S)?)?", re.IGNORECASE
+)
+"""As Java's ``Duration.parse`` takes it, but for signs, of which no one writes any."""
+
+
+def _check_offset_reset(name: str, value: Value) -> None:
+    strategy, _, duration = (value or "").partition(":")
+    if value in ("earliest", "latest") or (strategy == "by_duration" and _DURATION.fullmatch(duration)):
+        return
+    raise ConfigError(
+        name,
+        value,
+        f"Invalid value `{value}` for configuration {name}. The value must be either 'earliest', 'latest' or of the "
+        "format 'by_duration:<PnDTnHnMn.nS>'.",
+    )
+
+
 def _check_nothing(name: str, value: Value) -> None:
     """Kafka declares no check for this key."""
 
@@ -324,6 +344,7 @@ _CHECKS: Final[dict[str, Callable[..., None]]] = {
     "cluster_id": _check_cluster_id,
     "throttled_replicas": _check_throttled_replicas,
     "regex": _check_regex,
+    "offset_reset": _check_offset_reset,
     "anything": _check_nothing,
 }
 

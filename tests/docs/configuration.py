@@ -20,7 +20,7 @@ from kpybroker.config.keys.releases import CHANGED, REMOVED, TOPIC_CHANGED, TOPI
 from kpybroker.config.keys.status import HONOURED, REASONS
 from kpybroker.config.keys.topic import TOPIC_ROWS
 from kpybroker.config.replication_factors import COUNTS_OF_BROKERS
-from kpybroker.config.values import INT, Validator, value_text
+from kpybroker.config.values import Validator, value_text
 from kpybroker.core.client_metrics.configs import ATTRIBUTES, INTERVAL_MS_MAX, INTERVAL_MS_MIN
 from kpybroker.core.client_metrics.configs import KEYS as CLIENT_METRICS_KEYS
 
@@ -211,10 +211,12 @@ def _topic_table() -> Iterator[str]:
 
 
 def _group_table() -> Iterator[str]:
-    yield "| key | type | default from | at least | at most | |"
+    yield "| key | type | default, or from | at least | at most | |"
     yield "|---|---|---|---|---|---|"
     for name, key in GROUP_KEYS.items():
-        yield _row(f"`{name}`", INT, f"`{key.default}`", f"`{key.lowest}`", f"`{key.highest}`", GROUP_SENTENCES[name])
+        bounds = ("", "") if key.bounds is None else (f"`{bound}`" for bound in key.bounds)
+        default = f"`{key.text}`" if key.default is None else f"`{key.default}`"
+        yield _row(f"`{name}`", key.type, default, *bounds, GROUP_SENTENCES[name])
 
 
 def _client_metrics_table() -> Iterator[str]:

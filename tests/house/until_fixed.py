@@ -9,14 +9,7 @@ import re
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-UNTIL_FIXED: frozenset[str] = frozenset(
-    (
-        "kpybroker/core/share_coordinator/batches.py: nothing in the package uses it: it belongs where its users are",
-        "kpybroker/core/share_coordinator/machine.py: nothing in the package uses it: it belongs where its users are",
-        "kpybroker/core/share_coordinator/records.py: nothing in the package uses it: it belongs where its users are",
-        "kpybroker/core/share_group/validation.py: nothing in the package uses it: it belongs where its users are",
-    )
-)
+UNTIL_FIXED: frozenset[str] = frozenset()
 
 
 def remaining(found: Iterable[str], root: Path, known: Collection[str] = UNTIL_FIXED) -> list[str]:

@@ -235,7 +235,7 @@ class TopicAdmin:
     async def auto_create(
         self, names: Iterable[str], wait_s: float = AUTO_CREATE_WAIT_S, mutations: MutationShare | None = None
     ) -> dict[str, ErrorCode]:
-        """Create missing topics with their defaults, `__consumer_offsets` and `__transaction_state` with their own.
+        """Create missing topics with their defaults, internal topics with those that coordinators need.
 
         NONE for a topic that has leaders within `wait_s`, LEADER_NOT_AVAILABLE for one that will have them; otherwise
         the error. (Kafka never waits: see docs/reference/guarantees.md. The client's retry would cost it 100 ms.) A
@@ -462,6 +462,20 @@ def _auto_topic(config: BrokerConfig, name: str) -> NewTopic:
             name,
             config.get_int("transaction.state.log.num.partitions"),
             config.get_int("transaction.state.log.replication.factor"),
+            configs=configs,
+        )
+    if name == topic_names.SHARE_GROUP_STATE_TOPIC_NAME:
+        configs = {
+            "cleanup.policy": "delete",
+            "compression.type": "producer",
+            "min.insync.replicas": str(config.get_int("share.coordinator.state.topic.min.isr")),
+            "retention.ms": "-1",
+            "segment.bytes": str(config.get_int("share.coordinator.state.topic.segment.bytes")),
+        }
+        return NewTopic(
+            name,
+            config.get_int("share.coordinator.state.topic.num.partitions"),
+            config.get_int("share.coordinator.state.topic.replication.factor"),
             configs=configs,
         )
     return NewTopic(name)

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 import trio
 
 from kpybroker.broker.coordinators.group_configs import GroupConfigs
-from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME, TRANSACTION_STATE_TOPIC_NAME
+from kpybroker.core import topic_names
 
 if TYPE_CHECKING:
     from kpybroker.broker.cluster.metadata_cache import MetadataCache
     from kpybroker.broker.cluster.producer_ids import ProducerIds
+    from kpybroker.broker.cluster.topic_admin import TopicAdmin
     from kpybroker.broker.coordinators.groups import GroupCoordinators
+    from kpybroker.broker.coordinators.share_states import ShareCoordinators
     from kpybroker.broker.coordinators.transaction_markers import TransactionMarkers
     from kpybroker.broker.coordinators.transaction_verification import TransactionVerifier
     from kpybroker.broker.coordinators.transactions import TransactionCoordinators
@@ -27,8 +29,6 @@ if TYPE_CHECKING:
     from kpybroker.core.share_coordinator.values import SharePersister
 
 NAMED_WAIT_S = 1.0
-SHARE_SESSIONS_MAX = 2_000
-"""Sessions of share groups: the default of Kafka's `group.share.max.share.sessions`."""
 
 
 def _group_coordinators() -> type[GroupCoordinators]:
@@ -41,17 +41,21 @@ def _group_coordinators() -> type[GroupCoordinators]:
 class Coordinators:
     """`on_elected` and `on_resigned` follow this broker's leaderships."""
 
-    share_persister: SharePersister
-    """How the leaders of partitions reach the coordinators of share groups."""
-
     def __init__(
-        self, host: Host, metadata: MetadataCache, producer_ids: ProducerIds, peers: Peers, replicas: Replicas
+        self,
+        host: Host,
+        metadata: MetadataCache,
+        producer_ids: ProducerIds,
+        peers: Peers,
+        replicas: Replicas,
+        topics: TopicAdmin,
     ) -> None:
         self._host = host
         self._metadata = metadata
         self._producer_ids = producer_ids
         self._peers = peers
         self._replicas = replicas
+        self._topics = topics
         self._elected: dict[int, Partition] = {}
         """Partitions of groups that are led here, until `groups` is built."""
         self.group_configs = GroupConfigs(host.config)
@@ -61,7 +65,9 @@ class Coordinators:
         """Built by the first request about a group or offset, or soon after this broker leads a partition for them: its
         modules are a tenth of all that a start imports.
         """
-        groups = _group_coordinators()(self._host, self._metadata, self._replicas, self.group_configs)
+        groups = _group_coordinators()(
+            self._host, self._metadata, self._replicas, self.group_configs, lambda: self.share_persister
+        )
         self._elect_in(groups)
         return groups
 
@@ -95,13 +101,27 @@ class Coordinators:
         )
 
     @cached_property
+    def share_states(self) -> ShareCoordinators:
+        """Built by the first request about the state of a share partition, or when this broker leads some."""
+        from kpybroker.broker.coordinators.share_states import ShareCoordinators
+
+        return ShareCoordinators(self._host, self._metadata, self._replicas)
+
+    @cached_property
+    def share_persister(self) -> SharePersister:
+        """How this broker's share groups and share partitions reach share coordinators, here or on other brokers."""
+        from kpybroker.broker.coordinators.share_persister import ShareStatePersister
+
+        return ShareStatePersister(
+            self._host, self._metadata, self._peers.ask, self._topics.auto_create, lambda: self.share_states
+        )
+
+    @cached_property
     def share_partitions(self) -> SharePartitions:
         """What share groups hold of the partitions led here; built by the first request of a member."""
         from kpybroker.broker.share.share_partitions import SharePartitions
 
-        return SharePartitions(
-            self._host, self._replicas, self.share_persister, self.group_configs.share_of, SHARE_SESSIONS_MAX
-        )
+        return SharePartitions(self._host, self._replicas, self.share_persister, self.group_configs.of_share_partitions)
 
     def disconnected(self, connection_id: str) -> None:
         """A client's connection has ended."""
@@ -137,7 +157,7 @@ class Coordinators:
             coordinator.on_resigned(partition.index, partition.leader_epoch)
 
     def _awaits_groups(self, partition: Partition) -> bool:
-        return partition.topic == GROUP_METADATA_TOPIC_NAME and self.built_groups is None
+        return partition.topic == topic_names.GROUP_METADATA_TOPIC_NAME and self.built_groups is None
 
     async def _build_groups(self, partition: Partition) -> None:
         """In a thread, as all requests would wait for the import. Once the metadata here name a leader: while a thread
@@ -155,14 +175,21 @@ class Coordinators:
         for partition in elected.values():
             groups.on_elected(partition.index, partition.leader_epoch)
 
-    def _coordinator_of(self, partition: Partition) -> GroupCoordinators | TransactionCoordinators | None:
-        if partition.topic == GROUP_METADATA_TOPIC_NAME:
-            return self.groups
-        return self.transactions if partition.topic == TRANSACTION_STATE_TOPIC_NAME else None
+    def _coordinator_of(
+        self, partition: Partition
+    ) -> GroupCoordinators | TransactionCoordinators | ShareCoordinators | None:
+        match partition.topic:
+            case topic_names.GROUP_METADATA_TOPIC_NAME:
+                return self.groups
+            case topic_names.TRANSACTION_STATE_TOPIC_NAME:
+                return self.transactions
+            case topic_names.SHARE_GROUP_STATE_TOPIC_NAME:
+                return self.share_states
+        return None
 
     def stop(self) -> None:
         """Stop those that were built, and build no more."""
         self._elected.clear()
-        for name in ("transactions", "groups"):
+        for name in ("share_states", "transactions", "groups"):
             if name in self.__dict__:
                 getattr(self, name).stop()

@@ -9,20 +9,22 @@ Not here: the rules of groups (`core.group`), the APIs and the creation of the t
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kpybroker.broker.coordinators.consumer_groups import ConsumerGroupWork
-from kpybroker.broker.coordinators.kind import AnyOutcome, CoordinatorKind
+from kpybroker.broker.coordinators.kind import AnyOutcome, CoordinatorKind, Run
 from kpybroker.broker.coordinators.partitions import CoordinatorPartitions
 from kpybroker.broker.coordinators.shard import Shard
+from kpybroker.broker.coordinators.share_groups import ShareGroupWork, share_surroundings
 from kpybroker.broker.requests.log_fields import CURRENT
 from kpybroker.config.metadata_versions import at_least
 from kpybroker.core.consumer_group.values import GroupCounts
 from kpybroker.core.group.machine import GroupMachine
 from kpybroker.core.group.records import RecordVersions, decode_record, encode_record
 from kpybroker.core.group.values import GroupConfig, GroupOverview
+from kpybroker.core.share_group.values import DeleteStates, InitializeStates
 from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME
 from kpybroker.wire.compression import Codec
 from kpybroker.wire.errors import ErrorCode, KafkaError
@@ -38,18 +40,28 @@ if TYPE_CHECKING:
     from kpybroker.broker.replication.replicas import Replicas
     from kpybroker.broker.requests.context import RequestContext
     from kpybroker.config.broker import BrokerConfig
+    from kpybroker.core.share_coordinator.values import SharePersister
 
 
 class GroupCoordinators:
     """All groups of this broker. All methods run on the loop; none but the `async` ones has a checkpoint."""
 
-    def __init__(self, host: Host, metadata: MetadataCache, replicas: Replicas, configs: GroupConfigs) -> None:
+    def __init__(
+        self,
+        host: Host,
+        metadata: MetadataCache,
+        replicas: Replicas,
+        configs: GroupConfigs,
+        persister: Callable[[], SharePersister],
+    ) -> None:
         self._host = host
         config = host.config
         self.config = group_config(config)
         self._metadata = metadata
         self.allows_consumer_groups = allows_consumer_groups(config)
         self._consumers = ConsumerGroupWork(host, metadata.snapshot, configs.of)
+        self._shares = ShareGroupWork(host, persister)
+        self._share_surroundings = share_surroundings(config, configs.of_share_group)
         versions = record_versions(config.get_str("inter.broker.protocol.version"))
         kind = CoordinatorKind(
             topic=GROUP_METADATA_TOPIC_NAME,
@@ -67,7 +79,7 @@ class GroupCoordinators:
             commit_timeout_s=config.get_int("offsets.commit.timeout.ms") / 1000,
             tasks={"delete-expired-group-metadata": self._run_cleanup},
             replay_control=_replay_marker,
-            perform=self._consumers.perform,
+            perform=self._perform,
         )
         self.partitions = CoordinatorPartitions(host, metadata, replicas, kind)
         self.on_elected = self.partitions.on_elected
@@ -78,11 +90,22 @@ class GroupCoordinators:
 
     def _new_machine(self, leader_epoch: int) -> GroupMachine:
         """It has the topics before its first heartbeat: members would have to give up what they own in unknown ones."""
-        machine = GroupMachine(self.config, self._host.budget, self._consumers.surroundings)
+        machine = GroupMachine(self.config, self._host.budget, self._consumers.surroundings, self._share_surroundings)
         machine.on_topics_changed(self._consumers.topics, (), has_new=False)
         return machine
 
+    def _perform(self, machine: GroupMachine, effect: Any, run: Run) -> None:
+        if isinstance(effect, InitializeStates | DeleteStates):
+            self._shares.perform(machine, effect, run)
+        else:
+            self._consumers.perform(machine, effect, run)
+
     # --- requests
+
+    @property
+    def share_persister(self) -> SharePersister:
+        """Asks for the states of share groups' partitions."""
+        return self._shares.persister()
 
     @property
     def assignors(self) -> Collection[str]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def load(key: ApiKey) -> Handler:
-    """The handler of a served API; KeyError for one that is not in `served.apis.SERVED`."""
+    """The handler of an API that is served, or will be (share groups); KeyError for any other."""
     for shelf in _SHELVES:
         handler = shelf(key)
         if handler is not None:
@@ -103,8 +103,24 @@ def _groups(key: ApiKey) -> Handler | None:
             from kpybroker.broker.handlers.groups import consumer_group_heartbeat as handler
         case ApiKey.CONSUMER_GROUP_DESCRIBE:
             from kpybroker.broker.handlers.groups import consumer_group_describe as handler
+        case _:
+            return None
+    return handler
+
+
+def _share_groups(key: ApiKey) -> Handler | None:
+    handler: Handler
+    match key:
         case ApiKey.SHARE_GROUP_HEARTBEAT:
-            from kpybroker.broker.handlers.groups import share_group_heartbeat as handler
+            from kpybroker.broker.handlers.share_groups import share_group_heartbeat as handler
+        case ApiKey.SHARE_GROUP_DESCRIBE:
+            from kpybroker.broker.handlers.share_groups import share_group_describe as handler
+        case ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS:
+            from kpybroker.broker.handlers.share_groups import describe_share_group_offsets as handler
+        case ApiKey.ALTER_SHARE_GROUP_OFFSETS:
+            from kpybroker.broker.handlers.share_groups import alter_share_group_offsets as handler
+        case ApiKey.DELETE_SHARE_GROUP_OFFSETS:
+            from kpybroker.broker.handlers.share_groups import delete_share_group_offsets as handler
         case _:
             return None
     return handler
@@ -129,6 +145,24 @@ def _transactions(key: ApiKey) -> Handler | None:
             from kpybroker.broker.handlers.transactions import describe_transactions as handler
         case ApiKey.LIST_TRANSACTIONS:
             from kpybroker.broker.handlers.transactions import list_transactions as handler
+        case _:
+            return None
+    return handler
+
+
+def _share_state(key: ApiKey) -> Handler | None:
+    handler: Handler
+    match key:
+        case ApiKey.INITIALIZE_SHARE_GROUP_STATE:
+            from kpybroker.broker.handlers.share_state import initialize_share_group_state as handler
+        case ApiKey.READ_SHARE_GROUP_STATE:
+            from kpybroker.broker.handlers.share_state import read_share_group_state as handler
+        case ApiKey.WRITE_SHARE_GROUP_STATE:
+            from kpybroker.broker.handlers.share_state import write_share_group_state as handler
+        case ApiKey.DELETE_SHARE_GROUP_STATE:
+            from kpybroker.broker.handlers.share_state import delete_share_group_state as handler
+        case ApiKey.READ_SHARE_GROUP_STATE_SUMMARY:
+            from kpybroker.broker.handlers.share_state import read_share_group_state_summary as handler
         case _:
             return None
     return handler
@@ -250,5 +284,5 @@ def _security(key: ApiKey) -> Handler | None:
 
 _SHELVES = (
     *(_records, _groups, _transactions, _topics, _configuration, _cluster, _between_brokers, _security),
-    _client_metrics,
+    *(_client_metrics, _share_groups, _share_state),
 )

@@ -7,17 +7,47 @@ from collections.abc import Callable
 from math import inf
 from typing import TYPE_CHECKING
 
+from kpybroker.broker.loop.steps import Steps, Wait
 from kpybroker.core.share.values import StateWrite
 from kpybroker.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from kpybroker.broker.loop.steps import Wait
     from kpybroker.broker.replication.partition import Partition
     from kpybroker.core.replication.fetch_session import FetchKey
     from kpybroker.core.share.partition import SharePartition
     from kpybroker.core.share_coordinator.values import SharePartitionKey
 
 Done = Callable[[ErrorCode], None]
+
+
+class Waiter:
+    """A fetch that may wait: it looks again at those share partitions that have woken it."""
+
+    __slots__ = ("wait", "woken")
+
+    def __init__(self) -> None:
+        self.woken: dict[LedSharePartition, None] = {}
+        self.wait: Wait | None = None
+
+    def wake(self, led: LedSharePartition) -> None:
+        """There may be something to acquire, or the share partition has ended."""
+        self.woken[led] = None
+        if self.wait is not None:
+            self.wait.end()
+
+    def until_woken(self, deadline: float) -> Steps[None]:
+        """Until it is woken, or until then on trio's clock; at once if it was since it last looked."""
+        if not self.woken:
+            self.wait = Wait(deadline)
+            try:
+                yield self.wait
+            finally:
+                self.wait = None
+
+    def take_woken(self) -> list[LedSharePartition]:
+        """Those that have woken it since the last call."""
+        woken, self.woken = self.woken, {}
+        return list(woken)
 
 
 class LedSharePartition:
@@ -50,8 +80,8 @@ class LedSharePartition:
         self.is_writing = False
         self.writes: deque[tuple[StateWrite, Done]] = deque()
         """What is to be persisted next, each with who is to know the result."""
-        self.waiting: dict[Wait, None] = {}
-        """The fetches that wait."""
+        self.waiting: dict[Waiter, None] = {}
+        """The fetches that wait, or are about to."""
         self.armed_at = inf
         """The deadline for which there is a timer, on the broker's monotonic clock."""
 
@@ -80,11 +110,11 @@ class LedSharePartition:
         else:
             self.wake()
 
-    def wake(self, but: Wait | None = None) -> None:
+    def wake(self, but: Waiter | None = None) -> None:
         """All fetches that wait for it look again, `but` one."""
-        for wait in list(self.waiting):
-            if wait is not but:
-                wait.end()
+        for waiter in list(self.waiting):
+            if waiter is not but:
+                waiter.wake(self)
 
     def has_more(self) -> bool:
         """Whether the log has records for another fetch."""

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import trio
 
-from kpybroker.broker.loop.steps import Steps, Wait
+from kpybroker.broker.loop.steps import Steps
 from kpybroker.broker.loop.yielding import YieldBudget
+from kpybroker.broker.share.led import LedSharePartition, Waiter
 from kpybroker.broker.share.reading import aborted_batches, batches_of, keep_acquired
 from kpybroker.core.share.sessions import SharePartitionId
 from kpybroker.core.share.values import Acquired, Fetched
@@ -24,7 +25,6 @@ from kpybroker.wire.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from kpybroker.broker.loop.host import Host
     from kpybroker.broker.requests.context import RequestContext
-    from kpybroker.broker.share.led import LedSharePartition
     from kpybroker.core.share.group_settings import ShareGroupSettings
     from kpybroker.core.share.partition import SharePartition
     from kpybroker.storage.disk.slice import FileSlice
@@ -127,38 +127,52 @@ class ShareFetches:
             except KafkaError as error:
                 got[partition_id] = Got(error)
             yield from budget.steps()
-        deadline: float | None = None  # from the first reads on
+        waiter = Waiter()
+        for led in leds.values():
+            led.waiting[waiter] = None
+        try:
+            yield from self._until_due(wish, leds, got, waiter)
+        except BaseException:
+            release(got.values())
+            raise
+        finally:
+            for led in leds.values():
+                led.waiting.pop(waiter, None)
+        return got
+
+    def _until_due(
+        self,
+        wish: ShareWish,
+        leds: dict[SharePartitionId, LedSharePartition],
+        got: dict[SharePartitionId, Got],
+        waiter: Waiter,
+    ) -> Steps[None]:
+        """Put what there is into `got`, once that is enough, or the time is over from the first reads on."""
+        deadline = trio.current_time() + max(wish.max_wait_ms, 0) / 1000
         while True:
             _drop_ended(leds, got)
             if not leds:
-                return got
-            now = trio.current_time()
-            deadline = now + max(wish.max_wait_ms, 0) / 1000 if deadline is None else deadline
-            wait = Wait(deadline)
-            for led in leds.values():
-                led.waiting[wait] = None
+                return
+            waiter.woken.clear()
+            if (yield from self._acquire(wish, leds, got, waiter, takes_all=deadline <= trio.current_time())):
+                _drop_ended(leds, got)
+                return
+            self.waiting += 1
             try:
-                if (yield from self._acquire(wish, leds, got, wait, takes_all=deadline <= now)):
-                    _drop_ended(leds, got)
-                    return got
-                self.waiting += 1
-                try:
-                    yield wait
-                finally:
-                    self.waiting -= 1
-            except BaseException:
-                release(got.values())
-                raise
+                yield from waiter.until_woken(deadline)
+                while deadline > trio.current_time():
+                    if any(led.error is not None or led.has_more() for led in waiter.take_woken()):
+                        break
+                    yield from waiter.until_woken(deadline)
             finally:
-                for led in leds.values():
-                    led.waiting.pop(wait, None)
+                self.waiting -= 1
 
     def _acquire(
         self,
         wish: ShareWish,
         leds: Mapping[SharePartitionId, LedSharePartition],
         got: dict[SharePartitionId, Got],
-        wait: Wait,
+        waiter: Waiter,
         *,
         takes_all: bool,
     ) -> Steps[bool]:
@@ -188,7 +202,7 @@ class ShareFetches:
                 led = read.led
                 if led.is_contended or (is_due and len(led.waiting) > 1 and led.has_more()):
                     led.is_contended = False
-                    led.wake(but=wait)
+                    led.wake(but=waiter)
 
     def _read(self, wish: ShareWish, reads: Mapping[SharePartitionId, _Read], budget: YieldBudget) -> Steps[None]:
         self._share_bytes(wish.max_bytes, list(reads.values()))

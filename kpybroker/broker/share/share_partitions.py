@@ -101,14 +101,13 @@ class SharePartitions:
         replicas: Replicas,
         persister: SharePersister,
         settings_of: Callable[[str], ShareGroupSettings],
-        sessions_max: int,
     ) -> None:
         self._host = host
         self._replicas = replicas
         self._persister = persister
         self.settings_of = settings_of
         self.fetches = ShareFetches(host, self)
-        self.sessions = ShareSessionCache(sessions_max, host.budget)
+        self.sessions = ShareSessionCache(host.config.get_int("group.share.max.share.sessions"), host.budget)
         self._led: dict[SharePartitionKey, LedSharePartition] = {}
         self._led_of: dict[str, dict[SharePartitionKey, None]] = {}  # by group
         self._timers: TimerHeap[_Timer] = TimerHeap(lambda timer: timer.led.armed_at == timer.deadline)
@@ -205,9 +204,9 @@ class SharePartitions:
     def release(self, session: ShareSession) -> None:
         """The member's session has ended: release what it holds of the session's partitions."""
         group_id, member_id = session.key
-        for partition_id in session.partitions:
-            led = self._led.get(SharePartitionKey(group_id, *partition_id))
-            if led is not None and led.machine is not None:
+        for key in list(self._led_of.get(group_id, ())):
+            led = self._led[key]
+            if led.machine is not None and SharePartitionId(key.topic_id, key.partition) in session.partitions:
                 self.take(led, self.current(led, led.machine).release_member(member_id))
 
     def disconnected(self, connection_id: str) -> None:

@@ -14,15 +14,43 @@ from kpybroker.config.groups.keys import (
     GROUP_KEYS,
     HEARTBEAT_INTERVAL_MS,
     SESSION_TIMEOUT_MS,
+    SHARE_ASSIGNMENT_INTERVAL_MS,
+    SHARE_DELIVERY_COUNT_LIMIT,
+    SHARE_HEARTBEAT_INTERVAL_MS,
+    SHARE_PARTITION_MAX_RECORD_LOCKS,
+    SHARE_RECORD_LOCK_DURATION_MS,
+    SHARE_SESSION_TIMEOUT_MS,
 )
 from kpybroker.config.hash_order import hash_order
-from kpybroker.config.values import INT, ConfigConflict, ConfigError, ConfigTextError, check_value, parse_value
+from kpybroker.config.values import (
+    ConfigConflict,
+    ConfigError,
+    ConfigTextError,
+    Value,
+    check_value,
+    parse_value,
+)
 
 if TYPE_CHECKING:
     from kpybroker.config.broker import BrokerConfig
 
-_BOUNDS_ORDER: Final = (HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS, ASSIGNMENT_INTERVAL_MS)
+_BOUNDS_ORDER: Final = (
+    HEARTBEAT_INTERVAL_MS,
+    SESSION_TIMEOUT_MS,
+    ASSIGNMENT_INTERVAL_MS,
+    SHARE_HEARTBEAT_INTERVAL_MS,
+    SHARE_SESSION_TIMEOUT_MS,
+    SHARE_RECORD_LOCK_DURATION_MS,
+    SHARE_DELIVERY_COUNT_LIMIT,
+    SHARE_PARTITION_MAX_RECORD_LOCKS,
+    SHARE_ASSIGNMENT_INTERVAL_MS,
+)
 """The order in which Kafka looks at bounds."""
+_SESSIONS: Final = (
+    (SESSION_TIMEOUT_MS, HEARTBEAT_INTERVAL_MS),
+    (SHARE_SESSION_TIMEOUT_MS, SHARE_HEARTBEAT_INTERVAL_MS),
+)
+"""A session must be longer than the time between heartbeats."""
 
 
 class UnknownGroupConfig(ConfigTextError):
@@ -35,17 +63,23 @@ class UnknownGroupConfig(ConfigTextError):
 class Effective(NamedTuple):
     """What holds for a group, by key, and a sentence about each stored value that does not."""
 
-    values: dict[str, int]
+    values: dict[str, Value]
     warnings: list[str]
 
 
-def group_value(config: BrokerConfig, props: Mapping[str, str], name: str) -> int:
+def group_value(config: BrokerConfig, props: Mapping[str, str], name: str) -> Value:
     """The value of a key: that of the group, else that of the broker. Raises ConfigError for text of another type."""
     key = GROUP_KEYS[name]
-    if name not in props:
-        return config.get_int(key.default)
-    value: int = parse_value(name, INT, props[name])
-    return value
+    if name in props:
+        return parse_value(name, key.type, props[name])
+    return _default(config, name)
+
+
+def _default(config: BrokerConfig, name: str) -> Value:
+    key = GROUP_KEYS[name]
+    if key.default is None or (key.text is not None and key.default not in config.effective):
+        return parse_value(name, key.type, key.text)
+    return config.get_int(key.default)
 
 
 def check_group_props(config: BrokerConfig, props: Mapping[str, str]) -> None:
@@ -55,16 +89,19 @@ def check_group_props(config: BrokerConfig, props: Mapping[str, str]) -> None:
         raise UnknownGroupConfig(hash_order(unknown)[0])
     values = {name: _checked(config, props, name) for name in GROUP_KEYS}
     for name in _BOUNDS_ORDER:
-        lowest, highest = GROUP_KEYS[name].lowest, GROUP_KEYS[name].highest
+        bounds = GROUP_KEYS[name].bounds
+        assert bounds is not None
+        lowest, highest = bounds
         if values[name] < config.get_int(lowest):
             raise ConfigConflict(name, f"{name} must be greater than or equal to {lowest}")
         if values[name] > config.get_int(highest):
             raise ConfigConflict(name, f"{name} must be less than or equal to {highest}")
-    if values[SESSION_TIMEOUT_MS] <= values[HEARTBEAT_INTERVAL_MS]:
-        raise ConfigConflict(SESSION_TIMEOUT_MS, f"{SESSION_TIMEOUT_MS} must be greater than {HEARTBEAT_INTERVAL_MS}")
+    for session, heartbeat in _SESSIONS:
+        if values[session] <= values[heartbeat]:
+            raise ConfigConflict(session, f"{session} must be greater than {heartbeat}")
 
 
-def _checked(config: BrokerConfig, props: Mapping[str, str], name: str) -> int:
+def _checked(config: BrokerConfig, props: Mapping[str, str], name: str) -> Value:
     value = group_value(config, props, name)
     check_value(name, value, GROUP_KEYS[name].validator)
     return value
@@ -72,29 +109,38 @@ def _checked(config: BrokerConfig, props: Mapping[str, str], name: str) -> int:
 
 def effective(config: BrokerConfig, group_id: str, props: Mapping[str, str]) -> Effective:
     """What holds for a group of which `props` are stored. Never raises: other programs may have written them."""
-    values: dict[str, int] = {}
+    values: dict[str, Value] = {}
     warnings: list[str] = []
-    for name, key in GROUP_KEYS.items():
+    for name in GROUP_KEYS:
         try:
             value = _checked(config, props, name)
         except ConfigError as error:
             warnings.append(f"The group config of group '{group_id}' is not used: {error}")
-            value = config.get_int(key.default)
-        lowest, highest = config.get_int(key.lowest), config.get_int(key.highest)
-        values[name] = min(max(value, lowest), highest)
-        if values[name] != value:
-            bound = f"is below the broker's allowed minimum {lowest}"
-            if value > highest:
-                bound = f"exceeds the broker's allowed maximum {highest}"
-            what = f"group config '{name}' for group '{group_id}'" if name in props else f"config '{key.default}'"
+            value = _default(config, name)
+        values[name] = _capped(config, group_id, props, name, value, warnings)
+    for session_key, heartbeat_key in _SESSIONS:
+        session, heartbeat = values[session_key], values[heartbeat_key]
+        if session <= heartbeat and not props.keys().isdisjoint({session_key, heartbeat_key}):
             warnings.append(
-                f"The {what} has value {value} which {bound}. The effective value will be capped to {values[name]}."
+                f"The effective {session_key} ({session}) for group '{group_id}' is not greater than "
+                f"{heartbeat_key} ({heartbeat}). Check that the broker-level min/max bounds for session timeout "
+                "and heartbeat interval do not overlap."
             )
-    session, heartbeat = values[SESSION_TIMEOUT_MS], values[HEARTBEAT_INTERVAL_MS]
-    if session <= heartbeat and not props.keys().isdisjoint({SESSION_TIMEOUT_MS, HEARTBEAT_INTERVAL_MS}):
-        warnings.append(
-            f"The effective {SESSION_TIMEOUT_MS} ({session}) for group '{group_id}' is not greater than "
-            f"{HEARTBEAT_INTERVAL_MS} ({heartbeat}). Check that the broker-level min/max bounds for session timeout "
-            "and heartbeat interval do not overlap."
-        )
     return Effective(values, warnings)
+
+
+def _capped(
+    config: BrokerConfig, group_id: str, props: Mapping[str, str], name: str, value: Value, warnings: list[str]
+) -> Value:
+    key = GROUP_KEYS[name]
+    if key.bounds is None:
+        return value
+    lowest, highest = (config.get_int(bound) for bound in key.bounds)
+    capped = min(max(value, lowest), highest)
+    if capped != value:
+        bound = f"is below the broker's allowed minimum {lowest}"
+        if value > highest:
+            bound = f"exceeds the broker's allowed maximum {highest}"
+        what = f"group config '{name}' for group '{group_id}'" if name in props else f"config '{key.default}'"
+        warnings.append(f"The {what} has value {value} which {bound}. The effective value will be capped to {capped}.")
+    return capped

@@ -93,7 +93,7 @@ from kpybroker.core.share_group.values import (
     SHARE_GROUP_TYPE,
     DeleteStates,
     InitializeStates,
-    ShareSettings,
+    ShareSurroundings,
     StateErrors,
 )
 from kpybroker.wire.constants import ZERO_UUID
@@ -119,13 +119,13 @@ class GroupMachine:
         config: GroupConfig,
         budget: StateBudget | None = None,
         surroundings: Surroundings | None = None,
-        share_settings: ShareSettings | None = None,
+        share_settings: ShareSurroundings | None = None,
     ) -> None:
         self._config = config
         self._budget = StateBudget() if budget is None else budget
         surroundings = Surroundings() if surroundings is None else surroundings
         self._consumers = Consumers(surroundings, self._budget)
-        self.shares = ShareGroups(share_settings or ShareSettings(), surroundings, self._budget)
+        self.shares = ShareGroups(share_settings or ShareSurroundings(), surroundings, self._budget)
         self._counts = surroundings.counts
         self._timers = Timers()
         self.groups: dict[str, Group] = {}

@@ -16,7 +16,7 @@ limit; a session that grows beyond the room ends, and its client opens another o
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final, NamedTuple
 
 from kpybroker.core.budget import UNOWNED, Owner, StateBudget
@@ -68,6 +68,14 @@ class ShareSession:
         """Bytes in memory, about."""
         return SESSION_BYTES + PARTITION_BYTES * len(self.partitions)
 
+    def put(self, partition: SharePartitionId) -> None:
+        """A later request names the partition."""
+        self.partitions.setdefault(partition, True)
+
+    def forget(self, partition: SharePartitionId) -> None:
+        """A later request takes the partition out."""
+        self.partitions.pop(partition, None)
+
     def names(self, partition: SharePartitionId, *, has_records: bool, has_error: bool) -> bool:
         """Whether the response to a later request names the partition; remembers that it does.
 
@@ -117,7 +125,7 @@ class ShareSessionCache:
     def open(
         self,
         key: SessionKey,
-        partitions: Iterable[SharePartitionId],
+        partitions: Collection[SharePartitionId],
         connection_id: str,
         owner: Owner = UNOWNED,
         *,
@@ -149,21 +157,34 @@ class ShareSessionCache:
     ) -> ShareSession:
         """The session that a later fetch continues, with what it names and without what it forgets.
 
-        Raises SHARE_SESSION_NOT_FOUND, also where there is no room for more partitions; INVALID_SHARE_SESSION_EPOCH.
+        The same as `proceed`, `ShareSession.put` and `forget` of each partition, and `grown`. Raises as those do.
         """
+        session = self.proceed(key, epoch)
+        for partition in named:
+            session.put(partition)
+        for partition in forgotten:
+            session.forget(partition)
+        self.grown(session)
+        return session
+
+    def proceed(self, key: SessionKey, epoch: int) -> ShareSession:
+        """The session, for the request with this epoch. Raises SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH."""
         session = self.require(key)
         if session.epoch != epoch:
             raise KafkaError(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
-        for partition in named:
-            session.partitions.setdefault(partition, True)
-        for partition in forgotten:
-            session.partitions.pop(partition, None)
-        if not self._budget.has_room(session.owner, session.size - session.charged):
-            self.remove(key)
-            raise KafkaError(ErrorCode.SHARE_SESSION_NOT_FOUND)
-        self._charge(session)
         session.epoch = next_epoch(epoch)
         return session
+
+    def grown(self, session: ShareSession) -> None:
+        """A session has got other partitions. Raises SHARE_SESSION_NOT_FOUND where there is no room for it: the client
+        opens another one.
+        """
+        if self._sessions.get(session.key) is not session:
+            return
+        if not self._budget.has_room(session.owner, session.size - session.charged):
+            self.remove(session.key)
+            raise KafkaError(ErrorCode.SHARE_SESSION_NOT_FOUND)
+        self._charge(session)
 
     def acknowledging(self, key: SessionKey, epoch: int) -> ShareSession:
         """The session of a request that only acknowledges; one that ends it does not change it yet.

@@ -66,6 +66,7 @@ _APPEND_ERRORS = {
     ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
 
+Asked = InitializeState | ReadState | WriteState | DeleteState
 Result = StateResult | ReadResult | SummaryResult
 ShareOutcome = Outcome[ShareRecord, "ShareStep"]
 
@@ -83,7 +84,7 @@ class StateRequest:
     """What is asked about one share partition; `topic_partitions` is how many its topic has, 0 if it does not exist."""
 
     group_id: str
-    asked: InitializeState | ReadState | WriteState | DeleteState
+    asked: Asked
     topic_partitions: int
     is_summary: bool = False
     """Whether a ReadState wants the summary."""
@@ -417,7 +418,7 @@ def _write_all(step: ShareStep, records: list[ShareSnapshot], what: str) -> None
         step.write(some, done)
 
 
-def _fenced_by(tracked: Tracked, asked: InitializeState | ReadState | WriteState | DeleteState) -> ErrorCode | None:
+def _fenced_by(tracked: Tracked, asked: Asked) -> ErrorCode | None:
     leader_epoch = asked.leader_epoch if isinstance(asked, ReadState | WriteState) else UNINITIALIZED_EPOCH
     state_epoch = asked.state_epoch if isinstance(asked, InitializeState | WriteState) else UNINITIALIZED_EPOCH
     if leader_epoch != UNINITIALIZED_EPOCH and leader_epoch < tracked.leader_epoch_max:

@@ -42,7 +42,7 @@ from kpybroker.core.share_group.values import (
     ListInitializedPartitions,
     ShareHeartbeat,
     ShareHeartbeatResult,
-    ShareSettings,
+    ShareSurroundings,
 )
 from kpybroker.core.share_group.waiting import Waiting
 from kpybroker.wire.errors import ErrorCode
@@ -66,7 +66,7 @@ class ShareGroups:
 
     __slots__ = ("_budget", "_settings", "_unborn", "_waiting", "groups", "shared")
 
-    def __init__(self, settings: ShareSettings, surroundings: Surroundings, budget: StateBudget) -> None:
+    def __init__(self, settings: ShareSurroundings, surroundings: Surroundings, budget: StateBudget) -> None:
         self._settings = settings
         self._budget = budget
         self.shared = Shared(surroundings, budget)

@@ -35,7 +35,7 @@ from kpybroker.core.share_group.records import (
     StatePartitions,
     StatePartitionsRecord,
 )
-from kpybroker.core.share_group.values import ShareGroupConfig, ShareGroupState, ShareSettings
+from kpybroker.core.share_group.values import ShareGroupConfig, ShareGroupState, ShareSurroundings
 
 FIRST_EPOCH: Final = 1
 NO_TARGET: Final = TargetEpoch(-1, 0)
@@ -68,7 +68,7 @@ class ShareGroup:
         "written_up_to",
     )
 
-    def __init__(self, group_id: str, shared: Shared, settings: ShareSettings) -> None:
+    def __init__(self, group_id: str, shared: Shared, settings: ShareSurroundings) -> None:
         self.group_id = group_id
         self.shared = shared
         self.settings = settings

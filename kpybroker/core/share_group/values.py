@@ -50,7 +50,7 @@ def _default_config(group_id: str) -> ShareGroupConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class ShareSettings:
+class ShareSurroundings:
     """The settings of all share groups of a machine."""
 
     limits: ShareGroupLimits = ShareGroupLimits()

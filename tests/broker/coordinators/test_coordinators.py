@@ -24,7 +24,7 @@ def coordinators_of(broker: FakeBroker) -> Any:
     """Its metadata have no leader of the offsets topic yet."""
     broker.metadata.leaderless = {GROUP_METADATA_TOPIC_NAME}
     host: Any = broker
-    return Coordinators(host, host.metadata, host, host, broker.replicas)
+    return Coordinators(host, host.metadata, host, host, broker.replicas, host)
 
 
 async def name_leaders(broker: FakeBroker) -> None:

@@ -12,7 +12,7 @@ from kpybroker.config.docs.group_resource import DOCS
 from kpybroker.config.groups.keys import GROUP_KEYS
 from kpybroker.config.groups.rules import check_group_props, effective
 from kpybroker.config.keys.registry import BROKER_KEYS
-from kpybroker.config.values import ConfigConflict
+from kpybroker.config.values import ConfigConflict, ConfigError
 
 SESSION, HEARTBEAT, ASSIGNMENT = (
     "consumer.session.timeout.ms",
@@ -24,12 +24,73 @@ SESSION, HEARTBEAT, ASSIGNMENT = (
 def test_every_key_has_a_sentence_and_keys_of_the_broker() -> None:
     assert GROUP_KEYS.keys() == DOCS.keys()
     for key in GROUP_KEYS.values():
-        assert {key.default, key.lowest, key.highest} <= BROKER_KEYS.keys()
+        assert {*(key.bounds or ()), *((key.default,) if key.default else ())} <= BROKER_KEYS.keys()
+        assert (key.default is None) == (key.bounds is None)
 
 
 def test_without_values_of_its_own_a_group_has_the_brokers() -> None:
     config = BrokerConfig({"group.consumer.session.timeout.ms": "50000"})
-    assert effective(config, "g", {}) == ({SESSION: 50_000, HEARTBEAT: 5_000, ASSIGNMENT: 1_000}, [])
+    assert effective(config, "g", {}) == (
+        {
+            SESSION: 50_000,
+            HEARTBEAT: 5_000,
+            ASSIGNMENT: 1_000,
+            "share.session.timeout.ms": 45_000,
+            "share.heartbeat.interval.ms": 5_000,
+            "share.record.lock.duration.ms": 30_000,
+            "share.delivery.count.limit": 5,
+            "share.partition.max.record.locks": 2_000,
+            "share.auto.offset.reset": "latest",
+            "share.isolation.level": "read_uncommitted",
+            "share.renew.acknowledge.enable": True,
+            "share.assignment.interval.ms": 1_000,
+        },
+        [],
+    )
+
+
+def test_the_default_of_record_locks_is_the_brokers_only_where_it_is_set() -> None:
+    """DescribeConfigs of a broker shows 200, that of Kafka 3.9's early access; groups have Kafka 4.3's."""
+    key, locks = "group.share.partition.max.record.locks", "share.partition.max.record.locks"
+    assert BrokerConfig().get_int(key) == 200
+    assert effective(BrokerConfig({key: "300"}), "g", {}).values[locks] == 300
+    assert effective(BrokerConfig({key: "300"}), "g", {locks: "5000"}).values[locks] == 4_000
+
+
+@pytest.mark.parametrize(
+    "value", ["latest", "earliest", "by_duration:PT1H", "by_duration:P1DT2H3M4.5S", "by_duration:pt0s"]
+)
+def test_where_a_share_group_may_begin(value: str) -> None:
+    assert effective(BrokerConfig(), "g", {"share.auto.offset.reset": value}).values["share.auto.offset.reset"] == value
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        *(
+            (
+                "share.auto.offset.reset",
+                value,
+                f"Invalid value {value} for configuration share.auto.offset.reset: Invalid value `{value}` for "
+                "configuration share.auto.offset.reset. The value must be either 'earliest', 'latest' or of the format "
+                "'by_duration:<PnDTnHnMn.nS>'.",
+            )
+            for value in ("none", "LATEST", "by_duration", "by_duration:", "by_duration:-PT1H", "by_duration:PT", "")
+        ),
+        (
+            "share.isolation.level",
+            "READ_COMMITTED",
+            "Invalid value READ_COMMITTED for configuration share.isolation.level: String must be one of: "
+            "read_committed, read_uncommitted",
+        ),
+        ("share.delivery.count.limit", "11", "share.delivery.count.limit must be less than or equal to"),
+        ("share.record.lock.duration.ms", "14999", "share.record.lock.duration.ms must be greater than or equal to"),
+    ],
+)
+def test_what_a_share_group_may_not_set(name: str, value: str, text: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        check_group_props(BrokerConfig(), {name: value})
+    assert str(refused.value).startswith(text)
 
 
 @pytest.mark.parametrize(

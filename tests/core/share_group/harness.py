@@ -41,7 +41,7 @@ from kpybroker.core.share_group.values import (
     ShareGroupLimits,
     ShareHeartbeat,
     ShareHeartbeatResult,
-    ShareSettings,
+    ShareSurroundings,
 )
 from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.errors import ErrorCode
@@ -93,7 +93,7 @@ class ShareHarness(ConsumerHarness):
             self.config,
             self.budget,
             Surroundings(self.limits, lambda group_id: self.group_config, self.assignors),
-            ShareSettings(self.share_limits, lambda group_id: self.share_config),
+            ShareSurroundings(self.share_limits, lambda group_id: self.share_config),
         )
 
     def check(self) -> None:
@@ -107,11 +107,16 @@ class ShareHarness(ConsumerHarness):
 
     def _replayed(self) -> GroupMachine:
         machine = GroupMachine(self.config)
-        for offset, (key, value, producer_id) in enumerate(self.log):
+        self._replay_into(machine)
+        return machine
+
+    def _replay_into(self, machine: GroupMachine) -> None:
+        for offset, entry in enumerate(self.log):
+            assert len(entry) == 3, "no transactions here"
+            key, value, producer_id = entry
             record = decode_record(key, value)
             assert record is not None
             machine.replay(record, offset, producer_id)
-        return machine
 
     def carry_out(self, effect: object) -> None:
         if isinstance(effect, InitializeStates):
@@ -212,10 +217,7 @@ class ShareHarness(ConsumerHarness):
         assert self.budget.total == 0
         self.machine = self.new_machine()
         self._tell_topics()
-        for offset, (key, value, producer_id) in enumerate(self.log):
-            record = decode_record(key, value)
-            assert record is not None
-            self.machine.replay(record, offset, producer_id)
+        self._replay_into(self.machine)
         self.run(run_to_end(self.machine.activate(self.machine.ids(), self.now, WorkBudget())))
 
     def do_show_share(self, group_id: str) -> None:

@@ -262,7 +262,14 @@ class FakeBroker:
         self.failed_dirs: list[Exception] = []
         self.tree: Any = None
         configs = GroupConfigs(self.config)
-        self.groups = GroupCoordinators(self, self.metadata, self.replicas, configs)  # type: ignore[arg-type]
+        self.persister: Any = None
+        self.groups = GroupCoordinators(
+            self,  # type: ignore[arg-type]
+            self.metadata,  # type: ignore[arg-type]
+            self.replicas,  # type: ignore[arg-type]
+            configs,
+            lambda: self.persister,
+        )
 
     def spawn(self, name: str, function: Callable[..., Awaitable[None]], *args: Any) -> None:
         self._nursery.start_soon(function, *args, name=name)

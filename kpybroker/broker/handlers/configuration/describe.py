@@ -181,11 +181,13 @@ def group_entries(config: BrokerConfig, overrides: Mapping[str, str], asked: Ask
 
 def _group_entry(config: BrokerConfig, overrides: Mapping[str, str], name: str, asked: Asked) -> Entry:
     key = GROUP_KEYS.get(name)
-    value = None if key is None else value_text(group_value(config, overrides, name), INT)
+    value = None if key is None else value_text(group_value(config, overrides, name), key.type)
     synonyms = []
     if name in overrides:
         synonyms.append(Synonym(name=name, value=value, source=Source.DYNAMIC_GROUP_CONFIG))
-    if key is not None:
+    if key is not None and key.default is None:
+        synonyms.append(Synonym(name=name, value=key.text, source=Source.DEFAULT_CONFIG))
+    elif key is not None and key.default is not None:
         synonyms += _broker_synonyms(config, key.default, broker_synonyms(key.default), sensitive=False)
     return Entry(
         name=name,
@@ -194,7 +196,7 @@ def _group_entry(config: BrokerConfig, overrides: Mapping[str, str], name: str, 
         is_sensitive=key is None,  # an unknown key may be a password
         read_only=False,
         synonyms=synonyms if asked.synonyms else [],
-        config_type=UNKNOWN_TYPE if key is None else TYPE_IDS[INT],
+        config_type=UNKNOWN_TYPE if key is None else TYPE_IDS[key.type],
         documentation=_group_documentation(name) if asked.documentation else None,
     )
 

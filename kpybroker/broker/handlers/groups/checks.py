@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from kpybroker.broker.loop.steps import Steps
 from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.broker.requests.clients import client_name, shown
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.config.metadata_versions import at_least
 from kpybroker.core.authorizer import Operation, ResourceType
-from kpybroker.core.features import GROUP_VERSION
+from kpybroker.core.features import GROUP_VERSION, SHARE_VERSION
 from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.errors import ErrorCode, KafkaError
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 CONSUMER_GROUPS_FROM = 1
 """The level of `group.version` that has consumer groups."""
+SHARE_GROUPS_FROM = 1
+"""The level of `share.version` that has share groups."""
 CONFIG_OPERATIONS = (Operation.DESCRIBE_CONFIGS, Operation.ALTER_CONFIGS)
 
 logger = logging.getLogger("kafka.server.KafkaApis")
@@ -90,6 +93,22 @@ def serves_consumer_groups(broker: Broker, context: RequestContext) -> bool:
         return False
     cap = broker.dispatcher.cap_of(context.connection)
     return cap is None or cap.finalized(levels).get(GROUP_VERSION, 0) >= CONSUMER_GROUPS_FROM
+
+
+def serves_share_groups(broker: Broker) -> bool:
+    """Whether share groups (KIP-932) are served: the finalized level of `share.version` decides."""
+    return broker.metadata.snapshot.features.level(SHARE_VERSION) >= SHARE_GROUPS_FROM
+
+
+def require_visible(context: RequestContext, names: Collection[str]) -> Steps[None]:
+    """Clients may only name topics that they may describe. Raises TOPIC_AUTHORIZATION_FAILED."""
+    budget = YieldBudget()
+    denied = False
+    for name in names:
+        denied |= not context.authorized(Operation.DESCRIBE, ResourceType.TOPIC, name)
+        yield from budget.steps()
+    if denied:
+        raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 
 def group_operations(broker: Broker, context: RequestContext, group_id: str) -> int:

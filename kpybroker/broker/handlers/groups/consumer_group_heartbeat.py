@@ -6,7 +6,7 @@ wait without a word: docs/decisions/group-protocols.md.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,11 +14,11 @@ from kpybroker.broker.cluster.registration import random_uuid
 from kpybroker.broker.handlers.groups.checks import (
     CONSUMER_GROUPS_FROM,
     own_text,
+    require_visible,
     serves_consumer_groups,
     unserved_protocol,
 )
 from kpybroker.broker.loop.steps import Steps
-from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.assignors.values import Partitions
@@ -28,7 +28,7 @@ from kpybroker.core.consumer_group.values import ConsumerHeartbeat, ConsumerHear
 from kpybroker.core.features import GROUP_VERSION
 from kpybroker.wire import znodes
 from kpybroker.wire.api import ApiKey
-from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.errors import KafkaError
 from kpybroker.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
@@ -59,7 +59,7 @@ def handle(
         raise unserved_protocol(broker, context, request.group_id, CAUSE, f"{FIX}{_other_fix(broker)}")
     context.require(Operation.READ, ResourceType.GROUP, request.group_id)
     if request.subscribed_topic_names:
-        yield from _require_visible(context, frozenset(request.subscribed_topic_names))
+        yield from require_visible(context, frozenset(request.subscribed_topic_names))
     heartbeat = _heartbeat(broker, request, context)
     validate(heartbeat, context.api_version, broker.groups.assignors)
     if not broker.metadata.received_update:
@@ -77,17 +77,6 @@ def _other_fix(broker: Broker) -> str:
     if GROUP_VERSION in broker.features.supported and finalized < CONSUMER_GROUPS_FROM:
         return f", or raise the level: kpybroker feature upgrade {GROUP_VERSION}={CONSUMER_GROUPS_FROM}"
     return ""
-
-
-def _require_visible(context: RequestContext, names: Collection[str]) -> Steps[None]:
-    """Clients may only name topics that they may describe."""
-    budget = YieldBudget()
-    denied = False
-    for name in names:
-        denied |= not context.authorized(Operation.DESCRIBE, ResourceType.TOPIC, name)
-        yield from budget.steps()
-    if denied:
-        raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 
 def _heartbeat(broker: Broker, request: ConsumerGroupHeartbeatRequest, context: RequestContext) -> ConsumerHeartbeat:

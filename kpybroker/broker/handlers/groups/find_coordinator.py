@@ -1,4 +1,4 @@
-"""FindCoordinator 0-6: which broker coordinates a group or a transactional id.
+"""FindCoordinator 0-6: which broker coordinates a group, a transactional id or the state of a share partition.
 
 It is the leader of the key's partition of the internal topic, which is created by the first request. That request waits
 a moment for the topic, so that a client's first group starts without a retry. Without a leader by then the response is
@@ -17,8 +17,14 @@ from kpybroker.broker.requests.clients import client_name
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
+from kpybroker.core.features import SHARE_VERSION
 from kpybroker.core.offsets.values import coordinator_partition
-from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME, TRANSACTION_STATE_TOPIC_NAME
+from kpybroker.core.share_coordinator.values import check_coordinator_key
+from kpybroker.core.topic_names import (
+    GROUP_METADATA_TOPIC_NAME,
+    SHARE_GROUP_STATE_TOPIC_NAME,
+    TRANSACTION_STATE_TOPIC_NAME,
+)
 from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
@@ -54,12 +60,12 @@ Coordinator = FindCoordinatorResponse.Coordinator
 
 @dataclass(frozen=True, slots=True)
 class CoordinatorType:
-    """What the coordinators of groups and of transactions differ in."""
+    """What the kinds of coordinators differ in. `resource_type` is None for that of share partitions, for brokers."""
 
     topic: str
     partitions_key: str
     factor_key: str
-    resource_type: ResourceType
+    resource_type: ResourceType | None
 
 
 TYPES = {
@@ -74,6 +80,12 @@ TYPES = {
         "transaction.state.log.num.partitions",
         "transaction.state.log.replication.factor",
         ResourceType.TRANSACTIONAL_ID,
+    ),
+    SHARE: CoordinatorType(
+        SHARE_GROUP_STATE_TOPIC_NAME,
+        "share.coordinator.state.topic.num.partitions",
+        "share.coordinator.state.topic.replication.factor",
+        None,
     ),
 }
 
@@ -96,7 +108,7 @@ async def _find_one(broker: Broker, context: RequestContext, key_type: int, key:
     try:
         node = await _find(broker, context, key_type, key)
     except KafkaError as error:
-        if error.code is ErrorCode.INVALID_REQUEST and key_type not in (GROUP, TRANSACTION, SHARE):
+        if error.code is ErrorCode.INVALID_REQUEST and key_type not in TYPES:
             raise
         return Coordinator(key=key, error_code=error.code, node_id=-1, port=-1)
     return Coordinator(key=key, node_id=node.id, host=node.host, port=node.port)
@@ -104,12 +116,13 @@ async def _find_one(broker: Broker, context: RequestContext, key_type: int, key:
 
 async def _find(broker: Broker, context: RequestContext, key_type: int, key: str) -> Node:
     """Raises KafkaError when there is no coordinator to name."""
-    if key_type == SHARE:
-        raise KafkaError(_share_error(context))
     coordinator_type = TYPES.get(key_type)
     if coordinator_type is None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown coordinator type received: {key_type}")
-    context.require(Operation.DESCRIBE, coordinator_type.resource_type, key)
+    if coordinator_type.resource_type is None:
+        _check_share_key(broker, context, key)
+    else:
+        context.require(Operation.DESCRIBE, coordinator_type.resource_type, key)
     topic = coordinator_type.topic
     if not broker.metadata.contains(topic):
         code = (await broker.topics.auto_create([topic], mutations=context.side_mutations()))[topic]
@@ -136,12 +149,14 @@ def _has_leader(topic: str, index: int) -> Callable[[MetadataSnapshot], bool]:
     return lambda snapshot: snapshot.has_leader(topic, index)
 
 
-def _share_error(context: RequestContext) -> ErrorCode:
+def _check_share_key(broker: Broker, context: RequestContext, key: str) -> None:
+    """Whether a coordinator of share partitions may be asked for. Without the feature it is as in Kafka 3.9."""
     if context.api_version < SHARE_FROM:
-        return ErrorCode.INVALID_REQUEST
-    if not context.authorized(Operation.CLUSTER_ACTION, ResourceType.CLUSTER):
-        return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
+    context.require(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
+    if not broker.metadata.snapshot.features.level(SHARE_VERSION):
+        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    check_coordinator_key(key)
 
 
 def error_response(

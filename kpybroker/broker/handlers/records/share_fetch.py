@@ -25,6 +25,7 @@ from kpybroker.broker.handlers.records.share_acknowledgements import (
     require_member,
 )
 from kpybroker.broker.loop.steps import Steps, Wait
+from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.broker.share.share_fetches import Got, ShareWish, release
@@ -66,9 +67,8 @@ def handle(broker: Broker, request: ShareFetchRequest, context: RequestContext) 
     renews = context.api_version >= RENEWALS_FROM and request.is_renew_ack
     if renews and (request.max_bytes or request.min_bytes or request.max_records or request.max_wait_ms):
         raise KafkaError(ErrorCode.INVALID_REQUEST)
-    acknowledges = any(one.acknowledgement_batches for topic in request.topics for one in topic.partitions)
     try:
-        session = _session(broker, request, context, key, acknowledges=acknowledges)
+        session, acknowledges = yield from _session(broker, request, context, key)
     except KafkaError as error:
         if error.code is ErrorCode.SHARE_SESSION_LIMIT_REACHED:  # so that the client does not ask again at once
             yield Wait(trio.current_time() + max(request.max_wait_ms, 0) / 1000)
@@ -83,8 +83,8 @@ def handle(broker: Broker, request: ShareFetchRequest, context: RequestContext) 
             got = yield from _fetch(broker, request, context, access, list(session.partitions))
         results = yield from acknowledged.results()
         context.on_sent = [partial(release, got.values())]
-        response = _response(broker, context, request, session, got)
-        _add_results(response, results)
+        response = yield from _response(broker, context, request, session, got)
+        yield from _add_results(response, results)
         if (
             request.share_session_epoch == FINAL_EPOCH
             and broker.coordinators.share_partitions.sessions.remove(key) is not None
@@ -97,21 +97,33 @@ def handle(broker: Broker, request: ShareFetchRequest, context: RequestContext) 
 
 
 def _session(
-    broker: Broker, request: ShareFetchRequest, context: RequestContext, key: SessionKey, *, acknowledges: bool
-) -> ShareSession:
+    broker: Broker, request: ShareFetchRequest, context: RequestContext, key: SessionKey
+) -> Steps[tuple[ShareSession, bool]]:
+    """The session, with what the request changes of it, and whether the request acknowledges."""
     sessions = broker.coordinators.share_partitions.sessions
-    epoch = request.share_session_epoch
+    epoch, budget = request.share_session_epoch, YieldBudget()
+    named: dict[SharePartitionId, bool] = {}
+    acknowledges = False
+    for topic in request.topics:
+        for one in topic.partitions:
+            named[SharePartitionId(topic.topic_id, one.partition_index)] = False
+            acknowledges |= bool(one.acknowledgement_batches)
+            yield from budget.steps()
     if epoch == FINAL_EPOCH:
-        return sessions.require(key)
-    named = [
-        SharePartitionId(topic.topic_id, one.partition_index) for topic in request.topics for one in topic.partitions
-    ]
+        return sessions.require(key), acknowledges
     if epoch == INITIAL_EPOCH:
-        return sessions.open(key, named, context.connection_id, context.owner, acknowledges=acknowledges)
-    forgotten = [
-        SharePartitionId(topic.topic_id, index) for topic in request.forgotten_topics_data for index in topic.partitions
-    ]
-    return sessions.update(key, epoch, named, forgotten)
+        opened = sessions.open(key, named, context.connection_id, context.owner, acknowledges=acknowledges)
+        return opened, acknowledges
+    session = sessions.proceed(key, epoch)
+    for partition_id in named:
+        session.put(partition_id)
+        yield from budget.steps()
+    for forgotten in request.forgotten_topics_data:
+        for index in forgotten.partitions:
+            session.forget(SharePartitionId(forgotten.topic_id, index))
+            yield from budget.steps()
+    sessions.grown(session)
+    return session, acknowledges
 
 
 def _fetch(
@@ -124,7 +136,9 @@ def _fetch(
     """Those of the session that may be read, each time with another one first."""
     refused: dict[SharePartitionId, Got] = {}
     wanted: list[tuple[SharePartitionId, str]] = []
+    budget = YieldBudget(context.connection.may_leave)
     for partition_id in partitions:
+        yield from budget.steps()
         name = access.name(partition_id.topic_id)
         refusal = access.refusal(name, partition_id.partition)
         if refusal is ErrorCode.NONE and name is not None:
@@ -151,7 +165,8 @@ def _fetch(
         context,
     )
     got = yield from broker.coordinators.share_partitions.fetches.fetch(wish, wanted)
-    return got | refused
+    refused.update(got)
+    return refused
 
 
 def _response(
@@ -160,7 +175,7 @@ def _response(
     request: ShareFetchRequest,
     session: ShareSession,
     got: dict[SharePartitionId, Got],
-) -> ShareFetchResponse:
+) -> Steps[ShareFetchResponse]:
     """What was got of each partition that has news; nothing where another request has gone on with the session."""
     epoch = request.share_session_epoch
     settings = broker.coordinators.share_partitions.settings_of(session.key.group_id)
@@ -170,14 +185,16 @@ def _response(
         release(got.values())
         response.error_code = ErrorCode.INVALID_SHARE_SESSION_EPOCH
         return response
-    sent = []
+    sent, topics, budget = [], dict[bytes, Topic](), YieldBudget()
     for partition_id, one in got.items():
+        yield from budget.steps()
         has_error = one.error is not None
         if not is_later or session.names(partition_id, has_records=one.records is not None, has_error=has_error):
             sent.append(_partition(broker, partition_id, one))
-            _topic(response, partition_id.topic_id).partitions.append(sent[-1])
+            _topic(topics, partition_id.topic_id).partitions.append(sent[-1])
         else:
             release((one,))
+    response.responses = list(topics.values())
     response.node_endpoints = leader_endpoints(broker, context, sent, ShareFetchResponse.NodeEndpoint)
     if context.metering is not None:
         context.metering.count_fetch(sum(one.records.size for one in got.values() if one.records is not None))
@@ -201,28 +218,32 @@ def _partition(broker: Broker, partition_id: SharePartitionId, got: Got) -> Part
     return data
 
 
-def _topic(response: ShareFetchResponse, topic_id: bytes) -> Topic:
+def _topic(topics: dict[bytes, Topic], topic_id: bytes) -> Topic:
     """The topic's entry: its partitions are together, wherever they were in the session."""
-    for topic in reversed(response.responses):
-        if topic.topic_id == topic_id:
-            return topic
-    response.responses.append(Topic(topic_id=topic_id))
-    return response.responses[-1]
+    topic = topics.get(topic_id)
+    if topic is None:
+        topic = topics[topic_id] = Topic(topic_id=topic_id)
+    return topic
 
 
-def _add_results(response: ShareFetchResponse, results: dict[SharePartitionId, ErrorCode]) -> None:
+def _add_results(response: ShareFetchResponse, results: dict[SharePartitionId, ErrorCode]) -> Steps[None]:
     """The results of acknowledgements, next to what was fetched of the partition or by themselves."""
-    known = {
-        SharePartitionId(topic.topic_id, data.partition_index): data
-        for topic in response.responses
-        for data in topic.partitions
-    }
+    if not results:
+        return
+    topics, budget = {topic.topic_id: topic for topic in response.responses}, YieldBudget()
+    known: dict[SharePartitionId, Partition] = {}
+    for topic in response.responses:
+        for data in topic.partitions:
+            known[SharePartitionId(topic.topic_id, data.partition_index)] = data
+            yield from budget.steps()
     for partition_id, code in results.items():
-        data = known.get(partition_id)
-        if data is None:
-            data = Partition(partition_index=partition_id.partition, records=b"")
-            _topic(response, partition_id.topic_id).partitions.append(data)
-        data.acknowledge_error_code = code
+        found = known.get(partition_id)
+        if found is None:
+            found = Partition(partition_index=partition_id.partition, records=b"")
+            _topic(topics, partition_id.topic_id).partitions.append(found)
+        found.acknowledge_error_code = code
+        yield from budget.steps()
+    response.responses = list(topics.values())
 
 
 def error_response(request: ShareFetchRequest, context: RequestContext, error: KafkaError) -> ShareFetchResponse:

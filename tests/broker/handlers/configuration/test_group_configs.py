@@ -74,7 +74,17 @@ async def test_defaults_come_from_the_broker(tmp_path: Path) -> None:
         static, default = 4, 5
         session, assignment = "group.consumer.session.timeout.ms", "group.consumer.assignment.interval.ms"
         heartbeat = "group.consumer.heartbeat.interval.ms"
-        assert entries == [
+        shared = {entry[0]: entry[1:] for entry in entries if entry[0].startswith("share.")}
+        assert len(shared) == 9
+        assert shared["share.auto.offset.reset"] == [
+            *("latest", 2, default, False, False),
+            [["share.auto.offset.reset", "latest", default]],
+        ]
+        assert shared["share.delivery.count.limit"] == [
+            *("5", 3, default, False, False),
+            [["group.share.delivery.count.limit", "5", default]],
+        ]
+        assert [entry for entry in entries if entry[0].startswith("consumer.")] == [
             [SESSION, "46000", 3, static, False, False, [[session, "46000", static], [session, "45000", default]]],
             [
                 *("consumer.assignment.interval.ms", "500", 3, static, False, False),

@@ -1,0 +1,111 @@
+"""Share coordinators of a whole broker: the persister that asks them, the topic, what is left after a restart."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import trio
+
+from kpybroker.broker.app import Broker
+from kpybroker.core.share_coordinator.values import (
+    DeleteState,
+    InitializeState,
+    ReadState,
+    SharePartitionKey,
+    StateBatch,
+    WriteState,
+)
+from kpybroker.core.topic_names import SHARE_GROUP_STATE_TOPIC_NAME
+from kpybroker.wire.errors import ErrorCode
+from kpybroker.wire.messages.delete_topics import DeleteTopicsRequest
+from tests.support.brokers.running_broker import ask, create_topic, running_broker
+
+STATE_KEYS = {
+    "share_coordinator_state_topic_num_partitions": "2",
+    "share_coordinator_state_topic_replication_factor": "1",
+    "share_coordinator_state_topic_min_isr": "1",
+    "share_coordinator_snapshot_update_records_per_snapshot": "2",
+    "share_coordinator_cold_partition_snapshot_interval_ms": "1",
+}
+
+
+@asynccontextmanager
+async def share_broker(directory: Path, **options: Any) -> AsyncIterator[Broker]:
+    async with running_broker(directory, **STATE_KEYS | options) as broker:
+        yield broker
+
+
+def states(broker: Broker) -> set[SharePartitionKey]:
+    """What is in the memory of this broker's coordinators."""
+    return {key for machine in broker.coordinators.share_states.partitions.machines for key in machine.states}
+
+
+def errors(results: list[Any]) -> list[ErrorCode]:
+    return [result.error for result in results]
+
+
+async def test_the_first_request_creates_the_topic_and_states_survive_a_restart(tmp_path: Path) -> None:
+    batches = (StateBatch(10, 14, 2, 1), StateBatch(15, 19, 0, 2))
+    async with share_broker(tmp_path, keeps=True) as broker:
+        topic_id = await create_topic(broker, "orders")
+        persister = broker.coordinators.share_persister
+        wanted = [
+            InitializeState(topic_id, 0, 1, 10),
+            InitializeState(topic_id, 9, 1),
+            InitializeState(topic_id, -1, 1),
+        ]
+        direct = await broker.coordinators.share_states.ask("g", wanted)
+        assert errors(direct) == [ErrorCode.NOT_COORDINATOR] * 3
+        assert await persister.initialize("g", wanted[:1]) == [type(direct[0])(topic_id, 0)]
+        assert broker.metadata.partition_count(SHARE_GROUP_STATE_TOPIC_NAME) == 2
+        log = broker.logs.get(SHARE_GROUP_STATE_TOPIC_NAME, 0)
+        assert log is not None
+        assert (set(log.config.cleanup_policy), log.config.retention_ms) == ({"delete"}, -1)
+        direct = await broker.coordinators.share_states.ask("g", wanted[1:])
+        assert errors(direct) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_REQUEST]
+        (read,) = await persister.read("g", [ReadState(topic_id, 0, 7)])
+        assert (read.error, read.state_epoch, read.start_offset) == (ErrorCode.NONE, 1, 10)
+        write = WriteState(topic_id, 0, 1, 7, delivery_complete_count=5, state_batches=batches)
+        assert errors(await persister.write("g", [write])) == [ErrorCode.NONE]
+    async with share_broker(tmp_path, keeps=True) as broker:
+        persister = broker.coordinators.share_persister
+        results = await persister.read("g", [ReadState(topic_id, 0, 7), ReadState(topic_id, 0, 6)])
+        assert errors(results) == [ErrorCode.NONE, ErrorCode.FENCED_LEADER_EPOCH]
+        assert results[0].state_batches == batches
+        (summary,) = await persister.read_summary("g", [ReadState(topic_id, 0)])
+        assert (summary.leader_epoch, summary.start_offset, summary.delivery_complete_count) == (7, 10, 5)
+        assert errors(await persister.delete("g", [DeleteState(topic_id, 0)])) == [ErrorCode.NONE]
+        assert not states(broker)
+
+
+async def test_what_later_snapshots_make_redundant_is_deleted(tmp_path: Path) -> None:
+    async with share_broker(tmp_path) as broker:
+        topic_id = await create_topic(broker, "orders")
+        persister, coordinators = broker.coordinators.share_persister, broker.coordinators.share_states
+        await persister.initialize("g", [InitializeState(topic_id, 0, 1, 0)])
+        for offset in range(5):
+            write = WriteState(topic_id, 0, 1, 0, offset + 1, 0, (StateBatch(offset + 1, offset + 1, 2, 1),))
+            assert errors(await persister.write("g", [write])) == [ErrorCode.NONE]
+        (shard,) = (shard for shard in coordinators.partitions.shards.values() if shard.machine.states)
+        log = shard.partition.online_log()
+        await coordinators.prune()
+        assert (log.log_start_offset, log.log_end_offset) == (3, 6)  # a snapshot, two updates, a snapshot, two updates
+        with trio.fail_after(60):
+            while log.log_start_offset < 6:  # from the first millisecond on, and once
+                await coordinators.snapshot_cold()
+                await coordinators.prune()
+        assert (log.log_start_offset, log.log_end_offset) == (6, 7)
+
+
+async def test_the_states_of_a_deleted_topic_are_forgotten(tmp_path: Path) -> None:
+    async with share_broker(tmp_path) as broker:
+        gone, kept = await create_topic(broker, "gone"), await create_topic(broker, "kept")
+        persister = broker.coordinators.share_persister
+        for group in ("g", "h"):
+            await persister.initialize(group, [InitializeState(gone, 0, 1, 0), InitializeState(kept, 0, 1, 0)])
+        assert len(states(broker)) == 4
+        await ask(broker, DeleteTopicsRequest(topic_names=["gone"], timeout_ms=10_000), 3)
+        assert states(broker) == {SharePartitionKey("g", kept, 0), SharePartitionKey("h", kept, 0)}
