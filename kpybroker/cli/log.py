@@ -39,7 +39,7 @@ def log() -> None:
 @click.option("--max-batches", type=Number(1), metavar="N", help="At most N batches of a partition.")
 @click.option(
     "--decoder",
-    type=click.Choice(("auto", "offsets", "transactions", "raw")),
+    type=click.Choice(("auto", "offsets", "transactions", "share-states", "raw")),
     default="auto",
     help="What the records are; auto decides by the directory's name.",
 )

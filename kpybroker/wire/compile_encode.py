@@ -32,7 +32,7 @@ Encoder = Callable[[Any, Callable[[Any], None]], None]
 StepEncoder = Callable[[Any, Callable[[Any], None]], Iterator[None]]
 
 
-ERROR_TEXTS = frozenset({"error_message", "batch_index_error_message"})
+ERROR_TEXTS = frozenset({"error_message", "acknowledge_error_message", "batch_index_error_message"})
 """The fields with texts for people. They quote what was sent, and several of such names are longer than a string."""
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kpybroker.broker.coordinators.transaction_verification import TransactionVerifier
     from kpybroker.broker.coordinators.transactions import TransactionCoordinators
     from kpybroker.broker.loop.host import Host
+    from kpybroker.broker.peers.kept_connections import KeptConnections
     from kpybroker.broker.peers.peers import Peers
     from kpybroker.broker.replication.partition import Partition
     from kpybroker.broker.replication.replicas import Replicas
@@ -108,12 +109,16 @@ class Coordinators:
         return ShareCoordinators(self._host, self._metadata, self._replicas)
 
     @cached_property
+    def _share_connections(self) -> KeptConnections:
+        return self._peers.kept_connections()
+
+    @cached_property
     def share_persister(self) -> SharePersister:
         """How this broker's share groups and share partitions reach share coordinators, here or on other brokers."""
         from kpybroker.broker.coordinators.share_persister import ShareStatePersister
 
         return ShareStatePersister(
-            self._host, self._metadata, self._peers.ask, self._topics.auto_create, lambda: self.share_states
+            self._host, self._metadata, self._share_connections.ask, self._topics.auto_create, lambda: self.share_states
         )
 
     @cached_property
@@ -190,6 +195,8 @@ class Coordinators:
     def stop(self) -> None:
         """Stop those that were built, and build no more."""
         self._elected.clear()
+        if "_share_connections" in self.__dict__:
+            self._share_connections.close()
         for name in ("share_states", "transactions", "groups"):
             if name in self.__dict__:
                 getattr(self, name).stop()

@@ -11,6 +11,7 @@ import trio
 from kpybroker.broker.peers.broker_channels import BrokerChannels, OnResponse
 from kpybroker.broker.peers.connection import LoginOn, PeerConnection, Request, RespondLocally, Secure, not_secured
 from kpybroker.broker.peers.controller_channel import ControllerChannel
+from kpybroker.broker.peers.kept_connections import KeptConnections
 
 if TYPE_CHECKING:
     from kpybroker.broker.loop.host import Host
@@ -84,6 +85,10 @@ class Peers:
             return inf if login is None else await login.log_in(stream, client_id, timeout_s, host)
 
         return PeerConnection(connect, client_id, log_in)
+
+    def kept_connections(self) -> KeptConnections:
+        """For requests that are made again and again, and may be sent twice."""
+        return KeptConnections(self._host, self.connection_to)
 
     def controller_channel(self, name: str) -> ControllerChannel:
         """A channel to whichever broker is the controller; `name` is for the log."""

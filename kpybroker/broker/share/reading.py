@@ -40,12 +40,17 @@ class PlacedBatch(NamedTuple):
         return self.position + self.header.size
 
 
-def batches_of(slice_: FileSlice) -> list[PlacedBatch]:
-    """The whole batches of a slice; it may end within one. Raises CORRUPT_MESSAGE, OSError."""
+def batches_of(slice_: FileSlice, first_new: int, records_max: int) -> list[PlacedBatch]:
+    """The whole batches of a slice, which may end within one, as far as a fetch of so many records can reach.
+
+    From `first_new` on nothing was acquired before. Raises CORRUPT_MESSAGE, OSError.
+    """
     batches: list[PlacedBatch] = []
     try:
         for found in walk_headers(slice_.read, repr(slice_), 0, slice_.size):
             batches.append(PlacedBatch(*found))
+            if batches[-1].header.next_offset >= max(first_new, batches[0].header.base_offset) + records_max:
+                break
     except KafkaError:
         end = batches[-1].end if batches else 0
         if slice_.size - end >= RECORD_BATCH_OVERHEAD:

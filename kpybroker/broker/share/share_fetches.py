@@ -258,7 +258,7 @@ class ShareFetches:
             return Got()
         got, records = Got(), read.found.slice
         try:
-            batches = batches_of(records)
+            batches = batches_of(records, max(machine.end_offset + 1, read.offset), max(records_left, 0))
             aborted = []
             if self._share_partitions.settings_of(wish.group_id).reads_committed:
                 aborted = aborted_batches(read.log, read.found, batches)

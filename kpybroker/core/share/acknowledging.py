@@ -77,7 +77,7 @@ def _batches_of(state: ShareState, acknowledgement: Acknowledgement) -> Sequence
     batches = state.between(state.batches[floor].first, last)
     if not first <= batches[-1].last >= last:
         raise KafkaError(ErrorCode.INVALID_REQUEST)
-    return batches
+    return batches[0 if batches[0].last >= first else 1 :]
 
 
 def _acknowledge_batch(

@@ -37,11 +37,19 @@ class Forwarder:
         """The leader's response. Raises RegistryError 50003 or 50004; a request is forwarded once."""
         if leader is None or headers.get(HEADER.lower()):
             raise RegistryError(NO_LEADER, "Leader not known.")
-        passed = {name: headers[name] for name in PASSED if name in headers}
+        passed = {name.encode(): headers[name].encode("latin-1") for name in PASSED if name in headers}
+        sent = {**passed, HEADER.encode(): b"true"}
         try:
-            made = self._client.request(method, leader + target, headers={**passed, HEADER: "true"}, content=body)
+            made = self._client.request(method, leader + _as_received(target), headers=sent, content=body)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             logger.warning("a request was not forwarded leader=%s cause=%s", leader, error)
             why = f"The request could not be forwarded: the leader, {leader}, cannot be reached."
             raise RegistryError(FORWARDING_FAILED, why) from None
         return Response(made.status_code, made.content, made.headers.get("content-type", ""))
+
+
+def _as_received(target: str) -> str:
+    """A path and a query in which the client's library resolves nothing: `..` may be a subject, and `#` part of one."""
+    path, mark, query = target.replace("#", "%23").partition("?")
+    parts = (part.replace(".", "%2E") if part in (".", "..") else part for part in path.split("/"))
+    return "/".join(parts) + mark + query

@@ -1,4 +1,4 @@
-"""The records of `__consumer_offsets` and `__transaction_state` as plain values, for `kpybroker log dump`.
+"""The records of internal topics as plain values, for `kpybroker log dump`.
 
 Every version of every key and value that Kafka 3.9 has, and of consumer and share groups those of 4.3, is read by its
 generated message; names of fields are Kafka's. Of streams groups, which only Kafka serves, keys are read and values are
@@ -15,7 +15,11 @@ import base64
 import struct
 from typing import Any, Final
 
-from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME, TRANSACTION_STATE_TOPIC_NAME
+from kpybroker.core.topic_names import (
+    GROUP_METADATA_TOPIC_NAME,
+    SHARE_GROUP_STATE_TOPIC_NAME,
+    TRANSACTION_STATE_TOPIC_NAME,
+)
 from kpybroker.storage.disk.checkpoints import uuid_to_text
 from kpybroker.wire.codec import decode
 from kpybroker.wire.errors import ProtocolError
@@ -59,6 +63,10 @@ from kpybroker.wire.messages.share_group_target_assignment_member_key import Sha
 from kpybroker.wire.messages.share_group_target_assignment_member_value import ShareGroupTargetAssignmentMemberValue
 from kpybroker.wire.messages.share_group_target_assignment_metadata_key import ShareGroupTargetAssignmentMetadataKey
 from kpybroker.wire.messages.share_group_target_assignment_metadata_value import ShareGroupTargetAssignmentMetadataValue
+from kpybroker.wire.messages.share_snapshot_key import ShareSnapshotKey
+from kpybroker.wire.messages.share_snapshot_value import ShareSnapshotValue
+from kpybroker.wire.messages.share_update_key import ShareUpdateKey
+from kpybroker.wire.messages.share_update_value import ShareUpdateValue
 from kpybroker.wire.messages.transaction_log_key import TransactionLogKey
 from kpybroker.wire.messages.transaction_log_value import TransactionLogValue
 from kpybroker.wire.schema import Field, Message, default_value, struct_fields
@@ -88,6 +96,10 @@ _KINDS: Final[dict[str, Kinds]] = {
         16: (ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue),
     },
     TRANSACTION_STATE_TOPIC_NAME: {0: (TransactionLogKey, TransactionLogValue)},
+    SHARE_GROUP_STATE_TOPIC_NAME: {
+        0: (ShareSnapshotKey, ShareSnapshotValue),
+        1: (ShareUpdateKey, ShareUpdateValue),
+    },
 }
 """The messages of key and value, by topic and version of the key."""
 

@@ -11,7 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME, TRANSACTION_STATE_TOPIC_NAME
+from kpybroker.core.topic_names import (
+    GROUP_METADATA_TOPIC_NAME,
+    SHARE_GROUP_STATE_TOPIC_NAME,
+    TRANSACTION_STATE_TOPIC_NAME,
+)
 from kpybroker.storage.disk import names
 from kpybroker.storage.disk.errors import UnknownLogDirectoryError
 from kpybroker.storage.disk.files import File
@@ -30,7 +34,13 @@ UNCOMPRESSED_MAX = 100 * 1024 * 1024
 
 _SPACES = str.maketrans("", "", "\t\r\n")
 
-DECODERS = {"auto": None, "offsets": GROUP_METADATA_TOPIC_NAME, "transactions": TRANSACTION_STATE_TOPIC_NAME, "raw": ""}
+DECODERS = {
+    "auto": None,
+    "offsets": GROUP_METADATA_TOPIC_NAME,
+    "transactions": TRANSACTION_STATE_TOPIC_NAME,
+    "share-states": SHARE_GROUP_STATE_TOPIC_NAME,
+    "raw": "",
+}
 
 
 @dataclass(slots=True)
@@ -75,7 +85,7 @@ def internal_topic(path: str, decoder: str) -> str | None:
         topic = names.parse_dir_name(path.rpartition("/")[0]).topic
     except UnknownLogDirectoryError:
         return None
-    return topic if topic in (GROUP_METADATA_TOPIC_NAME, TRANSACTION_STATE_TOPIC_NAME) else None
+    return topic if topic in DECODERS.values() else None
 
 
 def error_row(message: str, position: int | None = None) -> Row:

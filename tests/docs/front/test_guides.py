@@ -26,6 +26,9 @@ def parts(page: Path) -> dict[str, str]:
 def test_a_guide_says_what_one_needs_and_sees_and_how_to_undo_it(page: Path) -> None:
     said = parts(page)
     assert tuple(said) == LABELS
+    above, _, below = page.read_text(encoding="utf-8").partition(f"- **{LABELS[0]}**")
+    assert above.endswith((".\n\n", "```\n\n", "|\n\n")), "it is inside of another list"
+    assert below.count("\n- ", 0, below.find("\n\n")) == 2, "other items follow without a blank line"
     assert all(len(text.split()) >= 4 for text in said.values()), said
     for words in re.findall(r"`kpybroker ([^`]+)`", " ".join(said.values())):
         group: click.Command | None = cli

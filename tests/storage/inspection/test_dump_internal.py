@@ -8,7 +8,13 @@ from typing import Any
 
 import pytest
 
-from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME, TRANSACTION_STATE_TOPIC_NAME
+from kpybroker.core.share_coordinator.records import ShareSnapshot, ShareUpdate, encode_record
+from kpybroker.core.share_coordinator.values import SharePartitionKey, StateBatch
+from kpybroker.core.topic_names import (
+    GROUP_METADATA_TOPIC_NAME,
+    SHARE_GROUP_STATE_TOPIC_NAME,
+    TRANSACTION_STATE_TOPIC_NAME,
+)
 from kpybroker.storage.inspection import dump_internal
 from kpybroker.storage.inspection.dump_internal import decode_internal
 from kpybroker.wire.codec import encode
@@ -105,6 +111,27 @@ def test_transactions_say_their_state() -> None:
     assert value is not None
     assert value["state"] == "CompleteCommit"
     assert value["data"]["transactionPartitions"] == [{"topic": "t", "partitionIds": [1, 2]}]
+
+
+def test_states_of_share_partitions_are_decoded() -> None:
+    share_partition = SharePartitionKey("g", bytes(15) + b"\1", 2)
+    update = ShareUpdate(share_partition, 3, 4, -1, -1, (StateBatch(5, 6, 2, 1),))
+    key, value = decode_internal(SHARE_GROUP_STATE_TOPIC_NAME, *encode_record(update))
+    assert key == {
+        "type": "ShareUpdateKey",
+        "version": 1,
+        "data": {"groupId": "g", "topicId": "AAAAAAAAAAAAAAAAAAAAAQ", "partition": 2},
+    }
+    assert value is not None
+    assert value["data"] == {
+        "snapshotEpoch": 3,
+        "leaderEpoch": 4,
+        "startOffset": -1,
+        "stateBatches": [{"firstOffset": 5, "lastOffset": 6, "deliveryState": 2, "deliveryCount": 1}],
+    }
+    assert (
+        decode_internal(SHARE_GROUP_STATE_TOPIC_NAME, *encode_record(ShareSnapshot(share_partition, None)))[1] is None
+    )
 
 
 def member(subscription: bytes, protocol_type: str = "consumer") -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 
 from kpybroker.broker.app import Broker
 from kpybroker.broker.requests.context import PlainConnectionInfo
