@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from compat_tests.conftest import StartBroker
-from compat_tests.groups import share_groups_on
+from compat_tests.share_groups import share_groups_on
 from compat_tests.support import quick
 from compat_tests.support.groups.serving import QUICK
 from compat_tests.support.tools import Tools

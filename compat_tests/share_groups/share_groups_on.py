@@ -48,7 +48,7 @@ def use(monkeypatch: pytest.MonkeyPatch, directory: Path) -> None:
         f"#!{sys.executable}\n"
         f"import sys\n"
         f"sys.path.insert(0, {str(ROOT)!r})\n"
-        "from compat_tests.groups.share_groups_on import run\n"
+        "from compat_tests.share_groups.share_groups_on import run\n"
         "run()\n"
     )
     program.chmod(0o755)
