@@ -9,7 +9,7 @@ agree.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -17,10 +17,16 @@ from typing import Any
 
 import pytest
 import trio
+from confluent_kafka import AcknowledgeType, ShareConsumer
 
+from compat_tests.conftest import StartBroker
 from compat_tests.deps import ROOT
+from compat_tests.groups import share_groups_on
+from compat_tests.support import quick
 from compat_tests.support.command_line import CommandLine
+from compat_tests.support.groups.serving import QUICK
 from compat_tests.support.tools import Tools, program_command, run_process
+from compat_tests.support.waiting import eventually
 from kpybroker.core.machine import Now
 from kpybroker.core.share_coordinator.batches import combine
 from kpybroker.core.share_coordinator.machine import (
@@ -291,3 +297,47 @@ def test_kafkas_tool_and_ours_show_the_same_records(tmp_path: Path) -> None:
         ("1", False),
         ("0", True),
     ]
+
+
+# --- a broker that is killed
+
+
+def acknowledged(bootstrap: str, kinds: Mapping[str, AcknowledgeType]) -> set[str]:
+    """What a member of confluent-kafka gets until it has as many records as there are `kinds`, each acknowledged so."""
+    seen: set[str] = set()
+    consumer = ShareConsumer(
+        {"bootstrap.servers": bootstrap, "group.id": "work", "share.acknowledgement.mode": "explicit"}
+    )
+    consumer.subscribe(["jobs"])
+
+    def has_all() -> bool:
+        for message in consumer.poll(0.2):
+            assert message.error() is None
+            seen.add(message.value().decode())
+            consumer.acknowledge(message, kinds.get(message.value().decode(), AcknowledgeType.ACCEPT))
+        assert set(consumer.commit_sync().values()) <= {None}
+        return len(seen) >= len(kinds)
+
+    eventually(has_all, f"{len(kinds)} records")
+    consumer.close()
+    return seen
+
+
+@pytest.mark.wide
+def test_what_was_acknowledged_before_a_kill_stays_so(
+    own_broker: StartBroker, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What was accepted or rejected is not sent again, and what was released is."""
+    share_groups_on.use(monkeypatch, tmp_path)
+    broker = own_broker(**QUICK, kpybroker_new_cluster_features="newest")
+    quick.create_topic(broker.bootstrap, "jobs", 1)
+    reset = ("--entity-type", "groups", "--entity-name", "work", "--add-config", "share.auto.offset.reset=earliest")
+    Tools("4.x", broker.bootstrap).run("configs", "--alter", *reset)
+    quick.fill(broker.bootstrap, "jobs", [f"job-{number}" for number in range(6)], 0)
+    kinds = [*[AcknowledgeType.ACCEPT] * 3, AcknowledgeType.REJECT, *[AcknowledgeType.RELEASE] * 2]
+    assert len(acknowledged(broker.bootstrap, {f"job-{number}": kind for number, kind in enumerate(kinds)})) == 6
+    broker.kill()
+    broker.start()
+    quick.fill(broker.bootstrap, "jobs", ["job-6"], 0)
+    left = {"job-4", "job-5", "job-6"}
+    assert acknowledged(broker.bootstrap, dict.fromkeys(left, AcknowledgeType.ACCEPT)) == left
