@@ -10,9 +10,9 @@ import pytest
 
 from kpybroker.broker.handlers.configuration import describe_configs
 from kpybroker.config.broker import BrokerConfig
-from kpybroker.config.replication_factors import COUNTS_OF_BROKERS
 from kpybroker.config.keys.own import OWN
 from kpybroker.config.keys.releases import ADDED, INTERNAL_IN_4, REMOVED
+from kpybroker.config.replication_factors import COUNTS_OF_BROKERS
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
