@@ -26,7 +26,11 @@ PAGES = (
     ),
     Page("guides/retention"),
     Page("guides/groups-and-lag", before=("pip install confluent-kafka", "samples/start/first_message.py")),
-    Page("guides/schema-registry", ("--ephemeral", "--registry", "0"), {"samples/registry/users.sh": FAKE}),
+    Page(
+        "guides/schema-registry",
+        ("--ephemeral", "--registry", "0"),
+        {"samples/registry/users.sh": FAKE, "samples/registry/read_orders.py": OTHER},
+    ),
     Page("guides/faults", ("--ephemeral", "--control", "0")),
     Page("guides/failing-cluster", ("--ephemeral", "--brokers", "3", "--control", "0")),
     Page("guides/client-metrics"),

@@ -74,13 +74,9 @@ def _is_stuck(seen: str) -> bool:
 
 
 def _acquires_below(step: str, before: str) -> bool:
-    """Whether a record batch begins below the start offset, and all that is in flight below ends before the batch."""
+    """Whether a record batch begins below the start offset, which is not in flight, but something below is."""
     words = step.split()
-    if words[0] != "acquire":
-        return False
-    base = int(words[-1].partition("-")[0])
-    below = [last for first, last in _runs(before) if first <= base]
-    return base < _start(before) and bool(below) and max(below) < base
+    return words[0] == "acquire" and int(words[-1].partition("-")[0]) < _start(before) and not _has_start(before)
 
 
 def _forgets_less(ours: str, kafka: str) -> bool:

@@ -5,7 +5,8 @@ Who gets which of two equal partitions is not compared: Kafka decides it by the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -13,7 +14,19 @@ import pytest
 
 from compat_tests.groups.kafka_rules import ask_kafka
 from kpybroker.core.assignors.by_name import ASSIGNORS
-from kpybroker.core.assignors.values import Assignment, Member, MemberId, Partitions, TopicId, Topics, run_to_end
+from kpybroker.core.assignors.simple_assignor import assign_simply
+from kpybroker.core.assignors.values import (
+    Assignment,
+    Assignor,
+    Member,
+    MemberId,
+    Members,
+    Partitions,
+    Slices,
+    TopicId,
+    Topics,
+    run_to_end,
+)
 from tests.core.assignors.groups import check_valid, kept, load, unbalanced
 
 GROUPS, CHANGES = 150, 4
@@ -39,6 +52,14 @@ def topic_id(number: int) -> TopicId:
     return TOPIC_ID_HIGH + number.to_bytes(8, "big")
 
 
+def simple(members: Members, topics: Topics) -> Slices[Assignment]:
+    """That of share groups, in which every partition may be assigned."""
+    return assign_simply(members, {topic: range(count) for topic, count in topics.items()})
+
+
+OURS: Mapping[str, Assignor] = {**ASSIGNORS, "simple": simple}
+
+
 def cases(name: str, homogeneous: bool) -> list[Case]:
     """Groups as they develop: each state owns what Kafka's rules, by ours, assigned before the last change."""
     random = Random(f"{name} {homogeneous}")
@@ -47,7 +68,7 @@ def cases(name: str, homogeneous: bool) -> list[Case]:
         case = _begun(random, homogeneous)
         for _ in range(CHANGES):
             found.append(case)
-            assignment = run_to_end(ASSIGNORS[name](case.members, case.topics))
+            assignment = run_to_end(OURS[name](case.members, case.topics))
             settled = {each: replace(member, owned=assignment[each]) for each, member in case.members.items()}
             case = _changed(random, Case(settled, case.topics), homogeneous)
     return found
@@ -156,6 +177,45 @@ def test_as_balanced_and_as_sticky_in_heterogeneous_groups() -> None:
             stayed[number] += kept(case.members, assignment)
     assert squares[0] <= 1.005 * squares[1]
     assert stayed[0] >= 0.995 * stayed[1]
+
+
+@pytest.mark.parametrize("homogeneous", [True, False])
+def test_share_groups_are_divided_as_evenly_and_more_where_kafkas_gives_up(homogeneous: bool) -> None:
+    """Where Kafka's gives each partition as many members as any other of its topic, ours has the same loads; elsewhere
+    it has given up, and no partition has fewer members here. Over all cases as much stays where it is.
+    """
+    asked = cases("simple", homogeneous)
+    whole = 0
+    stayed = [0, 0]
+    for case, said in zip(asked, assigned_by_kafka("simple", asked), strict=True):
+        theirs = _subscribed(case, said)
+        ours = run_to_end(simple(case.members, case.topics))
+        assert all(share.keys() <= case.members[member_id].topics for member_id, share in ours.items())
+        our_sharing, their_sharing = _sharing(ours), _sharing(theirs)
+        assert all(our_sharing[partition] >= count for partition, count in their_sharing.items())
+        if our_sharing == their_sharing:
+            whole += 1
+            if case.is_homogeneous:
+                assert _loads(ours) == _loads(theirs)
+        for number, assignment in enumerate((ours, theirs)):
+            stayed[number] += kept(case.members, assignment)
+    assert whole > 0.9 * len(asked)
+    assert stayed[0] >= 0.995 * stayed[1]
+
+
+def _subscribed(case: Case, assignment: Assignment) -> Assignment:
+    """Without what members do not subscribe to, which Kafka takes away later."""
+    return {
+        member_id: {topic: indexes for topic, indexes in share.items() if topic in case.members[member_id].topics}
+        for member_id, share in assignment.items()
+    }
+
+
+def _sharing(assignment: Assignment) -> Counter[tuple[TopicId, int]]:
+    """How many members have each partition."""
+    return Counter(
+        (topic, index) for share in assignment.values() for topic, indexes in share.items() for index in indexes
+    )
 
 
 def _loads(assignment: Assignment) -> list[int]:

@@ -123,7 +123,8 @@ def _not_run(ran: Set[str]) -> list[str]:
     """A paragraph about classes of the list."""
     listed = sorted(name.rpartition(".")[2] for name in CLASSES.read_text().split())
     missing = [f"`{name}`" for name in listed if name not in ran]
-    text = f"{len(listed) - len(missing)} of {len(listed)} classes of the list have run. Not yet: {', '.join(missing)}."
+    text = f"{len(listed) - len(missing)} of {len(listed)} classes of the list have run."
+    text += f" Not yet: {', '.join(missing)}." if missing else ""
     return textwrap.wrap(text, LINE_LENGTH, break_long_words=False, break_on_hyphens=False)
 
 

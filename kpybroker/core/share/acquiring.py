@@ -42,7 +42,7 @@ def acquire(state: ShareState, wish: Acquisition, fetched: Fetched, max_records:
         return []  # at the limit, and what was available is no longer in the log
     floor = state.floor(first)
     is_in_flight = floor >= 0 and state.batches[floor].last >= first
-    base = state.batches[floor].first if is_in_flight else max(first, state.start_offset)
+    base = state.batches[floor].first if is_in_flight else first
     in_flight = state.between(min(first, base), last)
     if in_flight:
         rows = _acquire_again(state, wish, in_flight, (base, last), max_records)
@@ -170,8 +170,9 @@ def _is_suspicious(state: ShareState, batch: Run, requested: tuple[int, int]) ->
 
 def _acquire_new(state: ShareState, wish: Acquisition, first: int, last: int, max_records: int) -> list[Acquired]:
     """Offsets that have no state yet, rounded up to whole record batches; strictly, a batch stays available in part."""
-    if not state.batches:
-        first = max(first, state.end_offset)
+    first = max(first, state.start_offset)
+    if first > last:
+        return []
     if max_records < last - first + 1:
         rounded = _end_of_batch(wish.batches, first + max_records - 1)
         last = min(rounded, last) if state.is_gap_open else rounded

@@ -4,6 +4,7 @@ Rules
 - Two workers, each with one question at a time. The second one exists only once the first was busy.
 - Every question first gets little time, which nearly all need a fraction of. One that needs more is asked again, with
   all the time that a text may take, of the second worker alone. So what is slow waits for what is slow.
+- A worker that ends long before that time was perhaps ended by another process: such a question is asked once more.
 - Clients take turns, by their network; of one client, the shortest texts are first. So many texts of one, or long ones,
   wait for one another.
 - What waits is bounded, by number and size, also of one client. A question that waits already is asked once.
@@ -15,7 +16,9 @@ import heapq
 import itertools
 import logging
 import threading
+import time
 from collections import Counter, OrderedDict
+from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from typing import Final, Protocol
@@ -30,6 +33,8 @@ logger = logging.getLogger("kpybroker.registry")
 QUICK_CPU_S: Final = 0.05
 CPU_S_MAX: Final = 2.0
 """What a text may take of a processor."""
+EARLY: Final = 0.5
+"""Of that time: no text that takes too long ends its worker within so much of it."""
 WAITING_MAX: Final = 1024
 WAITING_OF_CLIENT_MAX: Final = 256
 SLOW_WAITING_MAX: Final = 16
@@ -55,6 +60,7 @@ class _Job:
         self.client = client
         self.future: Future[Reply] = Future()
         self.future.set_running_or_notify_cancel()  # a client that leaves cancels it for no other one
+        self.is_repeated = False
         self.size = sum(len(one.text) + sum(map(len, one.references.values())) for one in question.sources)
 
 
@@ -82,8 +88,9 @@ class _Lane:
 class Desk:
     """Of any threads."""
 
-    def __init__(self, made_by: Workers | None = None) -> None:
+    def __init__(self, made_by: Workers | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self._workers = made_by or workers()
+        self._clock = clock
         self._changed = threading.Condition()
         self._quick = _Lane()
         self._slow = _Lane()
@@ -143,11 +150,15 @@ class Desk:
                 job = (self._slow if is_slow else self._quick).take()
                 self._is_first_busy = self._is_first_busy or number == 0
                 self._changed.notify_all()
+            begin = self._clock()
             channel, frame = self._asked(number, job, channel, CPU_S_MAX if is_slow else QUICK_CPU_S)
+            is_early = self._clock() - begin < CPU_S_MAX * EARLY
             if number == 0:  # before its reply is known, so that the next question finds it free
                 with self._changed:
                     self._is_first_busy = False
-            channel = self._reply(job, channel, frame, is_slow=is_slow)
+            is_final = is_slow and (job.is_repeated or not is_early)
+            job.is_repeated = is_slow
+            channel = self._reply(job, channel, frame, is_final=is_final)
         if channel is not None:
             channel.end()
 
@@ -169,7 +180,7 @@ class Desk:
             return self._quick.count > 0
         return self._slow.count > 0 or (self._is_first_busy and self._quick.count > 0)
 
-    def _reply(self, job: _Job, channel: Channel | None, frame: Frame | None, *, is_slow: bool) -> Channel | None:
+    def _reply(self, job: _Job, channel: Channel | None, frame: Frame | None, *, is_final: bool) -> Channel | None:
         """The channel, if the worker can be asked again."""
         if channel is None:
             self._fail(job, RegistryError(STORE_ERROR, "schemas cannot be read now: no worker process starts"))
@@ -179,7 +190,7 @@ class Desk:
             self._finish(job, reply)
             if frame.number == 0:
                 return channel
-        elif is_slow:
+        elif is_final:
             logger.warning("a schema was refused client=%s characters=%d cause=%s", job.client, job.size, REASON)
             self._finish(job, refused(REASON))
         else:

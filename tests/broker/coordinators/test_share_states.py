@@ -1,4 +1,6 @@
-"""Share coordinators of a whole broker: the persister that asks them, the topic, what is left after a restart."""
+"""Share coordinators of whole brokers: the persister that asks them, the topic, what is left after a restart, and what
+another broker takes over.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +9,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 import trio
 
 from kpybroker.broker.app import Broker
+from kpybroker.broker.coordinators.share_messages import DELETE, INITIALIZE, READ, SUMMARY, WRITE
+from kpybroker.broker.handlers import routes
+from kpybroker.broker.requests.served.apis import SERVED
 from kpybroker.core.share_coordinator.values import (
     DeleteState,
     InitializeState,
@@ -22,6 +28,7 @@ from kpybroker.core.topic_names import SHARE_GROUP_STATE_TOPIC_NAME
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.delete_topics import DeleteTopicsRequest
 from tests.support.brokers.running_broker import ask, create_topic, running_broker
+from tests.support.brokers.running_cluster import RunningCluster, running_cluster
 
 STATE_KEYS = {
     "share_coordinator_state_topic_num_partitions": "2",
@@ -29,6 +36,14 @@ STATE_KEYS = {
     "share_coordinator_state_topic_min_isr": "1",
     "share_coordinator_snapshot_update_records_per_snapshot": "2",
     "share_coordinator_cold_partition_snapshot_interval_ms": "1",
+}
+
+PARTITIONS = 16
+"""So many that each broker keeps the state of some, whatever the topic's id is."""
+CLUSTER_KEYS = {
+    "share_coordinator_state_topic_num_partitions": "4",
+    "share_coordinator_state_topic_replication_factor": "2",
+    "share_coordinator_state_topic_min_isr": "1",
 }
 
 
@@ -109,3 +124,48 @@ async def test_the_states_of_a_deleted_topic_are_forgotten(tmp_path: Path) -> No
         assert len(states(broker)) == 4
         await ask(broker, DeleteTopicsRequest(topic_names=["gone"], timeout_ms=10_000), 3)
         assert states(broker) == {SharePartitionKey("g", kept, 0), SharePartitionKey("h", kept, 0)}
+
+
+# --- two brokers
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The switch of this test: nothing serves them before share groups are complete."""
+    for api in (INITIALIZE, READ, WRITE, DELETE, SUMMARY):
+        ledger = routes.load(api.key).LEDGER
+        monkeypatch.setitem(SERVED, api.key, (ledger.min_version, ledger.max_version))
+
+
+def kept_by(cluster: RunningCluster, broker_id: int) -> set[SharePartitionKey]:
+    machines = cluster.brokers[broker_id].coordinators.share_states.partitions.machines
+    return {key for machine in machines for key in machine.states}
+
+
+async def test_states_of_other_brokers_are_asked_for_and_taken_over(tmp_path: Path, served: None) -> None:
+    async with running_cluster(tmp_path, 1, 2, **CLUSTER_KEYS) as cluster:
+        topic_id = await create_topic(cluster.controller, "orders", PARTITIONS)
+        with trio.fail_after(60):
+            for broker in cluster.brokers.values():
+                await broker.metadata.wait_until(lambda snapshot: topic_id in snapshot.topic_names, 60)
+        one, two = (cluster.brokers[broker_id].coordinators.share_persister for broker_id in (1, 2))
+        indexes = range(PARTITIONS)
+        begun = await one.initialize("g", [InitializeState(topic_id, index, 1, index) for index in indexes])
+        assert [(result.partition, result.error) for result in begun] == [(index, ErrorCode.NONE) for index in indexes]
+        everything = {SharePartitionKey("g", topic_id, index) for index in indexes}
+        assert kept_by(cluster, 1) | kept_by(cluster, 2) == everything
+        assert kept_by(cluster, 1), "else nothing was asked for over the network"
+        assert kept_by(cluster, 2)
+        batch = StateBatch(30, 31, 2, 1)
+        written = await two.write("g", [WriteState(topic_id, index, 1, 0, 30, 2, (batch,)) for index in indexes])
+        assert {result.error for result in written} == {ErrorCode.NONE}
+        read = await two.read("g", [ReadState(topic_id, index, 5) for index in indexes])
+        assert [(result.start_offset, result.state_batches) for result in read] == [(30, (batch,))] * PARTITIONS
+        await cluster.stop(1)
+        summaries = await two.read_summary("g", [ReadState(topic_id, index) for index in indexes])
+        rows = [(one.error, one.leader_epoch, one.start_offset, one.delivery_complete_count) for one in summaries]
+        assert rows == [(ErrorCode.NONE, 5, 30, 2)] * PARTITIONS
+        assert kept_by(cluster, 2) == everything
+        gone = await two.delete("g", [DeleteState(topic_id, index) for index in indexes])
+        assert {result.error for result in gone} == {ErrorCode.NONE}
+        assert not kept_by(cluster, 2)

@@ -56,6 +56,13 @@ class Fake:
         self.ended = 0
         self.is_broken = False
         self.error: Exception | None = None
+        self.now = 0.0
+        self.passes = CPU_S_MAX
+        """Seconds between two looks at the clock."""
+
+    def clock(self) -> float:
+        self.now += self.passes
+        return self.now
 
     def start(self) -> None:
         """Nothing takes time."""
@@ -83,7 +90,7 @@ def fake() -> Fake:
 
 @pytest.fixture
 def desk(fake: Fake) -> Iterator[Desk]:
-    with closing(Desk(fake)) as made:
+    with closing(Desk(fake, fake.clock)) as made:
         made.start()
         yield made
 
@@ -138,6 +145,27 @@ def test_what_needs_more_is_asked_once_more_with_all_the_time_of_the_second_work
         fake.next().reply(None)
     assert [other.result(WAIT_S).code for other in others] == [42201] * 3
     assert all("more than" in other.result(WAIT_S).why for other in others)
+
+
+def test_a_worker_that_another_process_ended_costs_no_schema(desk: Desk, fake: Fake) -> None:
+    fake.passes = 0.0
+    future = ask(desk, "slow")
+    for number in (0, 1):
+        one = fake.next()
+        assert one.number == number
+        one.reply(None)
+    again = fake.next()
+    assert (again.number, again.cpu_s) == (1, CPU_S_MAX)
+    again.reply("read")
+    assert future.result(WAIT_S).value == "read"
+
+
+def test_a_text_that_ends_its_worker_at_once_is_refused_in_the_end(desk: Desk, fake: Fake) -> None:
+    fake.passes = 0.0
+    future = ask(desk, "bad")
+    for _ in range(3):
+        fake.next().reply(None)
+    assert future.result(WAIT_S).code == 42201
 
 
 def test_clients_take_turns(desk: Desk, fake: Fake) -> None:

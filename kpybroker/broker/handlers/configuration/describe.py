@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kpybroker.broker.cluster import loggers
+from kpybroker.config.dynamic import QUOTA_KEYS
 from kpybroker.config.groups.keys import GROUP_KEYS
 from kpybroker.config.groups.rules import group_value
 from kpybroker.config.hash_order import hash_order, hash_set_order
@@ -226,7 +227,7 @@ def default_entries(config: BrokerConfig, asked: Asked) -> Iterator[Entry]:
 
 def _broker_entry(config: BrokerConfig, name: str, asked: Asked, *, per_broker: bool) -> Entry:
     base = base_key(name)
-    key = config.keys.get(base)
+    key = config.keys.get(base) or QUOTA_KEYS.get(name)
     sensitive = key is None or key.sensitive
     synonyms = [
         synonym
@@ -235,6 +236,8 @@ def _broker_entry(config: BrokerConfig, name: str, asked: Asked, *, per_broker: 
     ]
     if key is None or sensitive:
         value = None
+    elif name in QUOTA_KEYS:
+        value = config.effective[name] if per_broker else config.dynamic_default[name]
     elif per_broker:
         value = value_text(config.get(name), key.type)
     else:
@@ -245,11 +248,16 @@ def _broker_entry(config: BrokerConfig, name: str, asked: Asked, *, per_broker: 
         config_source=synonyms[0].source if synonyms else Source.DEFAULT_CONFIG,
         is_sensitive=sensitive,
         # A listener's own key is not in Kafka's set of dynamic ones, so it is said to be read-only.
-        read_only=name != base or key is None or key.mode == READ_ONLY,
+        read_only=name != base or key is None or key.mode == READ_ONLY or _is_rate_of_3_9(config, name),
         synonyms=synonyms if asked.synonyms else [],
         config_type=UNKNOWN_TYPE if key is None else TYPE_IDS[key.type],
         documentation=_documentation(base, topic=False) if asked.documentation else None,
     )
+
+
+def _is_rate_of_3_9(config: BrokerConfig, name: str) -> bool:
+    """Rates of replication are in the set of dynamic keys since Kafka 4."""
+    return name in QUOTA_KEYS and not is_kafka_4(config.release)
 
 
 def _broker_synonyms(config: BrokerConfig, name: str, names: Sequence[str], sensitive: bool) -> list[Synonym]:

@@ -10,6 +10,7 @@ import pytest
 
 from kpybroker.broker.handlers.configuration import describe_configs
 from kpybroker.config.broker import BrokerConfig
+from kpybroker.config.dynamic import QUOTA_KEYS
 from kpybroker.config.keys.own import OWN
 from kpybroker.config.keys.releases import ADDED, INTERNAL_IN_4, REMOVED
 from kpybroker.core.authorizer import Operation, ResourceType
@@ -122,6 +123,24 @@ async def test_layers_and_synonyms_in_order_of_precedence(tmp_path: Path) -> Non
     assert topic["max.message.bytes"][6] == [["max.message.bytes", "400", 1], *below]
     assert own["message.max.bytes"][1:] == ["300", 3, 2, False, False, below]
     assert default == {"message.max.bytes": ["message.max.bytes", "200", 3, 3, False, False, [below[1]]]}
+
+
+@pytest.mark.parametrize(("keys", "is_read_only"), [({}, True), ({"kpybroker_kafka_version": "4.3"}, False)])
+async def test_rates_of_replication_have_their_value_and_type_once_they_are_set(
+    tmp_path: Path, keys: dict[str, str], is_read_only: bool
+) -> None:
+    """As Kafka 3.9.1 and 4.3.1. `kafka-reassign-partitions` reads them; an unset one is not listed."""
+    leader, follower, disks = QUOTA_KEYS
+    async with configured_broker(tmp_path, **keys) as broker:
+        await broker.configs.write("brokers", "<default>", {follower: "5"})
+        await broker.configs.write("brokers", "0", {leader: "300000"})
+        own = rows(await call(broker, describe_configs, asking(BROKER, "0", *QUOTA_KEYS, synonyms=True), 4))
+        default = rows(await call(broker, describe_configs, asking(BROKER, "", synonyms=True), 4))
+    of_one = [leader, "300000", 5, 2, is_read_only, False, [[leader, "300000", 2]]]
+    of_all = [follower, "5", 5, 3, is_read_only, False, [[follower, "5", 3]]]
+    assert own == {leader: of_one, follower: of_all}
+    assert disks not in own
+    assert default == {follower: of_all}
 
 
 async def test_secrets_and_unknown_keys_are_not_shown(tmp_path: Path) -> None:

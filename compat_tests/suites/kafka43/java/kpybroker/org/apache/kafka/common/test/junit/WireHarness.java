@@ -9,6 +9,7 @@ import org.apache.kafka.common.network.ListenerName;
 import org.apache.kafka.common.security.auth.SecurityProtocol;
 import org.apache.kafka.metadata.bootstrap.BootstrapMetadata;
 
+import java.io.File;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -50,7 +51,7 @@ public class WireHarness implements WireCluster, AutoCloseable {
         Map<String, String> all = new HashMap<>();
         config.originals().forEach((key, value) -> all.put(key, String.valueOf(value)));
         WireProperties.adapt(all, listener.value(), SecurityProtocol.PLAINTEXT);
-        all.put("log.dirs", String.join(",", config.logDirs()));
+        all.put("log.dirs", config.logDirs().stream().map(one -> new File(one).getAbsolutePath()).collect(Collectors.joining(",")));
         return all;
     }
 

@@ -241,12 +241,12 @@ class WireInstance implements ClusterInstance, WireCluster {
         }
     }
 
-    /** Each live broker knows the topic, and every partition of it has a leader. */
+    /** Each live broker knows the topic, and every partition of it has a leader if it can have one. */
     @Override
     public void waitTopicCreation(String topic, int partitions) throws InterruptedException {
         TestUtils.waitForCondition(() -> {
             for (int id : brokers.ports().keySet()) {
-                if (!brokers.isDown(id) && WireObjects.leaders(this, brokers.ports().get(id), topic).size() != partitions) {
+                if (!brokers.isDown(id) && WireObjects.partitions(this, brokers.ports().get(id), topic).size() != partitions) {
                     return false;
                 }
             }
@@ -259,7 +259,7 @@ class WireInstance implements ClusterInstance, WireCluster {
     public void waitTopicDeletion(String topic) throws InterruptedException {
         TestUtils.waitForCondition(() -> {
             for (int id : brokers.ports().keySet()) {
-                if (!brokers.isDown(id) && !WireObjects.leaders(this, brokers.ports().get(id), topic).isEmpty()) {
+                if (!brokers.isDown(id) && !WireObjects.partitions(this, brokers.ports().get(id), topic).isEmpty()) {
                     return false;
                 }
             }

@@ -115,16 +115,16 @@ final class WireObjects {
 
     private static KRaftMetadataCache metadataCache(WireCluster cluster, Supplier<Integer> port) {
         return Mockito.mock(KRaftMetadataCache.class, only(Map.of(
-            "numPartitions", call -> Optional.of(leaders(cluster, port.get(), call.getArgument(0)).size()).filter(n -> n > 0),
+            "numPartitions", call -> Optional.of(partitions(cluster, port.get(), call.getArgument(0)).size()).filter(n -> n > 0),
             "contains", call -> call.getArgument(0) instanceof String topic
-                && !leaders(cluster, port.get(), topic).isEmpty(),
+                && !partitions(cluster, port.get(), topic).isEmpty(),
             "hasAliveBroker", call -> isAlive(cluster, port.get(), call.getArgument(0)),
             "getPartitionReplicaEndpoints", call -> replicas(cluster, port.get(), call.getArgument(0)),
             "getPartitionLeaderEndpoint", call -> leader(cluster, port.get(), call.getArgument(0), call.getArgument(1)),
             "topicConfig", call -> topicConfig(cluster, call.getArgument(0)),
             "getTopicId", call -> topicIds(cluster).getOrDefault((String) call.getArgument(0), Uuid.ZERO_UUID),
             "getLeaderAndIsr", call -> Optional.ofNullable(
-                leaders(cluster, port.get(), call.getArgument(0)).get((int) call.getArgument(1))))));
+                partitions(cluster, port.get(), call.getArgument(0)).get((int) call.getArgument(1))))));
     }
 
     /** What the topic has of its own. */
@@ -230,14 +230,21 @@ final class WireObjects {
         }
     }
 
-    /** Of each partition that has a leader, as this broker says; empty for a topic that it does not know. */
-    static Map<Integer, LeaderAndIsr> leaders(WireCluster cluster, int port, String topic) throws Exception {
+    /**
+     * Of each partition, as this broker says; empty for a topic that it does not know. One that has no leader counts once
+     * no replica of it is alive: until then a new one waits for its first.
+     */
+    static Map<Integer, LeaderAndIsr> partitions(WireCluster cluster, int port, String topic) throws Exception {
         Map<Integer, LeaderAndIsr> found = new TreeMap<>();
         try (Admin admin = cluster.internalAdmin(Map.of("bootstrap.servers", "localhost:" + port))) {
             TopicDescription described = admin.describeTopics(List.of(topic)).topicNameValues().get(topic).get();
-            described.partitions().stream().filter(one -> one.leader() != null && !one.leader().isEmpty()).forEach(one ->
-                found.put(one.partition(), new LeaderAndIsr(one.leader().id(), 0,
-                    one.isr().stream().map(node -> node.id()).toList(), LeaderRecoveryState.RECOVERED, 0)));
+            for (TopicPartitionInfo one : described.partitions()) {
+                boolean hasLeader = one.leader() != null && !one.leader().isEmpty();
+                if (hasLeader || one.replicas().stream().allMatch(Node::isEmpty)) {
+                    found.put(one.partition(), new LeaderAndIsr(hasLeader ? one.leader().id() : LeaderAndIsr.NO_LEADER, 0,
+                        one.isr().stream().map(Node::id).toList(), LeaderRecoveryState.RECOVERED, 0));
+                }
+            }
         } catch (ExecutionException error) {
             if (!(error.getCause() instanceof UnknownTopicOrPartitionException)) {
                 throw error;

@@ -21,7 +21,8 @@ final class WireProperties {
         "org.apache.kafka.clients.security.GroupAuthorizerIntegrationTest$GroupPrincipalBuilder",
         "BROKER=Group:broker,EXTERNAL=Group:client");
     private static final Set<String> JAVA_PLUGINS = Set.of(PRINCIPAL_BUILDER, "create.topic.policy.class.name",
-        "alter.config.policy.class.name", "metric.reporters", "client.quota.callback.class");
+        "alter.config.policy.class.name", "metric.reporters", "client.quota.callback.class",
+        "remote.log.storage.manager.class.name");
     private static final Set<String> ASSIGNORS = Set.of("uniform", "range");
     private static final Set<String> OF_KRAFT = Set.of("process.roles", "node.id", "controller.listener.names",
         "controller.quorum.voters", "metadata.log.dir", "unstable.api.versions.enable", "unstable.feature.versions.enable",
