@@ -101,7 +101,10 @@ DOCS: Final[dict[str, str]] = {
     "group.share.initialize.retry.interval.ms": (
         "How often the coordinator tries again to initialize the state of a share partition. Of Kafka 4."
     ),
-    "group.share.persister.class.name": "Java class that keeps the state of share partitions. Of Kafka 4.",
+    "group.share.persister.class.name": (
+        "What keeps the state of share partitions. Empty, or Kafka's `NoOpStatePersister`: no state outlives its "
+        "leader. Any other class counts as the default. Of Kafka 4."
+    ),
     "share.fetch.purgatory.purge.interval.requests": (
         "How often finished waiting share fetches are removed, in requests. Of Kafka 4."
     ),

@@ -111,7 +111,7 @@ ROWS: Final[tuple[Row, ...]] = (
     ("group.share.assignors", LIST, "simple", distinct(empty=False), MEDIUM, READ_ONLY, NO_SHARE_GROUPS),
     ("group.share.initialize.retry.interval.ms", INT, "30000", at_least(1), LOW, READ_ONLY, HONOURED),
     ("group.share.persister.class.name", STRING, "org.apache.kafka.server.share.persister.DefaultStatePersister",
-     ANYTHING, MEDIUM, READ_ONLY, NO_SHARE_GROUPS),
+     ANYTHING, MEDIUM, READ_ONLY, HONOURED),
     ("share.fetch.purgatory.purge.interval.requests", INT, "1000", ANYTHING, MEDIUM, READ_ONLY, NO_SHARE_GROUPS),
     ("share.coordinator.append.linger.ms", INT, "-1", at_least(-1), MEDIUM, READ_ONLY, NO_SHARE_GROUPS),
     ("share.coordinator.cached.buffer.max.bytes", INT, "1048588", at_least(524288), MEDIUM, CLUSTER_WIDE,
