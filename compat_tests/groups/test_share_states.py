@@ -21,7 +21,7 @@ from confluent_kafka import AcknowledgeType, ShareConsumer
 
 from compat_tests.conftest import StartBroker
 from compat_tests.deps import ROOT
-from compat_tests.groups import share_groups_on
+from compat_tests.share_groups import share_groups_on
 from compat_tests.support import quick
 from compat_tests.support.command_line import CommandLine
 from compat_tests.support.groups.serving import QUICK
