@@ -22,6 +22,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from compat_tests.conftest import Launcher
 from compat_tests.support.quick import DEADLINE_S, QUIET
 from compat_tests.support.services import kpybroker_executable
+from compat_tests.support.waiting import eventually
 from tests.support.network.ports import free_port
 
 COMPOSE = Path(__file__).parent / "compose"
@@ -120,8 +121,12 @@ def test_a_client_outside_the_containers_is_served(file: str, launcher: Launcher
     with ExitStack() as stack:
         addresses = [stack.enter_context(running(machine, *service)) for service in services(file).items()]
         admin = AdminClient({"bootstrap.servers": addresses[0], **QUIET})
-        brokers = admin.list_topics(timeout=DEADLINE_S).brokers.values()
-        assert sorted(f"127.0.0.1:{broker.port}" for broker in brokers) == sorted(addresses)
+
+        def listed() -> bool:
+            brokers = admin.list_topics(timeout=DEADLINE_S).brokers.values()
+            return sorted(f"127.0.0.1:{broker.port}" for broker in brokers) == sorted(addresses)
+
+        eventually(listed, "every broker has heard of the others")
         assert len(addresses) == SERVED[file]
         admin.create_topics([NewTopic("t", 3, SERVED[file])])["t"].result(timeout=DEADLINE_S)
         producer = Producer({"bootstrap.servers": addresses[-1], "acks": "all", **QUIET})

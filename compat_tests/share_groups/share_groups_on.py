@@ -10,6 +10,7 @@ import pytest
 
 from kpybroker.broker.requests.served import apis
 from kpybroker.cli.main import main
+from kpybroker.config import replication_factors
 from kpybroker.core import features
 from kpybroker.core.features import SHARE_VERSION, Feature, Level, VersionRange
 from kpybroker.wire.api import API_INFO, ApiKey
@@ -34,6 +35,10 @@ def turn_on() -> None:
     """In this process, before a broker starts: everything that share groups need is listed, and the level supported."""
     apis.SERVED.update({key: API_INFO[key].valid_versions for key in SHARE_APIS})
     apis.REFUSED = frozenset()
+    replication_factors.COUNTS_OF_BROKERS += (  # type: ignore[misc, assignment]
+        "share.coordinator.state.topic.replication.factor",
+        "share.coordinator.state.topic.min.isr",
+    )
     levels = (Level("no share groups", "4.1"), Level("share groups (KIP-932)", "4.1"))
     features.FEATURES = (*features.FEATURES, Feature(SHARE_VERSION, levels))  # type: ignore[misc, assignment]
     features.SUPPORTED = MappingProxyType(  # type: ignore[misc]

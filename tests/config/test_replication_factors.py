@@ -26,10 +26,10 @@ def effective(config: BrokerConfig) -> list[int]:
 @pytest.mark.parametrize(
     ("brokers", "unset", "production"),
     [
-        (1, [1, 1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 1, 1, 1]),
-        (2, [1, 1, 2, 2, 2, 2, 2], [2, 2, 2, 2, 2, 2, 2]),
-        (3, [1, 1, 3, 3, 2, 3, 2], [3, 2, 3, 3, 2, 3, 2]),
-        (5, [1, 1, 3, 3, 2, 3, 2], [3, 2, 3, 3, 2, 3, 2]),
+        (1, [1, 1, 1, 1, 1], [1, 1, 1, 1, 1]),
+        (2, [1, 1, 2, 2, 2], [2, 2, 2, 2, 2]),
+        (3, [1, 1, 3, 3, 2], [3, 2, 3, 3, 2]),
+        (5, [1, 1, 3, 3, 2], [3, 2, 3, 3, 2]),
     ],
 )
 def test_no_factor_is_above_the_number_of_brokers(brokers: int, unset: list[int], production: list[int]) -> None:

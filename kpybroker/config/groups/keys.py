@@ -1,6 +1,7 @@
 """The keys that a group may set for itself, as Kafka 4.3's ``GroupConfig``.
 
-Kafka also has `streams.*`, which belongs to groups that are not served.
+Kafka also has `streams.*`, of groups that are not served; those of `share.*` are kept, and have no effect before share
+groups are served.
 """
 
 from __future__ import annotations

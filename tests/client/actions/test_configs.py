@@ -9,6 +9,7 @@ import pytest
 from kpybroker.client.actions.resources import Change, parse_changes
 from kpybroker.client.connect.errors import CommandError
 from kpybroker.client.connect.settings import ENVIRONMENT
+from kpybroker.config.groups.keys import GROUP_KEYS
 from tests.client.conftest import Run
 from tests.support.programs.command_line import invoke
 from tests.support.programs.samples import dev_broker
@@ -73,7 +74,9 @@ def test_a_groups_settings_are_set_read_and_unset(run: Run, name: str) -> None:
     assert run("config", "describe", "group", name).lines[1:] == [f"{HEARTBEAT}  200    group"]
     both = run("config", "describe", "group", name, f"{name}-2", "--all", "--format", "json").json
     assert [(row["type"], row["name"]) for row in both] == [("group", name), ("group", f"{name}-2")]
-    assert {row["key"]: row["source"] for row in both[0]["configs"]} == {
+    shown = {row["key"]: row["source"] for row in both[0]["configs"]}
+    assert shown.keys() == GROUP_KEYS.keys()
+    assert {key: source for key, source in shown.items() if key.startswith("consumer.")} == {
         "consumer.assignment.interval.ms": "server.properties",
         HEARTBEAT: "group",
         SESSION: "default",

@@ -47,7 +47,7 @@ LEDGER = Ledger(
         3: "types and documentation (KIP-569)",
         4: "flexible",
     },
-    absent="the keys `streams.*` of groups",
+    absent="the keys `streams.*` of groups; `share.*` is kept and has no effect yet",
 )
 
 Resource = DescribeConfigsRequest.DescribeConfigsResource

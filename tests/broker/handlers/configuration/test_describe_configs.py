@@ -13,7 +13,6 @@ from kpybroker.config.broker import BrokerConfig
 from kpybroker.config.dynamic import QUOTA_KEYS
 from kpybroker.config.keys.own import OWN
 from kpybroker.config.keys.releases import ADDED, INTERNAL_IN_4, REMOVED
-from kpybroker.config.replication_factors import COUNTS_OF_BROKERS
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
@@ -79,8 +78,7 @@ async def test_a_broker_that_serves_groups_of_kafka_4_also_lists_their_keys(tmp_
         as_3_9 = rows(await call(broker, describe_configs, asking(BROKER, "0"), 4))
     async with configured_broker(tmp_path / "4") as broker:
         as_4 = rows(await call(broker, describe_configs, asking(BROKER, "0"), 4))
-    # those that count brokers are set by every broker with embedded coordination, and what is set is always listed
-    assert as_4.keys() - as_3_9.keys() == ADDED - INTERNAL_IN_4 - set(COUNTS_OF_BROKERS)
+    assert as_4.keys() - as_3_9.keys() == ADDED - INTERNAL_IN_4
     dynamic = {name for name, row in as_4.items() if name.startswith("group.consumer.") and not row[4]}
     assert dynamic == {"group.consumer.assignment.interval.ms"}
 
