@@ -147,7 +147,7 @@ class GroupMachine:
         if isinstance(request, Join) and not self._is_session_timeout_allowed(request.session_timeout_ms):
             step.reply(ticket, JoinResult(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id))
             return
-        if (share := self.shares.groups.get(request.group_id)) is not None:
+        if self.shares.groups and (share := self.shares.groups.get(request.group_id)) is not None:
             if isinstance(request, DeleteGroup):
                 self.shares.delete(step, share, ticket)
             else:
@@ -185,8 +185,11 @@ class GroupMachine:
     @property
     def deadline(self) -> float | None:
         """The monotonic time before which `expire` has nothing to do."""
-        timers = (self._timers, self._consumers.shared.timers, self.shares.shared.timers)
-        return min((each.deadline for each in timers if each.deadline is not None), default=None)
+        classic, consumer = self._timers.deadline, self._consumers.shared.timers.deadline
+        share = self.shares.shared.timers.deadline
+        if consumer is None and share is None:
+            return classic
+        return min(one for one in (classic, consumer, share) if one is not None)
 
     def expire(self, now: Now) -> GroupOutcome:
         """Run the timers that are due at `now`. Timers that this sets wait for the next call."""
