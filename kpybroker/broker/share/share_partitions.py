@@ -25,13 +25,11 @@ from kpybroker.broker.share.start_offset import start_offset
 from kpybroker.core.share.partition import SharePartition
 from kpybroker.core.share.sessions import SharePartitionId, ShareSession, ShareSessionCache
 from kpybroker.core.share.values import Acknowledgement, Outcome, PersistedState, client_error
-from kpybroker.core.share.values import StateBatch as LoadedBatch
 from kpybroker.core.share_coordinator.values import (
     UNINITIALIZED_START_OFFSET,
     ReadState,
     SharePartitionKey,
     SharePersister,
-    StateBatch,
     WriteState,
 )
 from kpybroker.core.timer_heap import TimerHeap
@@ -153,8 +151,9 @@ class SharePartitions:
             if start == UNINITIALIZED_START_OFFSET:
                 now_ms, work = self._host.clock.time_ms(), self._host.slow_work.of(("share group", group_id))
                 start = await start_offset(led.partition, settings.offset_reset, now_ms, work)
-            batches = [LoadedBatch(*batch) for batch in result.state_batches]
-            machine = SharePartition(PersistedState(result.state_epoch, start, batches), settings.partition)
+            machine = SharePartition(
+                PersistedState(result.state_epoch, start, result.state_batches), settings.partition
+            )
         except KafkaError as error:
             logger.debug("Error initializing share partition with key %s: %s", led.key, error)
             self.end(led, error)
@@ -267,7 +266,7 @@ class SharePartitions:
                 led.leader_epoch,
                 last.start_offset,
                 last.delivery_complete_count,
-                tuple(StateBatch(*batch) for write, _ in writes for batch in write.batches),
+                tuple(batch for write, _ in writes for batch in write.batches),
             )
             (result,) = await self._persister.write(group_id, [state])
             now = self._host.clock.monotonic()

@@ -13,9 +13,9 @@ from kpybroker.core.share.values import (
     AcknowledgeType,
     Outcome,
     RecordState,
-    StateBatch,
     StateWrite,
 )
+from kpybroker.core.share_coordinator.values import StateBatch
 from kpybroker.wire.errors import ErrorCode, KafkaError
 
 STATE_OF_TYPE = {

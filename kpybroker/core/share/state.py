@@ -6,7 +6,8 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 
 from kpybroker.core.share.runs import NO_DEADLINE, Run, cut, join, runs_from, runs_of, track_offsets
-from kpybroker.core.share.values import RecordState, ShareSettings, StateBatch
+from kpybroker.core.share.values import RecordState, ShareSettings
+from kpybroker.core.share_coordinator.values import StateBatch
 
 NOTHING_AVAILABLE = 2**63
 """More than any offset."""

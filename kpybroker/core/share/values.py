@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
+from kpybroker.core.share_coordinator.values import StateBatch
 from kpybroker.wire.errors import ErrorCode
 
 
@@ -45,15 +46,6 @@ class ShareSettings:
     delivery_count_limit: int = 5
     partition_max_record_locks: int = 2_000
     renew_acknowledge_enabled: bool = True
-
-
-class StateBatch(NamedTuple):
-    """Offsets of one state, as the share coordinator reads and writes them."""
-
-    first: int
-    last: int
-    delivery_state: int
-    delivery_count: int
 
 
 @dataclass(frozen=True, slots=True)

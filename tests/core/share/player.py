@@ -25,9 +25,9 @@ from kpybroker.core.share.values import (
     Outcome,
     PersistedState,
     ShareSettings,
-    StateBatch,
     StateWrite,
 )
+from kpybroker.core.share_coordinator.values import StateBatch
 from kpybroker.wire.errors import ErrorCode
 
 Row = tuple[int, int, str]

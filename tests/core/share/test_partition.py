@@ -12,9 +12,9 @@ from kpybroker.core.share.values import (
     FetchedBatch,
     PersistedState,
     ShareSettings,
-    StateBatch,
     client_error,
 )
+from kpybroker.core.share_coordinator.values import StateBatch
 from kpybroker.wire.errors import ErrorCode, KafkaError
 
 TEN = Fetched(0, [FetchedBatch(0, 9)])

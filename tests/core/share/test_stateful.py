@@ -24,9 +24,9 @@ from kpybroker.core.share.values import (
     PersistedState,
     RecordState,
     ShareSettings,
-    StateBatch,
     StateWrite,
 )
+from kpybroker.core.share_coordinator.values import StateBatch
 from kpybroker.wire.errors import ErrorCode
 
 MEMBERS = st.sampled_from("ab")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
+from kpybroker.broker.handlers.groups.checks import serves_share_groups
 from kpybroker.broker.handlers.records.current_leaders import node_endpoints
 from kpybroker.broker.loop.steps import Steps
 from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.broker.replication.partition import LEADER_MOVED
 from kpybroker.core.authorizer import Operation, ResourceType
-from kpybroker.core.features import SHARE_VERSION
 from kpybroker.core.leader_and_isr import NO_LEADER
 from kpybroker.core.share.sessions import SessionKey, SharePartitionId
 from kpybroker.core.share.validation import validate
@@ -55,11 +55,6 @@ class AcknowledgedTopic(Protocol):
     @property
     def partitions(self) -> Sequence[AcknowledgedPartition]:
         """Those of the topic that have acknowledgements, or are fetched."""
-
-
-def serves_share_groups(broker: Broker) -> bool:
-    """Whether the finalized level of `share.version` has share groups."""
-    return broker.metadata.snapshot.features.level(SHARE_VERSION) > 0
 
 
 def require_member(broker: Broker, context: RequestContext, group_id: str | None, member_id: str | None) -> SessionKey:
