@@ -73,7 +73,6 @@ def not_there() -> list[str]:
     """What Kafka has and this has not, with what a client sees."""
     seen = {
         compatibility.KRAFT: "a cluster is coordinated by ZooKeeper or by an embedded tree",
-        compatibility.SHARE_GROUPS: "a share consumer is refused at once, with the reason",
         compatibility.STREAMS_GROUPS: "Kafka Streams works with classic groups",
     }
     lines = []
