@@ -219,7 +219,7 @@ soak-testing: $(VENV)/.test-stamp  ## five hundred brokers of kpybroker.testing 
 soak-metrics: $(VENV)/.test-stamp  ## a broker under load with /metrics scraped every second, and its memory must stay flat: 1 hour; SOAK='--minutes 5'
 	$(BIN)/python -m compat_tests.metrics.soak $(SOAK)
 
-soak-schemas: test-deps  ## ten thousand hostile schemas of the three types next to a client that registers and reads: 1 hour; SOAK='--texts 500'
+soak-schemas: test-deps  ## ten thousand hostile schemas of the three types next to a client that registers and reads: 10 minutes; SOAK='--texts 500'
 	$(BIN)/python -m compat_tests.registry.hostile.soak $(SOAK)
 
 mutants: test-deps  ## brokers with one thing wrong each, and whether the storm finds it: up to four minutes each; MUTANTS='names'
