@@ -83,7 +83,7 @@ class _Records:
         ends += [span.from_ns for span in self.history.disturbances if span.to_ns > delivery.asked_ns]
         ends += [
             span.from_ns
-            for member, span in self.history.lost
+            for member, span in (*self.history.lost, *self.history.given_up)
             if member == delivery.member and span.to_ns > delivery.asked_ns
         ]
         return Hold(delivery, delivery.received_ns, min(ends))
@@ -180,15 +180,22 @@ def _counts(records: _Records) -> Found:
 
 def _forgot(history: ShareHistory, before: Delivery, after: Delivery) -> bool:
     """Whether a count may have been lost in between: that of a record with a member is not persisted."""
-    return any(span.from_ns < after.received_ns and span.to_ns > before.asked_ns for span in history.disturbances)
+    return _is_disturbed(history, before.asked_ns, after.received_ns)
+
+
+def _is_disturbed(history: ShareHistory, from_ns: int, to_ns: int) -> bool:
+    return any(span.from_ns < to_ns and span.to_ns > from_ns for span in history.disturbances)
 
 
 def _all_done(records: _Records) -> Found:
-    """Each record came to an end. Attempts whose responses were lost count for the records that they may have had."""
+    """Each record came to an end. Attempts whose responses were lost count for the records that they may have had, but
+    for those that were lost with their broker: no other one knows of them.
+    """
     history = records.history
     if not history.is_drained:
         yield Problem(Wrong.UNDRAINED, "the group did not come to the end of its partitions")
         return
+    unseen = sum(not _is_disturbed(history, span.from_ns, span.to_ns) for _, span in history.lost)
     for partition, log in history.log.items():
         for offset in log:
             key = (partition, offset)
@@ -196,7 +203,7 @@ def _all_done(records: _Records) -> Found:
             ended = [one for one in records.acknowledgements.get(key, []) if one.kind is not Kind.RELEASE]
             if any(not one.is_refused for one in ended):
                 continue
-            attempts = max((one.count for one in deliveries), default=0) + len(history.lost)
+            attempts = max((one.count for one in deliveries), default=0) + unseen
             if attempts < history.delivery_count_limit:
                 kind = Wrong.UNFINISHED if deliveries else Wrong.UNDELIVERED
                 yield Problem(kind, f"{_at(key)}, after {attempts} of {history.delivery_count_limit} attempts")

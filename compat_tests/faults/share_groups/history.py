@@ -60,8 +60,9 @@ class ShareHistory:
     """Of one group that began at the start of each partition.
 
     `disturbances` are times in which locks may have ended unseen: a broker was killed, a leader changed. `lost` are
-    fetches, by member, whose responses did not arrive: they may have acquired anything. `is_drained`: at the end the
-    group had nothing left to deliver.
+    fetches, by member, whose responses did not arrive: they may have acquired anything. `given_up` are moments at which
+    a member closed a session or its connections, which ends all its locks. `is_drained`: at the end the group had
+    nothing left to deliver.
     """
 
     lock_ms: int
@@ -71,5 +72,6 @@ class ShareHistory:
     acknowledgements: list[Acknowledgement] = field(default_factory=list)
     disturbances: list[Span] = field(default_factory=list)
     lost: list[tuple[str, Span]] = field(default_factory=list)
+    given_up: list[tuple[str, Span]] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     is_drained: bool = False

@@ -118,6 +118,8 @@ def test_a_lost_response_may_have_been_an_attempt_and_the_end_of_the_members_loc
     assert kinds(dropped) == {Wrong.TWO_HOLDERS, Wrong.UNFINISHED}
     dropped.lost.append(("a", Span(ms(10), ms(20))))
     assert check(dropped) == []
+    dropped.disturbances.append(Span(ms(15), ms(30)))
+    assert kinds(dropped) == {Wrong.UNFINISHED}, "the broker that knew of it is gone"
 
 
 def test_of_many_like_it_some_are_shown() -> None:
