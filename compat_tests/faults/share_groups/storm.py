@@ -99,7 +99,7 @@ class Storm:
         self.history = ShareHistory(LOCK_MS, DELIVERY_COUNT_LIMIT)
         self._brokers, self._random, self._tell = brokers, Random(seed), tell
         addresses = [("127.0.0.1", broker.port) for broker in brokers.brokers]
-        self._settings = Settings(addresses, GROUP, TOPIC)
+        self._settings = Settings(addresses, GROUP, TOPIC, LOCK_MS / 1000)
         self._members = [
             Member(f"member-{n}", self._settings, self.history, Random(f"{seed}-{n}")) for n in range(MEMBERS)
         ]

@@ -30,7 +30,6 @@ from compat_tests.differential.kafka_4.share_steps import (
     acks,
     alter,
     assigned,
-    at,
     at_once,
     beat,
     fetch,
@@ -50,9 +49,9 @@ from kpybroker.wire.api import ApiKey
 STATES: Mapping[str, Sequence[Step]] = {
     "none": [*made(), *FILLED],
     "stable": a_share_group(),
-    "two": [*a_share_group(), *assigned("b", "{t}")],
+    "two": [*a_share_group(), joins("b", "{t}", until={"assignment.topic_partitions.0.partitions.0": [0, 1]})],
     "holding": HOLDING,
-    "accepted": [*HOLDING, acknowledge(1, place(0, acks(0, 1, ACCEPT))), at(2)],
+    "accepted": [*HOLDING, acknowledge(1, place(0, acks(0, 1, ACCEPT)))],
     "released": [*HOLDING, acknowledge(-1, place(0, acks(0, 1, RELEASE)))],
     "empty": [*HOLDING, acknowledge(-1, place(0, acks(0, 0, ACCEPT))), *EMPTIED],
     "altered": [*a_share_group(), *EMPTIED, alter(("{t}", [(0, 2), (1, 0)]))],
@@ -60,7 +59,7 @@ STATES: Mapping[str, Sequence[Step]] = {
     "deleted": [*a_share_group(), *DELETED],
     "again": [*a_share_group(), *DELETED, *EARLIEST, *assigned("a", "{t}")],
     "no-topic": [*made(), *FILLED, joins("a", "{t}-none")],
-    "topic-deleted": [*a_share_group(), *deleted()],
+    "topic-deleted": [*a_share_group(), *deleted(), beat("a", 3, until={"member_epoch": 4})],
     "simple": [*made(), *FILLED, commit(part(0, 5), v=9)],
     "classic": [*made(), *FILLED, *grouped.joined("m")],
     "consumer": [*steps.topic(partitions=2), *FILLED, steps.joins("a", "{t}", v=1)],
@@ -77,8 +76,6 @@ PROBES: Mapping[str, tuple[ApiKey, int, Sequence[Step]]] = {
         [
             *(beat(member, epoch) for member in ("a", "who") for epoch in (-2, 1, 9)),
             beat("who", -1),
-            beat("a", 2, subscribed_topic_names=["{t}"]),
-            beat("a", 3, subscribed_topic_names=["{t}"]),
         ],
     ),
     "join": (
