@@ -65,7 +65,7 @@ STATES: Mapping[str, Sequence[Step]] = {
     "consumer": [*steps.topic(partitions=2), *FILLED, steps.joins("a", "{t}", v=1)],
     "consumer-empty": [*steps.topic(partitions=2), *FILLED, steps.joins("a", "{t}", v=1), steps.leaves(v=1)],
 }
-"""How each is reached. Records are at the offsets 0 to 2. Of two partitions chance says which of two members has which."""
+"""How each is reached. Records are at the offsets 0 to 2. Of two partitions chance says which member has which."""
 
 OWN, OTHER_TYPES = ["share"], ["classic", "Consumer"]
 
