@@ -170,11 +170,11 @@ def _counts(records: _Records) -> Found:
     for key, deliveries in records.deliveries.items():
         before: Delivery | None = None
         for one in deliveries:
-            if one.count > history.delivery_count_limit:
-                yield Problem(Wrong.TOO_OFTEN, f"{_at(key)}, delivery {one.count} to {one.member}")
+            if one.times > history.delivery_count_limit:
+                yield Problem(Wrong.TOO_OFTEN, f"{_at(key)}, delivery {one.times} to {one.member}")
             is_later = before is not None and one.asked_ns > before.received_ns
-            if before is not None and is_later and one.count <= before.count and not _forgot(history, before, one):
-                yield Problem(Wrong.COUNT_BACK, f"{_at(key)}: {one.count} after {before.count}")
+            if before is not None and is_later and one.times <= before.times and not _forgot(history, before, one):
+                yield Problem(Wrong.COUNT_BACK, f"{_at(key)}: {one.times} after {before.times}")
             before = one
 
 
@@ -203,7 +203,7 @@ def _all_done(records: _Records) -> Found:
             ended = [one for one in records.acknowledgements.get(key, []) if one.kind is not Kind.RELEASE]
             if any(not one.is_refused for one in ended):
                 continue
-            attempts = max((one.count for one in deliveries), default=0) + unseen
+            attempts = max((one.times for one in deliveries), default=0) + unseen
             if attempts < history.delivery_count_limit:
                 kind = Wrong.UNFINISHED if deliveries else Wrong.UNDELIVERED
                 yield Problem(kind, f"{_at(key)}, after {attempts} of {history.delivery_count_limit} attempts")

@@ -28,7 +28,7 @@ class Delivery(NamedTuple):
     partition: Partition
     offset: int
     value: bytes
-    count: int
+    times: int
     asked_ns: int
     received_ns: int
 

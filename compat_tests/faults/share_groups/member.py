@@ -105,7 +105,7 @@ class Member(threading.Thread):
             try:
                 self._work()
             except (_Lost, OSError, EOFError):
-                self._let_go()
+                self._release_all()
                 time.sleep(PAUSE_S)
             except Exception as error:
                 self._history.failures.append(f"member {self.name}: {error!r}")
@@ -113,7 +113,7 @@ class Member(threading.Thread):
         with suppress(_Lost, OSError, EOFError):
             self._end_sessions()
             self._beat(-1)
-        self._let_go()
+        self._release_all()
 
     def _work(self) -> None:
         self._beat_if_due()
@@ -317,7 +317,7 @@ class Member(threading.Thread):
                 session.raw.ask(request, VERSION)
         self._close_sessions()
 
-    def _let_go(self) -> None:
+    def _release_all(self) -> None:
         """Lose every connection, which releases what the member holds."""
         self._gave_up()
         self._close_sessions()
