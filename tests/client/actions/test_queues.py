@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kpybroker.broker.requests.served import apis
-from kpybroker.wire.api import ApiKey
 from tests.client.conftest import Run
 from tests.support.programs.command_line import Result
-
-pytestmark = pytest.mark.skipif(ApiKey.SHARE_FETCH not in apis.SERVED, reason="this build serves no share groups")
 
 
 @pytest.fixture
