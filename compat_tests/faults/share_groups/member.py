@@ -55,7 +55,7 @@ class Settings(NamedTuple):
 class _Said(NamedTuple):
     """Of which records something is said."""
 
-    index: int
+    partition: int
     first: int
     last: int
     kind: Kind
