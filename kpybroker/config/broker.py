@@ -40,6 +40,8 @@ class BrokerConfig:
     def __init__(self, props: Mapping[str, str] | None = None) -> None:
         self.static: dict[str, str] = _with_identity(dict(props or {}))
         self.release: str | None = self.static.get(KAFKA_VERSION)
+        self.following: frozenset[str] = frozenset()
+        """Keys that no one has set, and that have a value below Kafka's default: there are not so many brokers."""
         """Whose place this broker takes; None: everything is served."""
         self.keys: Mapping[str, Key] = keys_of(self.release)
         """Every key of brokers, with the defaults and rules of the release whose place this broker takes."""
@@ -200,6 +202,7 @@ class BrokerConfig:
         """
         lowered = out_of_reach(self.static, brokers)
         reported = [one for one in lowered if one.key in self.static]
+        self.following |= {one.key for one in lowered if one.key not in self.static}
         self.static |= {one.key: str(one.used) for one in lowered}
         self.set_dynamic(self.dynamic_broker, self.dynamic_default)
         return reported

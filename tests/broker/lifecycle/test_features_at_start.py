@@ -17,6 +17,7 @@ from kpybroker.wire.messages.update_features import UpdateFeaturesRequest
 from tests.support.brokers.running_broker import ask, running_broker, settings
 from tests.support.network.memory_transport import MemoryTransport
 
+NEWEST = Finalized({"group.version": 1, "share.version": 1, "transaction.version": 2}, 0)
 GROUPS = {"group.version": VersionRange(0, 1)}
 FINALIZED = znodes.encode_features(znodes.FinalizedFeatures(True, {"group.version": 1}))
 
@@ -63,8 +64,8 @@ async def test_a_build_without_the_feature_is_refused_as_well(tmp_path: Path) ->
 
 
 async def test_a_new_cluster_begins_with_the_newest_levels_of_this_build(tmp_path: Path) -> None:
-    assert await start(tmp_path) == Finalized({"group.version": 1, "transaction.version": 2}, 0)
-    assert await start(tmp_path) == Finalized({"group.version": 1, "transaction.version": 2}, 0)
+    assert await start(tmp_path) == NEWEST
+    assert await start(tmp_path) == NEWEST
     assert await start(tmp_path / "none", kpybroker_new_cluster_features="none") == Finalized({}, 0)
 
 

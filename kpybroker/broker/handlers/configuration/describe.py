@@ -214,7 +214,8 @@ def _group_documentation(name: str) -> str | None:
 def broker_entries(config: BrokerConfig, asked: Asked, *, as_kafka_4: bool) -> Iterator[Entry]:
     """Every key but the internal ones, and whatever else is set. Kafka 4 lists some that Kafka 3.9 does not."""
     names = listed(config.release, with_kafka_4=as_kafka_4)
-    for name in _ordered(config, names, config.effective, config.keys, asked):
+    shown = config.effective.keys() - (config.following - names)
+    for name in _ordered(config, names, shown, config.keys, asked):
         yield _broker_entry(config, name, asked, per_broker=True)
 
 
