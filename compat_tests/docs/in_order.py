@@ -57,6 +57,7 @@ class Reader:
         self._place = place
         self._home = place / "home"
         self._home.mkdir()
+        (self._home / "docs").symlink_to(DOCS)
         self._python = environments.create(place / "environment", Path(sys.executable), ["pip"])
         self._places: dict[str, str] = {}
         kept = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "VIRTUAL_ENV")}
@@ -95,6 +96,8 @@ class Reader:
                     self._places["127.0.0.1:9099"] = named["control"].removeprefix("http://")
                 if "registry" in named:
                     self._places["http://127.0.0.1:8081"] = named["registry"].rstrip("/")
+                if "zookeeper" in named:
+                    self._places["127.0.0.1:2181"] = named["zookeeper"]
                 yield
             finally:
                 process.terminate()

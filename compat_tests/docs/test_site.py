@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 from compat_tests.console.conftest import CHROMIUM, WAIT_MS
 from tests.support.programs.site import built_site
@@ -32,6 +32,8 @@ PAGES = (
 )
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 WIDTHS = (360, 768, 1440)
+PAGES_MIN = 100
+OF_NO_READER = {"_static", "_modules", "genindex.html", "search.html"}
 DIAGRAMS = (
     "concepts/log",
     "concepts/transactions",
@@ -102,18 +104,38 @@ def test_a_search_leads_to(address: str, chromium: Browser, query: str, first: s
     assert not decisions or min(guides) < min(decisions)
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_no_page_scrolls_sideways(address: str, chromium: Browser, name: str) -> None:
-    page = chromium.new_page()
-    page.set_default_timeout(WAIT_MS)
-    page.goto(f"{address}/{name}.html")
+def too_wide(page: Page, address: str) -> list[str]:
+    """At which widths, in which schemes the page would scroll sideways, and by how much."""
+    page.goto(address)
+    found = []
     for scheme, width in itertools.product(SCHEMES, WIDTHS):
         page.emulate_media(color_scheme=scheme)
         page.set_viewport_size({"width": width, "height": 900})
         page.evaluate("new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
         wider = page.evaluate("document.scrollingElement.scrollWidth - window.innerWidth")
-        assert wider <= 0, f"{wider} px wider than a window of {width} px, {scheme}"
+        if wider > 0:
+            found.append(f"{address}: {wider} px wider than a window of {width} px, {scheme}")
+    return found
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_no_page_scrolls_sideways(address: str, chromium: Browser, name: str) -> None:
+    page = chromium.new_page()
+    page.set_default_timeout(WAIT_MS)
+    assert not too_wide(page, f"{address}/{name}.html")
     page.close()
+
+
+@pytest.mark.wide
+def test_none_of_all_pages_scrolls_sideways(address: str, chromium: Browser) -> None:
+    site = built_site()
+    names = sorted(file.relative_to(site) for file in site.rglob("*.html") if not OF_NO_READER & set(file.parts))
+    assert len(names) > PAGES_MIN
+    page = chromium.new_page()
+    page.set_default_timeout(WAIT_MS)
+    found = [one for name in names for one in too_wide(page, f"{address}/{name}")]
+    page.close()
+    assert not found, "\n".join(found)
 
 
 def luminance(colour: str) -> float:

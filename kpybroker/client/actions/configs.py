@@ -209,8 +209,10 @@ def _topics_or_brokers(
         brokers = cluster.metadata().brokers
         found = {name: _no_broker(name) for name in names if int(name) not in brokers}
     resources = [ConfigResource(_type(kind), name) for name in names if name not in found]
-    described = cluster.results(cluster.admin.describe_configs(resources, **cluster.timeout)) if resources else []
-    for one, entries, error in described:
+    # librdkafka takes one broker a call, since each is asked for its own
+    calls = [[one] for one in resources] if kind == "broker" else [resources] if resources else []
+    futures = [cluster.admin.describe_configs(call, **cluster.timeout) for call in calls]
+    for one, entries, error in cluster.results({key: value for call in futures for key, value in call.items()}):
         found[one.name] = config_rows(entries.values(), everything) if error is None else error
     return found
 

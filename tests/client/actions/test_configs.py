@@ -132,6 +132,15 @@ def test_a_cluster_without_settings_of_groups_says_so(tmp_path: Path, monkeypatc
             assert (result.code, text in result.err) == (1, True), result.err
 
 
+def test_settings_of_several_brokers_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client's library takes one broker a call."""
+    with dev_broker(tmp_path / "data", "--brokers", "2") as cluster:
+        monkeypatch.setenv(ENVIRONMENT, cluster.bootstrap)
+        assert invoke(monkeypatch, "config", "set", "broker", "1", "log.cleaner.threads=2").code == 0
+        listed = invoke(monkeypatch, "config", "list", "broker")
+        assert (listed.code, "log.cleaner.threads" in listed.out.decode()) == (0, True), listed.err
+
+
 def test_failures_are_named(run: Run, name: str) -> None:
     run("topic", "create", name)
     bad = run("config", "set", "topic", name, "retention.ms=x", "cleanup.policy=compact", "--format", "json")
