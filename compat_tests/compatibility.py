@@ -17,7 +17,7 @@ from pathlib import Path
 
 from kpybroker.broker.handlers import routes
 from kpybroker.broker.requests.ledger import Ledger
-from kpybroker.broker.requests.served.apis import REFUSED, SERVED
+from kpybroker.broker.requests.served.apis import SERVED
 from kpybroker.broker.requests.served.kafka_releases import versions_of
 from kpybroker.wire.api import API_INFO, ApiKey
 
@@ -40,17 +40,6 @@ ZooKeeper and of Kafka 4.3 with KRaft. The last column says what a version added
 |---|---|---|---|---|---|
 """
 
-
-REFUSED_TEXT = """
-## APIs that are refused
-
-Each request of these is refused. Those that join a group are advertised: clients that did not find them would wait
-without a word.
-
-| key | API | versions | 3.9 | 4.3 | behaviour |
-|---|---|---|---|---|---|
-"""
-
 NOT_SERVED = """
 ## APIs that are not served
 
@@ -61,7 +50,6 @@ Kafka 4.3 has these too. They are neither served nor advertised.
 """
 
 KRAFT = "KRaft"
-SHARE_GROUPS = "share groups (KIP-932)"
 STREAMS_GROUPS = "Streams groups (KIP-1071)"
 NOT_HERE: Mapping[str, Mapping[int, str]] = {
     KRAFT: {
@@ -79,19 +67,6 @@ NOT_HERE: Mapping[str, Mapping[int, str]] = {
         80: "AddRaftVoter",
         81: "RemoveRaftVoter",
         82: "UpdateRaftVoter",
-    },
-    SHARE_GROUPS: {
-        77: "ShareGroupDescribe",
-        78: "ShareFetch",
-        79: "ShareAcknowledge",
-        83: "InitializeShareGroupState",
-        84: "ReadShareGroupState",
-        85: "WriteShareGroupState",
-        86: "DeleteShareGroupState",
-        87: "ReadShareGroupStateSummary",
-        90: "DescribeShareGroupOffsets",
-        91: "AlterShareGroupOffsets",
-        92: "DeleteShareGroupOffsets",
     },
     STREAMS_GROUPS: {88: "StreamsGroupHeartbeat", 89: "StreamsGroupDescribe"},
 }
@@ -130,7 +105,7 @@ def missing_rows() -> list[str]:
 def absent() -> dict[str, list[str]]:
     """What APIs that are served leave out -> their names, as their ledgers have it."""
     found: dict[str, list[str]] = {}
-    for key in sorted(SERVED.keys() - REFUSED):
+    for key in sorted(SERVED):
         text = ledger_of(key).absent
         if text:
             found.setdefault(text, []).append(API_INFO[key].name)
@@ -138,12 +113,7 @@ def absent() -> dict[str, list[str]]:
 
 
 def apis() -> str:
-    served, refused = api_rows(SERVED.keys() - REFUSED), api_rows(REFUSED)
-    return (
-        INTRODUCTION
-        + "\n".join([*served, REFUSED_TEXT.rstrip("\n"), *refused, NOT_SERVED.rstrip("\n"), *missing_rows()])
-        + "\n\n"
-    )
+    return INTRODUCTION + "\n".join([*api_rows(SERVED), NOT_SERVED.rstrip("\n"), *missing_rows()]) + "\n\n"
 
 
 def clients(results: Sequence[Path]) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from compat_tests.bench import responses_only, sends_only
+from compat_tests.bench.limits import responses_only, sends_only
 from compat_tests.bench.load.page_cache import require_room
 from compat_tests.bench.load.workloads import (
     CONSUMED_TOPIC,

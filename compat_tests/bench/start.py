@@ -88,7 +88,8 @@ def timed(launch: Callable[[], list[subprocess.Popen[bytes]]], port: int, tries:
             process.wait()
 
 
-def _popen(command: list[str], directory: Path) -> subprocess.Popen[bytes]:
+def popen(command: list[str], directory: Path) -> subprocess.Popen[bytes]:
+    """A process of a broker, which writes into a file of its directory."""
     with (directory / "out").open("ab") as out:
         return subprocess.Popen(
             command,
@@ -104,14 +105,14 @@ def start_kpybroker(directory: Path) -> Started:
     directory.mkdir()
     port = free_port()
     command = [str(kpybroker_executable()), "dev", "--port", str(port), "--data-dir", str(directory / "data")]
-    return timed(lambda: [_popen(command, directory)], port, tries=1)
+    return timed(lambda: [popen(command, directory)], port, tries=1)
 
 
 def start_kafka(directory: Path) -> Started:
     zookeeper = stock_zookeeper(directory / "zookeeper")
     broker = stock_broker("kafka", directory / "kafka", zookeeper.connect)
     commands = [zookeeper.service.command, broker.service.command]
-    return timed(lambda: [_popen(command, directory) for command in commands], broker.port, tries=5)
+    return timed(lambda: [popen(command, directory) for command in commands], broker.port, tries=5)
 
 
 def describe(name: str, starts: list[Started]) -> str:

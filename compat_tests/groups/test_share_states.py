@@ -21,7 +21,6 @@ from confluent_kafka import AcknowledgeType, ShareConsumer
 
 from compat_tests.conftest import StartBroker
 from compat_tests.deps import ROOT
-from compat_tests.share_groups import share_groups_on
 from compat_tests.support import quick
 from compat_tests.support.command_line import CommandLine
 from compat_tests.support.groups.serving import QUICK
@@ -324,11 +323,8 @@ def acknowledged(bootstrap: str, kinds: Mapping[str, AcknowledgeType]) -> set[st
 
 
 @pytest.mark.wide
-def test_what_was_acknowledged_before_a_kill_stays_so(
-    own_broker: StartBroker, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_what_was_acknowledged_before_a_kill_stays_so(own_broker: StartBroker) -> None:
     """What was accepted or rejected is not sent again, and what was released is."""
-    share_groups_on.use(monkeypatch, tmp_path)
     broker = own_broker(**QUICK, kpybroker_new_cluster_features="newest")
     quick.create_topic(broker.bootstrap, "jobs", 1)
     reset = ("--entity-type", "groups", "--entity-name", "work", "--add-config", "share.auto.offset.reset=earliest")

@@ -1,17 +1,13 @@
 """Kafka 4.3.1's own tools use share groups: its console share consumer, `kafka-configs`, `kafka-share-groups`.
 
-Against Kafka this is the same with `--broker=kafka` where a 4.3.1 serves. Brokers here are of a build that supports
-share groups: `share_groups_on`.
+Against Kafka this is the same with `--broker=kafka` where a 4.3.1 serves.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from compat_tests.conftest import StartBroker
-from compat_tests.share_groups import share_groups_on
 from compat_tests.support import quick
 from compat_tests.support.groups.serving import QUICK
 from compat_tests.support.tools import Tools
@@ -34,10 +30,7 @@ def table(tools: Tools, *arguments: str) -> list[list[str]]:
 
 
 @pytest.mark.wide
-def test_consume_look_reset_and_delete(
-    own_broker: StartBroker, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    share_groups_on.use(monkeypatch, tmp_path)
+def test_consume_look_reset_and_delete(own_broker: StartBroker) -> None:
     broker = own_broker(**QUICK, kpybroker_new_cluster_features="newest")
     tools = Tools(VERSION, broker.bootstrap)
     quick.create_topic(broker.bootstrap, TOPIC, 2)

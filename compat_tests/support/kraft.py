@@ -62,11 +62,12 @@ class KraftBroker:
     def start(self) -> None:
         """Format the directory, if it is new, and run."""
         if not (self.data_dir / "meta.properties").exists():
-            self._format()
+            self.format()
         self.service.start(lambda output: "Kafka Server started" in output)
         keep_classes(self.service.command, self.service.pid, "4.x", KRAFT)
 
-    def _format(self) -> None:
+    def format(self) -> None:
+        """Prepare the directory, which `start` does too if it is new."""
         arguments = ("format", "--cluster-id", CLUSTER_ID, "--config", str(self._config))
         command = self._command([*SMALL_JVM, *quick_options("4.x")], "kafka.tools.StorageTool", *arguments)
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)

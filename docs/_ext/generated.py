@@ -281,7 +281,7 @@ class ReleasesCompared(Generated):
 
     def markdown(self) -> Iterator[str]:
         """A table by API."""
-        from kpybroker.broker.requests.served.apis import REFUSED, SERVED
+        from kpybroker.broker.requests.served.apis import SERVED
         from kpybroker.broker.requests.served.kafka_releases import versions_of
         from kpybroker.wire.api import API_INFO
 
@@ -292,7 +292,6 @@ class ReleasesCompared(Generated):
             ranges = [one.get(key) for one in columns]
             if len(set(ranges)) > 1:
                 cells = ["no" if one is None else f"{one[0]}-{one[1]}" for one in ranges]
-                cells[-1] += " (refused)" if key in REFUSED else ""
                 yield f"| {API_INFO[key].name} | {' | '.join(cells)} |"
 
 

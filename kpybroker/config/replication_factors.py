@@ -1,9 +1,9 @@
 """Replication factors that the brokers of an embedded cluster can meet.
 
 Kafka's defaults, and every production file, want three brokers. With embedded coordination the number of brokers is
-known at start and never grows: a factor above it would keep `__consumer_offsets` and `__transaction_state` from ever
-being created, so that no group and no transaction works. With ZooKeeper other brokers may still join, and nothing is
-changed, as in Kafka.
+known at start and never grows: a factor above it would keep `__consumer_offsets`, `__transaction_state` and
+`__share_group_state` from ever being created, so that no group and no transaction works. With ZooKeeper other brokers
+may still join, and nothing is changed, as in Kafka.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ COUNTS_OF_BROKERS: Final = (
     "offsets.topic.replication.factor",
     "transaction.state.log.replication.factor",
     "transaction.state.log.min.isr",
+    "share.coordinator.state.topic.replication.factor",
+    "share.coordinator.state.topic.min.isr",
 )
-"""The keys that count brokers, of topics that are served: that of the states of share groups is not yet."""
+"""The keys that count brokers."""
 
 
 class Lowered(NamedTuple):

@@ -78,11 +78,18 @@ FEATURES: Final = (
             Level("transactions of version 2, whose every end bumps the producer's epoch (KIP-890)", "4.0"),
         ),
     ),
+    Feature(
+        SHARE_VERSION,
+        (
+            Level("no share groups", "4.1"),
+            Level("share groups, their records in __consumer_offsets and in __share_group_state (KIP-932)", "4.1"),
+        ),
+    ),
 )
 """The features that a cluster without KRaft can have. `since` is the first release that supports the level."""
 
 SUPPORTED: Final[Ranges] = MappingProxyType(
-    {GROUP_VERSION: VersionRange(0, 1), TRANSACTION_VERSION: VersionRange(0, 2)}
+    {GROUP_VERSION: VersionRange(0, 1), TRANSACTION_VERSION: VersionRange(0, 2), SHARE_VERSION: VersionRange(0, 1)}
 )
 """What this build supports: a feature is named here once all that its levels allow is served."""
 

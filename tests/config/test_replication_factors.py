@@ -15,6 +15,8 @@ PRODUCTION = {
     "offsets.topic.replication.factor": "3",
     "transaction.state.log.replication.factor": "3",
     "transaction.state.log.min.isr": "2",
+    "share.coordinator.state.topic.replication.factor": "3",
+    "share.coordinator.state.topic.min.isr": "2",
 }
 
 
@@ -26,10 +28,10 @@ def effective(config: BrokerConfig) -> list[int]:
 @pytest.mark.parametrize(
     ("brokers", "unset", "production"),
     [
-        (1, [1, 1, 1, 1, 1], [1, 1, 1, 1, 1]),
-        (2, [1, 1, 2, 2, 2], [2, 2, 2, 2, 2]),
-        (3, [1, 1, 3, 3, 2], [3, 2, 3, 3, 2]),
-        (5, [1, 1, 3, 3, 2], [3, 2, 3, 3, 2]),
+        (1, [1, 1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 1, 1, 1]),
+        (2, [1, 1, 2, 2, 2, 2, 2], [2, 2, 2, 2, 2, 2, 2]),
+        (3, [1, 1, 3, 3, 2, 3, 2], [3, 2, 3, 3, 2, 3, 2]),
+        (5, [1, 1, 3, 3, 2, 3, 2], [3, 2, 3, 3, 2, 3, 2]),
     ],
 )
 def test_no_factor_is_above_the_number_of_brokers(brokers: int, unset: list[int], production: list[int]) -> None:

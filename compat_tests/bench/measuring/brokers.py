@@ -61,6 +61,9 @@ class Measured(Protocol):
     @property
     def bootstrap(self) -> str: ...
 
+    @property
+    def service(self) -> Service: ...
+
 
 @dataclass(frozen=True, slots=True)
 class Cores:

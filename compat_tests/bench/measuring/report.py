@@ -173,8 +173,9 @@ Part = str | Table
 """A paragraph, a heading (`### ...`) or a table."""
 
 
-def results_table(results: Sequence[Result]) -> Table:
-    kafka, ours = KIND_NAMES["kafka"], KIND_NAMES["kpybroker"]
+def results_table(results: Sequence[Result], kafka: str = KIND_NAMES["kafka"]) -> Table:
+    """One row a line. `kafka`: the release next to which it was measured."""
+    ours = KIND_NAMES["kpybroker"]
     head = ["", "unit", kafka, ours, "ratio", "floor", "rounds agree", "CPU, Kafka", "CPU, ours", "share", "most"]
     return Table(head, [row for result in results for row in _rows(result)])
 
@@ -204,7 +205,8 @@ def _agreement(line: Line) -> str:
     return "yes" if line.disagreement <= AGREEMENT else f"no: {line.disagreement:.0%}"
 
 
-def facts_table(facts: Sequence[Fact]) -> Table:
+def facts_table(facts: Sequence[Fact], kafka: str = KIND_NAMES["kafka"]) -> Table:
+    """One row a fact. `kafka`: the release next to which it was measured."""
     rows = [
         [
             f"{fact.name}, {fact.unit}",
@@ -214,7 +216,7 @@ def facts_table(facts: Sequence[Fact]) -> Table:
         ]
         for fact in facts
     ]
-    return Table(["", KIND_NAMES["kafka"], KIND_NAMES["kpybroker"], "most"], rows)
+    return Table(["", kafka, KIND_NAMES["kpybroker"], "most"], rows)
 
 
 def _given(value: float | None, form: str = ".2f") -> str:

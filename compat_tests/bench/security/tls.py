@@ -25,7 +25,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from compat_tests.bench import responses_only
+from compat_tests.bench.limits import responses_only
 from compat_tests.bench.load.clients import (
     Run,
     consumed_rate,

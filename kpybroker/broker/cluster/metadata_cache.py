@@ -98,6 +98,7 @@ class MetadataCache:
         self._config = config
         self._changed = trio.Event()
         self._listeners: list[Callable[[Collection[str]], None]] = []
+        self._finalized_listeners: list[Callable[[Finalized], None]] = []
         self.snapshot = MetadataSnapshot()
         self._deleted_names: dict[str, None] = {}
         self.received_update = False
@@ -244,6 +245,12 @@ class MetadataCache:
         """Take over what the cluster has finalized now. Its epoch never falls."""
         assert features.epoch >= self.snapshot.features.epoch, "an epoch of finalized features that falls"
         self._replace(self.snapshot._replace(features=features))
+        for listener in self._finalized_listeners:
+            listener(features)
+
+    def on_finalized(self, listener: Callable[[Finalized], None]) -> None:
+        """Call `listener`, which must not block, with what is finalized after each change of it."""
+        self._finalized_listeners.append(listener)
 
     def _remember_deleted(self, topic: str) -> None:
         self._deleted_names[topic] = None

@@ -129,7 +129,11 @@ class Coordinators:
         """What share groups hold of the partitions led here; built by the first request of a member."""
         from kpybroker.broker.share.share_partitions import SharePartitions
 
-        return SharePartitions(self._host, self._replicas, self.share_persister, self.group_configs.of_share_partitions)
+        partitions = SharePartitions(
+            self._host, self._replicas, self.share_persister, self.group_configs.of_share_partitions
+        )
+        self._metadata.on_finalized(partitions.on_finalized)
+        return partitions
 
     def disconnected(self, connection_id: str) -> None:
         """A client's connection has ended."""

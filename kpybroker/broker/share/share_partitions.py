@@ -22,6 +22,7 @@ from kpybroker.broker.loop.steps import Steps, Wait
 from kpybroker.broker.share.led import Done, LedSharePartition
 from kpybroker.broker.share.share_fetches import ShareFetches
 from kpybroker.broker.share.start_offset import start_offset
+from kpybroker.core.features import SHARE_VERSION, Finalized
 from kpybroker.core.share.partition import SharePartition
 from kpybroker.core.share.sessions import SharePartitionId, ShareSession, ShareSessionCache
 from kpybroker.core.share.values import Acknowledgement, Outcome, PersistedState, client_error
@@ -223,8 +224,10 @@ class SharePartitions:
         if led.is_idle and not led.is_writing:
             self.end(led, KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
 
-    def serve_no_more(self) -> None:
-        """Share groups are served no more in this cluster."""
+    def on_finalized(self, features: Finalized) -> None:
+        """After a downgrade share groups are not served: sessions end, and what they hold is released."""
+        if features.level(SHARE_VERSION):
+            return
         self.sessions.clear()
         for led in self.led:
             self.end(led, KafkaError(ErrorCode.UNSUPPORTED_VERSION))

@@ -1,7 +1,6 @@
 """The keys that a group may set for itself, as Kafka 4.3's ``GroupConfig``.
 
-Kafka also has `streams.*`, of groups that are not served; those of `share.*` are kept, and have no effect before share
-groups are served.
+Kafka also has `streams.*`, of groups that are not served.
 """
 
 from __future__ import annotations

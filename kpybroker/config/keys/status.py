@@ -17,7 +17,6 @@ NO_SASL: Final = "no-sasl"
 NO_KRAFT: Final = "no-kraft"
 KRAFT_MAPPED: Final = "kraft-mapped"
 NO_TIERED_STORAGE: Final = "no-tiered-storage"
-NO_SHARE_GROUPS: Final = "no-share-groups"
 NO_STREAMS_GROUPS: Final = "no-streams-groups"
 NO_TWO_PHASE_COMMIT: Final = "no-two-phase-commit"
 NO_JVM_PLUGIN: Final = "no-jvm-plugin"
@@ -33,6 +32,7 @@ OWN_INTERVAL: Final = "own-interval"
 ALL_ACKS: Final = "all-acks"
 AT_ONCE: Final = "at-once"
 ONE_COORDINATOR: Final = "one-coordinator"
+EARLY_ACCESS: Final = "early-access"
 
 REASONS: Final[dict[str, str]] = {
     HONOURED: "",
@@ -43,7 +43,6 @@ REASONS: Final[dict[str, str]] = {
     NO_KRAFT: "there is no KRaft quorum here: coordination is the embedded tree or ZooKeeper",
     KRAFT_MAPPED: "it is used only to read a KRaft file, one that sets process.roles",
     NO_TIERED_STORAGE: "there is no tiered storage: all data stays in the local log directories",
-    NO_SHARE_GROUPS: "share groups (KIP-932) are not served",
     NO_STREAMS_GROUPS: "streams groups (KIP-1071) are not served",
     NO_TWO_PHASE_COMMIT: "two-phase commit (KIP-939) is not served, as by every Kafka so far",
     NO_JVM_PLUGIN: "it names a Java class; there is no JVM here to load it",
@@ -59,6 +58,7 @@ REASONS: Final[dict[str, str]] = {
     ALL_ACKS: "a commit always waits for all in-sync replicas, as with -1",
     AT_ONCE: "the coordinator appends the records of a request at once, without a buffer of its own",
     ONE_COORDINATOR: "one coordinator serves both protocols of groups",
+    EARLY_ACCESS: "it is of the early access in Kafka 3.9: as in Kafka 4, share.version decides, without limit",
 }
 """Code -> why the key has no effect; empty for HONOURED."""
 

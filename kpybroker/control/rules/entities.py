@@ -118,8 +118,8 @@ class Shape:
         """What a rule may name about such a request."""
         fixed = {kind for one in (*self.request, *self.response) for kind, _ in one.keys}
         fixed.update(kind for kind, _ in self.scalars)
-        if "topic" in fixed:
-            fixed.add("topic_id")
+        if fixed & {"topic", "topic_id"}:
+            fixed |= {"topic", "topic_id"}
         return frozenset(fixed)
 
     @property

@@ -169,7 +169,6 @@ _GROUPS: dict[ApiKey, tuple[Shape, ...]] = {
     ApiKey.CONSUMER_GROUP_DESCRIBE: (
         Shape(ALL, (array("group_ids", group=""),), (array("groups", ERROR, group="group_id"),)),
     ),
-    ApiKey.SHARE_GROUP_HEARTBEAT: (Shape(ALL, scalars=GROUP),),
     ApiKey.LEAVE_GROUP: (Shape(ALL, scalars=GROUP),),
     ApiKey.SYNC_GROUP: (Shape(ALL, scalars=GROUP),),
     ApiKey.DESCRIBE_GROUPS: (Shape(ALL, (array("groups", group=""),), (array("groups", ERROR, group="group_id"),)),),
@@ -178,6 +177,86 @@ _GROUPS: dict[ApiKey, tuple[Shape, ...]] = {
         Shape(ALL, (array("groups_names", group=""),), (array("results", ERROR, group="group_id"),)),
     ),
     ApiKey.OFFSET_DELETE: (Shape(ALL, (_TOPICS, _PARTITIONS), (_TOPICS, _FAILING_PARTITIONS), GROUP, natural=TOP),),
+}
+
+_TOPIC_IDS = array("topics", topic_id="topic_id")
+_STATE_OF_SHARES = (
+    Shape(
+        ALL,
+        (_TOPIC_IDS, array("partitions", partition="partition")),
+        (array("results", topic_id="topic_id"), array("partitions", ERROR, partition="partition")),
+        GROUP,
+    ),
+)
+
+_SHARE_GROUPS: dict[ApiKey, tuple[Shape, ...]] = {
+    ApiKey.SHARE_GROUP_HEARTBEAT: (Shape(ALL, scalars=GROUP),),
+    ApiKey.SHARE_GROUP_DESCRIBE: (
+        Shape(ALL, (array("group_ids", group=""),), (array("groups", ERROR, group="group_id"),)),
+    ),
+    # Both are handled whole: a partition that was left out would not be in the session.
+    ApiKey.SHARE_FETCH: (
+        Shape(
+            ALL,
+            (_TOPIC_IDS, _PARTITIONS),
+            (
+                array("responses", topic_id="topic_id"),
+                array("partitions", ERROR, {"records": b"", "acquired_records": []}, partition="partition_index"),
+            ),
+            GROUP,
+            leaves_out=False,
+            is_always_handled=True,
+        ),
+    ),
+    ApiKey.SHARE_ACKNOWLEDGE: (
+        Shape(
+            ALL,
+            (_TOPIC_IDS, _PARTITIONS),
+            (array("responses", topic_id="topic_id"), _FAILING_PARTITIONS),
+            GROUP,
+            is_always_handled=True,
+        ),
+    ),
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE: _STATE_OF_SHARES,
+    ApiKey.READ_SHARE_GROUP_STATE: _STATE_OF_SHARES,
+    ApiKey.WRITE_SHARE_GROUP_STATE: _STATE_OF_SHARES,
+    ApiKey.DELETE_SHARE_GROUP_STATE: _STATE_OF_SHARES,
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: _STATE_OF_SHARES,
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: (
+        Shape(
+            ALL,
+            (array("groups", group="group_id"), array("topics", topic="topic_name"), array("partitions", partition="")),
+            (
+                array("groups", ERROR, group="group_id"),
+                array("topics", topic="topic_name"),
+                array(
+                    "partitions",
+                    ERROR,
+                    {"start_offset": -1, "leader_epoch": -1, "lag": -1},
+                    partition="partition_index",
+                ),
+            ),
+            natural=0,
+        ),
+    ),
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: (
+        Shape(
+            ALL,
+            (array("topics", topic="topic_name"), _PARTITIONS),
+            (array("responses", topic="topic_name"), _FAILING_PARTITIONS),
+            GROUP,
+            natural=TOP,
+        ),
+    ),
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: (
+        Shape(
+            ALL,
+            (array("topics", topic="topic_name"),),
+            (array("responses", ERROR, topic="topic_name"),),
+            GROUP,
+            natural=TOP,
+        ),
+    ),
 }
 
 _ADDED = array("topics", topic="name"), array("partitions", partition="")
@@ -363,6 +442,7 @@ _SECURITY: dict[ApiKey, tuple[Shape, ...]] = {
 SHAPES: dict[ApiKey, tuple[Shape, ...]] = {
     **_RECORDS,
     **_GROUPS,
+    **_SHARE_GROUPS,
     **_TRANSACTIONS,
     **_TOPIC_APIS,
     **_CONFIGURATION,

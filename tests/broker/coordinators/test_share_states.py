@@ -9,13 +9,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
 import trio
 
 from kpybroker.broker.app import Broker
-from kpybroker.broker.coordinators.share_messages import DELETE, INITIALIZE, READ, SUMMARY, WRITE
-from kpybroker.broker.handlers import routes
-from kpybroker.broker.requests.served.apis import SERVED
 from kpybroker.core.share_coordinator.values import (
     DeleteState,
     InitializeState,
@@ -129,20 +125,12 @@ async def test_the_states_of_a_deleted_topic_are_forgotten(tmp_path: Path) -> No
 # --- two brokers
 
 
-@pytest.fixture
-def served(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The switch of this test: nothing serves them before share groups are complete."""
-    for api in (INITIALIZE, READ, WRITE, DELETE, SUMMARY):
-        ledger = routes.load(api.key).LEDGER
-        monkeypatch.setitem(SERVED, api.key, (ledger.min_version, ledger.max_version))
-
-
 def kept_by(cluster: RunningCluster, broker_id: int) -> set[SharePartitionKey]:
     machines = cluster.brokers[broker_id].coordinators.share_states.partitions.machines
     return {key for machine in machines for key in machine.states}
 
 
-async def test_states_of_other_brokers_are_asked_for_and_taken_over(tmp_path: Path, served: None) -> None:
+async def test_states_of_other_brokers_are_asked_for_and_taken_over(tmp_path: Path) -> None:
     async with running_cluster(tmp_path, 1, 2, **CLUSTER_KEYS) as cluster:
         topic_id = await create_topic(cluster.controller, "orders", PARTITIONS)
         with trio.fail_after(60):

@@ -16,10 +16,10 @@ from tests.support.share.members import (
     Member,
     MemoryPersister,
     data_of,
+    finalize_share_version,
     offsets,
     produce,
     rows,
-    serve_share_groups,
     share_broker,
 )
 
@@ -28,10 +28,10 @@ ACCEPT, RELEASE, REJECT, RENEW = [1], [2], [3], [4]
 
 
 async def test_records_are_acquired_once_and_accepted_for_good(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
     persister = MemoryPersister()
-    async with share_broker(tmp_path, monkeypatch, persister) as broker:
+    async with share_broker(tmp_path, persister) as broker:
         topic_id = await create_topic(broker, "t")
         one, two = Member(broker, topic_id, "m1"), Member(broker, topic_id, "m2")
         await one.open()
@@ -53,10 +53,8 @@ async def test_records_are_acquired_once_and_accepted_for_good(
         assert rows(await two.fetch()) == [(3, 3, 1)]
 
 
-async def test_a_fetch_waits_for_records(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
-) -> None:
-    async with share_broker(tmp_path, monkeypatch, MemoryPersister()) as broker:
+async def test_a_fetch_waits_for_records(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:
+    async with share_broker(tmp_path, MemoryPersister()) as broker:
         member = Member(broker, await create_topic(broker, "t"))
         await member.open()
         responses: list[ShareFetchResponse] = []
@@ -79,9 +77,9 @@ async def test_a_fetch_waits_for_records(
 
 
 async def test_a_fetch_waits_for_records_that_another_member_releases(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
-    async with share_broker(tmp_path, monkeypatch, MemoryPersister()) as broker:
+    async with share_broker(tmp_path, MemoryPersister()) as broker:
         topic_id = await create_topic(broker, "t")
         one, two = Member(broker, topic_id, "m1"), Member(broker, topic_id, "m2")
         await one.open()
@@ -104,11 +102,10 @@ async def test_a_fetch_waits_for_records_that_another_member_releases(
 @pytest.mark.parametrize("is_read_first", [False, True])
 async def test_a_fetch_waits_for_its_share_partition_to_be_read(
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
     autojump_clock: trio.testing.MockClock,
     is_read_first: bool,
 ) -> None:
-    async with share_broker(tmp_path, monkeypatch, MemoryPersister()) as broker:
+    async with share_broker(tmp_path, MemoryPersister()) as broker:
         member = Member(broker, await create_topic(broker, "t"))
         produce(broker, b"a")
         if is_read_first:
@@ -119,10 +116,10 @@ async def test_a_fetch_waits_for_its_share_partition_to_be_read(
 
 
 async def test_locks_run_out_and_the_last_attempt_archives(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
     persister = MemoryPersister()
-    async with share_broker(tmp_path, monkeypatch, persister) as broker:
+    async with share_broker(tmp_path, persister) as broker:
         topic_id = await create_topic(broker, "t")
         one, two = Member(broker, topic_id, "m1"), Member(broker, topic_id, "m2")
         await one.open()
@@ -138,9 +135,9 @@ async def test_locks_run_out_and_the_last_attempt_archives(
 
 
 async def test_an_acknowledgement_of_what_another_member_holds_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
-    async with share_broker(tmp_path, monkeypatch, MemoryPersister()) as broker:
+    async with share_broker(tmp_path, MemoryPersister()) as broker:
         topic_id = await create_topic(broker, "t")
         one, two = Member(broker, topic_id, "m1"), Member(broker, topic_id, "m2")
         await one.open()
@@ -153,10 +150,10 @@ async def test_an_acknowledgement_of_what_another_member_holds_is_refused(
 
 
 async def test_a_response_waits_until_acknowledgements_are_persisted_and_says_if_that_fails(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
     persister = MemoryPersister()
-    async with share_broker(tmp_path, monkeypatch, persister) as broker:
+    async with share_broker(tmp_path, persister) as broker:
         member = Member(broker, await create_topic(broker, "t"))
         produce(broker, b"a")
         await member.open()
@@ -180,10 +177,10 @@ async def test_a_response_waits_until_acknowledgements_are_persisted_and_says_if
 
 
 async def test_what_is_changed_during_a_write_goes_into_the_next_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
     persister = MemoryPersister()
-    async with share_broker(tmp_path, monkeypatch, persister) as broker:
+    async with share_broker(tmp_path, persister) as broker:
         topic_id = await create_topic(broker, "t")
         members = [Member(broker, topic_id, f"m{number}") for number in range(4)]
         for place, member in enumerate(members):
@@ -203,9 +200,9 @@ async def test_what_is_changed_during_a_write_goes_into_the_next_one(
 
 @pytest.mark.parametrize("by", ["fetch", "acknowledge", "disconnect"])
 async def test_the_end_of_a_session_releases_what_the_member_holds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock, by: str
+    tmp_path: Path, autojump_clock: trio.testing.MockClock, by: str
 ) -> None:
-    async with share_broker(tmp_path, monkeypatch, MemoryPersister()) as broker:
+    async with share_broker(tmp_path, MemoryPersister()) as broker:
         topic_id = await create_topic(broker, "t")
         one, two = Member(broker, topic_id, "m1"), Member(broker, topic_id, "m2")
         await one.open()
@@ -231,9 +228,9 @@ async def test_the_end_of_a_session_releases_what_the_member_holds(
 
 
 async def test_a_group_without_sessions_keeps_nothing_in_memory_and_goes_on_where_it_was(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
-    async with share_broker(tmp_path, monkeypatch, MemoryPersister()) as broker:
+    async with share_broker(tmp_path, MemoryPersister()) as broker:
         topic_id = await create_topic(broker, "t")
         produce(broker, b"a", b"b")
         member = Member(broker, topic_id)
@@ -250,9 +247,9 @@ async def test_a_group_without_sessions_keeps_nothing_in_memory_and_goes_on_wher
 
 
 async def test_lost_leadership_ends_waiting_fetches_and_names_the_new_leader(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
-    async with share_broker(tmp_path, monkeypatch, MemoryPersister()) as broker:
+    async with share_broker(tmp_path, MemoryPersister()) as broker:
         member = Member(broker, await create_topic(broker, "t"))
         await member.open()
         responses: list[ShareFetchResponse] = []
@@ -276,10 +273,8 @@ async def test_lost_leadership_ends_waiting_fetches_and_names_the_new_leader(
         assert acknowledged.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-async def test_retention_moves_the_start(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
-) -> None:
-    async with share_broker(tmp_path, monkeypatch, MemoryPersister()) as broker:
+async def test_retention_moves_the_start(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:
+    async with share_broker(tmp_path, MemoryPersister()) as broker:
         member = Member(broker, await create_topic(broker, "t"))
         for _ in range(5):
             produce(broker, b"a")
@@ -290,11 +285,11 @@ async def test_retention_moves_the_start(
 
 
 async def test_a_failed_read_of_the_state_is_the_error_of_the_partition(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
     persister = MemoryPersister()
     persister.read_error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-    async with share_broker(tmp_path, monkeypatch, persister) as broker:
+    async with share_broker(tmp_path, persister) as broker:
         member = Member(broker, await create_topic(broker, "t"))
         produce(broker, b"a")
         data = data_of(await member.fetch(max_wait_ms=1_000))
@@ -305,11 +300,9 @@ async def test_a_failed_read_of_the_state_is_the_error_of_the_partition(
         assert persister.reads == 2
 
 
-async def test_a_fenced_write_ends_the_share_partition(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
-) -> None:
+async def test_a_fenced_write_ends_the_share_partition(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:
     persister = MemoryPersister()
-    async with share_broker(tmp_path, monkeypatch, persister) as broker:
+    async with share_broker(tmp_path, persister) as broker:
         member = Member(broker, await create_topic(broker, "t"))
         produce(broker, b"a")
         await member.open()
@@ -322,9 +315,9 @@ async def test_a_fenced_write_ends_the_share_partition(
 
 
 async def test_only_batches_with_acquired_records_are_sent(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
-    async with share_broker(tmp_path, monkeypatch, MemoryPersister()) as broker:
+    async with share_broker(tmp_path, MemoryPersister()) as broker:
         topic_id = await create_topic(broker, "t")
         one, two = Member(broker, topic_id, "m1"), Member(broker, topic_id, "m2")
         await one.open()
@@ -339,10 +332,8 @@ async def test_only_batches_with_acquired_records_are_sent(
         assert offsets(response) == [2, 3, 4, 5]
 
 
-async def test_a_strict_limit_is_kept_within_a_batch(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
-) -> None:
-    async with share_broker(tmp_path, monkeypatch, MemoryPersister()) as broker:
+async def test_a_strict_limit_is_kept_within_a_batch(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:
+    async with share_broker(tmp_path, MemoryPersister()) as broker:
         member = Member(broker, await create_topic(broker, "t"))
         produce(broker, b"a", b"b", b"c", b"d")
         await member.open()
@@ -351,11 +342,9 @@ async def test_a_strict_limit_is_kept_within_a_batch(
         assert offsets(response) == [0, 1, 2, 3]
 
 
-async def test_without_the_feature_all_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
-) -> None:
-    async with share_broker(tmp_path, monkeypatch, MemoryPersister()) as broker:
+async def test_without_the_feature_all_is_refused(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:
+    async with share_broker(tmp_path, MemoryPersister()) as broker:
         member = Member(broker, await create_topic(broker, "t"))
-        serve_share_groups(broker, level=0)
+        finalize_share_version(broker, 0)
         assert (await member.fetch()).error_code == ErrorCode.UNSUPPORTED_VERSION
         assert (await member.acknowledge({})).error_code == ErrorCode.UNSUPPORTED_VERSION

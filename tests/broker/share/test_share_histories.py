@@ -155,11 +155,9 @@ async def take_all(member: Member, history: History) -> None:
 
 
 @pytest.mark.parametrize("seed", [*range(8), *(pytest.param(seed, marks=pytest.mark.wide) for seed in range(8, 100))])
-async def test_histories(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock, seed: int
-) -> None:
+async def test_histories(tmp_path: Path, autojump_clock: trio.testing.MockClock, seed: int) -> None:
     chance, history, persister = random.Random(seed), History(), MemoryPersister()
-    async with share_broker(tmp_path, monkeypatch, persister) as broker:
+    async with share_broker(tmp_path, persister) as broker:
         topic_id = await create_topic(broker, "t")
         partition = broker.replicas.hosted("t", 0)
         produced = 0

@@ -45,15 +45,15 @@ OpenPlace = Callable[[], AbstractAsyncContextManager[Place]]
 
 
 @asynccontextmanager
-async def a_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **options: Any) -> AsyncIterator[Place]:
+async def a_place(tmp_path: Path, **options: Any) -> AsyncIterator[Place]:
     persister = MemoryPersister(options.pop("start_offset", 0))
-    async with share_broker(tmp_path, monkeypatch, persister, **options) as broker:
+    async with share_broker(tmp_path, persister, **options) as broker:
         yield Place(broker, persister, await create_topic(broker, "t", 3))
 
 
 @pytest.fixture
-def open_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock) -> OpenPlace:
-    return lambda: a_place(tmp_path, monkeypatch)
+def open_place(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> OpenPlace:
+    return lambda: a_place(tmp_path)
 
 
 def named(response: ShareFetchResponse) -> dict[int, tuple[int, int]]:
@@ -254,16 +254,14 @@ async def test_a_topic_that_was_deleted_is_unknown(
         assert len(place.share_partitions) == 0
 
 
-async def test_group_and_topics_must_be_readable(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
-) -> None:
+async def test_group_and_topics_must_be_readable(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:
     name = "kafka.security.authorizer.AclAuthorizer"
 
     def may_read(kind: ResourceType, resource: str) -> Binding:
         return Binding(Pattern(kind, resource), Entry("User:ANONYMOUS", "*", Operation.READ, Permission.ALLOW))
 
     persister = MemoryPersister()
-    async with share_broker(tmp_path, monkeypatch, persister, authorizer_class_name=name) as broker:
+    async with share_broker(tmp_path, persister, authorizer_class_name=name) as broker:
         assert broker.acls is not None
         create = Entry("User:ANONYMOUS", "*", Operation.CREATE, Permission.ALLOW)
         await broker.acls.create([Binding(Pattern(ResourceType.CLUSTER, "kafka-cluster"), create)])
@@ -357,12 +355,11 @@ async def test_version_1_knows_no_renewal(open_place: OpenPlace, autojump_clock:
 )
 async def test_a_group_without_a_state_begins_where_its_reset_says(
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
     autojump_clock: trio.testing.MockClock,
     reset: OffsetReset,
     expected: list[tuple[int, int, int]],
 ) -> None:
-    async with a_place(tmp_path, monkeypatch, start_offset=-1) as place:
+    async with a_place(tmp_path, start_offset=-1) as place:
         now_ms = place.broker.clock.time_ms()
         place.sets(offset_reset=reset)
         produce(place.broker, b"a", timestamp=now_ms - 3_600_000)
@@ -371,9 +368,9 @@ async def test_a_group_without_a_state_begins_where_its_reset_says(
 
 
 async def test_by_duration_without_a_record_that_young_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
-    async with a_place(tmp_path, monkeypatch, start_offset=-1) as place:
+    async with a_place(tmp_path, start_offset=-1) as place:
         place.sets(offset_reset=OffsetReset("by_duration", 1_000))
         produce(place.broker, b"a", timestamp=NOW_MS)
         response = await place.member.fetch(max_wait_ms=100)
@@ -381,9 +378,9 @@ async def test_by_duration_without_a_record_that_young_is_an_error(
 
 
 async def test_records_of_aborted_transactions_are_for_read_uncommitted_only(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
-    async with a_place(tmp_path, monkeypatch, transaction_partition_verification_enable="false") as place:
+    async with a_place(tmp_path, transaction_partition_verification_enable="false") as place:
         partition = place.broker.replicas.hosted("t", 0)
         place.sets(reads_committed=True)
         committed, uncommitted = place.member, Member(place.broker, place.topic_id, "m", "uncommitted")

@@ -11,13 +11,11 @@ import pytest
 import trio
 
 from kpybroker.broker.app import Broker
-from kpybroker.broker.requests.served.apis import SERVED
-from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.find_coordinator import FindCoordinatorRequest
 from kpybroker.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from tests.support.brokers.running_broker import ask, create_topic, running_broker
-from tests.support.share.members import Member, produce, rows, serve_share_groups
+from tests.support.share.members import Member, produce, rows
 
 ACCEPT, RELEASE, REJECT = [1], [2], [3]
 KEYS: dict[str, Any] = {
@@ -28,11 +26,8 @@ KEYS: dict[str, Any] = {
 
 
 @asynccontextmanager
-async def whole_broker(directory: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Broker]:
-    monkeypatch.setitem(SERVED, ApiKey.SHARE_FETCH, (1, 2))
-    monkeypatch.setitem(SERVED, ApiKey.SHARE_ACKNOWLEDGE, (1, 2))
+async def whole_broker(directory: Path) -> AsyncIterator[Broker]:
     async with running_broker(directory, keeps=True, **KEYS) as broker:
-        serve_share_groups(broker)
         yield broker
 
 
@@ -54,8 +49,8 @@ async def join(broker: Broker, member_id: str) -> None:
             await trio.sleep(0.02)
 
 
-async def test_a_group_consumes_and_goes_on_after_a_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with whole_broker(tmp_path, monkeypatch) as broker:
+async def test_a_group_consumes_and_goes_on_after_a_restart(tmp_path: Path) -> None:
+    async with whole_broker(tmp_path) as broker:
         topic_id = await create_topic(broker, "t")
         await join(broker, "m")
         member = Member(broker, topic_id)
@@ -64,14 +59,14 @@ async def test_a_group_consumes_and_goes_on_after_a_restart(tmp_path: Path, monk
         assert rows(await member.fetch(max_wait_ms=5_000)) == [(0, 5, 1)]
         acknowledged = await member.acknowledge({0: [(0, 1, ACCEPT), (2, 2, REJECT), (3, 3, RELEASE)]})
         assert acknowledged.responses[0].partitions[0].error_code == ErrorCode.NONE
-    async with whole_broker(tmp_path, monkeypatch) as broker:
+    async with whole_broker(tmp_path) as broker:
         await join(broker, "n")
         member = Member(broker, topic_id, "n")
         # what was released has its delivery on record; what was held when the broker stopped has none
         assert rows(await member.fetch(max_wait_ms=5_000)) == [(3, 3, 2), (4, 5, 1)]
         acknowledged = await member.acknowledge({0: [(3, 5, ACCEPT)]})
         assert acknowledged.responses[0].partitions[0].error_code == ErrorCode.NONE
-    async with whole_broker(tmp_path, monkeypatch) as broker:
+    async with whole_broker(tmp_path) as broker:
         await join(broker, "o")
         member = Member(broker, topic_id, "o")
         assert rows(await member.fetch(max_wait_ms=300)) == []
@@ -79,10 +74,8 @@ async def test_a_group_consumes_and_goes_on_after_a_restart(tmp_path: Path, monk
         assert rows(await member.fetch(max_wait_ms=5_000)) == [(6, 6, 1)]
 
 
-async def test_a_partition_that_no_group_has_initialized_cannot_be_fetched(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with whole_broker(tmp_path, monkeypatch) as broker:
+async def test_a_partition_that_no_group_has_initialized_cannot_be_fetched(tmp_path: Path) -> None:
+    async with whole_broker(tmp_path) as broker:
         member = Member(broker, await create_topic(broker, "t"))
         response = await member.fetch(max_wait_ms=5_000)
         assert response.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
@@ -94,7 +87,7 @@ async def test_states_that_are_not_kept_need_no_topic_and_end_with_the_broker(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setitem(KEYS, "group_share_persister_class_name", name)
-    async with whole_broker(tmp_path, monkeypatch) as broker:
+    async with whole_broker(tmp_path) as broker:
         topic_id = await create_topic(broker, "t")
         await join(broker, "m")
         member = Member(broker, topic_id)
@@ -104,7 +97,7 @@ async def test_states_that_are_not_kept_need_no_topic_and_end_with_the_broker(
         acknowledged = await member.acknowledge({0: [(0, 0, ACCEPT)]})
         assert acknowledged.responses[0].partitions[0].error_code == ErrorCode.NONE
         assert not broker.metadata.contains("__share_group_state")
-    async with whole_broker(tmp_path, monkeypatch) as broker:
+    async with whole_broker(tmp_path) as broker:
         await join(broker, "n")
         member = Member(broker, topic_id, "n")
         assert rows(await member.fetch(max_wait_ms=200)) == []  # the end of the log again

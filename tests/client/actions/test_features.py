@@ -16,7 +16,7 @@ from tests.support.programs.command_line import Result, invoke
 
 @pytest.fixture(scope="module")
 def with_features() -> Iterator[str]:
-    """The address of a broker of this process that supports group.version 0 and 1, and transaction.version 0 to 2."""
+    """The address of a broker of this process with its features: group, share and transaction version."""
     with Broker(in_thread=True) as broker:
         yield broker.bootstrap_servers
 
@@ -34,7 +34,8 @@ def feature(with_features: str, monkeypatch: pytest.MonkeyPatch) -> Run:
 def level(feature: Run) -> tuple[int, int]:
     """(finalized level of group.version, epoch)."""
     found = feature("list", "--format", "json").json
-    row, transactions = found["features"]
+    row, shares, transactions = found["features"]
+    assert (shares["feature"], shares["supported"]) == ("share.version", [0, 1])
     assert (transactions["feature"], transactions["supported"]) == ("transaction.version", [0, 2])
     assert (row["feature"], row["supported"], row["brokers"]) == ("group.version", [0, 1], {"0": [0, 1]})
     return row["finalized"], found["epoch"]
@@ -42,8 +43,12 @@ def level(feature: Run) -> tuple[int, int]:
 
 def test_levels_are_listed_lowered_and_raised(feature: Run) -> None:
     assert level(feature) == (1, 0)
-    rows = [line.split() for line in feature("list").text.splitlines()[-2:]]
-    assert rows == [["group.version", "1", "0", "to", "1"], ["transaction.version", "2", "0", "to", "2"]]
+    rows = [line.split() for line in feature("list").text.splitlines()[-3:]]
+    assert rows == [
+        ["group.version", "1", "0", "to", "1"],
+        ["share.version", "1", "0", "to", "1"],
+        ["transaction.version", "2", "0", "to", "2"],
+    ]
     planned = feature("downgrade", "group.version=0", "--dry-run")
     assert (planned.code, planned.text.split()[-3:]) == (0, ["group.version", "1", "0"])
     assert "nothing was changed" in planned.err
@@ -134,6 +139,6 @@ def test_a_broker_without_features(without_features: Run) -> None:
 
 
 def test_a_feature_that_no_broker_has(feature: Run) -> None:
-    refused = feature("upgrade", "share.version=1")
+    refused = feature("upgrade", "streams.version=1")
     assert refused.code == 1
     assert "Local controller 0 does not support this feature" in refused.err

@@ -16,24 +16,12 @@ from kpybroker.config.dynamic import FIXED_AT_START, QUOTA_KEYS
 from kpybroker.config.keys.definition import READ_ONLY
 from kpybroker.config.keys.registry import BROKER_KEYS
 from kpybroker.config.keys.replication import LEADER_SELECTOR, RACK_AWARE_SELECTOR
-from kpybroker.config.keys.status import HONOURED, NO_REVOCATION, NO_SHARE_GROUPS, REASONS
+from kpybroker.config.keys.status import HONOURED, NO_REVOCATION, REASONS
 from kpybroker.config.keys.synonyms import TOPIC_DEFAULT_KEYS
 from kpybroker.config.keys.topic import TOPIC_ROWS
 from kpybroker.config.topic import LogConfig, field_name
 from kpybroker.core.replication.replica_selector import rack_aware, replica_selector
 from tests.config.keys.key_reads import Read, key_reads, sources, strings
-
-OF_SHARE_GROUPS = {
-    "broker/cluster/topic_admin.py",
-    "broker/coordinators/coordinators.py",
-    "broker/coordinators/group_configs.py",
-    "broker/coordinators/share_groups.py",
-    "broker/coordinators/share_states.py",
-    "broker/handlers/groups/find_coordinator.py",
-    "broker/share/share_partitions.py",
-    "config/groups/keys.py",
-}
-"""Code that reads settings of share groups, which no client reaches before they are served."""
 
 READ_AT_START = ("broker/lifecycle/", "broker/app.py", "cli/")
 """Code that runs once, before the broker serves."""
@@ -116,8 +104,6 @@ def test_a_key_without_effect_is_read_nowhere(name: str) -> None:
     reads = found().reads.get(name, set())
     if BROKER_KEYS[name].status == NO_REVOCATION:  # the broker does not start with it, which its reason says
         assert {read.file for read in reads} == {"broker/lifecycle/zookeeper_client.py"}
-    elif BROKER_KEYS[name].status == NO_SHARE_GROUPS:  # the code is there; no client reaches it
-        assert {read.file for read in reads} <= OF_SHARE_GROUPS
     else:
         assert reads == set()
 

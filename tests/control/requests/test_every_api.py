@@ -23,6 +23,7 @@ from kpybroker.wire.codec import decode_from
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.headers import parse_request_header
 from kpybroker.wire.messages.find_coordinator import FindCoordinatorRequest
+from kpybroker.wire.messages.share_acknowledge import ShareAcknowledgeRequest
 from kpybroker.wire.schema import Message
 from tests.support.brokers.faulty_broker import TWO_OF, Faulty, faulty_broker, request_for_two
 from tests.support.brokers.running_broker import ask, create_topic
@@ -70,6 +71,8 @@ class Broker:
     handled: list[Message] = field(default_factory=list)
 
     async def ask(self, key: ApiKey, version: int) -> Any:
+        if key is ApiKey.SHARE_ACKNOWLEDGE:  # wants a session
+            await ask(self.faulty.broker, self.request(ApiKey.SHARE_FETCH, version), version)
         self.handled.clear()
         return await ask(self.faulty.broker, self.request(key, version), version)
 
@@ -77,6 +80,13 @@ class Broker:
         request: Any = request_for_two(key, shape_of(key, version), version, self.ids)
         if key is ApiKey.PRODUCE:
             request.acks = 1
+        if key in (ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE):
+            request.member_id = "member"
+        if key is ApiKey.SHARE_ACKNOWLEDGE:
+            request.share_session_epoch = 1
+            for partition in (one for topic in request.topics for one in topic.partitions):
+                batch = ShareAcknowledgeRequest.AcknowledgementBatch(acknowledge_types=[1])
+                partition.acknowledgement_batches = [batch]
         for acl in _acls(key, request):
             acl.operation = acl.permission_type = 3  # READ, ALLOW
             setattr(acl, "resource_type" if key is ApiKey.CREATE_ACLS else "resource_type_filter", 2)
@@ -101,6 +111,9 @@ async def serving(directory: Path) -> AsyncIterator[Broker]:
     keys: dict[str, Any] = {
         "transaction_state_log_replication_factor": "1",
         "transaction_state_log_num_partitions": "2",
+        "share_coordinator_state_topic_replication_factor": "1",
+        "share_coordinator_state_topic_num_partitions": "2",
+        "share_coordinator_state_topic_min_isr": "1",
     }
     async with faulty_broker(directory, transaction_state_log_min_isr="1", **keys) as faulty:
         ids = {name: await create_topic(faulty.broker, name, partitions=2) for name in TWO_OF["topic"]}
@@ -160,6 +173,7 @@ def _check_places(broker: Broker, key: ApiKey, version: int, response: Any, matc
         is_failed = getattr(one, str(shape.response[depth].error)) == INJECTED
         (failed if is_failed else others).append(element.names)
     is_whole = shape.response[depth].is_response_only or len(found) == 1
+    is_whole |= key is ApiKey.SHARE_FETCH  # there are no records, and only partitions with records are named
     assert failed, version
     assert others or is_whole or response.error_code, (version, response)
     for names in failed:

@@ -20,6 +20,8 @@ DATA: Final = ROOT / "docs" / "speed" / "data"
 OURS: Final = "kpybroker"
 KAFKAS: Final = "Kafka 3.9.1"
 START, SPEED, TESTS = "bench-start", "bench", "bench-testing"
+KAFKA_4, NEXT_TO_4 = "Kafka 4.3.1", "bench-kafka-4"
+ONE_RECORD: Final = "one-record requests, 32 connections, 1 in"
 MEMORY: Final = "resident memory, idle, MB"
 
 FIGURES: Final = (
@@ -28,16 +30,18 @@ FIGURES: Final = (
     ("a test with a topic and a group of its own", TESTS, 0, "each further test with a topic", "ms", "in-a-test-suite"),
     ("stock Java producer, 1 KB, `acks=all`", SPEED, 0, "Java produce 1 KB, acks=all", "MB/s", "all-figures"),
     ("stock Java consumer at the end of the log", SPEED, 0, "Java consume 1 KB, tail", "MB/s", "all-figures"),
-    (
-        "requests of one record, 32 connections",
-        SPEED,
-        0,
-        "one-record requests, 32 connections, 1 in",
-        "/s",
-        "all-figures",
-    ),
+    ("requests of one record, 32 connections", SPEED, 0, ONE_RECORD, "/s", "all-figures"),
 )
 """What is shown, and which cells it is: command, table, beginning of the row, unit, place on the page of speed."""
+
+FIGURES_4: Final = {
+    "from start to the first message": (1, "from start to the first message"),
+    MEMORY: (1, MEMORY),
+    "Java produce 1 KB, acks=all": (0, "Java produce 1 KB, acks=all"),
+    "Java consume 1 KB, tail": (0, "Java consume 1 KB, tail"),
+    ONE_RECORD: (0, ONE_RECORD),
+}
+"""Which of them were measured next to Kafka 4 too, by their rows: table and row of that command's file."""
 
 
 def table_of(command: str, index: int) -> Any:
@@ -55,10 +59,13 @@ def value(command: str, index: int, row: str, column: str) -> str:
 
 def figures() -> list[str]:
     """The table of figures."""
-    lines = ["| | kpybroker | Kafka 3.9.1 | |", "|---|---|---|---|"]
+    lines = ["| | kpybroker | Kafka 3.9.1 | kpybroker | Kafka 4.3.1 | |", "|---|---|---|---|---|---|"]
     for name, command, table, row, unit, place in FIGURES:
-        ours, kafkas = (value(command, table, row, column) for column in (OURS, KAFKAS))
-        lines.append(f"| {name} | {ours} {unit} | {kafkas} {unit} | [table](docs/speed/index.md#{place}) |")
+        cells = [f"{value(command, table, row, column)} {unit}" for column in (OURS, KAFKAS)]
+        cells += [
+            f"{value(NEXT_TO_4, *FIGURES_4[row], one)} {unit}" if row in FIGURES_4 else "" for one in (OURS, KAFKA_4)
+        ]
+        lines.append(f"| {name} | {' | '.join(cells)} | [table](docs/speed/index.md#{place}) |")
     return lines
 
 
@@ -66,7 +73,6 @@ def not_there() -> list[str]:
     """What Kafka has and this has not, with what a client sees."""
     seen = {
         compatibility.KRAFT: "a cluster is coordinated by ZooKeeper or by an embedded tree",
-        compatibility.SHARE_GROUPS: "a share consumer is refused at once, with the reason",
         compatibility.STREAMS_GROUPS: "Kafka Streams works with classic groups",
     }
     lines = []

@@ -13,7 +13,6 @@ from kpybroker.broker.app import Broker
 from kpybroker.broker.handlers import routes
 from kpybroker.broker.requests.context import PlainConnectionInfo, RequestContext
 from kpybroker.core.authorizer import AllowAll, Authorizer
-from kpybroker.core.features import GROUP_VERSION, SHARE_VERSION, Finalized
 from kpybroker.core.share_coordinator.values import (
     UNINITIALIZED_START_OFFSET,
     DeleteState,
@@ -105,21 +104,14 @@ async def whole_share_broker(directory: Path, *, group_id: str = "g", **options:
     """The same with its own share coordinator."""
     options.setdefault("group_share_assignment_interval_ms", "0")
     async with running_broker(directory, **options) as broker:
-        serve_share_groups(broker)
         await loaded(broker, group_id)
         yield broker
 
 
-def serve_share_groups(broker: Broker) -> None:
-    """As if `share.version` 1 were finalized, which no broker supports yet."""
-    known = broker.metadata.snapshot.features
-    broker.metadata.finalize(Finalized({GROUP_VERSION: 1, SHARE_VERSION: 1}, known.epoch))
-
-
-async def ask_unlisted(
+async def ask_as(
     broker: Broker, request: Any, version: int, authorizer: Authorizer | None = None, client_id: str = "test"
 ) -> Any:
-    """The response to a request of an API that is not listed: the handler's, through the codec both ways."""
+    """The response to a request of a client with these rights: the handler's, through the codec both ways."""
     name = type(request).__name__.removesuffix("Request").lower()
     key = next(key for key in ApiKey if key.name.replace("_", "").lower() == name)
     context = RequestContext(PlainConnectionInfo(), authorizer or AllowAll(), key, version, 0, client_id)

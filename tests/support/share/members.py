@@ -7,13 +7,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
 import trio
 import trio.testing
 
 from kpybroker.broker.app import Broker
 from kpybroker.broker.requests.context import PlainConnectionInfo
-from kpybroker.broker.requests.served.apis import SERVED
 from kpybroker.core.features import SHARE_VERSION, Finalized
 from kpybroker.core.share_coordinator.values import (
     DeleteState,
@@ -27,7 +25,6 @@ from kpybroker.core.share_coordinator.values import (
     WriteState,
 )
 from kpybroker.storage.log.append import ProducedBatches
-from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.share_acknowledge import ShareAcknowledgeRequest, ShareAcknowledgeResponse
 from kpybroker.wire.messages.share_fetch import ShareFetchRequest, ShareFetchResponse
@@ -128,19 +125,14 @@ class MemoryPersister:
 
 
 @asynccontextmanager
-async def share_broker(
-    directory: Path, monkeypatch: pytest.MonkeyPatch, persister: MemoryPersister, **options: Any
-) -> AsyncIterator[Broker]:
-    """A broker that serves share groups, which no build does by itself yet."""
-    monkeypatch.setitem(SERVED, ApiKey.SHARE_FETCH, (1, 2))
-    monkeypatch.setitem(SERVED, ApiKey.SHARE_ACKNOWLEDGE, (1, 2))
+async def share_broker(directory: Path, persister: MemoryPersister, **options: Any) -> AsyncIterator[Broker]:
+    """A broker whose states of share partitions are in memory."""
     async with running_broker(directory, **options) as broker:
         broker.coordinators.share_persister = persister
-        serve_share_groups(broker)
         yield broker
 
 
-def serve_share_groups(broker: Broker, level: int = 1) -> None:
+def finalize_share_version(broker: Broker, level: int) -> None:
     features = broker.metadata.snapshot.features
     broker.metadata.finalize(Finalized({**features.levels, SHARE_VERSION: level}, features.epoch + 1))
 

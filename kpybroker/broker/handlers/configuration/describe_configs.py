@@ -47,7 +47,7 @@ LEDGER = Ledger(
         3: "types and documentation (KIP-569)",
         4: "flexible",
     },
-    absent="the keys `streams.*` of groups; `share.*` is kept and has no effect yet",
+    absent="the keys `streams.*` of groups",
 )
 
 Resource = DescribeConfigsRequest.DescribeConfigsResource

@@ -46,9 +46,8 @@ LEDGER = Ledger(
         3: "flexible",
         4: "several keys (KIP-699)",
         5: "TRANSACTION_ABORTABLE",
-        6: "key type of share groups, which Kafka 3.9 refuses too",
+        6: "key type of share partitions, for brokers (KIP-932)",
     },
-    absent="coordinators of share groups (KIP-932)",
 )
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2

@@ -1,7 +1,7 @@
 """ShareGroupHeartbeat 1: join, stay in and leave a share group (KIP-932).
 
-Refused with UNSUPPORTED_VERSION until `share.version` 1 is finalized, as in Kafka: no build supports that level yet.
-Without this API some clients would wait without a word: docs/decisions/group-protocols.md.
+Refused with UNSUPPORTED_VERSION until `share.version` 1 is finalized, as in Kafka. Without this API some
+clients would wait without a word: docs/decisions/group-protocols.md.
 """
 
 from __future__ import annotations
@@ -32,12 +32,11 @@ LEDGER = Ledger(
     ApiKey.SHARE_GROUP_HEARTBEAT,
     1,
     1,
-    {1: "always UNSUPPORTED_VERSION"},
-    absent="share groups (KIP-932)",
+    {1: "share groups (KIP-932); UNSUPPORTED_VERSION where `share.version` 1 is not finalized"},
 )
 
 CAUSE = "share groups (KIP-932) are not served"
-FIX = "use a consumer group, with group.protocol=classic in the client"
+FIX = "raise the level: kpybroker feature upgrade share.version=1"
 
 Response = ShareGroupHeartbeatResponse
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kpybroker.core.features import GROUP_VERSION, NOT_SUPPORTED, SUPPORTED, Ranges
+from kpybroker.core.features import GROUP_VERSION, NOT_SUPPORTED, SHARE_VERSION, SUPPORTED, Ranges
 from kpybroker.wire.api import ApiKey
 
 SERVED: dict[ApiKey, tuple[int, int]] = {
@@ -73,15 +73,48 @@ SERVED: dict[ApiKey, tuple[int, int]] = {
     ApiKey.CONSUMER_GROUP_HEARTBEAT: (0, 1),
     ApiKey.CONSUMER_GROUP_DESCRIBE: (0, 1),
     ApiKey.SHARE_GROUP_HEARTBEAT: (1, 1),
+    ApiKey.SHARE_GROUP_DESCRIBE: (1, 1),
+    ApiKey.SHARE_FETCH: (1, 2),
+    ApiKey.SHARE_ACKNOWLEDGE: (1, 2),
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE: (0, 0),
+    ApiKey.READ_SHARE_GROUP_STATE: (0, 0),
+    ApiKey.WRITE_SHARE_GROUP_STATE: (0, 1),
+    ApiKey.DELETE_SHARE_GROUP_STATE: (0, 0),
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: (0, 1),
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: (0, 1),
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: (0, 0),
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: (0, 0),
     ApiKey.ALLOCATE_PRODUCER_IDS: (0, 0),
 }
 """What ApiVersions advertises: (oldest, newest) version of each API."""
 
-REFUSED = frozenset({ApiKey.SHARE_GROUP_HEARTBEAT})
-"""Of these, the APIs that are there to be refused: clients that did not find them would not say what they wait for."""
-
 NEEDS_GROUP_VERSION = frozenset({ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.CONSUMER_GROUP_DESCRIBE})
-"""Those that are refused as well by a broker that does not support `group.version`: in the place of Kafka 3.9."""
+"""Those that are refused by a broker that does not support `group.version`: in the place of Kafka 3.9."""
+
+SHARE_STATES = frozenset(
+    {
+        ApiKey.INITIALIZE_SHARE_GROUP_STATE,
+        ApiKey.READ_SHARE_GROUP_STATE,
+        ApiKey.WRITE_SHARE_GROUP_STATE,
+        ApiKey.DELETE_SHARE_GROUP_STATE,
+        ApiKey.READ_SHARE_GROUP_STATE_SUMMARY,
+    }
+)
+"""Those that brokers ask each other about share groups."""
+
+NEEDS_SHARE_VERSION = SHARE_STATES | {
+    ApiKey.SHARE_GROUP_HEARTBEAT,
+    ApiKey.SHARE_GROUP_DESCRIBE,
+    ApiKey.SHARE_FETCH,
+    ApiKey.SHARE_ACKNOWLEDGE,
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS,
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS,
+}
+"""Those that are refused by a broker that does not support `share.version`."""
+
+JOINS = frozenset({ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.SHARE_GROUP_HEARTBEAT})
+"""Those of them that are listed to be refused: clients that did not find them would not say what they wait for."""
 
 ADVISED_SOFTWARE = ("apache-kafka-java", "rdkafka")
 """Parts of the names of client software that is listed them. Others get the list of Kafka 3.9: some, as franz-go, take
@@ -101,14 +134,16 @@ def listed_for(
 ) -> dict[ApiKey, tuple[int, int]]:
     """What ApiVersions lists of `served` for client software of this name and version, at a broker with these features.
 
-    Nothing waits for ConsumerGroupDescribe, so it is not listed where it is refused. ListConfigResources and client
-    metrics are of Kafka 4: a broker in the place of Kafka 3.9 does not list them. `client_metrics`: whether pushes are
-    received.
+    What nothing waits for, such as ConsumerGroupDescribe, is not listed where it is refused. ListConfigResources and
+    client metrics are of Kafka 4: a broker in the place of Kafka 3.9 does not list them. `client_metrics`: whether
+    pushes are received.
     """
     has_groups = supported.get(GROUP_VERSION, NOT_SUPPORTED).max > 0
-    refused = REFUSED if has_groups else REFUSED | NEEDS_GROUP_VERSION
+    refused = frozenset() if has_groups else NEEDS_GROUP_VERSION
+    if supported.get(SHARE_VERSION, NOT_SUPPORTED).max == 0:
+        refused |= NEEDS_SHARE_VERSION
     is_advised = any(name in software for name in ADVISED_SOFTWARE)
-    hidden = refused & {ApiKey.CONSUMER_GROUP_DESCRIBE} if is_advised else refused
+    hidden = refused - JOINS if is_advised else refused
     if not has_groups:
         hidden |= {ApiKey.LIST_CONFIG_RESOURCES}
     if not (client_metrics and has_groups):
@@ -125,6 +160,8 @@ LARGE_RESPONSES = frozenset(
         ApiKey.OFFSET_FETCH,
         ApiKey.LIST_GROUPS,
         ApiKey.CONSUMER_GROUP_DESCRIBE,
+        ApiKey.SHARE_GROUP_DESCRIBE,
+        ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
         ApiKey.DESCRIBE_ACLS,
         ApiKey.DESCRIBE_CONFIGS,
         ApiKey.LIST_CONFIG_RESOURCES,

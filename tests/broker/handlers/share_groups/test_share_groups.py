@@ -23,7 +23,8 @@ from kpybroker.wire.messages.share_group_describe import ShareGroupDescribeReque
 from kpybroker.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from tests.support.brokers.fake_broker import Denying
 from tests.support.brokers.running_broker import ask, create_topic, running_broker
-from tests.support.requests.share_group_requests import ask_unlisted, share_broker, whole_share_broker
+from tests.support.requests.share_group_requests import ask_as, share_broker, whole_share_broker
+from tests.support.share.members import finalize_share_version
 
 DEADLINE_S = 60
 Altered = AlterShareGroupOffsetsRequest.AlterShareGroupOffsetsRequestTopic
@@ -42,7 +43,7 @@ async def beat(
         member_epoch=epoch,
         subscribed_topic_names=None if topics is None else list(topics),
     )
-    return await ask_unlisted(broker, request, 1, rights, member_id)
+    return await ask_as(broker, request, 1, rights, member_id)
 
 
 async def join(broker: Broker, member_id: str, *topics: str) -> tuple[int, dict[bytes, list[int]]]:
@@ -58,7 +59,7 @@ async def join(broker: Broker, member_id: str, *topics: str) -> tuple[int, dict[
 
 async def describe(broker: Broker, rights: Denying | None = None, **fields: Any) -> Any:
     request = ShareGroupDescribeRequest(group_ids=["g"], **fields)
-    (group,) = (await ask_unlisted(broker, request, 1, rights)).groups
+    (group,) = (await ask_as(broker, request, 1, rights)).groups
     return group
 
 
@@ -70,19 +71,19 @@ async def alter(broker: Broker, rights: Denying | None = None, **offsets: dict[i
         )
         for name, of in offsets.items()
     ]
-    return await ask_unlisted(broker, AlterShareGroupOffsetsRequest(group_id="g", topics=topics), 0, rights)
+    return await ask_as(broker, AlterShareGroupOffsetsRequest(group_id="g", topics=topics), 0, rights)
 
 
 async def forget(broker: Broker, *names: str, rights: Denying | None = None) -> Any:
     request = DeleteShareGroupOffsetsRequest(group_id="g", topics=[Deleted(topic_name=name) for name in names])
-    return await ask_unlisted(broker, request, 0, rights)
+    return await ask_as(broker, request, 0, rights)
 
 
 async def offsets(broker: Broker, *topics: tuple[str, list[int]], rights: Denying | None = None) -> Any:
     """Of all partitions without `topics`; start offset, leader epoch, lag and error of each."""
     wanted = [DescribedTopic(topic_name=name, partitions=indexes) for name, indexes in topics]
     request = DescribeShareGroupOffsetsRequest(groups=[Described(group_id="g", topics=wanted or None)])
-    (group,) = (await ask_unlisted(broker, request, 1, rights)).groups
+    (group,) = (await ask_as(broker, request, 1, rights)).groups
     assert group.error_code == ErrorCode.NONE
     return {
         (topic.topic_name, one.partition_index): (one.start_offset, one.leader_epoch, one.lag, one.error_code)
@@ -174,7 +175,7 @@ async def test_odd_heartbeats_get_kafkas_errors(
 ) -> None:
     async with share_broker(tmp_path) as (broker, _):
         known: dict[str, Any] = {"group_id": "g", "member_id": "m", "member_epoch": 0}
-        response = await ask_unlisted(broker, ShareGroupHeartbeatRequest(**known | fields), 1)
+        response = await ask_as(broker, ShareGroupHeartbeatRequest(**known | fields), 1)
         assert (response.error_code, response.error_message) == (error, text)
 
 
@@ -265,7 +266,7 @@ async def test_rights(tmp_path: Path) -> None:
         no_describe = Denying([(Operation.DESCRIBE, ResourceType.GROUP, "g")])
         assert (await describe(broker, no_describe)).error_code == group
         request = DescribeShareGroupOffsetsRequest(groups=[Described(group_id="g", topics=None)])
-        (refused,) = (await ask_unlisted(broker, request, 1, no_describe)).groups
+        (refused,) = (await ask_as(broker, request, 1, no_describe)).groups
         assert refused.error_code == group
         await join(broker, "m", "t")
         hidden = await describe(broker, no_topic)
@@ -275,10 +276,11 @@ async def test_rights(tmp_path: Path) -> None:
 
 async def test_without_the_level_each_request_is_unsupported(tmp_path: Path) -> None:
     async with running_broker(tmp_path) as broker:
+        finalize_share_version(broker, 0)
         unsupported = ErrorCode.UNSUPPORTED_VERSION
         assert (await beat(broker, "m", 0, ["t"])).error_code == unsupported
         assert (await describe(broker)).error_code == unsupported
         assert (await alter(broker, t={0: 5})).error_code == unsupported
         assert (await forget(broker, "t")).error_code == unsupported
         request = DescribeShareGroupOffsetsRequest(groups=[Described(group_id="g", topics=None)])
-        assert (await ask_unlisted(broker, request, 1)).groups[0].error_code == unsupported
+        assert (await ask_as(broker, request, 1)).groups[0].error_code == unsupported

@@ -17,9 +17,7 @@ from kpybroker.broker.handlers.share_state import (
     write_share_group_state,
 )
 from kpybroker.broker.requests.context import PlainConnectionInfo, RequestContext
-from kpybroker.broker.requests.served.apis import SERVED
 from kpybroker.core.authorizer import CLUSTER_NAME, Operation, ResourceType
-from kpybroker.core.features import SHARE_VERSION, Finalized
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.delete_share_group_state import DeleteShareGroupStateRequest
 from kpybroker.wire.messages.find_coordinator import FindCoordinatorRequest
@@ -65,18 +63,9 @@ def request(handler: Any, topic_id: bytes, group_id: str = "g", *, partitions: i
     return request_class(group_id=group_id, topics=[topic_class(topic_id=topic_id, partitions=rows)])
 
 
-@pytest.fixture
-def served(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The switch of this test: nothing serves them before share groups are complete."""
-    for handler in HANDLERS:
-        ledger = handler.LEDGER
-        monkeypatch.setitem(SERVED, ledger.api_key, (ledger.min_version, ledger.max_version))
-
-
-async def test_a_state_by_requests(tmp_path: Path, served: None) -> None:
+async def test_a_state_by_requests(tmp_path: Path) -> None:
     async with running_broker(tmp_path, **KEYS) as broker:
         topic_id = await create_topic(broker, "orders", 2)
-        broker.metadata.finalize(Finalized({SHARE_VERSION: 1}, broker.metadata.snapshot.features.epoch + 1))
         find = FindCoordinatorRequest(key_type=2, coordinator_keys=["not a key", f"g:{'A' * 22}:0"])
         found = (await ask(broker, find, 6)).coordinators
         assert [one.error_code for one in found] == [ErrorCode.INVALID_REQUEST, ErrorCode.NONE]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kpybroker.broker.requests.context import PlainConnectionInfo
-from kpybroker.broker.requests.served.apis import SERVED
+from kpybroker.broker.requests.served.apis import SERVED, SHARE_STATES
 from kpybroker.broker.requests.served.kafka_releases import BETWEEN_BROKERS, RELEASES, capped, versions_of
 from kpybroker.broker.requests.served.release import cap_of_release, release_served
 from kpybroker.broker.requests.served.version_cap import VersionCap, uncapped
@@ -49,6 +49,13 @@ def test_since_4_0_brokers_go_on_among_themselves_and_old_versions_of_produce_ar
     assert {key: cap.served[key] for key in BETWEEN_BROKERS} == {key: SERVED[key] for key in BETWEEN_BROKERS}
     assert (cap.served[ApiKey.PRODUCE], cap.listed[ApiKey.PRODUCE]) == ((3, 12), (0, 12))
     assert cap_of_release("3.9").served == cap_of_release("3.9").listed
+
+
+def test_brokers_ask_each_other_for_states_of_share_groups_in_the_newest_versions() -> None:
+    cap = cap_of_release("4.1")
+    assert (cap.listed[ApiKey.WRITE_SHARE_GROUP_STATE], cap.served[ApiKey.WRITE_SHARE_GROUP_STATE]) == ((0, 0), (0, 1))
+    assert cap.served.keys() >= SHARE_STATES
+    assert SHARE_STATES.isdisjoint(cap_of_release("4.0").served)
 
 
 def test_a_release_shows_the_features_that_it_had() -> None:

@@ -1,6 +1,6 @@
 """A broker that does nothing but respond: what a client makes of it is about what its core can do.
 
-    python -m compat_tests.bench.responses_only PORT [TLS_PORT PEM]
+    python -m compat_tests.bench.limits.responses_only PORT [TLS_PORT PEM]
 
 The bytes of a Produce are taken off the socket without being copied (`MSG_TRUNC`), looked at, or kept, and all is well.
 With the PEM file of a key and its certificate there is a TLS port too, whose bytes are decrypted, and no more.

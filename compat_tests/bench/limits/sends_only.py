@@ -1,6 +1,6 @@
 """A broker that does nothing for a replay but send: what it takes of a core is about what any broker must.
 
-    python -m compat_tests.bench.sends_only PORT UPSTREAM_PORT PARTITION_DIRECTORY
+    python -m compat_tests.bench.limits.sends_only PORT UPSTREAM_PORT PARTITION_DIRECTORY
 
 A Fetch of one partition is taken to be of the one whose directory it was given: the response is its size, and
 `sendfile` from the segment into the socket, which waits in the kernel. Which batch lies where was looked up before. All
