@@ -136,11 +136,27 @@ ALLOWED_NEXT_TO_4: tuple[Allowed, ...] = (
             (r"responses\[0\]", MISSING),
         )
     ),
+    *(
+        Allowed("the default text of an error code is in our own words", ".*error_message", kafka=kafka, ours=ours)
+        for kafka, ours in (
+            ("The group is not empty.", "The group still has members."),
+            ("This server does not host this topic-partition.", "This broker does not host the partition."),
+        )
+    ),
     Allowed(
-        "the default text of an error code is in our own words",
-        ".*error_message",
-        kafka="The group is not empty.",
-        ours="The group still has members.",
+        "a partition whose state could not be read is forgotten at once",
+        r"responses\[0\]\.partitions\[0\]\.acknowledge_error_code",
+        ApiKey.SHARE_FETCH,
+        scripts="sg-acquire-.*",
+        kafka=int(ErrorCode.INVALID_RECORD_STATE),
+        ours=int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    ),
+    Allowed(
+        "Kafka stumbles over a group of no name",
+        r"responses\[0\]",
+        ApiKey.SHARE_FETCH,
+        scripts="sg-member-member-ids",
+        ours=MISSING,
     ),
     *(
         Allowed(

@@ -52,7 +52,7 @@ STATES: Mapping[str, Sequence[Step]] = {
     "two": [*a_share_group(partitions=1), *assigned("b", "{t}", partitions=1)],
     "holding": HOLDING,
     "accepted": [*HOLDING, acknowledge(1, place(0, acks(0, 1, ACCEPT)))],
-    "released": [*HOLDING, acknowledge(-1, place(0, acks(0, 1, RELEASE)))],
+    "released": [*HOLDING, acknowledge(-1, place(0, acks(0, 2, RELEASE)))],
     "empty": [*HOLDING, acknowledge(-1, place(0, acks(0, 0, ACCEPT))), *EMPTIED],
     "altered": [*a_share_group(), *EMPTIED, alter(("{t}", [(0, 2), (1, 0)]))],
     "forgotten": [*a_share_group(), *EMPTIED, forget("{t}")],
@@ -159,7 +159,7 @@ PROBES: Mapping[str, tuple[ApiKey, int, Sequence[Step]]] = {
             commit_offsets(offset(0, 1), member_id="a", v=3),
         ],
     ),
-    "delete-offsets": (ApiKey.OFFSET_DELETE, 0, [drop("{t}", 0), drop("{t}-none", 0)]),
+    "delete-offsets": (ApiKey.OFFSET_DELETE, 0, [drop("{t}-none", 0), drop("{t}", 0)]),
     "fetch": (
         FETCH,
         2,

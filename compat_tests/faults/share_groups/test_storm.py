@@ -1,0 +1,19 @@
+"""Share groups while brokers are killed; `make soak-share` kills more of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from compat_tests.faults.share_groups.storm import run
+
+
+@pytest.mark.wide
+@pytest.mark.parametrize("brokers", [1, 3])
+def test_every_record_is_accepted_once_or_given_up_by_the_rules(
+    request: pytest.FixtureRequest, tmp_path: Path, seed: int, brokers: int
+) -> None:
+    if request.config.option.broker != "kpybroker":
+        pytest.skip("Kafka 3.9 has no share groups")
+    assert run(tmp_path, seed, 2, brokers) == []
