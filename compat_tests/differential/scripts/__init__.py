@@ -6,8 +6,6 @@ from importlib import import_module
 from pathlib import Path
 
 from compat_tests.differential.script import Script
-from kpybroker.broker.requests.served.apis import SERVED
-from kpybroker.wire.api import ApiKey
 
 
 def all_scripts() -> list[Script]:
@@ -15,8 +13,6 @@ def all_scripts() -> list[Script]:
     here = Path(__file__).parent
     files = sorted(here.rglob("[a-z]*.py"), key=lambda path: path.stem)
     modules = [".".join((__name__, *file.relative_to(here).with_suffix("").parts)) for file in files]
-    if ApiKey.SHARE_FETCH not in SERVED:
-        modules = [module for module in modules if "share_groups" not in module]
     scripts = [one for module in modules for one in import_module(module).SCRIPTS]
     scripts += [twin for one in scripts if (twin := one.in_later_versions())]
     assert len({one.name for one in scripts}) == len(scripts), "two scripts share a name"

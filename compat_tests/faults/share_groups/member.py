@@ -1,7 +1,8 @@
 """A member of a share group that speaks the protocol by itself, and writes down all that it was given and said.
 
-It accepts most records, releases and rejects some, says nothing of some until their locks run out, and now and then
-loses its connections. It goes on through every fault: whatever fails, it begins again from the metadata.
+It accepts most records, releases and rejects some, and says nothing of some until their locks have run out, or then
+what must be refused. Some records break every member: they are released each time. Now and then it loses its
+connections. It goes on through every fault: whatever fails, it begins again from the metadata.
 """
 
 from __future__ import annotations
@@ -35,6 +36,10 @@ LEAVES, LOSES_CONNECTION = 0.01, 0.02
 """Odds after each fetch."""
 KINDS: Sequence[tuple[Kind | None, int]] = ((Kind.ACCEPT, 80), (Kind.RELEASE, 10), (Kind.REJECT, 3), (None, 7))
 """What is said of a range of records, and how often; None is nothing."""
+LATE, LATE_S = 0.5, 0.7
+"""Odds that what nothing was said of is accepted after its lock, and how long after."""
+POISON_EVERY = 97
+"""Of so many offsets one breaks its members."""
 METADATA_VERSION, FIND_VERSION, VERSION = 12, 4, 2
 
 
@@ -44,6 +49,16 @@ class Settings(NamedTuple):
     addresses: Sequence[Address]
     group: str
     topic: str
+    lock_s: float
+
+
+class _Said(NamedTuple):
+    """Of which records something is said."""
+
+    partition: int
+    first: int
+    last: int
+    kind: Kind
 
 
 class _Lost(Exception):
@@ -56,7 +71,7 @@ class _Session:
 
     raw: Raw
     epoch: int = 0
-    asked: bool = False
+    late: list[tuple[float, _Said]] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -199,31 +214,44 @@ class Member(threading.Thread):
         if response.error_code != ErrorCode.NONE:
             raise _Lost
         session.epoch += 1
-        said: list[tuple[int, int, int, Kind]] = []
         data = [one for topic in response.responses for one in topic.partitions]
-        for one in data:
-            said += self._take(one, Span(asked_ns, received_ns))
+        said = [each for one in data for each in self._take(session, one, Span(asked_ns, received_ns))]
+        now = time.monotonic()
+        said += [each for due, each in session.late if due <= now]
+        session.late = [(due, each) for due, each in session.late if due > now]
         if said:
             self._acknowledge(session, said)
         if any(one.error_code != ErrorCode.NONE for one in data):
             raise _Lost
 
-    def _take(self, data: Any, span: Span) -> list[tuple[int, int, int, Kind]]:
-        """Write down what was acquired of a partition; what will be said of it: index, first, last, kind."""
+    def _take(self, session: _Session, data: Any, span: Span) -> list[_Said]:
+        """Write down what was acquired of a partition; what will be said of it."""
         values = dict(_values(bytes(data.records or b"")))
         part = (self._settings.topic, data.partition_index)
-        said: list[tuple[int, int, int, Kind]] = []
+        said: list[_Said] = []
         for row in data.acquired_records:
             for offset in range(row.first_offset, row.last_offset + 1):
                 value = values.get(offset, b"")
                 self._history.deliveries.append(Delivery(self.name, part, offset, value, row.delivery_count, *span))
-            first = row.first_offset
-            while first <= row.last_offset:
-                last = min(row.last_offset, first + self._random.randrange(MAX_RECORDS))
-                kind = self._kind()
-                if kind is not None:
-                    said.append((data.partition_index, first, last, kind))
-                first = last + 1
+            said += self._say(session, data.partition_index, row.first_offset, row.last_offset)
+        return said
+
+    def _say(self, session: _Session, index: int, first: int, last: int) -> list[_Said]:
+        """A range in parts, each with something of its own."""
+        said: list[_Said] = []
+        while first <= last:
+            poison = first + (-first) % POISON_EVERY
+            end = min(last, first + self._random.randrange(MAX_RECORDS))
+            kind = self._kind()
+            if poison == first:
+                end, kind = first, Kind.RELEASE
+            end = min(end, poison - 1) if poison > first else end
+            if kind is not None:
+                said.append(_Said(index, first, end, kind))
+            elif self._random.random() < LATE:
+                due = time.monotonic() + self._settings.lock_s + LATE_S
+                session.late.append((due, _Said(index, first, end, Kind.ACCEPT)))
+            first = end + 1
         return said
 
     def _kind(self) -> Kind | None:
@@ -233,7 +261,7 @@ class Member(threading.Thread):
         found: Kind | None = self._random.choices(kinds, weights)[0]
         return found
 
-    def _acknowledge(self, session: _Session, said: Sequence[tuple[int, int, int, Kind]]) -> None:
+    def _acknowledge(self, session: _Session, said: Sequence[_Said]) -> None:
         by_index: dict[int, list[Any]] = defaultdict(list)
         for index, first, last, kind in said:
             batch = ShareAcknowledgeRequest.AcknowledgementBatch(
@@ -264,7 +292,7 @@ class Member(threading.Thread):
             raise _Lost
         session.epoch += 1
 
-    def _note(self, said: Sequence[tuple[int, int, int, Kind]], sent_ns: int, codes: dict[int, int]) -> None:
+    def _note(self, said: Sequence[_Said], sent_ns: int, codes: dict[int, int]) -> None:
         done_ns = time.monotonic_ns()
         for index, first, last, kind in said:
             code = codes.get(index)

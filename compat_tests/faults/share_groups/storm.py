@@ -38,7 +38,7 @@ from kpybroker.wire.messages.find_coordinator import FindCoordinatorRequest
 GROUP, TOPIC, PARTITIONS, MEMBERS = "work", "jobs", 3, 4
 LOCK_MS, DELIVERY_COUNT_LIMIT = 2000, 5
 RECORDS_A_KILL, CALM_S = 1500, 3.0
-DRAIN_S, END_S = 120.0, 30.0
+DRAIN_S, END_S = 60.0, 30.0
 KEYS = {
     **{key.replace("_", "."): value for key, value in QUICK.items()},
     "group.share.min.record.lock.duration.ms": "1000",
@@ -99,7 +99,7 @@ class Storm:
         self.history = ShareHistory(LOCK_MS, DELIVERY_COUNT_LIMIT)
         self._brokers, self._random, self._tell = brokers, Random(seed), tell
         addresses = [("127.0.0.1", broker.port) for broker in brokers.brokers]
-        self._settings = Settings(addresses, GROUP, TOPIC)
+        self._settings = Settings(addresses, GROUP, TOPIC, LOCK_MS / 1000)
         self._members = [
             Member(f"member-{n}", self._settings, self.history, Random(f"{seed}-{n}")) for n in range(MEMBERS)
         ]
