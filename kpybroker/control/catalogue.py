@@ -61,6 +61,12 @@ def _seed() -> tuple[Method, ...]:
     return seed.METHODS
 
 
+def _share() -> tuple[Method, ...]:
+    from kpybroker.control.methods import share
+
+    return share.METHODS
+
+
 def _snapshots() -> tuple[Method, ...]:
     from kpybroker.control.methods import snapshots
 
@@ -107,6 +113,7 @@ GROUPS = (
     Group(_records, ("records", "produce")),
     Group(_requests, ("requests", "clear_requests", "wait_requests")),
     Group(_seed, ("create_topic", "delete_topic", "delete_records")),
+    Group(_share, ("share_group",)),
     Group(_snapshots, ("snapshot", "restore", "drop_snapshot")),
     Group(_time, ("clock", "advance")),
     Group(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from kpybroker.testing.checking import kinds
 from kpybroker.testing.checking.calls import Kind, checked, shown
-from kpybroker.testing.errors import UsageError
+from kpybroker.testing.errors import NotThere, UsageError
 from kpybroker.testing.look import Record
 from kpybroker.testing.looking import Looking, Value, all_of, to_value
 from kpybroker.testing.running.options import takes
@@ -108,6 +108,23 @@ class Asserting(Looking):
             found = {}
         if found != dict(offsets):
             raise AssertionError(f"group {group} has committed {found} of {topic}, not {dict(offsets)}")
+
+    @checked(
+        group=kinds.text,
+        topic=kinds.topic,
+        offsets=kinds.listed("offsets"),
+        partition=kinds.index,
+    )
+    def assert_acknowledged(self, group: str, topic: str, offsets: Many[int], *, partition: int = 0) -> None:
+        """The share group never delivers these again: each is accepted, or below the partition's start offset."""
+        found = self.share_group(group)
+        if found is None:
+            raise NotThere(f"there is no share group {group!r}", "wait for it, or correct its name")
+        wanted = [*offsets]
+        missing = [offset for offset in wanted if not found.is_done(topic, offset, partition)]
+        if missing:
+            there = [one for one in found.partitions if (one.topic, one.partition) == (topic, partition)]
+            raise AssertionError(f"share group {group} has not acknowledged {missing} of {topic}-{partition}: {there}")
 
     @checked(
         group=kinds.text,

@@ -114,6 +114,82 @@ class Group:
     members: tuple[Member, ...]
 
 
+ShareRecordState = Literal["available", "acquired", "acknowledged", "archived"]
+
+
+@dataclass(frozen=True, slots=True)
+class ShareRecords:
+    """Records of a share group from `first` to `last` (inclusive) that were delivered before, all in one state."""
+
+    first: int
+    last: int
+    state: ShareRecordState
+    delivery_count: int
+    member_id: str | None
+    """Who has acquired them; None for other states."""
+
+    @property
+    def offsets(self) -> range:
+        """Of all of them."""
+        return range(self.first, self.last + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class SharePartition:
+    """A partition of a share group. Records below the start offset are done: accepted, or archived, which is not kept.
+
+    The `start_offset` is None before the first delivery, and the `lag` while Kafka does not know it. `records` have no
+    entry for what was never delivered.
+    """
+
+    topic: str
+    partition: int
+    start_offset: int | None
+    lag: int | None
+    records: tuple[ShareRecords, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ShareGroup:
+    """A share group (KIP-932), as its coordinator and the leaders of its partitions know it."""
+
+    group_id: str
+    state: GroupState
+    coordinator: int
+    epoch: int
+    members: tuple[Member, ...]
+    partitions: tuple[SharePartition, ...]
+
+    def acquired(self, topic: str, partition: int = 0) -> dict[int, str | None]:
+        """The records that members hold: offset -> member id."""
+        return {offset: one.member_id for one in self._of(topic, partition, "acquired") for offset in one.offsets}
+
+    def archived(self, topic: str, partition: int = 0) -> list[int]:
+        """The offsets above the start that were rejected, or delivered as often as the limit allows."""
+        return [offset for one in self._of(topic, partition, "archived") for offset in one.offsets]
+
+    def delivery_counts(self, topic: str, partition: int = 0) -> dict[int, int]:
+        """How often the records from the start offset on were delivered: offset -> count."""
+        return {offset: one.delivery_count for one in self._of(topic, partition, None) for offset in one.offsets}
+
+    def is_done(self, topic: str, offset: int, partition: int = 0) -> bool:
+        """Whether a record is accepted, or below the start offset: it is never delivered again."""
+        for one in self.partitions:
+            if (one.topic, one.partition) == (topic, partition) and one.start_offset is not None:
+                accepted = self._of(topic, partition, "acknowledged")
+                return offset < one.start_offset or any(offset in run.offsets for run in accepted)
+        return False
+
+    def _of(self, topic: str, partition: int, state: ShareRecordState | None) -> list[ShareRecords]:
+        return [
+            run
+            for one in self.partitions
+            if (one.topic, one.partition) == (topic, partition)
+            for run in one.records
+            if state in (None, run.state)
+        ]
+
+
 @dataclass(frozen=True, slots=True)
 class Transaction:
     """A transactional id; the `state` has Kafka's names: Empty, Ongoing, PrepareCommit ..."""
@@ -265,6 +341,15 @@ def group_of(data: JsonObject) -> Group:
 def _member_of(data: JsonObject) -> Member:
     assignment = {topic: tuple(partitions) for topic, partitions in data["assignment"].items()}
     return Member(**{**data, "subscription": tuple(data["subscription"]), "assignment": assignment})
+
+
+def share_group_of(data: JsonObject) -> ShareGroup:
+    """A share group of its JSON."""
+    partitions = tuple(
+        SharePartition(**{**one, "records": tuple(ShareRecords(**run) for run in one["records"])})
+        for one in data["partitions"]
+    )
+    return ShareGroup(**{**data, "members": tuple(map(_member_of, data["members"])), "partitions": partitions})
 
 
 def transaction_of(data: JsonObject) -> Transaction:

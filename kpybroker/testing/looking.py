@@ -123,6 +123,12 @@ class Looking:
         return None if found is None else look.group_of(found)
 
     @checked(group=kinds.text)
+    def share_group(self, group: str) -> look.ShareGroup | None:
+        """A share group (KIP-932) with what its members hold; None if there is none."""
+        found = self.channel.call("share_group", group=group)
+        return None if found is None else look.share_group_of(found)
+
+    @checked(group=kinds.text)
     def committed(self, group: str) -> dict[str, dict[int, int]]:
         """The offsets that a group has committed: topic -> partition -> offset. Raises NotThere for no such group."""
         found: dict[str, dict[int, int]] = {}

@@ -29,9 +29,9 @@ def broker(running: Broker) -> Iterator[Broker]:
 @pytest.fixture
 def worker(broker: Broker, request: pytest.FixtureRequest) -> Iterator[Any]:
     """A member that says itself what becomes of a record, in a group and on a topic of the test's name."""
-    name = request.node.name
+    name = request.node.originalname
     broker.create_topic(name)
-    broker.produce(name, ["job"])
+    broker.produce(name, ["job"] * getattr(request, "param", 1))
     consumer = broker.share_consumer(name, name, share_acknowledgement_mode="explicit")
     yield consumer
     consumer.close()
@@ -49,16 +49,52 @@ def test_a_released_record_is_delivered_again_and_an_accepted_one_is_not(broker:
     assert (again.offset(), again.delivery_count()) == (first.offset(), 2)
     worker.acknowledge(again, AcknowledgeType.ACCEPT)
     assert set(worker.commit_sync(SETTLE_S).values()) == {None}
+    broker.assert_acknowledged(first.topic(), first.topic(), [first.offset()])
     broker.produce(first.topic(), ["next"])
     assert [one.value() for one in polled(broker, worker)] == [b"next"]
 
 
 def test_the_clock_ends_a_lock(broker: Broker, worker: Any) -> None:
     (held,) = polled(broker, worker)
-    with broker.share_consumer(held.topic(), held.topic(), share_acknowledgement_mode="explicit") as other:
+    name = held.topic()
+    group = broker.share_group(name)
+    assert group is not None
+    (member,) = group.members
+    assert group.acquired(name) == {0: member.member_id}
+    assert group.delivery_counts(name) == {0: 1}
+    with pytest.raises(AssertionError, match="has not acknowledged"):
+        broker.assert_acknowledged(name, name, [0])
+    with broker.share_consumer(name, held.topic(), share_acknowledgement_mode="explicit") as other:
         broker.clock.advance(seconds=LOCK_S)
         (taken,) = polled(broker, other)
         assert (taken.offset(), taken.delivery_count()) == (held.offset(), 2)
+
+
+@pytest.mark.parametrize("worker", [3], indirect=True, ids=["three"])
+def test_what_is_kept_of_records_outlives_the_members(
+    broker: Broker, worker: Any, request: pytest.FixtureRequest
+) -> None:
+    released, rejected, accepted = polled(broker, worker)
+    worker.acknowledge(released, AcknowledgeType.RELEASE)
+    name = released.topic()
+    worker.acknowledge(rejected, AcknowledgeType.REJECT)
+    worker.acknowledge(accepted, AcknowledgeType.ACCEPT)
+    worker.commit_sync(SETTLE_S)
+    worker.close()
+
+    def is_empty() -> bool:
+        there = broker.share_group(name)
+        return there is not None and there.state == "Empty"
+
+    broker.wait_for(is_empty, SETTLE_S, "no member")
+    group = broker.share_group(name)
+    assert group is not None
+    assert group.acquired(name) == {}
+    assert group.archived(name) == [1]
+    assert [group.is_done(name, offset) for offset in range(3)] == [False, False, True]
+    (partition,) = group.partitions
+    assert (partition.start_offset, partition.lag) == (0, 1)
+    assert broker.share_group("other") is None
 
 
 def test_an_acknowledgement_can_fail(broker: Broker, worker: Any) -> None:

@@ -97,6 +97,37 @@ def test_groups(broker: Broker) -> None:
     consumer.close()
 
 
+def test_a_share_group(broker: Broker) -> None:
+    ((at, offset),) = broker.produce("orders", ["paid"])
+    # Brokers.share_consumer
+    worker = broker.share_consumer("workers", "orders", share_acknowledgement_mode="explicit")
+    (order,) = worker.poll(60)
+
+    # Brokers.share_group
+    # ShareGroup
+    group = broker.share_group("workers")
+    assert group is not None
+    assert group.acquired("orders", at) == {offset: group.members[0].member_id}
+    assert group.delivery_counts("orders", at) == {offset: 1}
+    assert group.archived("orders", at) == []
+
+    # SharePartition
+    # ShareRecords
+    # ShareRecords.offsets
+    held = next(one for one in group.partitions if one.records)
+    assert (held.partition, held.start_offset) == (at, offset)
+    assert list(held.records[0].offsets) == [offset]
+
+    # Brokers.assert_acknowledged
+    worker.acknowledge(order)
+    worker.commit_sync(60)
+    broker.assert_acknowledged("workers", "orders", [offset], partition=at)
+    done = broker.share_group("workers")
+    assert done is not None
+    assert done.is_done("orders", offset, at)
+    worker.close()
+
+
 def test_assertions(broker: Broker) -> None:
     # Brokers.assert_records
     broker.produce("orders", [("alice", {"amount": 5}), ("bob", {"amount": 7})])
