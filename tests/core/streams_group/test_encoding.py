@@ -149,6 +149,22 @@ def test_assignments_as_kafka_writes_them() -> None:
     assert encode_streams_record(StreamsCurrentRecord("g", "m", current)) == (key(22, "g", "m"), value)
 
 
+def test_a_topology_as_the_serializer_of_kafka_4_3_1_wrote_it() -> None:
+    subtopology = Subtopology(
+        "1",
+        ("in",),
+        (),
+        (TopicInfo("c", configs=(("k", "v"),)),),
+        ("s",),
+        (TopicInfo("q", 4, 2),),
+        (CopartitionGroup((0,), (), (0,)),),
+    )
+    value = bytes.fromhex(
+        "0000000000030202310203696e0102026300000000000002026b0276000002027302027100000004000201000202000001020000000000"
+    )
+    assert encode_streams_record(TopologyRecord("g", topology(subtopology, epoch=3))) == (key(23, "g"), value)
+
+
 def test_active_tasks_without_epochs_have_that_of_the_member() -> None:
     """As Kafka 4.1 and 4.2 wrote them."""
     value = struct.pack(">hiib", 0, 7, 6, 1) + b"\2" + compact("0") + b"\2" + struct.pack(">i", 4) + b"\0" + b"\1" * 5
