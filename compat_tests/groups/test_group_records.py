@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import struct
 import zipfile
 from collections.abc import Sequence
 from itertools import groupby
@@ -27,7 +28,9 @@ from compat_tests.support.services import started
 from compat_tests.support.tools import JARS, Tools
 from compat_tests.support.waiting import eventually
 from kpybroker.config.development import QUICK_GROUPS
-from kpybroker.storage.inspection.dump_internal import NAMED
+from kpybroker.core.streams_group.records import STREAMS_RECORD_TYPES
+from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME
+from kpybroker.storage.inspection.dump_internal import decode_internal
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kpybroker.wire.messages.delete_groups import DeleteGroupsRequest
@@ -202,17 +205,21 @@ def test_kafkas_tool_and_ours_read_the_same_records(own_broker: StartBroker) -> 
     CommandLine("-").run("log", "verify", str(broker.data_dir))
 
 
-def test_types_that_only_kafka_serves_have_its_names() -> None:
-    """And keys of the form that `log dump` reads them in."""
+def test_keys_of_streams_groups_have_kafkas_types_names_and_fields() -> None:
     found = {}
     with zipfile.ZipFile(next(jars_dir(JARS["4.x"]).glob("kafka-group-coordinator-4*.jar"))) as jar:
         for entry in jar.namelist():
             if re.fullmatch(r"common/message/Streams\w+Key\.json", entry):
                 definition = json.loads(re.sub(r"^\s*//.*$", "", jar.read(entry).decode(), flags=re.MULTILINE))
                 fields = [(field["name"], field["type"]) for field in definition["fields"]]
-                found[definition["apiKey"]] = (definition["name"].removesuffix("Key"), fields)
-    forms = {1: [("GroupId", "string")], 2: [("GroupId", "string"), ("MemberId", "string")]}
-    assert found == {number: (name, forms[len(form.FIELDS)]) for number, (name, (form, _)) in NAMED.items()}
+                found[definition["apiKey"]] = (definition["name"], fields)
+    assert found.keys() == STREAMS_RECORD_TYPES
+    for number, (name, fields) in found.items():
+        assert {kind for _, kind in fields} == {"string"}
+        key = struct.pack(">h", number) + struct.pack(">hs", 1, b"x") * len(fields)
+        shown, _ = decode_internal(GROUP_METADATA_TOPIC_NAME, key, None)
+        data = {field[0].lower() + field[1:]: "x" for field, _ in fields}
+        assert shown == {"type": name, "version": number, "data": data}
 
 
 @pytest.mark.wide

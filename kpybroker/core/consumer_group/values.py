@@ -129,6 +129,7 @@ class GroupCounts:
     completed_rebalances: int = 0
     consumer_rebalances: int = 0
     share_rebalances: int = 0
+    streams_rebalances: int = 0
 
 
 @dataclass(frozen=True, slots=True)

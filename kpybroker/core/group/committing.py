@@ -38,6 +38,10 @@ from kpybroker.core.group.values import (
 )
 from kpybroker.core.machine import Ticket
 from kpybroker.core.offsets.values import OffsetAndMetadata, java_length
+from kpybroker.core.streams_group.commits import commit_refusal as streams_commit_refusal
+from kpybroker.core.streams_group.commits import fetch_refusal as streams_fetch_refusal
+from kpybroker.core.streams_group.leaving import group_tombstones as streams_tombstones
+from kpybroker.core.streams_group.state import StreamsGroup
 from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.errors import ErrorCode
@@ -77,9 +81,11 @@ def commit_offsets(step: GroupStep, group: Group, request: CommitOffsets, ticket
     }
     if group.consumer is not None:
         error = _validate_consumer_commit(group.consumer, request, accepted)
+    elif group.streams is not None:
+        error = _validate_streams_commit(group.streams, request, accepted)
     else:
         error = _validate_commit(group, request)
-    if error is ErrorCode.NONE and not request.is_transactional and group.consumer is None:
+    if error is ErrorCode.NONE and not request.is_transactional and group.modern is None:
         if group.state is GroupState.COMPLETING_REBALANCE:
             # The member knows the new generation, but not its partitions in it.
             error = ErrorCode.REBALANCE_IN_PROGRESS
@@ -142,6 +148,20 @@ def _validate_consumer_commit(
     return refusal(group, request.member_id, request.group_instance_id, request.generation_id, partitions)
 
 
+def _validate_streams_commit(
+    group: StreamsGroup, request: CommitOffsets, partitions: Iterable[PartitionKey]
+) -> ErrorCode:
+    member_id, epoch = request.member_id, request.generation_id
+    if request.is_transactional:
+        if epoch == -1 and not member_id and request.group_instance_id is None:
+            return ErrorCode.NONE  # of a producer that does not name its member
+        error = streams_commit_refusal(group, member_id, epoch, partitions)
+        return ErrorCode.ILLEGAL_GENERATION if error is ErrorCode.STALE_MEMBER_EPOCH else error
+    if not request.has_member_epoch and member_id in group.members:
+        return ErrorCode.UNSUPPORTED_VERSION
+    return streams_commit_refusal(group, member_id, epoch, partitions)
+
+
 def _warn_of_mixed_commits(step: GroupStep, group: Group, is_transactional: bool) -> None:
     if group.has_consumer_commits and group.has_transactional_commits:
         step.warn(
@@ -160,15 +180,22 @@ def _warn_of_mixed_commits(step: GroupStep, group: Group, is_transactional: bool
 
 def fetch_offsets(step: GroupStep, group: Group, request: FetchOffsets, ticket: Ticket) -> None:
     """Reply when everything read here is committed; if that takes too long, the client must retry."""
-    if group.consumer is not None:
-        error = fetch_refusal(group.consumer, request.member_id, request.member_epoch)
-        if error is not ErrorCode.NONE:
-            step.reply(ticket, FetchOffsetsResult(error))
-            return
+    error = _validate_fetch(group, request)
+    if error is not ErrorCode.NONE:
+        step.reply(ticket, FetchOffsetsResult(error))
+        return
     wanted = tuple(group.offsets.committed) if request.partitions is None else request.partitions
     offsets = {partition: _fetch_one(group, partition, request) for partition in wanted}
     result = FetchOffsetsResult(ErrorCode.NONE, offsets)
     step.read(group.written_up_to, partial(_on_read, result, ticket))
+
+
+def _validate_fetch(group: Group, request: FetchOffsets) -> ErrorCode:
+    if group.consumer is not None:
+        return fetch_refusal(group.consumer, request.member_id, request.member_epoch)
+    if group.streams is not None:
+        return streams_fetch_refusal(group.streams, request.member_id, request.member_epoch)
+    return ErrorCode.NONE
 
 
 def _on_read(result: FetchOffsetsResult, ticket: Ticket, step: GroupStep, error: ErrorCode) -> None:
@@ -215,8 +242,8 @@ def delete_offsets(step: GroupStep, group: Group, request: DeleteOffsets, ticket
     """Delete offsets, except of topics that members subscribe to; with unknown subscriptions, all are kept."""
     partitions = dict.fromkeys(request.partitions)
     kept: list[PartitionKey] = []
-    if group.consumer is not None:
-        kept = [partition for partition in partitions if group.consumer.is_subscribed_to(partition[0])]
+    if (modern := group.modern) is not None:
+        kept = [partition for partition in partitions if modern.is_subscribed_to(partition[0])]
     elif group.state is not GroupState.EMPTY:
         if group.protocol_type != CONSUMER_PROTOCOL_TYPE:
             step.reply(ticket, DeleteOffsetsResult(ErrorCode.NON_EMPTY_GROUP))
@@ -250,7 +277,7 @@ def remove_offsets(
     """
     existing = {partition for partition, _ in group.offsets.values()}
     removed = [partition for partition in dict.fromkeys(partitions) if partition in existing]
-    group_too = len(removed) == len(existing) and group.is_empty and (in_cleanup or group.consumer is None)
+    group_too = len(removed) == len(existing) and group.is_empty and (in_cleanup or group.modern is None)
     if removed or group_too:
         _remove(step, group, removed, group_too, done)
     else:
@@ -264,6 +291,8 @@ def _remove(step: GroupStep, group: Group, partitions: list[PartitionKey], group
     # A group without a generation has nothing in the log but its offsets.
     if group_too and group.consumer is not None:
         records += group_tombstones(group.consumer)
+    elif group_too and group.streams is not None:
+        records += streams_tombstones(group.streams)
     elif group_too and group.generation_id > 0:
         records.append(GroupRecord(group_id, None))
     if records:
@@ -317,9 +346,9 @@ def expire_offsets(step: GroupStep, group: Group) -> None:
 
 def _expired(step: GroupStep, group: Group) -> Iterable[PartitionKey]:
     now_ms, retention_ms = step.now.wall_ms, step.config.offsets_retention_ms
-    if group.consumer is not None:
+    if (modern := group.modern) is not None:
         expired = group.offsets.expired(now_ms, retention_ms, _commit_timestamp)
-        return [partition for partition in expired if not group.consumer.is_subscribed_to(partition[0])]
+        return [partition for partition in expired if not modern.is_subscribed_to(partition[0])]
     if group.protocol_type is None:
         return group.offsets.expired(now_ms, retention_ms, _commit_timestamp)
     if group.state is GroupState.EMPTY:

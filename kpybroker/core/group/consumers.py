@@ -104,14 +104,14 @@ class Consumers:
                 consumer, owner = ConsumerGroup(group.group_id, self.shared), UNOWNED
             self._unborn = None
             group.belongs_to(owner)
-            group.begin_consumer(consumer)
+            group.begin_modern(consumer)
         assert group.consumer is not None
         group.consumer.written_up_to = offset + 1
         group.consumer.replay(record)
         if isinstance(record, GroupEpochRecord) and record.value is None:
             successor = group.consumer.successor
             self._successor = successor if isinstance(successor, Successor) else None
-            group.end_consumer()
+            group.end_modern()
 
     def begin_successor(self, group: Group, record: GroupRecord) -> None:
         """The record of a classic group is in the log: it may be the successor of a consumer group."""

@@ -11,7 +11,7 @@ Rules
 
 Groups of the new protocol (KIP-848) are in the same table: `core.consumer_group` has their rules, `consumers` what
 requests of the old protocol mean to them. Share groups (KIP-932) have a table of their own, `core.share_group.groups`;
-`share_refusals` has what requests of other protocols get from them.
+`share_refusals` has what requests of other protocols get. Streams groups (KIP-1071): `kinds.streams`.
 
 Not here: which partition a group belongs to, whether this broker leads it, authorization, API versions, and the check
 of a group id's form. The shell (`kpybroker.broker.coordinators`) and the handlers do that.
@@ -45,6 +45,7 @@ from kpybroker.core.group.committing import (
 )
 from kpybroker.core.group.consumers import Consumers, affected, handle_classic
 from kpybroker.core.group.joining import join
+from kpybroker.core.group.kinds.streams import STREAMS_REQUESTS, StreamsGroups, StreamsRequest, handle_other
 from kpybroker.core.group.membership import heartbeat, leave, sync
 from kpybroker.core.group.rebalance import (
     on_heartbeat_expired,
@@ -96,6 +97,9 @@ from kpybroker.core.share_group.values import (
     ShareSurroundings,
     StateErrors,
 )
+from kpybroker.core.streams_group.leaving import group_tombstones as streams_tombstones
+from kpybroker.core.streams_group.records import STREAMS_RECORDS
+from kpybroker.core.streams_group.values import StreamsSurroundings
 from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.yield_budget import WorkBudget
@@ -103,7 +107,7 @@ from kpybroker.wire.yield_budget import WorkBudget
 ClassicRequest = (
     Join | Sync | Heartbeat | Leave | CommitOffsets | FetchOffsets | DescribeGroup | DeleteGroup | DeleteOffsets
 )
-Request = ClassicRequest | ConsumerHeartbeat | DescribeConsumerGroup | ShareRequest
+Request = ClassicRequest | ConsumerHeartbeat | DescribeConsumerGroup | ShareRequest | StreamsRequest
 
 
 class GroupMachine:
@@ -112,7 +116,17 @@ class GroupMachine:
     Those that clients build are charged to `budget`; a request for which it has no room is refused.
     """
 
-    __slots__ = ("_budget", "_config", "_consumers", "_counts", "_timers", "groups", "open_producers", "shares")
+    __slots__ = (
+        "_budget",
+        "_config",
+        "_consumers",
+        "_counts",
+        "_streams",
+        "_timers",
+        "groups",
+        "open_producers",
+        "shares",
+    )
 
     def __init__(
         self,
@@ -120,12 +134,14 @@ class GroupMachine:
         budget: StateBudget | None = None,
         surroundings: Surroundings | None = None,
         share_settings: ShareSurroundings | None = None,
+        streams_settings: StreamsSurroundings | None = None,
     ) -> None:
         self._config = config
         self._budget = StateBudget() if budget is None else budget
         surroundings = Surroundings() if surroundings is None else surroundings
         self._consumers = Consumers(surroundings, self._budget)
         self.shares = ShareGroups(share_settings or ShareSurroundings(), surroundings, self._budget)
+        self._streams = StreamsGroups(streams_settings or StreamsSurroundings(), surroundings, self._budget)
         self._counts = surroundings.counts
         self._timers = Timers()
         self.groups: dict[str, Group] = {}
@@ -143,6 +159,10 @@ class GroupMachine:
     def _handle(self, step: GroupStep, request: Request, ticket: Ticket) -> None:
         if isinstance(request, SHARE_REQUESTS):
             self.shares.handle(step, request, ticket, is_other_kind=request.group_id in self.groups)
+            return
+        if isinstance(request, STREAMS_REQUESTS):
+            is_share = request.group_id in self.shares.groups
+            self._streams.handle(step, self.groups.get(request.group_id), request, ticket, is_share=is_share)
             return
         if isinstance(request, Join) and not self._is_session_timeout_allowed(request.session_timeout_ms):
             step.reply(ticket, JoinResult(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id))
@@ -162,7 +182,13 @@ class GroupMachine:
                 group = self.groups[request.group_id] = Group(request.group_id, self._budget)
             if group is not None:
                 group.belongs_to(request.owner)
-        if isinstance(request, ConsumerHeartbeat):
+        if group is not None and (streams := group.streams) is not None:
+            if isinstance(request, Join) and streams.is_empty and not request.member_id:
+                step.info(f"[GroupId {group.group_id}] Converted the empty streams group to a classic group.")
+                step.write(streams_tombstones(streams), partial(self._join_converted, request, ticket))
+            else:
+                handle_other(step, group, request, ticket)
+        elif isinstance(request, ConsumerHeartbeat):
             self._consumers.heartbeat(step, group, request, ticket)
         elif isinstance(request, DescribeConsumerGroup):
             self._consumers.describe(step, group, request, ticket)
@@ -186,10 +212,10 @@ class GroupMachine:
     def deadline(self) -> float | None:
         """The monotonic time before which `expire` has nothing to do."""
         classic, consumer = self._timers.deadline, self._consumers.shared.timers.deadline
-        share = self.shares.shared.timers.deadline
-        if consumer is None and share is None:
+        share, streams = self.shares.shared.timers.deadline, self._streams.shared.timers.deadline
+        if consumer is None and share is None and streams is None:
             return classic
-        return min(one for one in (classic, consumer, share) if one is not None)
+        return min(one for one in (classic, consumer, share, streams) if one is not None)
 
     def expire(self, now: Now) -> GroupOutcome:
         """Run the timers that are due at `now`. Timers that this sets wait for the next call."""
@@ -214,6 +240,7 @@ class GroupMachine:
                     on_sync_expired(step, group)
         self._consumers.expire(step, self.groups)
         self.shares.expire(step)
+        self._streams.expire(step, self.groups)
         return self._finish(step)
 
     def settle(self, done: Callable[[GroupStep, ErrorCode], None], error: ErrorCode, now: Now) -> GroupOutcome:
@@ -258,6 +285,7 @@ class GroupMachine:
         for consumer in affected(self.groups, group_ids):
             consumer.metadata_checked_epoch = None
         self.shares.on_topics_changed(topics, changed, has_new=has_new)
+        self._streams.on_topics_changed(self.groups, topics, changed, has_new=has_new)
 
     def on_patterns_resolved(
         self, group_id: str, resolved: Mapping[str, ResolvedPattern] | None, now: Now
@@ -301,9 +329,11 @@ class GroupMachine:
             if producer_id >= 0 and record.value is not None:
                 self.open_producers.setdefault(producer_id, set()).add(record.group_id)
         elif isinstance(record, GroupRecord):
-            group.end_consumer()
+            group.end_modern()
             group.set_stored(record.value)
             self._consumers.begin_successor(group, record)
+        elif isinstance(record, STREAMS_RECORDS):
+            self._streams.replay(group, record, offset)
         else:
             self._consumers.replay(group, record, offset)
         group.charge()
@@ -331,6 +361,8 @@ class GroupMachine:
                 continue
             if group.consumer is not None:
                 yield from self._consumers.activate(step, group.consumer, budget)
+            if group.streams is not None:
+                yield from self._streams.activate(step, group.streams, budget)
             yield from group.activate(budget)
             if len(group.members) > self._config.group_max_size:
                 reason = f"Freshly-loaded group is over capacity ({self._config.group_max_size})"
@@ -377,7 +409,7 @@ class GroupMachine:
         return step.outcome
 
     def _drop_if_nothing_is_left(self, group: Group) -> None:
-        has_records = group.stored is not None or group.consumer is not None or group.offsets.committed
+        has_records = group.stored is not None or group.modern is not None or group.offsets.committed
         if not has_records and group.state is GroupState.EMPTY and not self._consumers.has_successor(group):
             owner = group.owner
             self._drop(group)

@@ -1,9 +1,9 @@
 """The records of `__consumer_offsets`: values <-> key and value bytes, in Kafka's formats.
 
-A key starts with its version: 0 and 1 an offset, 2 a classic group; the rest are of `core.consumer_group.records` and
-`core.share_group.records`. A value starts with its own version, chosen by `inter.broker.protocol.version` as in
-GroupMetadataManager, but 4 for an offset with a topic id, as in Kafka 4; every version is read. A null value is a
-tombstone.
+A key starts with its version: 0 and 1 an offset, 2 a classic group; the rest are of `core.consumer_group.records`,
+`core.share_group.records` and `core.streams_group.records`. A value starts with its own version, chosen by
+`inter.broker.protocol.version` as in GroupMetadataManager, but 4 for an offset with a topic id, as in Kafka 4; every
+version is read. A null value is a tombstone.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from kpybroker.core.consumer_group.records import CONSUMER_RECORD_TYPES, ConsumerRecord
 from kpybroker.core.offsets.values import OffsetAndMetadata
 from kpybroker.core.share_group.records import SHARE_RECORD_TYPES, SHARE_RECORDS, ShareRecord
+from kpybroker.core.streams_group.records import STREAMS_RECORD_TYPES, STREAMS_RECORDS, StreamsRecord
 from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.wire.codec import decode, encode
 from kpybroker.wire.constants import NO_TIMESTAMP, ZERO_UUID
@@ -85,7 +86,7 @@ class GroupRecord:
     value: StoredGroup | None
 
 
-Record = OffsetRecord | GroupRecord | ConsumerRecord | ShareRecord
+Record = OffsetRecord | GroupRecord | ConsumerRecord | ShareRecord | StreamsRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,10 @@ def encode_record(record: Record, versions: RecordVersions) -> tuple[bytes, byte
         from kpybroker.core.share_group.encoding import encode_share_record
 
         return encode_share_record(record)
+    if isinstance(record, STREAMS_RECORDS):
+        from kpybroker.core.streams_group.encoding import encode_streams_record
+
+        return encode_streams_record(record)
     if not isinstance(record, GroupRecord):
         from kpybroker.core.consumer_group.encoding import encode_consumer_record
 
@@ -134,6 +139,10 @@ def decode_record(key: bytes | memoryview, value: bytes | memoryview | None) -> 
         from kpybroker.core.share_group.encoding import decode_share_record
 
         return decode_share_record(version, key[2:], value)
+    if version in STREAMS_RECORD_TYPES:
+        from kpybroker.core.streams_group.encoding import decode_streams_record
+
+        return decode_streams_record(version, key[2:], value)
     return None
 
 

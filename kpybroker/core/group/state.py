@@ -11,8 +11,8 @@ them. *Live*: everything else; it starts from `stored` when a partition is loade
 of waiting JoinGroup and SyncGroup requests are in `join_tickets` and `sync_tickets`, so "awaiting join" is `member_id
 in join_tickets`.
 
-A group of the new protocol (KIP-848) has the same offsets, and its members in `consumer`; the rest of this is then as
-of a group without members.
+A group of a newer protocol has the same offsets, and its members in `consumer` (KIP-848) or `streams` (KIP-1071); the
+rest of this is then as of a group without members.
 
 Only `add`, `remove`, `replace_static_member` and `set_protocols` change `members`, `static_members`, `protocol_counts`
 and `leader_id`, which must agree. They also report to the budget what their owners hold.
@@ -31,9 +31,10 @@ from kpybroker.core.consumer_group.state import ConsumerGroup
 from kpybroker.core.consumer_group.values import CONSUMER_GROUP_TYPE
 from kpybroker.core.group.records import StoredGroup, StoredMember
 from kpybroker.core.group.sizes import GROUP_BYTES, PENDING_MEMBER_BYTES, member_bytes, protocols_bytes, stored_bytes
-from kpybroker.core.group.subscription import subscribed_topics
+from kpybroker.core.group.subscription import all_topics
 from kpybroker.core.group.values import (
     CONSUMER_PROTOCOL_TYPE,
+    VALID_PREVIOUS,
     DescribedMember,
     GroupOverview,
     GroupState,
@@ -42,17 +43,10 @@ from kpybroker.core.group.values import (
 )
 from kpybroker.core.machine import Ticket
 from kpybroker.core.offsets.store import GroupOffsets
+from kpybroker.core.streams_group.state import StreamsGroup
+from kpybroker.core.streams_group.values import STREAMS_GROUP_TYPE
 from kpybroker.wire.map_order import scala_hash_map_order
 from kpybroker.wire.yield_budget import WorkBudget
-
-# From which states a state may be entered (GroupState.validPreviousStates).
-_VALID_PREVIOUS: dict[GroupState, frozenset[GroupState]] = {
-    GroupState.EMPTY: frozenset({GroupState.PREPARING_REBALANCE}),
-    GroupState.PREPARING_REBALANCE: frozenset({GroupState.STABLE, GroupState.COMPLETING_REBALANCE, GroupState.EMPTY}),
-    GroupState.COMPLETING_REBALANCE: frozenset({GroupState.PREPARING_REBALANCE}),
-    GroupState.STABLE: frozenset({GroupState.COMPLETING_REBALANCE}),
-    GroupState.DEAD: frozenset(GroupState),
-}
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -137,6 +131,7 @@ class Group:
         "static_members",
         "stored",
         "stored_bytes",
+        "streams",
         "subscribed_topics",
         "sync_deadline",
         "sync_tickets",
@@ -152,6 +147,7 @@ class Group:
         self.stored: StoredGroup | None = None
         self.stored_bytes = 0
         self.consumer: ConsumerGroup | None = None
+        self.streams: StreamsGroup | None = None
         self.offsets = GroupOffsets()
         self.written_up_to = 0  # the offset after the group's last record in the log
         self.state = GroupState.EMPTY
@@ -178,19 +174,24 @@ class Group:
 
     def transition_to(self, state: GroupState, now_ms: int) -> None:
         """Enter a state and note when (`now_ms`); an illegal transition is a bug."""
-        assert self.state in _VALID_PREVIOUS[state], f"{self.group_id}: {self.state} -> {state}"
+        assert self.state in VALID_PREVIOUS[state], f"{self.group_id}: {self.state} -> {state}"
         self.state = state
         self.state_timestamp_ms = now_ms
 
     @property
     def is_empty(self) -> bool:
         """Whether the group has no members, of whichever protocol."""
-        return self.state is GroupState.EMPTY if self.consumer is None else self.consumer.is_empty
+        return self.state is GroupState.EMPTY if self.modern is None else self.modern.is_empty
+
+    @property
+    def modern(self) -> ConsumerGroup | StreamsGroup | None:
+        """The members' side of a group of a newer protocol; None for a classic group."""
+        return self.streams if self.consumer is None else self.consumer
 
     @property
     def can_rebalance(self) -> bool:
         """Whether PreparingRebalance may be entered from the present state."""
-        return self.state in _VALID_PREVIOUS[GroupState.PREPARING_REBALANCE]
+        return self.state in VALID_PREVIOUS[GroupState.PREPARING_REBALANCE]
 
     def next_generation(self, now_ms: int) -> None:
         """Leave PreparingRebalance: to CompletingRebalance if there are members, else to Empty."""
@@ -204,11 +205,15 @@ class Group:
 
     # --- the other kind
 
-    def begin_consumer(self, consumer: ConsumerGroup) -> None:
-        """The group is one of the new protocol from now on. Its members, if it had any, are in `consumer`."""
+    def begin_modern(self, modern: ConsumerGroup | StreamsGroup) -> None:
+        """The group is one of a newer protocol from now on. Its members, if it had any, are in `modern`."""
         assert not self.join_tickets
         assert not self.sync_tickets
-        self.consumer = consumer
+        self.end_modern()
+        if isinstance(modern, StreamsGroup):
+            self.streams = modern
+        else:
+            self.consumer = modern
         self.set_stored(None)
         for member_id in [*self.members, *self.pending_members]:
             self.remove(member_id)
@@ -217,11 +222,11 @@ class Group:
         self.rebalance_timer = self.sync_deadline = None
         self.state = GroupState.EMPTY
 
-    def end_consumer(self) -> None:
-        """The group is not one of the new protocol, or not any more."""
-        if self.consumer is not None:
-            self.consumer.release()
-            self.consumer = None
+    def end_modern(self) -> None:
+        """The group is not one of a newer protocol, or not any more."""
+        if (modern := self.modern) is not None:
+            modern.release()
+            self.consumer = self.streams = None
 
     # --- membership
 
@@ -337,7 +342,7 @@ class Group:
 
     def release(self) -> None:
         """The group is gone, and so is all that was charged for it."""
-        self.end_consumer()
+        self.end_modern()
         for member in self.members.values():
             self._budget.add(member.owner, -member.size)
             member.size = 0
@@ -397,15 +402,8 @@ class Group:
             return None
         if not self.members:
             return frozenset()
-        if self.protocol_name is None:
-            return None
-        topics: frozenset[str] = frozenset()
-        for member in self.members.values():
-            theirs = subscribed_topics(member.metadata(self.protocol_name))
-            if theirs is None:
-                return None
-            topics |= theirs
-        return topics
+        name = self.protocol_name
+        return None if name is None else all_topics(member.metadata(name) for member in self.members.values())
 
     def is_subscribed_to(self, topic: str) -> bool:
         """Whether a member may subscribe to the topic; True where subscriptions are unknown."""
@@ -441,6 +439,8 @@ class Group:
         """The group's row of ListGroups."""
         if self.consumer is not None:
             return GroupOverview(self.group_id, CONSUMER_PROTOCOL_TYPE, self.consumer.state.value, CONSUMER_GROUP_TYPE)
+        if self.streams is not None:
+            return GroupOverview(self.group_id, STREAMS_GROUP_TYPE, self.streams.state.value, STREAMS_GROUP_TYPE)
         return GroupOverview(self.group_id, self.protocol_type or "", self.state.value)
 
     # --- to and from the log

@@ -5,6 +5,8 @@ Every version of ConsumerProtocolSubscription begins with the fields of version 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from kpybroker.wire.codec import decode
 from kpybroker.wire.errors import ProtocolError
 from kpybroker.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
@@ -19,3 +21,14 @@ def subscribed_topics(metadata: bytes) -> frozenset[str] | None:
         return frozenset(decode(ConsumerProtocolSubscription, body, 0, max_elements=len(body)).topics)
     except ProtocolError:
         return None
+
+
+def all_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
+    """Topics of all of them; None where the bytes of one are no subscription."""
+    topics: frozenset[str] = frozenset()
+    for metadata in subscriptions:
+        theirs = subscribed_topics(metadata)
+        if theirs is None:
+            return None
+        topics |= theirs
+    return topics

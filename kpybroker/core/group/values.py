@@ -37,6 +37,16 @@ class GroupState(Enum):
     DEAD = "Dead"
 
 
+# From which states a state may be entered (GroupState.validPreviousStates).
+VALID_PREVIOUS: Final[Mapping[GroupState, frozenset[GroupState]]] = {
+    GroupState.EMPTY: frozenset({GroupState.PREPARING_REBALANCE}),
+    GroupState.PREPARING_REBALANCE: frozenset({GroupState.STABLE, GroupState.COMPLETING_REBALANCE, GroupState.EMPTY}),
+    GroupState.COMPLETING_REBALANCE: frozenset({GroupState.PREPARING_REBALANCE}),
+    GroupState.STABLE: frozenset({GroupState.COMPLETING_REBALANCE}),
+    GroupState.DEAD: frozenset(GroupState),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class GroupConfig:
     """The `group.*` and `offsets.*` keys that the state machine uses, with Kafka 3.9's defaults."""

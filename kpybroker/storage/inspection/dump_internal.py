@@ -1,10 +1,9 @@
 """The records of internal topics as plain values, for `kpybroker log dump`.
 
-Every version of every key and value that Kafka 3.9 has, and of consumer and share groups those of 4.3, is read by its
-generated message; names of fields are Kafka's. Of streams groups, which only Kafka serves, keys are read and values are
-named and shown as they are. A key or value that cannot be read is shown as it is, with the reason: a dump never
-fails for what it finds. What a classic group with the consumer protocol stores of its members (subscription,
-assignment) is decoded too, as by DumpLogSegments.
+Every version of every key and value that Kafka 3.9 has, and of consumer, share and streams groups those of 4.3, is read
+by its generated message; names of fields are Kafka's. A key or value that cannot be read is shown as it is, with the
+reason: a dump never fails for what it finds. What a classic group with the consumer protocol stores of its members
+(subscription, assignment) is decoded too, as by DumpLogSegments.
 
 Not here: what the coordinators make of these records (`core.group.records`).
 """
@@ -67,6 +66,22 @@ from kpybroker.wire.messages.share_snapshot_key import ShareSnapshotKey
 from kpybroker.wire.messages.share_snapshot_value import ShareSnapshotValue
 from kpybroker.wire.messages.share_update_key import ShareUpdateKey
 from kpybroker.wire.messages.share_update_value import ShareUpdateValue
+from kpybroker.wire.messages.streams_group_current_member_assignment_key import StreamsGroupCurrentMemberAssignmentKey
+from kpybroker.wire.messages.streams_group_current_member_assignment_value import (
+    StreamsGroupCurrentMemberAssignmentValue,
+)
+from kpybroker.wire.messages.streams_group_member_metadata_key import StreamsGroupMemberMetadataKey
+from kpybroker.wire.messages.streams_group_member_metadata_value import StreamsGroupMemberMetadataValue
+from kpybroker.wire.messages.streams_group_metadata_key import StreamsGroupMetadataKey
+from kpybroker.wire.messages.streams_group_metadata_value import StreamsGroupMetadataValue
+from kpybroker.wire.messages.streams_group_target_assignment_member_key import StreamsGroupTargetAssignmentMemberKey
+from kpybroker.wire.messages.streams_group_target_assignment_member_value import StreamsGroupTargetAssignmentMemberValue
+from kpybroker.wire.messages.streams_group_target_assignment_metadata_key import StreamsGroupTargetAssignmentMetadataKey
+from kpybroker.wire.messages.streams_group_target_assignment_metadata_value import (
+    StreamsGroupTargetAssignmentMetadataValue,
+)
+from kpybroker.wire.messages.streams_group_topology_key import StreamsGroupTopologyKey
+from kpybroker.wire.messages.streams_group_topology_value import StreamsGroupTopologyValue
 from kpybroker.wire.messages.transaction_log_key import TransactionLogKey
 from kpybroker.wire.messages.transaction_log_value import TransactionLogValue
 from kpybroker.wire.schema import Field, Message, default_value, struct_fields
@@ -94,6 +109,12 @@ _KINDS: Final[dict[str, Kinds]] = {
         14: (ShareGroupCurrentMemberAssignmentKey, ShareGroupCurrentMemberAssignmentValue),
         15: (ShareGroupStatePartitionMetadataKey, ShareGroupStatePartitionMetadataValue),
         16: (ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue),
+        17: (StreamsGroupMetadataKey, StreamsGroupMetadataValue),
+        19: (StreamsGroupMemberMetadataKey, StreamsGroupMemberMetadataValue),
+        20: (StreamsGroupTargetAssignmentMetadataKey, StreamsGroupTargetAssignmentMetadataValue),
+        21: (StreamsGroupTargetAssignmentMemberKey, StreamsGroupTargetAssignmentMemberValue),
+        22: (StreamsGroupCurrentMemberAssignmentKey, StreamsGroupCurrentMemberAssignmentValue),
+        23: (StreamsGroupTopologyKey, StreamsGroupTopologyValue),
     },
     TRANSACTION_STATE_TOPIC_NAME: {0: (TransactionLogKey, TransactionLogValue)},
     SHARE_GROUP_STATE_TOPIC_NAME: {
@@ -102,17 +123,6 @@ _KINDS: Final[dict[str, Kinds]] = {
     },
 }
 """The messages of key and value, by topic and version of the key."""
-
-_GROUP, _MEMBER = (ConsumerGroupMetadataKey, 3), (ConsumerGroupMemberMetadataKey, 5)
-NAMED: Final[dict[int, tuple[str, tuple[type[Message], int]]]] = {
-    17: ("StreamsGroupMetadata", _GROUP),
-    19: ("StreamsGroupMemberMetadata", _MEMBER),
-    20: ("StreamsGroupTargetAssignmentMetadata", _GROUP),
-    21: ("StreamsGroupTargetAssignmentMember", _MEMBER),
-    22: ("StreamsGroupCurrentMemberAssignment", _MEMBER),
-    23: ("StreamsGroupTopology", _GROUP),
-}
-"""Keys of `__consumer_offsets` whose values are not read: their names, and a message and version of the same form."""
 
 _TRANSACTION_STATES: Final = (
     "Empty",
@@ -137,25 +147,10 @@ def decode_internal(topic: str, key: bytes | None, value: bytes | None) -> tuple
     version = _version(key)
     if key is None or version is None:
         return _raw(key, "the key is too short for its version"), _raw(value, "its key cannot be read")
-    if topic == GROUP_METADATA_TOPIC_NAME and version in NAMED:
-        return _named(version, key, value)
     if version not in kinds:
         return _raw(key, f"no key of {topic} has version {version}"), _raw(value, "its key cannot be read")
     key_class, value_class = kinds[version]
     return _decode(key_class, key), None if value is None else _decode(value_class, value)
-
-
-def _named(version: int, key: bytes, value: bytes | None) -> tuple[Json | None, Json | None]:
-    name, (form, form_version) = NAMED[version]
-    try:
-        read = to_plain(decode(form, key[_VERSION.size :], form_version), form_version)
-    except ProtocolError as error:
-        return _raw(key, str(error)), _raw(value, "its key cannot be read")
-    shown = None if value is None else base64.b64encode(value).decode()
-    return (
-        {"type": f"{name}Key", "version": version, "data": read},
-        None if shown is None else {"type": f"{name}Value", "version": _version(value), "base64": shown},
-    )
 
 
 def _version(data: bytes | None) -> int | None:

@@ -1,0 +1,38 @@
+"""Where members have state, for interactive queries: partitions of source topics by endpoint.
+
+A task's state is of the partitions that it reads. A topic with fewer partitions than there are tasks has its first ones
+at a member with more tasks than that, as Kafka counts it.
+"""
+
+from __future__ import annotations
+
+from kpybroker.core.streams_group.members import StreamsMember, TaskIds
+from kpybroker.core.streams_group.state import StreamsGroup
+from kpybroker.core.streams_group.values import EndpointPartitions
+
+
+def endpoint_partitions(group: StreamsGroup, updated: StreamsMember) -> tuple[EndpointPartitions, ...]:
+    """Of every member that said where it serves queries, `updated` as it is after its heartbeat.
+
+    Where there is no topology yet, there are no partitions; Kafka has an error of the server there.
+    """
+    members = [member for member in group.members.values() if member.member_id != updated.member_id]
+    found = []
+    for member in (*members, updated):
+        endpoint, assigned = member.metadata.endpoint, member.current.assigned
+        if endpoint is not None:
+            active = {subtopology_id: frozenset(epochs) for subtopology_id, epochs in assigned.active.items()}
+            found.append(EndpointPartitions(endpoint, _topics(group, active), _topics(group, assigned.standby)))
+    return tuple(found)
+
+
+def _topics(group: StreamsGroup, tasks: TaskIds) -> dict[str, tuple[int, ...]]:
+    configured = None if group.configured is None else group.configured.subtopologies
+    partitions: dict[str, tuple[int, ...]] = {}
+    for subtopology_id, indexes in tasks.items():
+        subtopology = (configured or {}).get(subtopology_id)
+        for name in () if subtopology is None else subtopology.subtopology.all_source_topics:
+            topic = group.shared.topics.by_name(name)
+            if topic is not None:
+                partitions[name] = tuple(sorted(indexes)[: topic.partition_count])
+    return partitions

@@ -1,0 +1,264 @@
+"""The sticky task assignor: tasks stay where they are, as long as no member has more than its share.
+
+As Kafka's StickyTaskAssignor, 4.3.1. Active tasks go first: to the member that had them, else to one that had a standby
+of them, else to the process with the least load. Then each stateful task gets its standby tasks in the same way, never
+two copies in one process. Racks and client tags are stored, but no assignor of Kafka 4.3 looks at them.
+
+The load of a process is its tasks by its members (threads). A share is the smallest number with which all tasks are
+given; once a member has it, it is computed again for what is left.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Final
+
+from kpybroker.core.assignors.values import MemberId, Slices
+from kpybroker.core.streams_group.members import NO_TASKS, SubtopologyId, TaskIds, Tasks
+from kpybroker.core.streams_group.topics.configuring import ConfiguredSubtopology
+
+STICKY_ASSIGNOR: Final = "sticky"
+TASKS_PER_SLICE: Final = 500
+"""So many tasks are given in a slice."""
+
+TaskId = tuple[SubtopologyId, int]
+Targets = dict[MemberId, Tasks]
+"""For every member, also for one that gets nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskMember:
+    """A member as the assignor sees it. `previous` is its part of the previous target assignment."""
+
+    process_id: str
+    previous: Tasks = NO_TASKS
+
+
+def assign_tasks(
+    members: Mapping[MemberId, TaskMember],
+    subtopologies: Mapping[SubtopologyId, ConfiguredSubtopology],
+    standby_replicas: int,
+) -> Slices[Targets]:
+    """The tasks of each member. The same arguments give the same result."""
+    if not members:
+        return {}
+    work = _Work(members, subtopologies, standby_replicas)
+    yield from work.assign_active()
+    if standby_replicas > 0:
+        yield from work.assign_standby()
+    return work.targets()
+
+
+@dataclass(slots=True)
+class _Quota:
+    """How many tasks a member may have, so that all are given: less, once some have more than what is left needs."""
+
+    tasks: int
+    members: int
+
+    @property
+    def share(self) -> int:
+        """Rounded up."""
+        return -(-self.tasks // self.members) if self.members > 0 else 0
+
+    def given(self, has: int) -> None:
+        """A member has so many tasks by now: with its share it is done."""
+        if has == self.share:
+            self.members -= 1
+            self.tasks -= has
+
+
+@dataclass(slots=True)
+class _Process:
+    process_id: str
+    counts: dict[MemberId, int] = field(default_factory=dict)
+    tasks: set[TaskId] = field(default_factory=set)
+    total: int = 0
+
+    @property
+    def load(self) -> float:
+        return self.total / len(self.counts)
+
+    @property
+    def least_loaded(self) -> MemberId:
+        return min(self.counts, key=self.counts.__getitem__)
+
+
+class _Work:
+    def __init__(
+        self,
+        members: Mapping[MemberId, TaskMember],
+        subtopologies: Mapping[SubtopologyId, ConfiguredSubtopology],
+        standby_replicas: int,
+    ) -> None:
+        self._standby_replicas = standby_replicas
+        self._subtopologies = subtopologies
+        self._processes: dict[str, _Process] = {}
+        self._process_of: dict[MemberId, _Process] = {}
+        self._had_active: dict[TaskId, MemberId] = {}
+        self._had_standby: dict[TaskId, list[MemberId]] = {}
+        self._active: dict[MemberId, set[TaskId]] = {member_id: set() for member_id in members}
+        self._standby: dict[MemberId, set[TaskId]] = {member_id: set() for member_id in members}
+        for member_id, member in sorted(members.items()):
+            process = self._processes.setdefault(member.process_id, _Process(member.process_id))
+            process.counts[member_id] = 0
+            self._process_of[member_id] = process
+            self._had_active |= dict.fromkeys(_flat(member.previous.active), member_id)
+            for task in _flat(member.previous.standby):
+                self._had_standby.setdefault(task, []).append(member_id)
+        active = sum(one.task_count for one in subtopologies.values())
+        standby = standby_replicas * sum(one.task_count for one in subtopologies.values() if one.is_stateful)
+        self._active_quota = _Quota(active, len(members))
+        self._quota = _Quota(active + standby, len(members))
+
+    def _tasks(self, *, is_stateful: bool) -> list[TaskId]:
+        """In the order of their partitions, so that the shares are given to all subtopologies alike."""
+        tasks = [
+            (subtopology_id, task)
+            for subtopology_id, one in self._subtopologies.items()
+            if one.is_stateful or not is_stateful
+            for task in range(one.task_count)
+        ]
+        return sorted(tasks, key=lambda task: (task[1], task[0]))
+
+    def _give(self, task: TaskId, member_id: MemberId, into: dict[MemberId, set[TaskId]]) -> None:
+        process = self._process_of[member_id]
+        into[member_id].add(task)
+        process.tasks.add(task)
+        process.total += 1
+        process.counts[member_id] += 1
+        if into is self._active:
+            self._active_quota.given(process.counts[member_id])
+        self._quota.given(process.counts[member_id])
+
+    def _count(self, member_id: MemberId) -> int:
+        return self._process_of[member_id].counts[member_id]
+
+    # --- active tasks
+
+    def assign_active(self) -> Slices[None]:
+        left: list[TaskId] = []
+        done = 0
+        for task in self._tasks(is_stateful=False):
+            member_id = self._had_active.get(task)
+            if member_id is not None and self._count(member_id) < self._active_quota.share:
+                self._give(task, member_id, self._active)
+            else:
+                left.append(task)
+            if not (done := done + 1) % TASKS_PER_SLICE:
+                yield
+        rest: list[TaskId] = []
+        for task in left:
+            member_id = self._with_least_load(self._had_standby.get(task, []), None)
+            if member_id is not None and self._count(member_id) < self._active_quota.share:
+                self._give(task, member_id, self._active)
+            else:
+                rest.append(task)
+        queue = _Queue(self._processes)
+        for task in sorted(rest):
+            process = queue.pop()
+            self._give(task, process.least_loaded, self._active)
+            queue.push(process)
+            if not (done := done + 1) % TASKS_PER_SLICE:
+                yield
+
+    def _with_least_load(self, member_ids: list[MemberId], task: TaskId | None) -> MemberId | None:
+        """Of those that had a standby task; Kafka compares the loads of the processes, then those of the members."""
+        if not member_ids:
+            return None
+        best = member_ids[0]
+        best_load, best_count = self._process_of[best].load, self._count(best)
+        for member_id in member_ids[1:]:
+            process = self._process_of[member_id]
+            if process.load >= best_load or (task is not None and task in process.tasks):
+                continue
+            if self._count(member_id) < best_count:
+                best, best_load, best_count = member_id, process.load, self._count(member_id)
+        # As Kafka has it, the process of the first of them is asked, also where another one was chosen.
+        return None if task is not None and task in self._process_of[member_ids[0]].tasks else best
+
+    # --- standby tasks
+
+    def assign_standby(self) -> Slices[None]:
+        left: list[tuple[TaskId, int]] = []
+        done = 0
+        for task in reversed(self._tasks(is_stateful=True)):
+            for replica in range(self._standby_replicas):
+                member_id = self._standby_candidate(task)
+                if member_id is None:
+                    left.append((task, self._standby_replicas - replica))
+                    break
+                self._give(task, member_id, self._standby)
+            if not (done := done + 1) % TASKS_PER_SLICE:
+                yield
+        queue = _Queue(self._processes)
+        for task, replicas in sorted(left, reverse=True):
+            for _ in range(replicas):
+                process = queue.pop_without(task)
+                if process is None:
+                    break  # more copies than processes
+                self._give(task, process.least_loaded, self._standby)
+                queue.push(process)
+            if not (done := done + 1) % TASKS_PER_SLICE:
+                yield
+
+    def _standby_candidate(self, task: TaskId) -> MemberId | None:
+        """The member that had the active task, else one that had a standby of it; with room, and without a copy."""
+        member_id = self._had_active.get(task)
+        if member_id is not None and self._may_have_standby(task, member_id):
+            return member_id
+        member_id = self._with_least_load(self._had_standby.get(task, []), task)
+        return member_id if member_id is not None and self._may_have_standby(task, member_id) else None
+
+    def _may_have_standby(self, task: TaskId, member_id: MemberId) -> bool:
+        return task not in self._process_of[member_id].tasks and self._count(member_id) < self._quota.share
+
+    def targets(self) -> Targets:
+        return {
+            member_id: Tasks(_by_subtopology(self._active[member_id]), _by_subtopology(self._standby[member_id]))
+            for member_id in self._active
+        }
+
+
+class _Queue:
+    """Processes, the one with the least load first; of equal ones, the one that has been in it longest."""
+
+    def __init__(self, processes: Mapping[str, _Process]) -> None:
+        self._order = count()
+        self._heap: list[tuple[float, int, _Process]] = []
+        for process in processes.values():
+            self.push(process)
+
+    def push(self, process: _Process) -> None:
+        heapq.heappush(self._heap, (process.load, next(self._order), process))
+
+    def pop(self) -> _Process:
+        return heapq.heappop(self._heap)[-1]
+
+    def pop_without(self, task: TaskId) -> _Process | None:
+        """The first one without a copy of the task; the others stay."""
+        passed = []
+        found = None
+        while self._heap and found is None:
+            entry = heapq.heappop(self._heap)
+            if task in entry[-1].tasks:
+                passed.append(entry)
+            else:
+                found = entry[-1]
+        for entry in passed:
+            heapq.heappush(self._heap, entry)
+        return found
+
+
+def _flat(tasks: TaskIds) -> list[TaskId]:
+    return [(subtopology_id, task) for subtopology_id, indexes in tasks.items() for task in indexes]
+
+
+def _by_subtopology(tasks: set[TaskId]) -> TaskIds:
+    found: dict[SubtopologyId, set[int]] = {}
+    for subtopology_id, task in sorted(tasks):
+        found.setdefault(subtopology_id, set()).add(task)
+    return {subtopology_id: frozenset(indexes) for subtopology_id, indexes in found.items()}
