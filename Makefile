@@ -13,7 +13,7 @@ WORKERS ?= 3
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test lint all-tests test-times flaky unit compat-deps compat compat-of-3.9 compat-secure compat-kafka compat-portable compat-pipelines field wheel-test deploy-test ranges test-deps bench bench-start bench-testing bench-growth bench-cluster bench-failover bench-beside bench-ceiling bench-acls bench-assignors bench-groups bench-kafka-4 bench-heartbeats bench-scale bench-loop bench-quotas bench-budget bench-shortcuts bench-tls bench-metrics soak soak-eos soak-eos-cluster soak-cluster soak-testing soak-metrics soak-schemas mutants replication-matrix power-cuts suites kafka-tests exchange fuzz search demo demo-activity demo-operations demo-ledger demo-logs demo-changes demo-suggestion demo-warehouse demos specs clean compatibility docs bench-hostile bench-pipelines
+.PHONY: help install run test lint all-tests test-times flaky unit compat-deps compat compat-of-3.9 compat-secure compat-kafka attacks compat-portable compat-pipelines field wheel-test deploy-test ranges test-deps bench bench-start bench-testing bench-growth bench-cluster bench-failover bench-beside bench-ceiling bench-acls bench-assignors bench-groups bench-kafka-4 bench-heartbeats bench-scale bench-loop bench-quotas bench-budget bench-shortcuts bench-tls bench-metrics soak soak-eos soak-eos-cluster soak-cluster soak-testing soak-metrics soak-schemas mutants replication-matrix power-cuts suites kafka-tests exchange fuzz search demo demo-activity demo-operations demo-ledger demo-logs demo-changes demo-suggestion demo-warehouse demos specs clean compatibility docs bench-hostile bench-pipelines
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
@@ -84,6 +84,10 @@ compat: compat-deps  ## other people's clients and tools against kpybroker
 
 compat-of-3.9: compat-deps  ## the same in the place of Kafka 3.9: its APIs and versions, and no features
 	$(PYTEST) compat_tests --broker=kpybroker --kafka-version=3.9 --all-versions -n $(WORKERS) --junitxml=.cache/compat-3.9.xml
+
+attacks: test-deps  ## hostile requests, records, logins, crowds and schemas, those that take long too: 10 minutes
+	$(PYTEST) compat_tests/overload compat_tests/registry/hostile --all-versions
+	KPYBROKER_TEST_HOSTILE_TEXTS=600 $(PYTEST) tests/registry/texts/test_hostile_texts.py
 
 compat-portable: compat-deps  ## the same in portable mode, under Windows' rules for files
 	KPYBROKER_PORTABLE=1 PYTHONPATH=$(CURDIR)/tests/support/windows \
@@ -219,7 +223,7 @@ soak-testing: $(VENV)/.test-stamp  ## five hundred brokers of kpybroker.testing 
 soak-metrics: $(VENV)/.test-stamp  ## a broker under load with /metrics scraped every second, and its memory must stay flat: 1 hour; SOAK='--minutes 5'
 	$(BIN)/python -m compat_tests.metrics.soak $(SOAK)
 
-soak-schemas: test-deps  ## ten thousand hostile schemas of the three types next to a client that registers and reads: 1 hour; SOAK='--texts 500'
+soak-schemas: test-deps  ## ten thousand hostile schemas of the three types next to a client that registers and reads: 10 minutes; SOAK='--texts 500'
 	$(BIN)/python -m compat_tests.registry.hostile.soak $(SOAK)
 
 mutants: test-deps  ## brokers with one thing wrong each, and whether the storm finds it: up to four minutes each; MUTANTS='names'

@@ -1,6 +1,6 @@
 """The two brokers that are compared: real Kafka, and the one under test, from one configuration.
 
-Kafka is 3.9.1 on ZooKeeper, or 4.3.1 in KRaft mode for scripts about what 3.9 does not have; then `group.version` is
+Kafka is 3.9.1 on ZooKeeper, or 4.3.1 in KRaft mode for scripts about what 3.9 does not have; then its features are
 finalized on the broker under test, as it is in a new cluster of Kafka 4.
 """
 
@@ -20,7 +20,7 @@ from compat_tests.differential.script import Reference, Script, ask, script
 from compat_tests.support.kraft import KraftBroker
 from compat_tests.support.services import AS_KAFKA_3_9, Broker, Service, ZooKeeper
 from kpybroker.broker.requests.served.apis import SERVED
-from kpybroker.core.features import GROUP_VERSION
+from kpybroker.core.features import GROUP_VERSION, SHARE_VERSION
 from kpybroker.wire.api import ApiKey
 
 OVERRIDES = {
@@ -51,6 +51,12 @@ OVERRIDES_NEXT_TO_4 = {
     "group.consumer.assignment.interval.ms": "0",
     "group.consumer.max.size": "4",
     "group.consumer.migration.policy": "bidirectional",
+    # the same of share groups; their sessions are few, and their locks may be short
+    "share.coordinator.state.topic.num.partitions": "1",
+    "group.share.assignment.interval.ms": "0",
+    "group.share.max.size": "10",
+    "group.share.max.share.sessions": "12",
+    "group.share.min.record.lock.duration.ms": "1000",
 }
 
 AUTHORIZER = "authorizer.class.name"
@@ -88,11 +94,14 @@ READY = script(
 FEATURED = script(
     "featured",
     ApiKey.CONSUMER_GROUP_DESCRIBE,
-    "consumer groups are finalized; a broker on ZooKeeper finalizes nothing unasked",
+    "consumer groups and share groups are finalized; a broker on ZooKeeper finalizes nothing unasked",
     ask(
         ApiKey.UPDATE_FEATURES,
         v=1,
-        feature_updates=[{"feature": GROUP_VERSION, "max_version_level": 1, "upgrade_type": 1}],
+        feature_updates=[
+            {"feature": feature, "max_version_level": 1, "upgrade_type": 1}
+            for feature in (GROUP_VERSION, SHARE_VERSION)
+        ],
         compared=False,
     ),
     ask(ApiKey.CONSUMER_GROUP_DESCRIBE, v=0, group_ids=["{t}"], until={"groups.0.error_code": 69}),

@@ -111,7 +111,7 @@ OF_RESPONSE = ("response", "bind", "until", "waits_ms", "only", "compared")
 class Script:
     """`versions` defaults to every version that both brokers serve. `about` says what the script is after.
 
-    `is_secured`: on brokers with an authorizer, that allow what no rule is about.
+    `is_secured`: on brokers with an authorizer, that allow what no rule is about. `is_wide`: not in every run.
     """
 
     name: str
@@ -121,6 +121,7 @@ class Script:
     versions: tuple[int, int]
     reference: Reference = Reference.KAFKA_3_9
     is_secured: bool = False
+    is_wide: bool = False
 
     def in_later_versions(self) -> Script | None:
         """The same next to Kafka 4.3.1, in the versions that Kafka 3.9 does not have; None if there are none.

@@ -41,7 +41,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     options = metafunc.config.option
     supports_features = (options.broker, options.coordination) == ("kpybroker", ZOOKEEPER)
     cases = [
-        pytest.param(script, version, options.coordination, id=f"{script.name}-v{version}")
+        pytest.param(script, version, options.coordination, id=f"{script.name}-v{version}", marks=_marks(script))
         for script in all_scripts()
         for version in _versions(script, options.all_versions)
         if not (supports_features and script.name in WITHOUT_FEATURES)
@@ -53,6 +53,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             if script.name in ON_ZOOKEEPER
         ]
     metafunc.parametrize(("script", "version", "coordination"), cases)
+
+
+def _marks(script: Script) -> list[pytest.MarkDecorator]:
+    return [pytest.mark.wide] if script.is_wide else []
 
 
 def _versions(script: Script, every: bool) -> list[int]:

@@ -4,7 +4,7 @@
 
 A mutant is a patch in `mutants/`, applied to a copy of the package. Its first lines say what is wrong with it and which
 faults are drawn, or which scenario is played; it runs seed after seed until it finds a problem, or time is up. There
-are applications with groups where faults hurt those.
+are applications with groups where faults hurt those. Those of share groups run in a storm of their own.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import itertools
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,12 +28,16 @@ from compat_tests.faults.check import Problem
 from compat_tests.faults.faults import OF_MEMBERS
 from compat_tests.faults.groups.applications import GROUPS
 from compat_tests.faults.scenarios import SCENARIOS
+from compat_tests.faults.share_groups import storm as share_storm
+from compat_tests.faults.share_groups.check import Problem as ShareProblem
 from compat_tests.faults.soak import Storm, run_seed
 
 PATCHES = Path(__file__).with_name("mutants")
 SEED_S = 40.0
 SCENARIO_S = 1.0
 """One round."""
+SHARE, SHARE_KILLS = "share", 2
+"""In the place of faults: the storm of share groups, on one broker, with so many kills a seed."""
 LAUNCHER = """#!{python}
 import os, sys
 sys.path.insert(0, {directory!r})
@@ -40,6 +45,9 @@ os.environ["PYTHONPATH"] = {directory!r}
 from kpybroker.cli.main import main
 sys.exit(main())
 """
+
+
+Found = Problem | ShareProblem
 
 
 class Mutant(NamedTuple):
@@ -94,8 +102,10 @@ def installed(mutant: Mutant) -> Iterator[None]:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def hunt(mutant: Mutant, seconds: float, first_seed: int, *, version: int, aloud: bool) -> list[Problem]:
+def hunt(mutant: Mutant, seconds: float, first_seed: int, *, version: int, aloud: bool) -> Sequence[Found]:
     """Seed after seed, until something is found or time is up; `version` is that of transactions."""
+    if SHARE in mutant.faults:
+        return _hunt_in_share_groups(mutant, seconds, first_seed, print if aloud else _silent)
     end = time.monotonic() + seconds
     longest = SCENARIO_S if SCENARIOS.keys() >= set(mutant.faults) else SEED_S
     with installed(mutant):
@@ -110,6 +120,25 @@ def hunt(mutant: Mutant, seconds: float, first_seed: int, *, version: int, aloud
                 return problems
             seed += 1
     return []
+
+
+def _hunt_in_share_groups(
+    mutant: Mutant, seconds: float, first_seed: int, tell: Callable[[str], None]
+) -> Sequence[Found]:
+    end = time.monotonic() + seconds
+    with installed(mutant):
+        for seed in itertools.count(first_seed):
+            if time.monotonic() >= end:
+                break
+            with tempfile.TemporaryDirectory(prefix="share-storm-", ignore_cleanup_errors=True) as directory:
+                problems = share_storm.run(Path(directory), seed, SHARE_KILLS, tell=tell)
+            if problems:
+                return problems
+    return []
+
+
+def _silent(_: str) -> None:
+    """Say nothing."""
 
 
 def main(arguments: list[str]) -> int:

@@ -337,6 +337,7 @@ def kpybroker_log(*arguments: str, look: Callable[[dict[str, Any]], T]) -> tuple
     return process.returncode, seen, int(peak.split()[1]) * 1024
 
 
+@pytest.mark.wide
 def test_verify_names_every_bomb_and_stays_small(bombed: Victim) -> None:
     for log in STORED:
         code, rows, peak = kpybroker_log("verify", str(bombed.broker.data_dir / f"{log}-0"), look=dict)

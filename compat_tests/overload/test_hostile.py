@@ -298,6 +298,9 @@ ATTACKS: tuple[Attack, ...] = (
     old_consumers,
 )
 
+LONG_ATTACKS = (many_elements, bombs_in_batches, many_tiny_records)
+"""`test_loop` and `test_bombs` have the same inputs, smaller."""
+
 
 @pytest.fixture(scope="module")
 def prepared(victim: Victim) -> Victim:
@@ -311,7 +314,13 @@ def prepared(victim: Victim) -> Victim:
     return victim
 
 
-@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: str(attack.__name__))
+@pytest.mark.parametrize(
+    "attack",
+    [
+        pytest.param(attack, id=attack.__name__, marks=[pytest.mark.wide] if attack in LONG_ATTACKS else [])
+        for attack in ATTACKS
+    ],
+)
 def test_attack(prepared: Victim, attack: Attack) -> None:
     prepared.reset_peak()
     before = prepared.rss

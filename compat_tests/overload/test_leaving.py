@@ -116,7 +116,7 @@ def _sync(address: tuple[str, int]) -> bytes:
     return frame_of(SyncGroupRequest(group_id="syncing", generation_id=generation, member_id=member), 3)
 
 
-@pytest.mark.parametrize("shortcuts", ["all", "none"])
+@pytest.mark.parametrize("shortcuts", ["all", pytest.param("none", marks=pytest.mark.wide)])
 @pytest.mark.parametrize("asks", [_fetch, _fetch_and_more, _join, _sync], ids=lambda asks: asks.__name__.strip("_"))
 def test_thousands_that_wait_and_leave_keep_no_descriptors(
     own_broker: StartBroker, asks: Callable[[tuple[str, int]], bytes], shortcuts: str

@@ -63,6 +63,20 @@ MANY = 10_000
 CLASSIC_MEMBERS = 7_000
 """They are one record, of a megabyte: more the log does not take."""
 RECORDS_OF_A_BATCH = 8_000
+SLOWEST = frozenset(
+    (
+        ApiKey.ADD_PARTITIONS_TO_TXN,
+        ApiKey.ALTER_CONFIGS,
+        ApiKey.ALTER_REPLICA_LOG_DIRS,
+        ApiKey.CREATE_PARTITIONS,
+        ApiKey.CREATE_TOPICS,
+        ApiKey.DELETE_GROUPS,
+        ApiKey.ELECT_LEADERS,
+        ApiKey.LEADER_AND_ISR,
+        ApiKey.OFFSET_FETCH,
+    )
+)
+"""A hundred thousand distinct elements take seconds of work in turns. INCREMENTAL_ALTER_CONFIGS, the slowest, stays."""
 WALKED = ("compacted", "recompressed", "opaque")
 
 Input = Callable[[Broker], Awaitable[None]]
@@ -182,7 +196,10 @@ def test_many_elements(tmp_path: Path, held_s_max: float, key: ApiKey) -> None:
     check(tmp_path, {f"{key.name} {number}": frame_input(frame) for number, frame in enumerate(frames)}, held_s_max)
 
 
-@pytest.mark.parametrize("key", SERVED, ids=lambda key: str(key.name))
+@pytest.mark.parametrize(
+    "key",
+    [pytest.param(key, id=key.name, marks=[pytest.mark.wide] if key in SLOWEST else []) for key in SERVED],
+)
 def test_many_distinct_elements(tmp_path: Path, held_s_max: float, key: ApiKey) -> None:
     """No two of them equal, below a topic that exists: to look for each among the others would take minutes."""
     known = {"topic": "opaque", "group_id": "group", "transactional_id": "id", "v3_and_below_transactional_id": "id"}

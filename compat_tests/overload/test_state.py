@@ -85,6 +85,7 @@ def session_of(partitions: int, *, by_name: str = "unknown") -> FetchRequest:
     return FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=1 << 20, session_id=0, session_epoch=0, topics=topics)
 
 
+@pytest.mark.wide
 def test_fetch_sessions_of_partitions_that_are_not_there(victim: Victim) -> None:
     """Beyond the budget a client gets no session, as when Kafka's cache is full, and all its partitions each time."""
     kept = []
@@ -227,6 +228,7 @@ def test_groups_that_consist_of_an_offset(victim: Victim) -> None:
     assert (errors[0], errors[-1]) == (ErrorCode.NONE, FULL)
 
 
+@pytest.mark.wide
 def test_transactional_ids_with_long_names(victim: Victim) -> None:
     errors = []
     producer = Producer({"bootstrap.servers": victim.broker.bootstrap, "transactional.id": "first", **quick.QUIET})
@@ -270,7 +272,13 @@ def headers_of(row: dict[str, Any]) -> int | None:
     return len(row["headers"]) + row.get("headersLeftOut", 0) if row["type"] == "record" else None
 
 
-@pytest.mark.parametrize("counts", HEADERS.values(), ids=HEADERS)
+@pytest.mark.parametrize(
+    "counts",
+    [
+        pytest.param(counts, id=name, marks=[] if name == "of the last record" else [pytest.mark.wide])
+        for name, counts in HEADERS.items()
+    ],
+)
 def test_millions_of_headers(victim: Victim, counts: list[int]) -> None:
     batch = batch_of_headers(counts)
     assert len(batch) < 64 * 1024

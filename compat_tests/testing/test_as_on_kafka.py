@@ -15,7 +15,9 @@ from tests.support.programs.pytest_runs import run_pytest
 Start = Callable[[Path], AbstractContextManager[str]]
 
 
-@pytest.mark.parametrize("start", [kafka_3, kafka_4], ids=["3.9.1", "4.3.1"])
+@pytest.mark.parametrize(
+    "start", [pytest.param(kafka_3, id="3.9.1", marks=pytest.mark.wide), pytest.param(kafka_4, id="4.3.1")]
+)
 def test_the_reports_are_those_of_our_broker_but_for_what_only_that_can_do(tmp_path: Path, start: Start) -> None:
     for name in ("ours", "theirs"):
         (tmp_path / name).mkdir()

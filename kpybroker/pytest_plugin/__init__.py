@@ -21,6 +21,7 @@ from kpybroker.pytest_plugin.fixtures import (
     kafka_producer,
     kafka_requests,
     kafka_schema_registry,
+    kafka_share_consumer,
     kafka_topic,
     kpybroker,
 )
@@ -43,6 +44,7 @@ __all__ = [
     "kafka_producer",
     "kafka_requests",
     "kafka_schema_registry",
+    "kafka_share_consumer",
     "kafka_topic",
     "kpybroker",
     "pytest_addoption",

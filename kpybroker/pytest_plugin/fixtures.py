@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         Producer,
         Requests,
         SchemaRegistry,
+        ShareConsumer,
     )
 
 FLUSH_S_MAX = 10.0
@@ -152,6 +153,17 @@ def kafka_producer(kafka_broker: Broker) -> Iterator[Producer]:
 def kafka_consumer(kafka_broker: Broker, kafka_topic: str, group_id: str) -> Iterator[Consumer]:
     """A consumer of `kafka_topic` in the group `group_id`, from the earliest offset; closed at the end of the test."""
     consumer = kafka_broker.consumer(group_id, kafka_topic)
+    yield consumer
+    consumer.close()
+
+
+@pytest.fixture
+def kafka_share_consumer(kafka_broker: Broker, kafka_topic: str, group_id: str) -> Iterator[ShareConsumer]:
+    """A member of the share group `group_id` that reads `kafka_topic` from the earliest offset, of confluent-kafka.
+
+    It is closed at the end of the test.
+    """
+    consumer = kafka_broker.share_consumer(group_id, kafka_topic)
     yield consumer
     consumer.close()
 

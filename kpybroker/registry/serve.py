@@ -29,6 +29,7 @@ from kpybroker.registry.options import LOOPBACK, RegistryOptions
 from kpybroker.registry.service import Service
 from kpybroker.registry.store.log import TopicLog
 from kpybroker.registry.texts.desk import Desk
+from kpybroker.system.processes import one_heap_for_all_threads
 
 STOP_S_MAX: Final = 2
 """Of requests in progress; uvicorn waits as long for idle connections with TLS."""
@@ -41,6 +42,7 @@ def serve(options: RegistryOptions, descriptor: int | None = None) -> int:
     `descriptor` is of a socket that listens already, from a broker that starts this registry next to itself.
     """
     check(options)
+    one_heap_for_all_threads()
     with bound(options.host, options.port) if descriptor is None else socket.socket(fileno=descriptor) as listener:
         desk = Desk()
         with closing(desk):

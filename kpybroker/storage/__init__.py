@@ -21,7 +21,8 @@ A broker starts from `directories.manager.LogManager(files, log_dirs, LogSetting
   end     `take_offline(log_dir, cause)`, `shutdown(broker_epoch)`
 
 It gives `log.log.Log`:
-  write   `append_as_leader(ProducedBatches, leader_epoch) -> AppendInfo`, `append_as_follower(records, now_ms=)`
+  write   `append_as_leader(ProducedBatches, leader_epoch) -> AppendInfo`, `append_as_follower(records, now_ms=)`,
+          `append_copied(records, now_ms=)`
   read    `read(start, max_bytes, max_offset=, min_one_message=) -> FetchSlice`, `aborted_transactions(start, fetched)`,
           `search_timestamp`, `search_max_timestamp` (both step by step), `legacy_offsets_before`
   state   `update_high_watermark`, `assign_epoch`, `end_offset_for_epoch`,

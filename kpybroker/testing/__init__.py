@@ -41,7 +41,7 @@ from kpybroker.testing.registry import SchemaRegistry
 from kpybroker.testing.waiting import wait_for
 
 if TYPE_CHECKING:
-    from kpybroker.testing.fixtures import Admin, BrokerFactory, Consumer, Producer, Requests
+    from kpybroker.testing.fixtures import Admin, BrokerFactory, Consumer, Producer, Requests, ShareConsumer
     from kpybroker.testing.typed.names import (
         ApiName,
         BrokerRelease,
@@ -85,6 +85,7 @@ __all__ = [
     "Requests",
     "Sasl",
     "SchemaRegistry",
+    "ShareConsumer",
     "Snapshot",
     "StartError",
     "TestingError",

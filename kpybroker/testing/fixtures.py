@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 
     Producer: TypeAlias = confluent_kafka.Producer
     Consumer: TypeAlias = confluent_kafka.Consumer
+    ShareConsumer: TypeAlias = confluent_kafka.ShareConsumer
     Admin: TypeAlias = confluent_kafka.admin.AdminClient
 else:
-    Producer = Consumer = Admin = Any
+    Producer = Consumer = ShareConsumer = Admin = Any
 
 
 class BrokerFactory(Protocol):

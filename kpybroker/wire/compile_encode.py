@@ -256,6 +256,10 @@ class _EncoderWriter:
             struct_name = self.source.bind(field.struct.__name__ + "_", field.struct)
             condition = f"{attribute} is not None and {attribute} != {struct_name}()"
         with self.source.block(f"if {condition}:"):
+            if field.type_name in FORMATS and not field.array:
+                packed = self._packed([(FORMATS[field.type_name], attribute)])
+                self.source.line(f"{known}.append(({field.tag}, {packed}))")
+                return
             outer, chunks = self._append, self.source.name("chunks")
             self._append = self.source.name("append_tagged")
             self.source.line(f"{chunks} = []")

@@ -138,8 +138,8 @@ def write_tagged_fields(append: Callable[[bytes], Any], fields: Sequence[tuple[i
         if tag <= last:
             raise ValueError(f"tag {tag} follows tag {last}")
         last = tag
-        append(unsigned_varint(tag))
-        append(unsigned_varint(len(value)))
+        size = len(value)
+        append(BYTE[tag] + BYTE[size] if tag < 128 and size < 128 else unsigned_varint(tag) + unsigned_varint(size))
         append(value)
 
 

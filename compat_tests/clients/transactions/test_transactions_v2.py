@@ -118,7 +118,7 @@ def test_java_of_kafka_4_adds_by_writing_and_bumps_at_every_end(broker: Broker, 
 
 
 @pytest.mark.parametrize("library", parameters(LIBRARIES))
-@pytest.mark.parametrize("level", [0, 1, 2])
+@pytest.mark.parametrize("level", [0, pytest.param(1, marks=pytest.mark.wide), 2])
 def test_each_client_at_each_level(broker: Broker, begin: Begin, level: int, library: str) -> None:
     """In the version that both know: what is committed is read, what is aborted is in the log and is not."""
     bootstrap = broker.bootstrap_servers

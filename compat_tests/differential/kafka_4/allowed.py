@@ -122,4 +122,39 @@ ALLOWED_NEXT_TO_4: tuple[Allowed, ...] = (
         kafka=int(ErrorCode.NONE),
         ours=int(ErrorCode.UNSTABLE_OFFSET_COMMIT),
     ),
+    *(
+        Allowed(
+            "Kafka stumbles over the id of a topic that there is not",
+            path,
+            ApiKey.SHARE_FETCH,
+            scripts="sg-(fetch|acquire|topic)-.*",
+            kafka=kafka,
+        )
+        for path, kafka in (
+            ("error_code", int(ErrorCode.UNKNOWN_SERVER_ERROR)),
+            ("acquisition_lock_timeout_ms", 0),
+            (r"responses\[0\]", MISSING),
+        )
+    ),
+    Allowed(
+        "the default text of an error code is in our own words",
+        ".*error_message",
+        kafka="The group is not empty.",
+        ours="The group still has members.",
+    ),
+    *(
+        Allowed(
+            "what is wrong with an acknowledgement is said by its code alone",
+            r"responses\[0\]\.partitions\[\d+\]\.(acknowledge_)?error_message",
+            api,
+            ours=None,
+        )
+        for api in (ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE)
+    ),
+    Allowed(
+        "Kafka stumbles over a request about no partitions, and over partitions below 0",
+        r"groups\[0\]\.(error_code|error_message|topics\[\d+\])",
+        ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
+        scripts="sg-odd-offsets",
+    ),
 )

@@ -21,7 +21,7 @@ from kpybroker.core.machine import Now
 from kpybroker.core.topic_names import TRANSACTION_STATE_TOPIC_NAME
 from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.core.transaction.machine import TransactionMachine
-from kpybroker.core.transaction.records import decode_record, encode_record
+from kpybroker.core.transaction.records import TransactionRecord, decode_record, encode_record
 from kpybroker.core.transaction.step import TransactionOutcome
 from kpybroker.core.transaction.values import (
     AddPartitions,
@@ -81,7 +81,7 @@ class TransactionCoordinators:
             logger=logger,
             manager_logger=logging.getLogger("kafka.coordinator.transaction.TransactionStateManager"),
             new_machine=lambda leader_epoch: TransactionMachine(self.config, leader_epoch, host.budget),
-            encode=lambda record: encode_record(record, self._level),
+            encode=self._encode,
             decode=decode_record,
             codec=Codec.NONE,  # as in Kafka, which has no setting for it
             commit_timeout_s=config.get_int("request.timeout.ms") / 1000,
@@ -118,9 +118,14 @@ class TransactionCoordinators:
 
     async def _ask_with_id(self, request: InitProducerId | EndTransaction) -> Any:
         """With a fresh producer id if one is needed; it stays unused if another request gets there first."""
-        if self.partitions.shard_for(request.transactional_id).machine.needs_producer_id(request):
+        shard = self.partitions.shard_for(request.transactional_id)
+        if shard.machine.needs_producer_id(request):
             request = replace(request, new_producer_id=await self._producer_ids.generate())
-        return await self.partitions.shard_for(request.transactional_id).ask(request)
+            shard = self.partitions.shard_for(request.transactional_id)
+        return await shard.ask(request)
+
+    def _encode(self, record: TransactionRecord) -> tuple[bytes, bytes | None]:
+        return encode_record(record, self._level)
 
     @property
     def _level(self) -> int:

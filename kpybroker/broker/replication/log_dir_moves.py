@@ -158,7 +158,7 @@ class LogDirMoves:
         is_same = self._host.logs.get_future(partition.topic, partition.index) is future
         if is_same and future.log_end_offset == start and future.truncations == truncations:
             now_ms = self._host.clock.time_ms()
-            info = future.append_as_follower(records, now_ms=now_ms)
+            info = future.append_copied(records, now_ms=now_ms)
             future.update_high_watermark(min(log.high_watermark, future.log_end_offset))
             self._rate.record(info.size, now_ms)
 

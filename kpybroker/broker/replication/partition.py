@@ -23,7 +23,6 @@ from kpybroker.storage.log.append import (
     CLIENT,
     COORDINATOR,
     ProducedBatches,
-    UnexpectedAppendOffsetError,
     find_duplicate,
 )
 from kpybroker.wire.errors import ErrorCode, KafkaError
@@ -432,15 +431,7 @@ class Partition:
         """
         log, now_ms = self.online_log(), self._host.now_ms()
         assert self.leader is None, f"{log}: the response of another leader, while this broker leads"
-        try:
-            info = log.append_as_follower(records, now_ms=now_ms)
-        except UnexpectedAppendOffsetError as error:
-            # The log is empty and starts within a batch: DeleteRecords has moved the leader's log start there.
-            end = log.log_end_offset
-            if not (end == log.log_start_offset and error.first_offset < end <= error.last_offset):
-                raise
-            log.truncate_fully_and_start_at(error.first_offset, now_ms=now_ms)
-            info = log.append_as_follower(records, now_ms=now_ms)
+        info = log.append_copied(records, now_ms=now_ms)
         before = log.high_watermark
         log.update_high_watermark(high_watermark)
         log.increment_log_start_offset(log_start_offset)

@@ -24,6 +24,7 @@ from kpybroker.client.actions.partitions import (
     time_lookup,
     topics,
 )
+from kpybroker.client.actions.queues.consume import QueueOptions, ShareReader
 from kpybroker.client.actions.schemas import Decoder, values_of
 from kpybroker.client.actions.topics import is_pattern, matched
 from kpybroker.client.connect.admin import Cluster, ErrorWatch, make
@@ -32,6 +33,7 @@ from kpybroker.client.connect.settings import CLIENT_ID, Connection, Settings, l
 from kpybroker.client.records.exact import Exact
 from kpybroker.client.records.offsets import FORMS, BadOffset, Bounds, Position, Span, parse_span, resolve, within
 from kpybroker.client.records.output import writer
+from kpybroker.client.records.record import Record
 from kpybroker.client.records.template import BadTemplate, Part
 from kpybroker.client.show.output import writing
 from kpybroker.system.processes import reader_has_gone
@@ -58,6 +60,8 @@ class ConsumeOptions(NamedTuple):
     show_null: bool = False
     schema_registry: str | None = None
     decode: str | None = None
+    share_group: str | None = None
+    ack: str = "accept"
 
 
 class PartitionRange(NamedTuple):
@@ -78,18 +82,35 @@ def consume(connection: Connection, options: ConsumeOptions) -> int:
     except BadOffset as error:
         raise usage(str(error), f"write -o {FORMS}, or a range of two") from None
     parse_partitions(options.partitions)  # before anything is asked
+    if options.share_group is not None:
+        _check_queue(options)
     settings = load(connection._replace(registry=options.schema_registry))
     decode = None
     if options.decode is not None or options.schema_registry is not None:
         decode = Decoder(values_of(settings), options.decode or "value")
     if any(is_pattern(name) for name in options.topics):
         options = options._replace(topics=matched(Cluster(settings), options.topics))
-    reader: Reader
-    if options.group is None:
+    interrupts = Interrupts()
+    reader: Reader | ShareReader
+    if options.share_group is not None:
+        queue = QueueOptions(options.share_group, options.topics, options.ack, options.exit_at_end)
+        reader = ShareReader(settings, queue, interrupts)
+    elif options.group is None:
         reader = PlannedReader(settings, plans(settings, options, span), options.exit_at_end)
     else:
         reader = GroupReader(settings, options, span)
-    return _Session(reader, write, decode, options.num).run()
+    return max(_Session(reader, write, decode, options.num).run(interrupts), reader.exit_code())
+
+
+def _check_queue(options: ConsumeOptions) -> None:
+    """Raises CommandError for options that a share group has no use for."""
+    if options.group is not None:
+        raise usage("-g and --share-group name different kinds of groups", "leave out one of them")
+    if options.partitions:
+        raise usage("-p names partitions, which a group assigns by itself", "leave out -p or --share-group")
+    if options.offset != "start":
+        where = f"kpybroker config set group {options.share_group} share.auto.offset.reset=earliest"
+        raise usage(f"-o {options.offset} cannot be used with a share group, which has its own start", where)
 
 
 # --- where to begin and to stop
@@ -193,6 +214,14 @@ class Reader:
             _, ends[place] = self.consumer.get_watermark_offsets(TopicPartition(*place), cached=True)
         return sum(max(0, ends[place] - offset) for place, offset in done.items())
 
+    def record(self, message: Any) -> Record:
+        """What is printed of it."""
+        return self.exact.record(message)
+
+    def exit_code(self) -> int:
+        """Nothing of this fails without ending the command."""
+        return 0
+
     def close(self) -> None:
         """Commit, leave, disconnect. librdkafka waits for a broker that is away as long as a session lasts."""
         self.exact.close()
@@ -289,7 +318,7 @@ class GroupReader(Reader):
 class _Session:
     """From a reader to standard output."""
 
-    def __init__(self, reader: Reader, write: Part, decode: Decoder | None, limit: int | None) -> None:
+    def __init__(self, reader: Reader | ShareReader, write: Part, decode: Decoder | None, limit: int | None) -> None:
         self._reader = reader
         self._write = write
         self._decode = decode
@@ -298,8 +327,7 @@ class _Session:
         self._number = 0
         self._out = sys.stdout.buffer
 
-    def run(self) -> int:
-        interrupts = Interrupts()
+    def run(self, interrupts: Interrupts) -> int:
         try:
             with interrupts:
                 self._loop(interrupts)
@@ -325,12 +353,12 @@ class _Session:
     def _print(self, messages: Sequence[Any]) -> None:
         with writing():
             for message in messages:
-                record = self._reader.exact.record(message)
+                record = self._reader.record(message)
+                self._count[str(record.topic), record.partition or 0] += 1
                 if self._decode is not None:
                     record = self._decode(record)
                 self._out.write(self._write(record, self._number))
                 self._number += 1
-                self._count[message.topic(), message.partition()] += 1
             self._out.flush()
 
     def _summary(self) -> str:

@@ -9,6 +9,7 @@ from confluent_kafka import KafkaException
 
 from kpybroker.client.actions.lag import Behind, behind, committed, places_of
 from kpybroker.client.actions.partitions import Place, matching, parse_places
+from kpybroker.client.actions.queues import groups as queues
 from kpybroker.client.actions.topic_changes import DRY_RUN
 from kpybroker.client.connect.admin import Cluster
 from kpybroker.client.connect.consumer_groups import describe_consumers
@@ -16,6 +17,7 @@ from kpybroker.client.connect.errors import FIXES, CommandError, Failures, broke
 from kpybroker.client.connect.raw_groups import CONSUMER, RawGroup, RawMember, describe, shown_bytes
 from kpybroker.client.connect.settings import Connection, load
 from kpybroker.client.connect.wire import GROUP, WireCluster
+from kpybroker.client.share.groups import SHARE
 from kpybroker.client.show.cells import Column, Row
 from kpybroker.client.show.output import Output
 from kpybroker.wire.api import ApiKey
@@ -40,7 +42,7 @@ UNREAD = frozenset({"_DESTROY", "_BAD_MSG", "_INVALID_ARG", "_UNDERFLOW", "_PART
 LIST = (
     Column("GROUP", "group"),
     Column("STATE", "state"),
-    Column("TYPE", "type", wide=True),
+    Column("TYPE", "type"),
     Column("MEMBERS", "members", wide=True),
     Column("ASSIGNOR", "assignor", wide=True),
     Column("COORDINATOR", "coordinator", wide=True),
@@ -143,7 +145,12 @@ def list_groups(cluster: Cluster, failures: Failures) -> dict[str, Any]:
         failures.add("a coordinator did not list its groups", cluster.error(KafkaException(error)))
     listed = {group.group_id: group for group in result.valid}
     unnamed = [name for name, group in listed.items() if _has_unnamed_state(group)]
-    return listed | _found(_consumers(cluster, unnamed), failures)
+    return listed | _found(_consumers(cluster, unnamed), failures) | queues.listed(cluster, failures)
+
+
+def _is_unseen(group: Any, error: CommandError | None) -> bool:
+    """A share group is no group to the requests for others."""
+    return error.name == "GROUP_ID_NOT_FOUND" if error is not None else state_name(group) == "Dead"
 
 
 def _has_unnamed_state(group: Any) -> bool:
@@ -159,9 +166,9 @@ def state_name(group: Any) -> str:
 
 
 def type_name(group: Any) -> str | None:
-    """classic or consumer; None where the broker is too old to say."""
+    """classic, consumer or share; None where the broker is too old to say."""
     if isinstance(group, RawGroup):
-        return CLASSIC if group.group_epoch is None else CONSUMER
+        return SHARE if group.protocol_type == SHARE else CLASSIC if group.group_epoch is None else CONSUMER
     return group.type.name.lower() if group.type is not None and group.type.name != "UNKNOWN" else None
 
 
@@ -184,6 +191,8 @@ def lag_of(cluster: Cluster, name: str, group: Any | None, failures: Failures) -
     """How far a group is behind, with what the members of its description have; None where that is not known."""
     members = [] if group is None else [_member(member) for member in group.members]
     try:
+        if group is not None and type_name(group) == SHARE:
+            return queues.lag_of(cluster, name)
         return behind(cluster, committed(cluster, name), places_of(members))
     except CommandError as error:
         failures.add(f"group {name}", error)
@@ -202,7 +211,11 @@ def describe_groups(cluster: Cluster, names: Sequence[str], failures: Failures) 
         return {}
     found: dict[str, Any] = {}
     unread, unnamed = [], []
-    for name, group, error in cluster.results(cluster.admin.describe_consumer_groups(list(names), **cluster.timeout)):
+    described = cluster.results(cluster.admin.describe_consumer_groups(list(names), **cluster.timeout))
+    shared = queues.described(cluster, [name for name, group, error in described if _is_unseen(group, error)])
+    for name, group, error in described:
+        if name in shared:
+            continue
         if error is None and _has_unnamed_state(group):
             unnamed.append(name)
         elif error is None and _is_text(group):
@@ -211,7 +224,7 @@ def describe_groups(cluster: Cluster, names: Sequence[str], failures: Failures) 
             unread.append(name)
         else:
             failures.add(f"group {name}", error)
-    found |= _found({**_described(cluster, unread), **_consumers(cluster, unnamed)}, failures)
+    found |= _found({**_described(cluster, unread), **_consumers(cluster, unnamed), **shared}, failures)
     return {name: found[name] for name in names if name in found}
 
 
@@ -277,6 +290,8 @@ def describe_row(cluster: Cluster, name: str, group: Any) -> dict[str, Any]:
 
     A consumer group is described again, with its epochs.
     """
+    if type_name(group) == SHARE:
+        return queues.describe_row(cluster, name, group)
     if type_name(group) == CONSUMER and not isinstance(group, RawGroup):
         again = _consumers(cluster, [name])[name]
         if isinstance(again, CommandError):
@@ -347,6 +362,8 @@ def _is_moving(row: Row) -> bool:
 
 
 def _sections(row: Row, options: DescribeOptions, output: Output) -> list[str]:
+    if row["type"] == SHARE:
+        return queues.sections(row, options.members, options.only_lag, output)
     is_consumer = row["type"] == CONSUMER
     summary = [
         ("GROUP", row["group"]),
@@ -409,6 +426,11 @@ def offset_delete(connection: Connection, group: str, texts: Sequence[str], exec
     settings = load(connection)
     cluster = Cluster(settings)
     failures = Failures()
+    if queues.is_share_group(cluster, group):
+        output.rows(queues.offset_delete(cluster, group, texts, execute, failures), queues.DELETED)
+        if not execute:
+            note(DRY_RUN)
+        return failures.exit_code()
     wanted = parse_places(texts)
     offsets = committed(cluster, group)
     places = [place for place in sorted(offsets) if is_wanted(place, wanted)]

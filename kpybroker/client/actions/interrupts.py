@@ -39,19 +39,22 @@ class Interrupts:
         if is_second or self._is_waiting:
             raise KeyboardInterrupt
 
-    def wait_readable(self, source: Any) -> None:
-        """Until a stream has something to read, or its end. Raises KeyboardInterrupt on the first signal."""
+    def wait_readable(self, source: Any, timeout_s: float | None = None) -> bool:
+        """Until a stream has something to read, or its end; False if it has neither in time. Raises KeyboardInterrupt
+        on the first signal.
+        """
         try:
             descriptor = source.fileno()
         except (io.UnsupportedOperation, AttributeError):
-            return
+            return True
         self._is_waiting = True
         try:
             if self.requested:
                 raise KeyboardInterrupt
-            select.select([descriptor], [], [])
+            ready, _, _ = select.select([descriptor], [], [], timeout_s)
+            return bool(ready)
         except (OSError, ValueError):
-            return  # a kind of stream that cannot be waited for: reading it waits
+            return True  # a kind of stream that cannot be waited for: reading it waits
         finally:
             self._is_waiting = False
 

@@ -1,4 +1,4 @@
-"""`group seek`: move the committed offsets of a group that has no members.
+"""`group seek`: move the committed offsets, or a share group's start offsets, of a group that has no members.
 
 Where each partition goes is decided by `target`, a pure function of its committed offset and its bounds. Nothing is
 committed before the whole table is known.
@@ -17,6 +17,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from kpybroker.client.actions.groups import describe_groups, no_such_group, state_name
 from kpybroker.client.actions.lag import committed
 from kpybroker.client.actions.partitions import Place, bounds, parse_places, time_lookup, topics
+from kpybroker.client.actions.queues import groups as queues
 from kpybroker.client.actions.topic_changes import DRY_RUN
 from kpybroker.client.connect.admin import Cluster
 from kpybroker.client.connect.errors import FIXES, CommandError, Failures, kafka_error, note, usage
@@ -34,6 +35,7 @@ COLUMNS: Final = (
     Column("LAG", "lag", wide=True),
     Column("STATUS", "status", style=lambda row: "bold red" if row["error"] else ""),
 )
+WOULD_MOVE: Final = "would move"
 SHIFT: Final = re.compile(r"[+-]\d+")
 
 Target = Callable[[Place, int | None, Bounds], int | None]
@@ -75,13 +77,24 @@ def check_options(options: SeekOptions) -> None:
 
 def preview(cluster: Cluster, group: str, options: SeekOptions, failures: Failures) -> list[dict[str, Any]]:
     """A row for each partition that has a place to go to; nothing is committed."""
-    offsets = committed(cluster, group)
+    offsets = current(cluster, group)
     places, from_elsewhere = _places(cluster, options, offsets, failures)
     if not offsets and not places and not failures.count:
         raise no_such_group(group)
     usable = _bounds(cluster, places, failures)
     target = _target(cluster, options, usable, from_elsewhere)
-    return [row for place in sorted(usable) if (row := seek_row(place, offsets.get(place), usable[place], target))]
+    rows = [row for place in sorted(usable) if (row := seek_row(place, offsets.get(place), usable[place], target))]
+    if queues.is_share_group(cluster, group):
+        for row in rows:
+            row["status"] = WOULD_MOVE  # at the same start offset too: what was done above it is forgotten
+    return rows
+
+
+def current(cluster: Cluster, group: str) -> dict[Place, int]:
+    """The committed offsets, or the start offsets of a share group. Raises CommandError."""
+    if queues.is_share_group(cluster, group):
+        return queues.start_offsets(cluster, group)
+    return committed(cluster, group)
 
 
 def require_empty(cluster: Cluster, group: str, failures: Failures) -> None:
@@ -114,7 +127,7 @@ def _places(
     """The partitions to move, and the offsets that --to-group or --to-file give them."""
     elsewhere: Mapping[Place, int] = {}
     if options.to_group is not None:
-        elsewhere = committed(cluster, options.to_group)
+        elsewhere = current(cluster, options.to_group)
         if not elsewhere:
             raise no_such_group(options.to_group)
     if options.to_file is not None:
@@ -195,21 +208,31 @@ def seek_row(place: Place, current: int | None, edges: Bounds, target: Target) -
     if wanted is None:
         return None
     to = within(wanted, edges)
-    status = "would move" if to != current else "stays"
+    status = WOULD_MOVE if to != current else "stays"
     row: dict[str, Any] = {"topic": place[0], "partition": place[1], "from": current, "to": to}
     return {**row, "lag": edges.end - to, "status": status, "error": None}
 
 
 def commit(cluster: Cluster, group: str, rows: Sequence[dict[str, Any]], failures: Failures) -> None:
     """Commit what `preview` returned; each row gets its status."""
-    moving = {(row["topic"], row["partition"]): row for row in rows if row["from"] != row["to"]}
+    moving = {(row["topic"], row["partition"]): row for row in rows if row["status"] == WOULD_MOVE}
     if not moving:
         return
-    parts = [TopicPartition(topic, partition, row["to"]) for (topic, partition), row in moving.items()]
+    to = {place: row["to"] for place, row in moving.items()}
+    is_shared = queues.is_share_group(cluster, group)
+    errors = queues.move(cluster, group, to) if is_shared else _committed(cluster, group, to)
+    for place, error in errors.items():
+        row = moving[place]
+        row["status"] = "failed" if error else "moved"
+        if error:
+            row["error"] = failures.add(f"{place[0]}-{place[1]}", error)
+
+
+def _committed(cluster: Cluster, group: str, to: Mapping[Place, int]) -> dict[Place, CommandError | None]:
+    parts = [TopicPartition(topic, partition, offset) for (topic, partition), offset in to.items()]
     request = [ConsumerGroupTopicPartitions(group, parts)]
     result = cluster.result(cluster.admin.alter_consumer_group_offsets(request, **cluster.timeout)[group])
-    for part in result.topic_partitions:
-        row = moving[part.topic, part.partition]
-        row["status"] = "failed" if part.error else "moved"
-        if part.error:
-            row["error"] = failures.add(f"{part.topic}-{part.partition}", kafka_error(part.error))
+    return {
+        (part.topic, part.partition): kafka_error(part.error) if part.error else None
+        for part in result.topic_partitions
+    }

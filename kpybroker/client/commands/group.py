@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from kpybroker.client.connect.settings import Connection
 
 STATES = ("Stable", "Empty", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling", "Dead")
-TYPES = ("classic", "consumer")
+TYPES = ("classic", "consumer", "share")
 
 
 @click.group()
 def group() -> None:
-    """Consumer groups: list, describe (lag), seek, delete."""
+    """Consumer groups and share groups: list, describe (lag), seek, delete."""
 
 
 group_argument = click.argument("group", metavar="GROUP", shell_complete=group_names)
@@ -43,7 +43,7 @@ groups_argument = click.argument("groups", nargs=-1, required=True, metavar="GRO
     "types",
     multiple=True,
     type=click.Choice(TYPES, case_sensitive=False),
-    help="Only groups of the classic protocol, or of the consumer protocol (KIP-848).",
+    help="Only groups of the classic protocol, of the consumer protocol (KIP-848), or share groups (KIP-932).",
 )
 @click.option("--lag", is_flag=True, help="The lag of each group; asks for the offsets of each.")
 @output_option
@@ -71,7 +71,10 @@ def list_groups(connection: Connection, output_format: str, **options: Any) -> i
 @output_option
 @client_command
 def describe(connection: Connection, output_format: str, **options: Any) -> int:
-    """Show the state of groups, and for each partition the committed offset, the lag and who reads it."""
+    """Show the state of groups, and for each partition the committed offset, the lag and who reads it.
+
+    Of a share group, for each partition where it starts, and how many records wait or are in flight.
+    """
     from kpybroker.client.actions import groups as action
     from kpybroker.client.show.output import Output
 
@@ -105,7 +108,7 @@ def describe(connection: Connection, output_format: str, **options: Any) -> int:
 @output_option
 @client_command
 def seek(connection: Connection, group: str, output_format: str, **options: Any) -> int:
-    """Move the committed offsets of a group that has no members.
+    """Move the committed offsets of a group that has no members, or the start offsets of a share group.
 
     Without --execute it shows from where to where each partition would move. An offset outside of a partition becomes
     the nearest that it has.
@@ -157,7 +160,8 @@ def delete(connection: Connection, groups: tuple[str, ...], execute: bool, outpu
 def offset_delete(
     connection: Connection, group: str, topics: tuple[str, ...], execute: bool, output_format: str
 ) -> int:
-    """Delete a group's committed offsets of some topics. No member may read them.
+    """Delete a group's committed offsets of some topics. No member may read them. A share group may have no members,
+    and forgets whole topics.
 
     Without --execute it shows which offsets would be deleted.
     """

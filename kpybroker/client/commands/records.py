@@ -27,6 +27,7 @@ registry_option = click.option(
         "kpybroker topic consume orders -o @-1h -f json | jq .value",
         "kpybroker topic consume orders -o 100:200 -p 0",
         "kpybroker topic consume orders -g readers -n 5",
+        "kpybroker topic consume jobs --share-group work --ack ask -f '%k %v\\n'",
         "kpybroker topic consume 'shop.*' -e -f '%t %k\\n'",
         "kpybroker topic consume orders --schema-registry http://127.0.0.1:8081",
     )
@@ -45,6 +46,18 @@ registry_option = click.option(
 @click.option("-p", "--partitions", multiple=True, metavar="N,...", help="Only these partitions: 0, 0,2, 0-3.")
 @click.option(
     "-g", "--group", metavar="GROUP", shell_complete=group_names, help="Join a group, and commit what was printed."
+)
+@click.option(
+    "--share-group",
+    metavar="GROUP",
+    shell_complete=group_names,
+    help="Join a share group (a queue), and acknowledge each printed record: see --ack.",
+)
+@click.option(
+    "--ack",
+    type=click.Choice(("accept", "release", "reject", "ask")),
+    default="accept",
+    help="With --share-group: what becomes of a record.  [default: accept]",
 )
 @click.option(
     "-f",
@@ -68,6 +81,9 @@ def consume(connection: Connection, **options: Any) -> int:
 
     A TOPIC may be a pattern with * and ?, which is looked up at the start; internal topics are named only.
 
+    Of a share group, --ack accept and reject finish what was printed; release hands it back when the command ends;
+    ask reads a, r or x for each record from standard input. -e ends when the group has no record for this member.
+
     \b
     A format has these verbs:
       %t %p %o %e  topic, partition, offset, leader epoch
@@ -75,6 +91,7 @@ def consume(connection: Connection, **options: Any) -> int:
       %K %V %S     their lengths in bytes, -1 for null; %R four binary bytes
       %h %H        headers as name=value,... and their number
       %T %d        the timestamp in milliseconds; %i counts records; %% is %
+      %D           how often a share group has delivered the record
     \b
     In braces: %k{hex}, %v{base64}, %v{json}, %d{iso}, %d{s},
     %d{strftime[%F %T]}, and for each header %h{%k=%v;}.

@@ -29,6 +29,8 @@ class Record(NamedTuple):
     timestamp_ms: int | None = None
     timestamp_type: str | None = None
     leader_epoch: int | None = None
+    delivery_count: int | None = None
+    """How often a share group has delivered it."""
 
 
 def key_bytes(key: str) -> bytes:

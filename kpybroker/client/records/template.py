@@ -8,6 +8,7 @@ r"""printf formats of records, as kcat and rpk have them: `%t %p %o %k %v\n`.
 | %R | the value's length as four bytes, big-endian |
 | %h, %H | headers as name=value with commas, and their number |
 | %T, %d | timestamp in milliseconds since 1970 |
+| %D | how often a share group has delivered it; -1 without one |
 | %i | how many records were written before this one |
 | %% | a percent sign |
 
@@ -142,10 +143,11 @@ SIMPLE: Final[Mapping[str, Part]] = {
     "e": lambda record, number: _number(record.leader_epoch),
     "T": lambda record, number: _number(record.timestamp_ms),
     "H": lambda record, number: _number(len(record.headers)),
+    "D": lambda record, number: _number(record.delivery_count),
     "R": lambda record, number: (-1 if record.value is None else len(record.value)).to_bytes(4, "big", signed=True),
     "i": lambda record, number: _number(number),
 }
-VERBS: Final = "tpoekKvVsSRhHTdi%"
+VERBS: Final = "tpoekKvVsSRhHTdDi%"
 MODIFIABLE: Final = "kvsdh"
 
 ENCODINGS: Final[Mapping[str, Show]] = {

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
-from kpybroker.client.actions.groups import is_wanted, list_groups, no_such_group
+from kpybroker.client.actions.groups import is_wanted, list_groups, no_such_group, type_name
 from kpybroker.client.actions.lag import committed
 from kpybroker.client.actions.partitions import Place, bounds, matching, parse_places
 from kpybroker.client.actions.seek import require_empty, seek_row
@@ -24,6 +24,7 @@ from kpybroker.client.connect.admin import Cluster
 from kpybroker.client.connect.errors import CommandError, Failures, kafka_error, note, usage
 from kpybroker.client.connect.settings import Connection, load
 from kpybroker.client.records.offset_files import BadFile, CommittedOffset, dump, parse
+from kpybroker.client.share.groups import SHARE
 from kpybroker.client.show.cells import Column
 from kpybroker.client.show.output import Output, write
 
@@ -92,7 +93,8 @@ def _groups(cluster: Cluster, patterns: Sequence[str], failures: Failures) -> li
     """Names as they are, and the groups that a pattern matches."""
     named = [pattern for pattern in patterns if not set("*?[") & set(pattern)]
     shapes = [pattern for pattern in patterns if pattern not in named]
-    found = matching(list_groups(cluster, failures), shapes) if shapes else []
+    listed = list_groups(cluster, failures) if shapes else {}
+    found = matching([name for name, group in listed.items() if type_name(group) != SHARE], shapes)
     if shapes and not found and not failures.count:
         failures.add("groups", CommandError(f"none matches {' or '.join(shapes)}", "kpybroker group list shows them"))
     return list(dict.fromkeys([*named, *found]))

@@ -56,7 +56,9 @@ _REPLIES: Final[Mapping[type[Any], Callable[[Any], object]]] = {
     Join: lambda request: JoinResult(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_MEMBER_ID),
     Sync: lambda request: SyncResult(ErrorCode.UNKNOWN_MEMBER_ID),
     Heartbeat: lambda request: ErrorCode.UNKNOWN_MEMBER_ID,
-    Leave: lambda request: LeaveResult(ErrorCode.UNKNOWN_MEMBER_ID),
+    Leave: lambda request: LeaveResult(
+        ErrorCode.NONE, tuple((member, ErrorCode.UNKNOWN_MEMBER_ID) for member in request.members)
+    ),
     CommitOffsets: lambda request: CommitResult(dict.fromkeys(request.offsets, NOT_FOUND)),
     FetchOffsets: lambda request: FetchOffsetsResult(
         ErrorCode.NONE, {partition: FetchedOffset() for partition in request.partitions or ()}

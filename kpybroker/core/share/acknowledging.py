@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from kpybroker.core.share.runs import NO_DEADLINE, Run, cut, join, runs_of, track_offsets
+from kpybroker.core.share.runs import NO_DEADLINE, Run, cut, join, runs_from, runs_of, track_offsets
 from kpybroker.core.share.state import ShareState, add_batch, archive, cut_at_start, move_start
 from kpybroker.core.share.values import (
     Acknowledgement,
@@ -91,8 +91,12 @@ def _acknowledge_batch(
             track_offsets(batch)
     for stretch in stretches:
         begin, end = max(first, stretch.first), stretch.last
+        for run in runs_from(batch, begin):
+            if run.first > end:
+                break
+            if run.last >= begin:
+                _check_held(run, member_id)  # before any is cut: what was changed so far is reverted as it is
         for run in [batch] if batch.parts is None else cut(batch, begin, end):
-            _check_held(run, member_id)
             if stretch.type != AcknowledgeType.RENEW:
                 _begin(state, run, STATE_OF_TYPE[AcknowledgeType(stretch.type)], changed)
             elif state.settings.renew_acknowledge_enabled:

@@ -44,7 +44,7 @@ class Completion:
     @property
     def deadline(self) -> float | None:
         """The monotonic time of the next retry."""
-        return min(self._retries.values(), default=None)
+        return min(self._retries.values()) if self._retries else None
 
     def start(self, step: TransactionStep, transaction: Transaction) -> None:
         """The end is decided: write the markers, then the Complete* record."""

@@ -19,7 +19,7 @@ The source is Kafka's TransactionMetadata; the table below is its `validPrevious
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from kpybroker.core.budget import UNOWNED, Owner
 from kpybroker.core.topic_partition import PartitionKey
@@ -68,8 +68,7 @@ def transaction_bytes(transactional_id: str, partitions: int) -> int:
     return TRANSACTION_BYTES + 2 * len(transactional_id) + TRANSACTION_PARTITION_BYTES * partitions
 
 
-@dataclass(frozen=True, slots=True)
-class TransactionMetadata:
+class TransactionMetadata(NamedTuple):
     """Everything about a transactional id at one moment.
 
     The log keeps all but `last_producer_epoch`; in its version 0 neither the ids before and after nor `version`, which
@@ -148,7 +147,7 @@ class Transaction:
         assert target is not None
         if target.state is S.EMPTY:
             # Kafka clears the last start only in the log: DescribeTransactions shows it until a restart.
-            target = replace(target, start_timestamp_ms=self.current.start_timestamp_ms)
+            target = target._replace(start_timestamp_ms=self.current.start_timestamp_ms)
         self.current = target
         self.pending = None
 
@@ -194,8 +193,7 @@ class Transaction:
         """Prepare to add partitions; the first ones begin the transaction."""
         now = self.current
         return self.prepare(
-            replace(
-                now,
+            now._replace(
                 state=S.ONGOING,
                 partitions=now.partitions | partitions,
                 start_timestamp_ms=now.start_timestamp_ms if now.state is S.ONGOING else now_ms,
@@ -212,16 +210,14 @@ class Transaction:
         In version 2 nothing may be open: then the abort bumps the epoch alone.
         """
         now = self.current
-        target = replace(
-            now,
+        target = now._replace(
             state=S.PREPARE_COMMIT if committed else S.PREPARE_ABORT,
             last_update_timestamp_ms=now_ms,
             next_producer_id=next_producer_id,
             version=version,
         )
         if target.bumps_epoch:
-            target = replace(
-                target,
+            target = target._replace(
                 last_producer_id=now.producer_id,
                 producer_epoch=min(now.producer_epoch + 1, PRODUCER_EPOCH_MAX),
                 last_producer_epoch=now.producer_epoch,
@@ -234,8 +230,7 @@ class Transaction:
         assert self.current.state is S.ONGOING
         bump = 0 if self.has_failed_epoch_fence else 1
         assert self.current.producer_epoch + bump <= PRODUCER_EPOCH_MAX
-        self.current = replace(
-            self.current,
+        self.current = self.current._replace(
             producer_epoch=self.current.producer_epoch + bump,
             last_producer_epoch=NO_PRODUCER_EPOCH,
         )
@@ -245,28 +240,27 @@ class Transaction:
         """Prepare Complete*, whose record is written after the last marker."""
         now = self.current
         self.has_failed_epoch_fence = False
-        target = replace(
-            now,
+        target = now._replace(
             state=S.COMPLETE_COMMIT if now.state is S.PREPARE_COMMIT else S.COMPLETE_ABORT,
             partitions=frozenset(),
             last_update_timestamp_ms=now_ms,
             next_producer_id=NO_PRODUCER_ID,
         )
         if now.bumps_epoch and now.next_producer_id != NO_PRODUCER_ID:
-            target = replace(
-                target, producer_id=now.next_producer_id, producer_epoch=0, last_producer_id=now.producer_id
+            target = target._replace(
+                producer_id=now.next_producer_id, producer_epoch=0, last_producer_id=now.producer_id
             )
         return self.prepare(target)
 
     def prepare_dead(self) -> None:
         """Prepare the removal of an id that has expired."""
         # An id whose first record is not in the log has no epoch yet.
-        self.prepare(replace(self.current, state=S.DEAD, partitions=frozenset()))
+        self.prepare(self.current._replace(state=S.DEAD, partitions=frozenset()))
 
     def markers_written(self, partitions: Set[PartitionKey]) -> None:
         """These partitions have their markers and are no longer part of the transaction."""
         assert self.current.state in (S.PREPARE_COMMIT, S.PREPARE_ABORT)
-        self.current = replace(self.current, partitions=self.current.partitions - partitions)
+        self.current = self.current._replace(partitions=self.current.partitions - partitions)
 
     # --- questions
 

@@ -26,9 +26,11 @@ from kpybroker.storage.disk import checkpoints, names
 from kpybroker.storage.disk.deletions import PendingDeletions
 from kpybroker.storage.disk.files import write_file
 from kpybroker.storage.log import append, flush, maintenance, partition_metadata, reader
+from kpybroker.storage.log.append import AppendInfo
 from kpybroker.storage.log.log_state import LogState
 from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.primitives import Buffer
 
 logger = logging.getLogger("kafka.log.UnifiedLog")
 
@@ -55,6 +57,21 @@ class Log(LogState):
     delete_old_segments = maintenance.delete_old_segments
 
     prepare_flush = flush.prepare
+
+    def append_copied(self, records: Buffer, *, now_ms: int) -> AppendInfo:
+        """As `append_as_follower`, for the log of a replica that catches up: an empty one may start within a batch.
+
+        DeleteRecords moves a log's start there. The copy then begins where the batch does, until its own start is
+        moved. Raises KafkaError(CORRUPT_MESSAGE), UnexpectedAppendOffsetError, LogDirError.
+        """
+        try:
+            return self.append_as_follower(records, now_ms=now_ms)
+        except append.UnexpectedAppendOffsetError as error:
+            end = self.log_end_offset
+            if not (end == self.log_start_offset and error.first_offset < end <= error.last_offset):
+                raise
+            self.truncate_fully_and_start_at(error.first_offset, now_ms=now_ms)
+            return self.append_as_follower(records, now_ms=now_ms)
 
     def assign_topic_id(self, topic_id: bytes) -> None:
         """Record the topic's id in `partition.metadata`; zeros mean that there is none.

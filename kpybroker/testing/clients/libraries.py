@@ -25,6 +25,7 @@ Library = Literal["confluent-kafka", "kafka-python", "aiokafka", "java", "spark"
 """Those whose settings are known."""
 SyncLibrary = Literal["confluent-kafka", "kafka-python"]
 """Those of `producer`."""
+RESET_S: Final = 30.0
 suite_protocol: GroupProtocol | None = None
 """That of consumers for which no one names one: the pytest plugin sets it while a test runs."""
 
@@ -124,6 +125,47 @@ def consumer(library: str, servers: str, group: str | None, topics: tuple[str, .
     settings = {"group_id": group, "auto_offset_reset": "earliest", **extra}
     with made_by(library):
         return KafkaConsumer(*topics, **config(library, servers, settings))
+
+
+def share_consumer(servers: str, group: str | None, topics: tuple[str, ...], extra: dict[str, Any]) -> Any:
+    """`ShareConsumer` of confluent-kafka, subscribed; its group begins at the earliest offset. Raises UsageError."""
+    try:
+        from confluent_kafka import ShareConsumer  # type: ignore[attr-defined, unused-ignore]
+    except ImportError:
+        fix = "pip install 'confluent-kafka>=2.16'"
+        raise UsageError("no installed client library has a share consumer", fix) from None
+    group = group or _new_group()
+    reset = extra.pop("auto_offset_reset", extra.pop("auto.offset.reset", "earliest"))
+    settings = config(CONFLUENT, servers, {"group_id": group, **extra})
+    with made_by(CONFLUENT):
+        client = ShareConsumer(settings)
+    try:
+        if reset is not None:
+            _set_reset(settings, group, reset)
+        with made_by(CONFLUENT):
+            if topics:
+                client.subscribe(list(topics))
+    except UsageError:
+        client.close()
+        raise
+    return client
+
+
+def _set_reset(settings: dict[str, Any], group: str, reset: str) -> None:
+    """Where the group begins is a setting of the group, which librdkafka's admin client cannot name."""
+    from kpybroker.client.connect import raw_configs
+    from kpybroker.client.connect.errors import CommandError
+    from kpybroker.client.connect.settings import Settings
+    from kpybroker.client.connect.wire import WireCluster
+
+    own = {name: str(value) for name, value in settings.items() if isinstance(value, str | int)}
+    bootstrap = own.pop("bootstrap.servers")
+    try:
+        with WireCluster(Settings(bootstrap, own, RESET_S, "share_consumer()")) as cluster:
+            raw_configs.alter(cluster, raw_configs.GROUP, group, [("share.auto.offset.reset", 0, reset)])
+    except CommandError as error:
+        cause = f"share.auto.offset.reset={reset} of the group {group}: {error.cause}"
+        raise UsageError(cause, "let the user alter the group, or give auto_offset_reset=None") from None
 
 
 def of_protocol(library: str, protocol: GroupProtocol | None) -> dict[str, Any]:

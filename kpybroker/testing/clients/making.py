@@ -157,6 +157,18 @@ class Clients(ABC):
         extra = self._settings(chosen, user, extra)
         return libraries.consumer(chosen, self.bootstrap_servers, group, topics, extra)
 
+    @checked(group=_GROUP, topics=kinds.subscribed, user=USER, extra=kinds.client_settings)
+    def share_consumer(
+        self, group: str | None = None, *topics: str, user: str | None = None, **extra: Any
+    ) -> confluent_kafka.ShareConsumer:
+        """A member of a share group (KIP-932): confluent-kafka's share consumer, subscribed. Close it.
+
+        The group begins at the earliest offset: its setting `share.auto.offset.reset`, which all its members share, is
+        set to `auto_offset_reset`, and left alone for None.
+        """
+        settings = self._settings(libraries.CONFLUENT, user, extra)
+        return libraries.share_consumer(self.bootstrap_servers, group, topics, settings)
+
     @checked(user=USER, compression_type=_CODEC, extra=kinds.client_settings)
     def aio_producer(
         self, *, user: str | None = None, compression_type: Codec | None = None, **extra: Any

@@ -48,7 +48,9 @@ def offsets(run: Run, group: str) -> list[int | None]:
 
 def test_lag_is_listed_and_described(run: Run, read_topic: str) -> None:
     run("topic", "produce", read_topic, "-p", "1", stdin=b"more\n")
-    assert {"GROUP": read_topic, "STATE": "Empty", "LAG": "1", "UNREAD": "0"} in run("group", "list", "--lag").table
+    assert {"GROUP": read_topic, "STATE": "Empty", "TYPE": "classic", "LAG": "1", "UNREAD": "0"} in run(
+        "group", "list", "--lag"
+    ).table
     text = run("group", "describe", read_topic).text
     assert "LAG          1" in text
     assert "UNREAD" not in text
@@ -68,7 +70,9 @@ def test_partitions_that_were_never_read_are_counted_next_to_the_lag(run: Run, n
     assert (row["lag"], row["unread_partitions"]) == (2, 2)
     assert [one["partition"] for one in row["offsets"]] == [0]
     assert "LAG          2\nUNREAD       2\n" in run("group", "describe", name).text
-    assert {"GROUP": name, "STATE": "Empty", "LAG": "2", "UNREAD": "2"} in run("group", "list", "--lag").table
+    assert {"GROUP": name, "STATE": "Empty", "TYPE": "classic", "LAG": "2", "UNREAD": "2"} in run(
+        "group", "list", "--lag"
+    ).table
     (listed,) = run("group", "list", "--lag", name, "--format", "json").json
     assert (listed["lag"], listed["unread_partitions"]) == (2, 2)
 
@@ -80,7 +84,9 @@ def test_what_members_have_and_have_not_committed_counts_as_unread(run: Run, nam
         (row,) = run("group", "describe", name, "--format", "json").json
         assert (row["lag"], row["unread_partitions"]) == (0, 1)
         assert [(one["partition"], one["lag"]) for one in row["offsets"]] == [(0, None), (1, None)]
-        assert {"GROUP": name, "STATE": "Stable", "LAG": "0", "UNREAD": "1"} in run("group", "list", "--lag").table
+        assert {"GROUP": name, "STATE": "Stable", "TYPE": "classic", "LAG": "0", "UNREAD": "1"} in run(
+            "group", "list", "--lag"
+        ).table
 
 
 def test_members_are_shown_and_keep_a_group_from_being_moved(run: Run, read_topic: str, bootstrap: str) -> None:

@@ -23,6 +23,7 @@ records = st.builds(
     timestamp_ms=st.none() | st.integers(0, 2**62),
     timestamp_type=st.none() | st.sampled_from(["CreateTime", "LogAppendTime"]),
     leader_epoch=st.none(),
+    delivery_count=st.none(),
 )
 
 

@@ -35,6 +35,22 @@ def test_renewals_may_be_off() -> None:
     assert partition.acknowledge("a", [Acknowledgement(0, 9, [1])], 1.0).write is not None
 
 
+@pytest.mark.parametrize(
+    "again", [Acknowledgement(3, 5, [1]), Acknowledgement(1, 2, [2]), Acknowledgement(2, 9, [1] * 8)]
+)
+def test_a_refused_request_that_names_records_twice_changes_none_of_them(again: Acknowledgement) -> None:
+    """Next to Kafka 4.3.1: `sg-wrong-overlapping`. What was cut and not reverted was with no one, for good."""
+    partition = SharePartition(PersistedState(1, 0), ShareSettings())
+    partition.acquire("a", TEN, 10, 10, False, 0.0)
+    outcome = partition.acknowledge("a", [Acknowledgement(0, 3, [1]), again], 1.0)
+    assert (outcome.error, outcome.write) == (ErrorCode.INVALID_RECORD_STATE, None)
+    write = partition.acknowledge("a", [Acknowledgement(0, 9, [1])], 1.0).write
+    assert write is not None
+    assert (write.batches, write.delivery_complete_count) == ((StateBatch(0, 9, 2, 1),), 10)
+    partition.written(write, ErrorCode.NONE, 1.0)
+    assert partition.start_offset == 10
+
+
 def test_settings_count_from_when_they_change() -> None:
     """A lock keeps the duration that it began with; the limits of deliveries and locks count at once."""
     partition = SharePartition(PersistedState(1, 0), ShareSettings(record_lock_duration_ms=30_000))

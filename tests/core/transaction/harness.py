@@ -62,7 +62,7 @@ NOT_ALWAYS_IN_THE_LOG: Any = {
 
 def durable_state(machine: TransactionMachine) -> dict[str, TransactionMetadata]:
     return {
-        transactional_id: replace(transaction.stored, **NOT_ALWAYS_IN_THE_LOG)
+        transactional_id: transaction.stored._replace(**NOT_ALWAYS_IN_THE_LOG)
         for transactional_id, transaction in machine.transactions.items()
         if transaction.stored is not None
     }

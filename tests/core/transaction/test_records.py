@@ -21,16 +21,24 @@ INT32 = st.integers(-(2**31), 2**31 - 1)
 INT64 = st.integers(-(2**63), 2**63 - 1)
 NOT_EMPTY = st.sampled_from([state for state in TransactionState if state is not TransactionState.EMPTY])
 PARTITIONS = st.frozensets(st.tuples(NAMES, INT32), max_size=6)
-EMPTY = st.builds(
-    TransactionMetadata, INT64, INT16, INT32, st.just(TransactionState.EMPTY), st.just(frozenset()), INT64, INT64
-)
-OTHERS = st.builds(TransactionMetadata, INT64, INT16, INT32, NOT_EMPTY, PARTITIONS, INT64, INT64)
+EMPTY = st.tuples(INT64, INT16, INT32, st.just(TransactionState.EMPTY), st.just(frozenset()), INT64, INT64)
+OTHERS = st.tuples(INT64, INT16, INT32, NOT_EMPTY, PARTITIONS, INT64, INT64)
+VALUES = (EMPTY | OTHERS).map(lambda fields: TransactionMetadata(*fields))
 
 
-@given(st.builds(TransactionRecord, NAMES, st.none() | EMPTY | OTHERS))
+@given(st.builds(TransactionRecord, NAMES, st.none() | VALUES))
 def test_what_is_written_is_read(record: TransactionRecord) -> None:
     key, value = encode_record(record)
     assert decode_record(key, value) == record
+
+
+@given(VALUES, INT64, INT64, INT16)
+def test_version_1_has_the_ids_before_and_after(
+    value: TransactionMetadata, last_producer_id: int, next_producer_id: int, version: int
+) -> None:
+    value = value._replace(last_producer_id=last_producer_id, next_producer_id=next_producer_id, version=version)
+    key, encoded = encode_record(TransactionRecord("x", value), level=2)
+    assert decode_record(key, encoded) == TransactionRecord("x", value)
 
 
 def test_an_open_transaction_as_kafka_writes_it() -> None:

@@ -83,11 +83,10 @@ def test_the_end_of_a_transaction_of_many_partitions_takes_each_of_them_once() -
     partitions = frozenset(("topic", number) for number in range(10_000))
     bounded.response(AddPartitions("x", producer.producer_id, producer.producer_epoch, partitions))
     bounded.response(EndTransaction("x", producer.producer_id, producer.producer_epoch, True))
-    subtractions = Counting(bounded.machine.transactions["x"].current.partitions)
-    current = bounded.machine.transactions["x"].current
-    object.__setattr__(current, "partitions", subtractions)
+    transaction = bounded.machine.transactions["x"]
+    transaction.current = transaction.current._replace(partitions=Counting(transaction.current.partitions))
     bounded.respond_to_order(bounded.orders.popleft(), {})
-    assert bounded.machine.transactions["x"].current.partitions == frozenset()
+    assert transaction.current.partitions == frozenset()
     assert Counting.copies == 1
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from kpybroker.core.transaction.state import Transaction, TransactionMetadata
@@ -32,7 +30,7 @@ def in_state(state: TransactionState) -> Transaction:
 @pytest.mark.parametrize("state", S)
 def test_only_these_transitions(state: TransactionState, target: TransactionState) -> None:
     transaction = in_state(state)
-    wanted = replace(transaction.current, state=target)
+    wanted = transaction.current._replace(state=target)
     if target in ALLOWED[state]:
         assert transaction.prepare(wanted) is wanted
         assert transaction.pending is wanted
@@ -45,7 +43,7 @@ def test_only_these_transitions(state: TransactionState, target: TransactionStat
 @pytest.mark.parametrize("state", S)
 def test_in_version_2_an_abort_may_find_nothing_open(state: TransactionState) -> None:
     transaction = in_state(state)
-    wanted = replace(transaction.current, state=S.PREPARE_ABORT, version=2)
+    wanted = transaction.current._replace(state=S.PREPARE_ABORT, version=2)
     if state in (S.EMPTY, S.COMPLETE_COMMIT, S.COMPLETE_ABORT) or S.PREPARE_ABORT in ALLOWED[state]:
         assert transaction.prepare(wanted) is wanted
     else:

@@ -23,7 +23,7 @@ from kpybroker.registry.texts.questions import (
 )
 from tests.registry.texts.hostile import GOOD, hostile, table
 
-COUNT = int(os.environ.get("KPYBROKER_TEST_HOSTILE_TEXTS", "198"))
+COUNT = int(os.environ.get("KPYBROKER_TEST_HOSTILE_TEXTS", "66"))
 PARTS = 6
 REPLY_S = 300.0
 """For a loaded machine. No test waits for it."""

@@ -329,6 +329,7 @@ def test_other_names_of_fields_epoch_times_and_a_time_zone(spark: SparkSession, 
     assert (session["session_start"], session["session_end"]) == (seconds * 1000, seconds * 1000 + 500)
 
 
+@pytest.mark.wide
 def test_sliding_windows_count_an_event_in_each(spark: SparkSession, broker: Broker, options: Lines) -> None:
     options = replace(own(options, window="10 minutes", slide="5 minutes"), run=Run.WHOLE, checkpoint=None)
     lines = some_lines("activity", 9, 0, 60, 40)

@@ -48,6 +48,14 @@ def test_there_and_back(kafka_producer: Any, kafka_consumer: Any, kafka_topic: s
     assert kafka_consumer.poll(60).value() == b"first"  # the consumer is in the group `group_id`
 
 
+# kafka_share_consumer
+def test_a_queue(kafka_producer: Any, kafka_share_consumer: Any, kafka_topic: str) -> None:
+    kafka_producer.produce(kafka_topic, b"job")
+    kafka_producer.flush()
+    (job,) = kafka_share_consumer.poll(60)
+    assert (job.value(), job.delivery_count()) == (b"job", 1)
+
+
 # kafka_admin
 def test_topics(kafka_admin: Any, kafka_topic: str) -> None:
     assert kafka_topic in kafka_admin.list_topics().topics

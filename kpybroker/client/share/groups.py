@@ -1,0 +1,174 @@
+"""Share groups as their coordinators have them: listed, described, their start offsets read, moved and deleted.
+
+librdkafka lists and describes consumer groups only. A broker that does not serve share groups has none of them, without
+an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+from kpybroker.client.connect.errors import CommandError, Failures, broker_error, check
+from kpybroker.client.connect.raw_groups import RawGroup, RawMember
+from kpybroker.client.connect.settings import Settings
+from kpybroker.client.connect.wire import GROUP, WireCluster
+from kpybroker.wire.api import ApiKey
+from kpybroker.wire.errors import ErrorCode
+from kpybroker.wire.messages.alter_share_group_offsets import AlterShareGroupOffsetsRequest
+from kpybroker.wire.messages.delete_share_group_offsets import DeleteShareGroupOffsetsRequest
+from kpybroker.wire.messages.describe_share_group_offsets import DescribeShareGroupOffsetsRequest
+from kpybroker.wire.messages.list_groups import ListGroupsRequest
+from kpybroker.wire.messages.share_group_describe import ShareGroupDescribeRequest
+
+SHARE: Final = "share"
+TYPED: Final = 5
+"""The version of ListGroups that has types."""
+UNKNOWN: Final = -1
+ABSENT: Final = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION)
+
+
+class ShareOffset(NamedTuple):
+    """A partition of a share group; None for what the broker does not know yet, or is too old to know.
+
+    `start_offset`: everything below was processed. `lag`: records that wait or are in flight.
+    """
+
+    topic: str
+    partition: int
+    start_offset: int | None
+    lag: int | None
+    error: CommandError | None = None
+
+
+def list_groups(settings: Settings, failures: Failures) -> dict[str, str]:
+    """The states of the share groups by name. Raises CommandError if the cluster cannot be reached."""
+    found: dict[str, str] = {}
+    with WireCluster(settings) as cluster:
+        if not _serves(cluster):
+            return {}
+        for node_id in sorted(cluster.nodes):
+            try:
+                broker = cluster.broker(node_id)
+                if broker.version_of(ApiKey.LIST_GROUPS) < TYPED:
+                    continue
+                response = broker.request(ApiKey.LIST_GROUPS, ListGroupsRequest(types_filter=[SHARE]))
+                check(response.error_code)
+            except CommandError as error:
+                failures.add(f"broker {node_id} did not list its share groups", error)
+                continue
+            found |= {one.group_id: one.group_state for one in response.groups}
+    return found
+
+
+def _serves(cluster: WireCluster) -> bool:
+    return ApiKey.SHARE_GROUP_DESCRIBE in cluster.any().versions
+
+
+def describe(settings: Settings, names: Iterable[str]) -> dict[str, RawGroup | CommandError]:
+    """Those of these names that are share groups. Raises CommandError if the cluster cannot be reached."""
+    found: dict[str, RawGroup | CommandError] = {}
+    with WireCluster(settings) as cluster:
+        if not _serves(cluster):
+            return {}
+        for name in names:
+            try:
+                described = _described(cluster, name)
+            except CommandError as error:
+                found[name] = error
+            else:
+                if described is not None:
+                    found[name] = described
+    return found
+
+
+def _described(cluster: WireCluster, name: str) -> RawGroup | None:
+    broker = cluster.coordinator(name, GROUP)
+    request = ShareGroupDescribeRequest(group_ids=[name])
+    (group,) = broker.request(ApiKey.SHARE_GROUP_DESCRIBE, request).groups
+    if group.error_code in ABSENT:
+        return None
+    check(group.error_code, group.error_message)
+    node_id = -1 if broker.node_id is None else broker.node_id
+    members = [_member(one) for one in group.members]
+    return RawGroup(
+        group.group_state, SHARE, group.assignor_name, node_id, members, group.group_epoch, group.assignment_epoch
+    )
+
+
+def _member(one: Any) -> RawMember:
+    assignment = sorted((topic.topic_name, i) for topic in one.assignment.topic_partitions for i in topic.partitions)
+    return RawMember(
+        one.member_id,
+        None,
+        one.client_id,
+        one.client_host,
+        assignment,
+        None,
+        member_epoch=one.member_epoch,
+        topics=sorted(one.subscribed_topic_names),
+        rack_id=one.rack_id,
+        protocol=SHARE,
+    )
+
+
+def offsets(settings: Settings, name: str) -> list[ShareOffset]:
+    """The partitions of a share group, sorted. Raises CommandError."""
+    wanted = DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup(group_id=name, topics=None)
+    request = DescribeShareGroupOffsetsRequest(groups=[wanted])
+    with WireCluster(settings) as cluster:
+        response = cluster.coordinator(name, GROUP).request(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, request)
+    (group,) = response.groups
+    check(group.error_code, group.error_message)
+    return sorted(
+        ShareOffset(
+            topic.topic_name,
+            one.partition_index,
+            _known(one.start_offset),
+            _known(one.lag),
+            broker_error(one.error_code, one.error_message),
+        )
+        for topic in group.topics
+        for one in topic.partitions
+    )
+
+
+def _known(number: int) -> int | None:
+    return None if number == UNKNOWN else int(number)
+
+
+def alter_offsets(
+    settings: Settings, name: str, to: Mapping[tuple[str, int], int]
+) -> dict[tuple[str, int], CommandError | None]:
+    """Move a share group without members; by partition why it failed. Raises CommandError."""
+    by_topic: dict[str, list[Any]] = {}
+    for (topic, partition), offset in to.items():
+        one = AlterShareGroupOffsetsRequest.AlterShareGroupOffsetsRequestPartition(
+            partition_index=partition, start_offset=offset
+        )
+        by_topic.setdefault(topic, []).append(one)
+    request = AlterShareGroupOffsetsRequest(
+        group_id=name,
+        topics=[
+            AlterShareGroupOffsetsRequest.AlterShareGroupOffsetsRequestTopic(topic_name=topic, partitions=parts)
+            for topic, parts in by_topic.items()
+        ],
+    )
+    with WireCluster(settings) as cluster:
+        response = cluster.coordinator(name, GROUP).request(ApiKey.ALTER_SHARE_GROUP_OFFSETS, request)
+    check(response.error_code, response.error_message)
+    return {
+        (topic.topic_name, one.partition_index): broker_error(one.error_code, one.error_message)
+        for topic in response.responses
+        for one in topic.partitions
+    }
+
+
+def delete_offsets(settings: Settings, name: str, topics: Iterable[str]) -> dict[str, CommandError | None]:
+    """Delete what a share group without members knows of topics; by topic why it failed. Raises CommandError."""
+    topic = DeleteShareGroupOffsetsRequest.DeleteShareGroupOffsetsRequestTopic
+    request = DeleteShareGroupOffsetsRequest(group_id=name, topics=[topic(topic_name=one) for one in topics])
+    with WireCluster(settings) as cluster:
+        response = cluster.coordinator(name, GROUP).request(ApiKey.DELETE_SHARE_GROUP_OFFSETS, request)
+    check(response.error_code, response.error_message)
+    return {one.topic_name: broker_error(one.error_code, one.error_message) for one in response.responses}
