@@ -25,13 +25,13 @@ from tests.support.network.ports import free_port
 pytestmark = pytest.mark.wide
 
 MBEAN = "kafka.server:type=group-coordinator-metrics"
-NOT_SERVED = ("share", "streams")
+NOT_SERVED = ("streams",)
 SETTLE_S = 60.0
 COUNTED = (
     *("consumer-group-rebalance-count", "group-completed-rebalance-count"),
     *("offset-commit-count", "offset-expiration-count", "offset-deletion-count"),
 )
-TAGGED = ("group-count", "consumer-group-count", "num-partitions")
+TAGGED = ("group-count", "consumer-group-count", "share-group-count", "num-partitions")
 
 MBeans = dict[str, dict[str, Any]]
 """The attributes of each MBean by its tags, such as `state=Stable`."""

@@ -66,7 +66,7 @@ def test_the_name_of_an_invocation(name: str, method: str, invocation: int) -> N
     [
         ("T.testJoin[1]", "java.lang.AssertionError: no", Verdict.FAILED),
         ("T.testJoin[1]", "ExecutionException\nCaused by: x.NeedsBrokerObjects: metrics", Verdict.NEEDS_OBJECTS),
-        ("T.testShareGroups[1]", "x.NeedsBrokerObjects: metrics", Verdict.LATER_GROUPS),
+        ("T.testStreamsGroups[1]", "x.NeedsBrokerObjects: metrics", Verdict.LATER_GROUPS),
         ("StreamsTest.testJoin[1]", "java.lang.AssertionError: no", Verdict.LATER_GROUPS),
         ("T.testJoin[1]", "UnsupportedVersionException: The node does not support LIST", Verdict.UNSERVED_VERSIONS),
         ("T.testJoin[1]", "EOFException: \nat X.connectAndReceive(X:1)", Verdict.UNSERVED_VERSIONS),

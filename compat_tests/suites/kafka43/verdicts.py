@@ -10,7 +10,7 @@ from enum import Enum
 from typing import NamedTuple
 
 NEEDS_OBJECTS = re.compile(r"NeedsBrokerObjects: (.+)")
-LATER_GROUPS = re.compile(r"share|streams", re.IGNORECASE)
+LATER_GROUPS = re.compile(r"streams", re.IGNORECASE)
 UNSERVED_VERSIONS = re.compile(
     r"UnsupportedVersionException|EOFException[\s\S]*(?:connectAndReceive|BaseRequestTest\.sendAndReceive)"
     r"|Unknown resource type 32|API keys in ApiVersionsResponse must match"
@@ -26,7 +26,7 @@ class Verdict(Enum):
 
     PASSED = "passed"
     NEEDS_OBJECTS = "needs the broker's Java objects"
-    LATER_GROUPS = "wants share or streams groups"
+    LATER_GROUPS = "wants streams groups"
     UNSERVED_VERSIONS = "wants versions or keys that are not served"
     FAILED = "fails"
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from kpybroker.broker.share.share_partitions import SharePartitions
     from kpybroker.core.group.state import Group
     from kpybroker.core.share_coordinator.values import SharePersister
+    from kpybroker.core.share_group.state import ShareGroup
 
 NAMED_WAIT_S = 1.0
 
@@ -146,6 +147,13 @@ class Coordinators:
         if (groups := self.built_groups) is not None:
             for machine in groups.partitions.machines:
                 yield from list(machine.groups.values())
+
+    @property
+    def loaded_share_groups(self) -> Iterator[ShareGroup]:
+        """All share groups of this broker; does not build their coordinator."""
+        if (groups := self.built_groups) is not None:
+            for machine in groups.partitions.machines:
+                yield from list(machine.shares.groups.values())
 
     @property
     def built_groups(self) -> GroupCoordinators | None:

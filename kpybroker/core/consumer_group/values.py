@@ -120,7 +120,7 @@ class GroupCounts:
 
     As Kafka counts them: `offset_deletions` are those of OffsetDelete, and `offset_commits` also those of transactions,
     each as it is written. `consumer_rebalances`: how often a heartbeat, or topics of a pattern, took a consumer group
-    to its next epoch. `completed_rebalances`: how often a classic group became Stable.
+    to its next epoch; `share_rebalances`: a share group. `completed_rebalances`: how often a classic one became Stable.
     """
 
     offset_commits: int = 0

@@ -69,7 +69,10 @@ COMPLETED_REBALANCE_RATE: Final = OF_PROTOCOLS.attribute(
     "Above 0 for minutes: members join and leave in a loop.",
 )
 GROUP_COUNT: Final = OF_PROTOCOLS.attribute(
-    "group-count", "groups", "Groups coordinated here, by their protocol: classic or consumer.", tags=("protocol",)
+    "group-count",
+    "groups",
+    "Groups coordinated here, by protocol: classic, consumer or share.",
+    tags=("protocol",),
 )
 CONSUMER_GROUP_COUNT: Final = OF_PROTOCOLS.attribute(
     "consumer-group-count",
@@ -83,6 +86,18 @@ CONSUMER_REBALANCES: Final = OF_PROTOCOLS.attribute(
 )
 CONSUMER_REBALANCE_RATE: Final = OF_PROTOCOLS.attribute(
     "consumer-group-rebalance-rate",
+    "rebalances/s",
+    "The same a second, of the last half minute.",
+    "Above 0 for minutes: members join and leave in a loop.",
+)
+SHARE_GROUP_COUNT: Final = OF_PROTOCOLS.attribute(
+    "share-group-count", "groups", "Share groups (KIP-932), by their state.", tags=("state",)
+)
+SHARE_REBALANCES: Final = OF_PROTOCOLS.attribute(
+    "share-group-rebalance-count", "rebalances", "Rebalances of share groups since the start."
+)
+SHARE_REBALANCE_RATE: Final = OF_PROTOCOLS.attribute(
+    "share-group-rebalance-rate",
     "rebalances/s",
     "The same a second, of the last half minute.",
     "Above 0 for minutes: members join and leave in a loop.",

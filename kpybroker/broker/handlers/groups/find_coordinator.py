@@ -149,13 +149,13 @@ def _has_leader(topic: str, index: int) -> Callable[[MetadataSnapshot], bool]:
 
 
 def _check_share_key(broker: Broker, context: RequestContext, key: str) -> None:
-    """Whether a coordinator of share partitions may be asked for. Without the feature it is as in Kafka 3.9."""
+    """Whether a coordinator of share partitions may be asked for, in the order of Kafka's checks."""
     if context.api_version < SHARE_FROM:
         raise KafkaError(ErrorCode.INVALID_REQUEST)
     context.require(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
+    check_coordinator_key(key)
     if not broker.metadata.snapshot.features.level(SHARE_VERSION):
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    check_coordinator_key(key)
 
 
 def error_response(

@@ -48,10 +48,13 @@ COUNTS: Final = (
 )
 """Of Kafka 3.9 too; the last element is the name in `GroupCounts`."""
 CONSUMER_COUNTS: Final = ((c.CONSUMER_REBALANCES, c.CONSUMER_REBALANCE_RATE, "consumer_rebalances"),)
-PROTOCOLS: Final = (("classic",), ("consumer",))
+SHARE_COUNTS: Final = ((c.SHARE_REBALANCES, c.SHARE_REBALANCE_RATE, "share_rebalances"),)
+PROTOCOLS: Final = (("classic",), ("consumer",), ("share",))
 PARTITION_STATES: Final = (("loading",), ("active",), ("failed",))
 CONSUMER_STATES: Final = (("Empty",), ("Assigning",), ("Reconciling",), ("Stable",), ("Dead",))
 """Of consumer groups; a dead one is in no table, here and in Kafka."""
+SHARE_STATES: Final = (("Empty",), ("Stable",), ("Dead",))
+"""Of share groups."""
 
 
 class GroupsReader:
@@ -71,13 +74,15 @@ class GroupsReader:
 
     def _counts(self) -> dict[str, int]:
         built = self._broker.coordinators.built_groups
-        return {name: 0 if built is None else getattr(built.counts, name) for _, _, name in COUNTS + CONSUMER_COUNTS}
+        names = [name for _, _, name in COUNTS + CONSUMER_COUNTS + SHARE_COUNTS]
+        return {name: 0 if built is None else getattr(built.counts, name) for name in names}
 
     async def read(self, budget: YieldBudget) -> Sequence[Reading]:
         """The groups that are loaded."""
         groups = list(self._broker.coordinators.loaded_groups)
         classic = Counter(group.state for group in groups if group.consumer is None)
         consumer = Counter(group.consumer.state.value for group in groups if group.consumer is not None)
+        shares = Counter(group.state.value for group in self._broker.coordinators.loaded_share_groups)
         offsets = sum(len(group.offsets.committed) for group in groups)
         counts = [(family, classic[state]) for state, family in STATES.items()]
         counted = [len(group.members if group.consumer is None else group.consumer.members) for group in groups]
@@ -87,10 +92,11 @@ class GroupsReader:
             return [*readings, single(*self._loads(), *self._rates.cells(COUNTS))]
         return [
             *readings,
-            Reading(PROTOCOLS, [(c.GROUP_COUNT, [classic.total(), consumer.total()])]),
+            Reading(PROTOCOLS, [(c.GROUP_COUNT, [classic.total(), consumer.total(), shares.total()])]),
             Reading(CONSUMER_STATES, [(c.CONSUMER_GROUP_COUNT, [consumer[state] for (state,) in CONSUMER_STATES])]),
+            Reading(SHARE_STATES, [(c.SHARE_GROUP_COUNT, [shares[state] for (state,) in SHARE_STATES])]),
             Reading(PARTITION_STATES, [(c.NUM_PARTITIONS, self._partitions())]),
-            single(*self._loads(), *self._rates.cells(COUNTS + CONSUMER_COUNTS)),
+            single(*self._loads(), *self._rates.cells(COUNTS + CONSUMER_COUNTS + SHARE_COUNTS)),
         ]
 
     def _loads(self) -> list[Cell]:

@@ -28,6 +28,7 @@ from kpybroker.wire.messages.write_share_group_state import WriteShareGroupState
 from tests.support.brokers.fake_broker import Denying
 from tests.support.brokers.running_broker import ask, create_topic, running_broker
 from tests.support.requests.handling import response_of
+from tests.support.share.members import finalize_share_version
 
 HANDLERS: list[Any] = [
     initialize_share_group_state,
@@ -121,3 +122,14 @@ async def test_only_brokers_may_ask_and_empty_requests_have_empty_responses(hand
     (topic,) = refused.results
     codes = [(one.partition, one.error_code) for one in topic.partitions]
     assert codes == [(index, ErrorCode.CLUSTER_AUTHORIZATION_FAILED) for index in range(2)]
+
+
+async def test_without_the_level_there_is_no_coordinator(tmp_path: Path) -> None:
+    async with running_broker(tmp_path, **KEYS) as broker:
+        finalize_share_version(broker, 0)
+        find = FindCoordinatorRequest(key_type=2, coordinator_keys=["not a key", f"g:{'A' * 22}:0"])
+        codes = [one.error_code for one in (await ask(broker, find, 6)).coordinators]
+        assert codes == [ErrorCode.INVALID_REQUEST, ErrorCode.COORDINATOR_NOT_AVAILABLE]
+        asked = request(read_share_group_state, bytes(15) + b"\x01", leader_epoch=3)
+        ((row,),) = [topic.partitions for topic in (await ask(broker, asked, 0)).results]
+        assert row.error_code == ErrorCode.NOT_COORDINATOR

@@ -16,6 +16,7 @@ from kpybroker.metrics.rates import TICK_S
 from kpybroker.metrics.reading import Tags
 from kpybroker.metrics.tables import coordinators as c
 from kpybroker.wire.messages.offset_delete import OffsetDeleteRequest
+from kpybroker.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from tests.broker.handlers.groups.group_scenarios import commit_request, join_request, sync_request
 from tests.metrics import absent
 from tests.metrics.kafka_4_groups import KAFKA_4_3_1, METERS
@@ -51,11 +52,20 @@ async def test_groups_are_counted_by_protocol_and_consumer_groups_by_state(tmp_p
         gone = Member(broker, "m1", "empty")
         await gone.join("t")
         await gone.leave()
+        for group_id, epochs in {"queue": (0,), "left": (0, -1)}.items():
+            await loaded(broker, group_id)
+            for epoch in epochs:
+                names = ["t"] if epoch == 0 else None
+                beat = ShareGroupHeartbeatRequest(
+                    group_id=group_id, member_id="m", member_epoch=epoch, subscribed_topic_names=names
+                )
+                assert (await ask(broker, beat, 1)).error_code == 0
         found = await values(reader)
-        assert {protocol: found["group-count", (protocol,)] for protocol in ("classic", "consumer")} == {
-            "classic": 1,
-            "consumer": 3,
-        }
+        protocols = {protocol: found["group-count", (protocol,)] for protocol in ("classic", "consumer", "share")}
+        assert protocols == {"classic": 1, "consumer": 3, "share": 2}
+        shares = {tags[0]: value for (name, tags), value in found.items() if name == "share-group-count"}
+        assert shares == {"Empty": 1, "Stable": 1, "Dead": 0}
+        assert found["share-group-rebalance-count", ()] == 2
         states = {tags[0]: value for (name, tags), value in found.items() if name == "consumer-group-count"}
         assert states == {"Empty": 1, "Assigning": 0, "Reconciling": 1, "Stable": 1, "Dead": 0}
         assert (found["NumGroups", ()], found["NumGroupsEmpty", ()], found["NumOffsets", ()]) == (1, 1, 1)

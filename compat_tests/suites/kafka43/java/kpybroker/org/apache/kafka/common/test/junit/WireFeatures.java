@@ -12,6 +12,7 @@ final class WireFeatures {
     private static final long DEADLINE_MS = 60000;
     static final String GROUP_VERSION = "group.version";
     static final String TRANSACTION_VERSION = "transaction.version";
+    static final String SHARE_VERSION = "share.version";
     private final WireCluster cluster;
     private final WireBrokers brokers;
 

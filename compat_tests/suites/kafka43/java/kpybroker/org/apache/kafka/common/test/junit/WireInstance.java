@@ -96,6 +96,7 @@ class WireInstance implements ClusterInstance, WireCluster {
     private void finalizeFeatures() throws Exception {
         features.finalizeLevel(WireFeatures.GROUP_VERSION, levelOf(Feature.GROUP_VERSION));
         features.finalizeLevel(WireFeatures.TRANSACTION_VERSION, levelOf(Feature.TRANSACTION_VERSION));
+        features.finalizeLevel(WireFeatures.SHARE_VERSION, levelOf(Feature.SHARE_VERSION));
     }
 
     private short levelOf(Feature feature) {
