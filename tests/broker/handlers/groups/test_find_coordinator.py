@@ -15,6 +15,9 @@ from kpybroker.wire.messages.find_coordinator import FindCoordinatorRequest
 from tests.support.brokers.fake_broker import FakeBroker, call, fake_broker, versions
 
 
+SHARE_KEY = "g:4L6g3nShT-eMCtK--X86sw:0"
+
+
 async def find(broker: FakeBroker, version: int, key: str = "g", key_type: int = 0) -> Any:
     """The coordinator's entry, wherever the version has it."""
     if version >= 4:
@@ -97,10 +100,11 @@ async def test_refusals(version: int) -> None:
 
 async def test_share_groups_have_no_coordinator_here() -> None:
     async with fake_broker() as broker:
-        assert (await find(broker, 5, key_type=2)).error_code == ErrorCode.INVALID_REQUEST
-        assert (await find(broker, 6, key_type=2)).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert (await find(broker, 5, SHARE_KEY, key_type=2)).error_code == ErrorCode.INVALID_REQUEST
+        assert (await find(broker, 6, "g", key_type=2)).error_code == ErrorCode.INVALID_REQUEST
+        assert (await find(broker, 6, SHARE_KEY, key_type=2)).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
         broker.authorizer.denied.add((Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME))
-        assert (await find(broker, 6, key_type=2)).error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        assert (await find(broker, 6, SHARE_KEY, key_type=2)).error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 
 async def test_several_keys() -> None:
