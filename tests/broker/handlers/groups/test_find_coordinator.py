@@ -14,7 +14,6 @@ from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.find_coordinator import FindCoordinatorRequest
 from tests.support.brokers.fake_broker import FakeBroker, call, fake_broker, versions
 
-
 SHARE_KEY = "g:4L6g3nShT-eMCtK--X86sw:0"
 
 
