@@ -86,6 +86,7 @@ NOT_FOLLOWED = {
     "guides/moving": FAKE,
     "guides/pipelines": SPARK,
     "guides/processes": OTHER,
+    "guides/queues": "the same commands are in tests/client/actions/test_queues.py",
     "guides/security/": "needs a broker with logins and certificates, by test_security_samples.py",
     "guides/spark": SPARK,
     "guides/systemd": "is for the root of a machine",

@@ -30,6 +30,7 @@ needs_curl = pytest.mark.skipif(shutil.which("curl") is None, reason="curl is no
             "errors: 2\nlost responses: 1\nbefore: 2\nafter: ['tried three times', 'written once', 'late']\n",
         ),
         ("clock.py", "[]\n"),
+        ("queues.py", "first: 1\nagain: b'resize' 2\n"),
         ("snapshot.py", "['kept']\n"),
         ("waiting.py", "b'one'\n"),
         (

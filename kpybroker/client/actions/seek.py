@@ -86,8 +86,13 @@ def preview(cluster: Cluster, group: str, options: SeekOptions, failures: Failur
     rows = [row for place in sorted(usable) if (row := seek_row(place, offsets.get(place), usable[place], target))]
     if queues.is_share_group(cluster, group):
         for row in rows:
-            row["status"] = WOULD_MOVE  # at the same start offset too: what was done above it is forgotten
+            row["status"] = status_of(row, is_shared=True)
     return rows
+
+
+def status_of(row: Mapping[str, Any], *, is_shared: bool) -> str:
+    """Whether a partition would move. A share group's does at the same offset too: what was done above is forgotten."""
+    return WOULD_MOVE if is_shared or row["from"] != row["to"] else "stays"
 
 
 def current(cluster: Cluster, group: str) -> dict[Place, int]:
@@ -208,9 +213,8 @@ def seek_row(place: Place, current: int | None, edges: Bounds, target: Target) -
     if wanted is None:
         return None
     to = within(wanted, edges)
-    status = WOULD_MOVE if to != current else "stays"
     row: dict[str, Any] = {"topic": place[0], "partition": place[1], "from": current, "to": to}
-    return {**row, "lag": edges.end - to, "status": status, "error": None}
+    return {**row, "lag": edges.end - to, "status": status_of(row, is_shared=False), "error": None}
 
 
 def commit(cluster: Cluster, group: str, rows: Sequence[dict[str, Any]], failures: Failures) -> None:

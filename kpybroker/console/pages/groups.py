@@ -9,6 +9,7 @@ from urllib.parse import quote
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from kpybroker.client.actions.seek import WOULD_MOVE
 from kpybroker.client.connect.errors import usage
 from kpybroker.console.queries import groups
 from kpybroker.console.queries.pages import Page
@@ -43,7 +44,8 @@ async def one(request: Request) -> Response:
     """`/group?id=`"""
     console, name = console_of(request), group_of(request)
     found, notes = await console.live.ask(lambda cluster, failed: groups.described(cluster, name, failed))
-    console.samples.add(f"lag/{name}", found["lag"])
+    if found["lag"] is not None:
+        console.samples.add(f"lag/{name}", found["lag"])
     page = Page.of(len(found["offsets"]), whole_number(dict(request.query_params), "page", 1, 1, 10**6), ROWS_MAX)
     context: dict[str, Any] = {
         "group": found,
@@ -85,7 +87,7 @@ async def move(request: Request) -> Response:
 
 
 def _move_page(request: Request, name: str, rows: list[dict[str, Any]], notes: Any, **context: Any) -> Response:
-    moving = sum(row["from"] != row["to"] for row in rows)
+    moving = sum(row["status"] == WOULD_MOVE for row in rows)
     title = f"Move group {name}"
     return render(request, "move.html", title=title, name=name, rows=rows, moving=moving, notes=notes, **context)
 

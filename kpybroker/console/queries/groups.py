@@ -25,11 +25,13 @@ from kpybroker.client.actions.groups import (
 )
 from kpybroker.client.actions.lag import Behind, behind, committed
 from kpybroker.client.actions.partitions import Place, parse_places
+from kpybroker.client.actions.queues import groups as queues
 from kpybroker.client.actions.seek import SeekOptions
 from kpybroker.client.connect.admin import Cluster
 from kpybroker.client.connect.errors import CommandError, Failures, usage
 from kpybroker.client.connect.wire import WireCluster
 from kpybroker.client.records.offsets import Bounds
+from kpybroker.client.share.groups import SHARE
 from kpybroker.console.queries.pages import Page
 from kpybroker.console.queries.topics import PLACES_MAX, find, read_offsets
 
@@ -38,7 +40,7 @@ GROUPS_MAX: Final = 200
 STATES: Final = (
     *("Stable", "Empty", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling", "Dead", "Unknown"),
 )
-TYPES: Final = ("classic", "consumer")
+TYPES: Final = ("classic", "consumer", SHARE)
 TARGETS: Final = ("start", "end", "offset", "shift", "time")
 
 
@@ -103,7 +105,9 @@ def described(cluster: Cluster, name: str, failures: Failures) -> dict[str, Any]
 
 
 def lag(cluster: Cluster, name: str) -> int:
-    """The lag of all that the group has read. Raises CommandError."""
+    """The lag of all that the group has read, or of all that a share group has. Raises CommandError."""
+    if queues.is_share_group(cluster, name):
+        return queues.lag_of(cluster, name).lag
     return behind(cluster, committed(cluster, name), {}).lag
 
 
@@ -124,7 +128,7 @@ def readers(cluster: Cluster, name: str, failures: Failures) -> Readers:
     if len(topic.partitions) > PLACES_MAX:
         raise usage(f"{name} has more than {PLACES_MAX} partitions", "look at one group: Groups")
     everything = list_groups(cluster, failures)
-    names = sorted(everything)[:GROUPS_MAX]
+    names = sorted(name for name, group in everything.items() if type_name(group) != SHARE)[:GROUPS_MAX]
     parts = [TopicPartition(*partition.place) for partition in topic.partitions]
     futures = {
         group: cluster.admin.list_consumer_group_offsets(
@@ -176,12 +180,13 @@ def preview(cluster: Cluster, group: str, wanted: SeekOptions, failures: Failure
 def move(cluster: Cluster, group: str, rows: Sequence[dict[str, Any]], failures: Failures) -> list[dict[str, Any]]:
     """Commit exactly what a preview showed. Raises CommandError where the group has moved since."""
     _require_empty(cluster, group, failures)
-    now = committed(cluster, group)
+    now = seek.current(cluster, group)
     for row in rows:
         if now.get((row["topic"], row["partition"])) != row["from"]:
             where = f"{row['topic']}-{row['partition']}"
             raise CommandError(f"{where} was committed since the preview", "look at the preview again")
-    moved = [{**row, "status": "stays", "error": None} for row in rows]
+    is_shared = queues.is_share_group(cluster, group)
+    moved = [{**row, "status": seek.status_of(row, is_shared=is_shared), "error": None} for row in rows]
     seek.commit(cluster, group, moved, failures)
     return moved
 
@@ -191,6 +196,9 @@ def move(cluster: Cluster, group: str, rows: Sequence[dict[str, Any]], failures:
 
 def committed_rows(cluster: Cluster, group: str, topics: str) -> list[dict[str, Any]]:
     """The committed offsets of the topics and partitions, or all of them for an empty text. Raises CommandError."""
+    if queues.is_share_group(cluster, group):
+        fix = f"kpybroker group offset-delete {group} -t TOPIC forgets what the group knows of a topic"
+        raise CommandError(f"{group} is a share group: it has start offsets, and commits none", fix)
     wanted = parse_places([topics]) if topics.strip() else None
     return [
         {"topic": place[0], "partition": place[1], "offset": offset, "status": "would be deleted"}
