@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator
 
 import pytest
 
@@ -16,9 +15,9 @@ RECORDS = 3
 
 
 @pytest.fixture
-def group(broker: Broker, request: pytest.FixtureRequest) -> Iterator[str]:
+def group(broker: Broker, request: pytest.FixtureRequest) -> str:
     """A share group of the test's name, on a topic of that name of which nothing was taken yet."""
-    name = request.node.originalname
+    name = str(request.node.originalname)
     broker.create_topic(name)
     broker.produce(name, ["job"] * RECORDS)
     return name
