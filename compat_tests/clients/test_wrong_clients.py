@@ -21,6 +21,7 @@ from compat_tests.support.waiting import eventually
 
 SOON_S = 120.0
 CLASSIC = "group.protocol=classic in the client"
+SHARED = "kpybroker feature upgrade share.version=1"
 
 
 @pytest.fixture(autouse=True)
@@ -90,25 +91,27 @@ def test_confluent_share_consumer(classic_broker: Broker, name: str) -> None:
         assert eventually(error, "an error", SOON_S).code() == KafkaError.UNSUPPORTED_VERSION
     finally:
         consumer.close()
-    (line,) = lines(classic_broker, f"client_id={name}", "share groups (KIP-932) are not served", CLASSIC)
+    (line,) = lines(classic_broker, f"client_id={name}", "share groups (KIP-932) are not served", SHARED)
     assert "software=confluent-kafka-python-" in line
 
 
 @pytest.mark.parametrize(
-    ("command", "error"),
+    ("command", "error", "fix"),
     [
-        (["console-consumer", "--consumer-property", "group.protocol=consumer"], "Set group.protocol=classic"),
-        (["console-share-consumer"], "does not support the share group protocol"),
+        (["console-consumer", "--consumer-property", "group.protocol=consumer"], "Set group.protocol=classic", CLASSIC),
+        (["console-share-consumer"], "does not support the share group protocol", SHARED),
     ],
     ids=["consumer", "share"],
 )
-def test_java_consumers_of_new_protocols(classic_broker: Broker, name: str, command: list[str], error: str) -> None:
+def test_java_consumers_of_new_protocols(
+    classic_broker: Broker, name: str, command: list[str], error: str, fix: str
+) -> None:
     create_topic(classic_broker.bootstrap, name)
     tools = Tools("4.x", classic_broker.bootstrap)
     asked = ("--topic", name, "--group", name, "--consumer-property", f"client.id={name}", "--timeout-ms", "20000")
     result = tools.run(*command, *asked, check=False)
     assert error in result.out + result.err, str(result)
-    (line,) = lines(classic_broker, f"client_id={name}", CLASSIC)
+    (line,) = lines(classic_broker, f"client_id={name}", fix)
     assert "software=apache-kafka-java-4." in line
 
 

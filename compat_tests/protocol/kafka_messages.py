@@ -88,6 +88,18 @@ LATER_RECORDS = (
     "ShareSnapshotValue",
     "ShareUpdateKey",
     "ShareUpdateValue",
+    "StreamsGroupCurrentMemberAssignmentKey",
+    "StreamsGroupCurrentMemberAssignmentValue",
+    "StreamsGroupMemberMetadataKey",
+    "StreamsGroupMemberMetadataValue",
+    "StreamsGroupMetadataKey",
+    "StreamsGroupMetadataValue",
+    "StreamsGroupTargetAssignmentMemberKey",
+    "StreamsGroupTargetAssignmentMemberValue",
+    "StreamsGroupTargetAssignmentMetadataKey",
+    "StreamsGroupTargetAssignmentMetadataValue",
+    "StreamsGroupTopologyKey",
+    "StreamsGroupTopologyValue",
     "TransactionLogValue",
 )
 

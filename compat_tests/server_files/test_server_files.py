@@ -143,7 +143,7 @@ def test_a_group_and_a_transaction_work_on_the_one_broker_of_a_file(
         if not is_lowered:
             assert about_brokers == []
         else:
-            (line,) = [one for one in about_brokers if "share.coordinator" not in one]
+            (line,) = about_brokers
             for name, (given, used) in PRODUCTION.items():
                 assert f"{name} from {given} to {used}" in line
         assert [line for line in running.warnings() if "Cannot create" in line] == []

@@ -25,13 +25,14 @@ def features(version: str, bootstrap: str, *words: str) -> Result:
 
 
 def described(version: str, bootstrap: str) -> tuple[list[str], int]:
-    """Words of the line of group.version, without the epoch; and the epoch. The other line stays as it is."""
-    groups, transactions = (line.split() for line in features(version, bootstrap, "describe").lines)
-    assert transactions[:-1] == [
-        *("Feature:", "transaction.version"),
-        *("SupportedMinVersion:", "0", "SupportedMaxVersion:", "2", "FinalizedVersionLevel:", "2", "Epoch:"),
-    ]
-    assert groups[-2:] == transactions[-2:]
+    """Words of the line of group.version, without the epoch; and the epoch. The other lines stay as they are."""
+    groups, *others = (line.split() for line in features(version, bootstrap, "describe").lines)
+    for words, name, most in zip(others, ("share.version", "transaction.version"), ("1", "2"), strict=True):
+        assert words[:-1] == [
+            *("Feature:", name, "SupportedMinVersion:", "0"),
+            *("SupportedMaxVersion:", most, "FinalizedVersionLevel:", most, "Epoch:"),
+        ]
+    assert all(groups[-2:] == one[-2:] for one in others)
     return groups[:-2], int(groups[-1])
 
 

@@ -108,13 +108,15 @@ class ShareStatePersister:
             if not waiting or attempt == ATTEMPTS:
                 break
             await self._host.clock.pause(self._backoff_s(attempt))
-        for index in waiting:
+        if waiting:
+            first = waiting[0]
             logger.error(
-                "%s of share partition %s failed %d times: %s",
+                "%s of share partition %s and %d others failed %d times: %s",
                 api.key.name,
-                coordinator_key(_key(group_id, asked[index])),
+                coordinator_key(_key(group_id, asked[first])),
+                len(waiting) - 1,
                 ATTEMPTS,
-                results[index].error.name,
+                results[first].error.name,
             )
         return [results[index] for index in range(len(asked))]
 

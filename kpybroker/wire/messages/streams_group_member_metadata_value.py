@@ -57,7 +57,7 @@ class StreamsGroupMemberMetadataValue(Message):
         ("rack_id", "string", (0, 32767), (0, 32767), None, None, False, ""),
         ("client_id", "string", (0, 32767), None, None, None, False, ""),
         ("client_host", "string", (0, 32767), None, None, None, False, ""),
-        ("rebalance_timeout_ms", "int32", (0, 32767), None, None, None, False, 0),
+        ("rebalance_timeout_ms", "int32", (0, 32767), None, None, None, False, -1),
         ("topology_epoch", "int32", (0, 32767), None, None, None, False, 0),
         ("process_id", "string", (0, 32767), None, None, None, False, ""),
         ("user_endpoint", "Endpoint", (0, 32767), (0, 32767), None, None, False, None),
@@ -71,7 +71,7 @@ class StreamsGroupMemberMetadataValue(Message):
         rack_id: str | None = "",
         client_id: str = "",
         client_host: str = "",
-        rebalance_timeout_ms: int = 0,
+        rebalance_timeout_ms: int = -1,
         topology_epoch: int = 0,
         # members of one process share its state directory
         process_id: str = "",

@@ -35,8 +35,8 @@ class StreamsGroupMetadataValue(Message):
     FIELDS = (
         ("epoch", "int32", (0, 32767), None, None, None, False, 0),
         ("metadata_hash", "int64", (0, 32767), None, None, None, False, 0),
-        ("validated_topology_epoch", "int32", (0, 32767), None, (0, 32767), 0, True, -1),
-        ("last_assignment_configs", "[LastAssignmentConfig]", (0, 32767), (0, 32767), (0, 32767), 1, True, ()),
+        ("validated_topology_epoch", "int32", (0, 32767), None, (0, 32767), 0, False, -1),
+        ("last_assignment_configs", "[LastAssignmentConfig]", (0, 32767), (0, 32767), (0, 32767), 1, False, ()),
     )
 
     def __init__(

@@ -149,11 +149,14 @@ def _has_leader(topic: str, index: int) -> Callable[[MetadataSnapshot], bool]:
 
 
 def _check_share_key(broker: Broker, context: RequestContext, key: str) -> None:
-    """Whether a coordinator of share partitions may be asked for, in the order of Kafka's checks."""
+    """Whether a coordinator of share partitions may be asked for. The order is that of Kafka 4.3, or of Kafka 3.9 for a
+    broker that knows no share groups.
+    """
     if context.api_version < SHARE_FROM:
         raise KafkaError(ErrorCode.INVALID_REQUEST)
     context.require(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
-    check_coordinator_key(key)
+    if SHARE_VERSION in broker.features.supported:
+        check_coordinator_key(key)
     if not broker.metadata.snapshot.features.level(SHARE_VERSION):
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 

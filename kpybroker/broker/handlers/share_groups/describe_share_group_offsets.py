@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from kpybroker.broker.handlers.groups.checks import serves_share_groups
 from kpybroker.broker.handlers.share_groups.end_offsets import end_offsets
-from kpybroker.broker.loop.yielding import YieldBudget
+from kpybroker.broker.loop.yielding import YieldBudget, listed
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
@@ -100,34 +100,46 @@ async def _topics(broker: Broker, context: RequestContext, group_id: str, wanted
     """These topics: those that there are, those that there are not, those that the client may not describe."""
     budget = YieldBudget()
     states: list[ReadState] = []
+    absent: dict[bytes, Topic] = {}
     missing: list[Topic] = []
     hidden: list[Topic] = []
     for topic in wanted:
         await budget.spend()
-        topic_id = broker.metadata.topic_id(topic.topic_name)
-        if not context.authorized(Operation.DESCRIBE, ResourceType.TOPIC, topic.topic_name):
-            hidden.append(_unknown(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+        name, indexes = topic.topic_name, topic.partitions
+        topic_id = broker.metadata.topic_id(name)
+        if not context.authorized(Operation.DESCRIBE, ResourceType.TOPIC, name):
+            error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            hidden.append(Topic(topic_name=name, partitions=await _unknown(indexes, error, budget)))
         elif topic_id == ZERO_UUID:
-            missing.append(_unknown(topic, ErrorCode.NONE))
+            missing.append(Topic(topic_name=name, partitions=await _unknown(indexes, ErrorCode.NONE, budget)))
         else:
-            states += [ReadState(topic_id, index) for index in topic.partitions]
-    return [*await _described(broker, group_id, states), *missing, *hidden]
+            # No state can be known of a partition that there is not: its coordinator is not asked.
+            there = range(broker.metadata.partition_count(name) or 0)
+            states += [ReadState(topic_id, index) for index in indexes if index in there]
+            others = [index for index in indexes if index not in there]
+            if others:
+                rows = await _unknown(others, ErrorCode.NONE, budget)
+                absent[topic_id] = Topic(topic_name=name, topic_id=topic_id, partitions=rows)
+    described = await _described(broker, group_id, states)
+    for one in described:
+        if one.topic_id in absent:
+            one.partitions += absent.pop(one.topic_id).partitions
+    return [*described, *absent.values(), *missing, *hidden]
 
 
-def _unknown(topic: TopicQuery, error: ErrorCode) -> Topic:
+async def _unknown(indexes: Iterable[int], error: ErrorCode, budget: YieldBudget) -> list[Partition]:
     message = None if error is ErrorCode.NONE else error.message
-    return Topic(
-        topic_name=topic.topic_name,
-        topic_id=ZERO_UUID,
-        partitions=[
+    return await listed(
+        (
             Partition(
                 partition_index=index,
                 start_offset=UNINITIALIZED_START_OFFSET,
                 error_code=error,
                 error_message=message,
             )
-            for index in topic.partitions
-        ],
+            for index in indexes
+        ),
+        budget,
     )
 
 

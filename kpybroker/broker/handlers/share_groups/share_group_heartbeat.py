@@ -19,6 +19,7 @@ from kpybroker.broker.loop.steps import Steps
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
+from kpybroker.core.features import SHARE_VERSION
 from kpybroker.core.share_group.validation import require_member_id, validate
 from kpybroker.core.share_group.values import ShareHeartbeat, ShareHeartbeatResult
 from kpybroker.wire.api import ApiKey
@@ -36,7 +37,8 @@ LEDGER = Ledger(
 )
 
 CAUSE = "share groups (KIP-932) are not served"
-FIX = "raise the level: kpybroker feature upgrade share.version=1"
+RAISE = "raise the level: kpybroker feature upgrade share.version=1"
+CLASSIC = "use a consumer group, with group.protocol=classic in the client"
 
 Response = ShareGroupHeartbeatResponse
 
@@ -44,7 +46,8 @@ Response = ShareGroupHeartbeatResponse
 def handle(broker: Broker, request: ShareGroupHeartbeatRequest, context: RequestContext) -> Steps[Response]:
     """The member's epoch and, where that changed, its assignment."""
     if not serves_share_groups(broker):
-        raise unserved_protocol(broker, context, request.group_id, CAUSE, FIX)
+        fix = RAISE if SHARE_VERSION in broker.features.supported else CLASSIC
+        raise unserved_protocol(broker, context, request.group_id, CAUSE, fix)
     context.require(Operation.READ, ResourceType.GROUP, request.group_id)
     require_member_id(request.member_id)
     names = request.subscribed_topic_names
