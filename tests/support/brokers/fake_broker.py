@@ -25,6 +25,7 @@ from kpybroker.coordination.embedded import EmbeddedStore
 from kpybroker.coordination.tree import Tree
 from kpybroker.core.authorizer import Action, Operation, Principal, Requester, ResourceType
 from kpybroker.core.budget import StateBudget
+from kpybroker.core.features import SUPPORTED
 from kpybroker.core.group.records import OffsetRecord, RecordVersions, encode_record
 from kpybroker.core.offsets.values import OffsetAndMetadata
 from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME
@@ -252,6 +253,7 @@ class FakeBroker:
         self.clock = FakeClock()
         self.random = random.Random(1)
         self.metadata = FakeMetadata()
+        self.features = SimpleNamespace(supported=SUPPORTED)
         self.metadata.topics[GROUP_METADATA_TOPIC_NAME] = partitions
         self.partitions = {index: FakePartition(index) for index in range(partitions)}
         self.controller: Any = SimpleNamespace(leaderless=frozenset())
