@@ -10,6 +10,7 @@ import pytest
 
 from kpybroker.core.share_coordinator.records import ShareSnapshot, ShareUpdate, encode_record
 from kpybroker.core.share_coordinator.values import SharePartitionKey, StateBatch
+from kpybroker.core.streams_group.records import STREAMS_RECORD_TYPES
 from kpybroker.core.topic_names import (
     GROUP_METADATA_TOPIC_NAME,
     SHARE_GROUP_STATE_TOPIC_NAME,
@@ -95,6 +96,18 @@ def test_records_of_streams_groups_are_read() -> None:
         },
     )
     _, broken = decode_internal(GROUP_METADATA_TOPIC_NAME, key, b"\0\0no value")
+    assert broken is not None
+    assert "error" in broken
+
+
+@pytest.mark.parametrize("number", sorted(STREAMS_RECORD_TYPES))
+def test_keys_of_streams_groups_stand_alone_or_are_refused_where_they_break_off(number: int) -> None:
+    ids = 2 if number in (19, 21, 22) else 1
+    key = struct.pack(">h", number) + struct.pack(">hs", 1, b"x") * ids
+    shown, value = decode_internal(GROUP_METADATA_TOPIC_NAME, key, None)
+    assert shown is not None
+    assert (shown["version"], list(shown["data"].values()), value) == (number, ["x"] * ids, None)
+    broken, _ = decode_internal(GROUP_METADATA_TOPIC_NAME, key[:-1], b"\0\0")
     assert broken is not None
     assert "error" in broken
 
