@@ -157,13 +157,14 @@ class GroupMachine:
         return self._finish(step)
 
     def _handle(self, step: GroupStep, request: Request, ticket: Ticket) -> None:
-        if isinstance(request, SHARE_REQUESTS):
-            self.shares.handle(step, request, ticket, is_other_kind=request.group_id in self.groups)
-            return
-        if isinstance(request, STREAMS_REQUESTS):
-            is_share = request.group_id in self.shares.groups
-            self._streams.handle(step, self.groups.get(request.group_id), request, ticket, is_share=is_share)
-            return
+        group = self.groups.get(request.group_id)
+        if type(request) not in _HANDLERS:  # first: a classic heartbeat pays for no isinstance
+            if isinstance(request, SHARE_REQUESTS):
+                self.shares.handle(step, request, ticket, is_other_kind=group is not None)
+                return
+            if isinstance(request, STREAMS_REQUESTS):
+                self._streams.handle(step, group, request, ticket, is_share=request.group_id in self.shares.groups)
+                return
         if isinstance(request, Join) and not self._is_session_timeout_allowed(request.session_timeout_ms):
             step.reply(ticket, JoinResult(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id))
             return
@@ -173,7 +174,6 @@ class GroupMachine:
             else:
                 refused_by_share_group(step, request, ticket)
             return
-        group = self.groups.get(request.group_id)
         if isinstance(request, GROWING):
             if not self._has_room(group, request):
                 step.reply(ticket, refusal(request))
