@@ -95,14 +95,20 @@ def _acknowledge_batch(
             if run.first > end:
                 break
             if run.last >= begin:
-                _check_held(run, member_id)  # before any is cut: what was changed so far is reverted as it is
-        for run in [batch] if batch.parts is None else cut(batch, begin, end):
-            if stretch.type != AcknowledgeType.RENEW:
-                _begin(state, run, STATE_OF_TYPE[AcknowledgeType(stretch.type)], changed)
-            elif state.settings.renew_acknowledge_enabled:
-                run.deadline = state.lock_until(now)
-            else:
-                raise KafkaError(ErrorCode.INVALID_RECORD_STATE)
+                _check_held(run, member_id)  # before it is cut: what was changed so far is reverted as it is
+                pieces = [batch] if batch.parts is None else cut(batch, max(begin, run.first), min(end, run.last))
+                for piece in pieces:
+                    _acknowledge_run(state, piece, stretch.type, changed, now)
+
+
+def _acknowledge_run(state: ShareState, run: Run, type_: int, changed: list[Run], now: float) -> None:
+    """A renewal counts at once, also of a request that is then refused for a record behind it."""
+    if type_ != AcknowledgeType.RENEW:
+        _begin(state, run, STATE_OF_TYPE[AcknowledgeType(type_)], changed)
+    elif state.settings.renew_acknowledge_enabled:
+        run.deadline = state.lock_until(now)
+    else:
+        raise KafkaError(ErrorCode.INVALID_RECORD_STATE)
 
 
 def _check_held(run: Run, member_id: str) -> None:
