@@ -104,9 +104,11 @@ def test_a_share_group(broker: Broker) -> None:
     (order,) = worker.poll(60)
 
     # Brokers.share_group
+    assert broker.share_group("no-such-group") is None
+
+    # Brokers.wait_share_group
     # ShareGroup
-    group = broker.share_group("workers")
-    assert group is not None
+    group = broker.wait_share_group("workers", members=1)
     assert group.acquired("orders", at) == {offset: group.members[0].member_id}
     assert group.delivery_counts("orders", at) == {offset: 1}
     assert group.archived("orders", at) == []
@@ -122,8 +124,9 @@ def test_a_share_group(broker: Broker) -> None:
     worker.acknowledge(order)
     worker.commit_sync(60)
     broker.assert_acknowledged("workers", "orders", [offset], partition=at)
-    done = broker.share_group("workers")
-    assert done is not None
+
+    # Brokers.wait_acknowledged
+    done = broker.wait_acknowledged("workers", "orders", [offset], partition=at)
     assert done.is_done("orders", offset, at)
     worker.close()
 
