@@ -64,6 +64,9 @@ def test_the_clock_ends_a_lock(broker: Broker, worker: Any) -> None:
     (member,) = group.members
     assert group.acquired(name) == {0: member.member_id}
     assert group.delivery_counts(name) == {0: 1}
+    (run,) = group.partitions[0].records
+    assert run.locked_until_ms is not None
+    assert 0 < run.locked_until_ms - broker.clock.now_ms() <= LOCK_S * 1000
     with pytest.raises(AssertionError, match="has not acknowledged"):
         broker.assert_acknowledged(name, name, [0])
     with broker.share_consumer(name, held.topic(), share_acknowledgement_mode="explicit") as other:
@@ -84,6 +87,8 @@ def test_what_is_kept_of_records_outlives_the_members(
     worker.commit_sync(SETTLE_S)
     worker.close()
     group = broker.wait_share_group(name, "Empty", members=0, timeout=SETTLE_S)
+    assert group.why_archived(name) == {1: "rejected"}
+    assert broker.share_group(name) == group, "it is known without a member, too"
     assert group.acquired(name) == {}
     assert group.archived(name) == [1]
     assert [group.is_done(name, offset) for offset in range(3)] == [False, False, True]

@@ -122,6 +122,4 @@ def test_a_job_that_kills_its_workers_becomes_a_dead_letter(kafka_broker, queue,
     start_worker()
     kafka_broker.wait_acknowledged(group_id, queue, range(2))
     assert done(kafka_broker, queue) == {2: 4}
-    assert dead(kafka_broker, queue) == [
-        ("die", "ValueError: no worker has said what became of it, in 4 deliveries")
-    ]
+    assert dead(kafka_broker, queue) == [("die", "ValueError: no worker has said what became of it, in 4 deliveries")]

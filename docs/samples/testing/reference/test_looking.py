@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from confluent_kafka import AcknowledgeType
 
 from kpybroker.testing import Broker, NotThere, Record
 
@@ -120,9 +121,19 @@ def test_a_share_group(broker: Broker) -> None:
     assert (held.partition, held.start_offset) == (at, offset)
     assert list(held.records[0].offsets) == [offset]
 
-    # Brokers.assert_acknowledged
+    # ArchivedRecords
+    # ArchivedRecords.offsets
     worker.acknowledge(order)
+    ((other_at, other),) = broker.produce("orders", ["refused"])
+    (refused,) = worker.poll(60)
+    worker.acknowledge(refused, AcknowledgeType.REJECT)
     worker.commit_sync(60)
+    group = broker.wait_acknowledged("workers", "orders", [offset], partition=at)
+    given_up = next(one.archived[0] for one in group.partitions if one.partition == other_at and one.archived)
+    assert (list(given_up.offsets), given_up.reason, given_up.delivery_count) == ([other], "rejected", 1)
+    assert group.why_archived("orders", other_at) == {other: "rejected"}
+
+    # Brokers.assert_acknowledged
     broker.assert_acknowledged("workers", "orders", [offset], partition=at)
 
     # Brokers.wait_acknowledged
