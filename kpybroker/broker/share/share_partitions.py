@@ -40,6 +40,7 @@ from kpybroker.wire.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from kpybroker.broker.loop.host import Host
     from kpybroker.broker.replication.replicas import Replicas
+    from kpybroker.core.share.archived import ArchivedLog
     from kpybroker.core.share.group_settings import ShareGroupSettings
 
 logger = logging.getLogger("kafka.server.share.SharePartitionManager")
@@ -48,6 +49,8 @@ FENCING: Final = frozenset(
     {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 )
 """Errors of a write, as clients get them, after which this broker's view of the share partition counts no more."""
+ARCHIVED_MAX: Final = 100
+"""Share partitions that have ended of which it is kept why records were archived."""
 
 
 class _Timer(NamedTuple):
@@ -109,6 +112,7 @@ class SharePartitions:
         self.sessions = ShareSessionCache(host.config.get_int("group.share.max.share.sessions"), host.budget)
         self._led: dict[SharePartitionKey, LedSharePartition] = {}
         self._led_of: dict[str, dict[SharePartitionKey, None]] = {}  # by group
+        self._archived: dict[SharePartitionKey, ArchivedLog] = {}  # of those that have ended
         self._timers: TimerHeap[_Timer] = TimerHeap(lambda timer: timer.led.armed_at == timer.deadline)
         self._earlier: trio.Event | None = None  # set when the task for timers sleeps too long; None before it runs
 
@@ -123,6 +127,11 @@ class SharePartitions:
     def get(self, key: SharePartitionKey) -> LedSharePartition | None:
         """A share partition that was begun here and has not ended."""
         return self._led.get(key)
+
+    def archived(self, key: SharePartitionKey) -> ArchivedLog | None:
+        """Why records of a share partition were archived, if it was led here lately."""
+        led = self._led.get(key)
+        return self._archived.get(key) if led is None or led.machine is None else led.machine.archived
 
     # --- the beginning and the end of a share partition
 
@@ -149,7 +158,9 @@ class SharePartitions:
             if result.error is not ErrorCode.NONE:
                 raise KafkaError(client_error(result.error), result.error_message)
             start, settings = result.start_offset, self.settings_of(group_id)
+            archived = self._archived.pop(led.key, None)
             if start == UNINITIALIZED_START_OFFSET:
+                archived = None  # of a group of that name that was deleted
                 now_ms, work = self._host.clock.time_ms(), self._host.slow_work.of(("share group", group_id))
                 start = await start_offset(led.partition, settings.offset_reset, now_ms, work)
             machine = SharePartition(
@@ -162,6 +173,7 @@ class SharePartitions:
             self._host.log_dir_failed(error)
             self.end(led, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
         else:
+            machine.archived = archived
             led.machine = machine
             led.wake()
 
@@ -178,6 +190,10 @@ class SharePartitions:
         del of_group[led.key]
         if not of_group:
             del self._led_of[led.key.group_id]
+        if led.machine is not None and led.machine.archived is not None:
+            self._archived[led.key] = led.machine.archived
+            if len(self._archived) > ARCHIVED_MAX:
+                del self._archived[next(iter(self._archived))]
         led.partition.unsubscribe(led)
         led.armed_at = inf
         led.wake()
