@@ -43,7 +43,7 @@ async def listing(request: Request) -> Response:
 async def one(request: Request) -> Response:
     """`/group?id=`"""
     console, name = console_of(request), group_of(request)
-    found, notes = await console.live.ask(lambda cluster, failed: groups.described(cluster, name, failed))
+    found, notes = await console.live.ask(lambda cluster, _: groups.described(cluster, name))
     if found["lag"] is not None:
         console.samples.add(f"lag/{name}", found["lag"])
     page = Page.of(len(found["offsets"]), whole_number(dict(request.query_params), "page", 1, 1, 10**6), ROWS_MAX)
