@@ -8,9 +8,12 @@ import socket
 import subprocess
 import sys
 import urllib.request
+from pathlib import Path
 
 import psutil
 import pytest
+import trio
+from trio.testing import MockClock
 
 from kpybroker.broker.lifecycle.errors import EXIT_PORT
 from kpybroker.cli.children.wishes import CONSOLE
@@ -73,6 +76,28 @@ def test_it_logs_in_and_its_arguments_show_no_password() -> None:
         arguments = " ".join(console.cmdline())
         assert "--options-from-stdin" in arguments
         assert not [password for password in USERS.values() if password in arguments]
+        console.kill()  # it is started again at the same address, and what connects in between waits
+        with urllib.request.urlopen(ready["console"] + "topics", timeout=START_S) as response:
+            assert b"Topics" in response.read()
+        (again,) = psutil.Process(process.pid).children()
+        assert again.pid != console.pid
     finally:
         process.terminate()
         process.communicate()
+
+
+@pytest.mark.skipif(not PASSES_SOCKETS, reason="the console binds its port itself, some time later")
+@pytest.mark.parametrize(("command", "runs"), [("raise SystemExit(2)", 1), ("raise SystemExit(1)", 4)])
+def test_a_console_that_cannot_begin_does_not_hold_its_port(
+    command: str, runs: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = CONSOLE.prepare(0, {})
+    port = int(made.url.rstrip("/").rpartition(":")[2])
+    log = tmp_path / "runs"
+    line = f"open({str(log)!r}, 'a').write('x'); {command}"
+    monkeypatch.setattr(made, "command", lambda *_: [sys.executable, "-S", "-c", line])
+    trio.run(made.run, "127.0.0.1:1", clock=MockClock(autojump_threshold=0.5))
+    assert log.read_text() == "x" * runs
+    assert "its port is closed" in caplog.text
+    with pytest.raises(OSError, match="refused"):
+        socket.create_connection(("127.0.0.1", port), timeout=START_S)

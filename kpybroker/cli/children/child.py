@@ -4,6 +4,9 @@ The port is bound here, before the broker starts: a taken one is an error at onc
 the child waits for it. The child gets the listening socket; on Windows, which passes none on, it binds the port
 itself. It watches this process (`--exit-with`), so it ends after a `kill -9` of the broker too. Its login is read from
 standard input: everybody on the machine can read the arguments of a process.
+
+A child that ends is started again, and clients that connect in between wait for it. One that ends at once, time after
+time, is given up: then its port is closed, so that no client waits for a page that never arrives.
 """
 
 from __future__ import annotations
@@ -26,6 +29,10 @@ logger = logging.getLogger("kafka.server.KafkaServer")
 
 HOST: Final = "127.0.0.1"
 STOP_S_MAX: Final = 3.0
+LIVES_S_MIN: Final = 30.0
+"""A child that has lived so long did begin well."""
+WAITS_S: Final = (0.5, 2.0, 5.0)
+"""Before a child that has ended is started again, by how often in a row it ended at once."""
 
 
 class Child:
@@ -50,7 +57,32 @@ class Child:
         return [sys.executable, "-m", "kpybroker", self._name, *options]
 
     async def run(self, bootstrap: str, more: Sequence[str] = ()) -> None:
-        """Run it, with `more` options, until cancelled, or until it fails: the broker goes on without it."""
+        """Run it, with `more` options, until cancelled, and start it again when it ends: the broker goes on without it.
+
+        It is given up where it has ended at once as often as WAITS_S has numbers, and where its options are refused.
+        """
+        import trio
+
+        command = self.command(bootstrap, more)
+        if not PASSES_SOCKETS:
+            self._listener.close()
+        waits = iter(WAITS_S)
+        while True:
+            began = trio.current_time()
+            code = await self._run_once(command)
+            if trio.current_time() - began > LIVES_S_MIN:
+                waits = iter(WAITS_S)
+            wait_s = None if code == EXIT_CONFIG else next(waits, None)
+            if wait_s is None:
+                break
+            logger.warning("The %s has ended with exit code %d, and is started again", self._name, code)
+            await trio.sleep(wait_s)
+        text = "The %s has ended with exit code %d again, and its port is closed; kpybroker %s starts another"
+        logger.error(text, self._name, code, self._name)
+        self.close()
+
+    async def _run_once(self, command: Sequence[str]) -> int:
+        """The exit code of one process."""
         import trio
 
         async def stop(process: trio.Process) -> None:
@@ -61,9 +93,6 @@ class Child:
             process.kill()
 
         passed: dict[str, Any] = {"pass_fds": (self._listener.fileno(),)} if PASSES_SOCKETS else {}
-        command = self.command(bootstrap, more)
-        if not PASSES_SOCKETS:
-            self._listener.close()
         done = await trio.run_process(
             command,
             stdin="".join(f"{key}={value}\n" for key, value in self._client.items()).encode(),
@@ -73,8 +102,7 @@ class Child:
             **OWN_SESSION,
             **passed,
         )
-        text = "The %s has ended with exit code %d; kpybroker %s starts another"
-        logger.warning(text, self._name, done.returncode, self._name)
+        return done.returncode
 
     def close(self) -> None:
         """Free the port."""

@@ -256,6 +256,8 @@ def _described(cluster: Cluster, names: Sequence[str]) -> Mapping[str, RawGroup 
 
 def _is_text(group: Any) -> bool:
     """Whether the topics that its members read are UTF-8: else confluent-kafka raises when one is asked for."""
+    if isinstance(group, RawGroup):
+        return True
     try:
         return all(isinstance(one.topic, str) for member in group.members for one in _parts(member))
     except UnicodeDecodeError:
@@ -312,7 +314,7 @@ def describe_row(cluster: Cluster, name: str, group: Any) -> dict[str, Any]:
 
 def no_such_group(name: str) -> CommandError:
     """The error for a group that has neither members nor offsets."""
-    return CommandError(f"there is no group {name}", FIXES["GROUP_ID_NOT_FOUND"])
+    return CommandError(f"there is no group {name}", FIXES["GROUP_ID_NOT_FOUND"], name="GROUP_ID_NOT_FOUND")
 
 
 def _member(member: Any) -> dict[str, Any]:

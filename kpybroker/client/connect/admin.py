@@ -145,6 +145,8 @@ class Cluster:
                 self.watch.connected()
             except KafkaException as error:
                 found.append((key, None, self.error(error)))
+            except CommandError as error:  # of a client that is ours
+                found.append((key, None, error))
         return found
 
     def metadata(self) -> Any:

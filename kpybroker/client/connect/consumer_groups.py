@@ -36,7 +36,11 @@ def _described(cluster: WireCluster, name: str) -> RawGroup:
     request = ConsumerGroupDescribeRequest(group_ids=[name])
     (group,) = broker.request(ApiKey.CONSUMER_GROUP_DESCRIBE, request).groups
     check(group.error_code, group.error_message)
-    node_id = -1 if broker.node_id is None else broker.node_id
+    return of(group, -1 if broker.node_id is None else broker.node_id)
+
+
+def of(group: Any, node_id: int) -> RawGroup:
+    """A group of a response of ConsumerGroupDescribe, from the broker of this id."""
     members = [_member(one) for one in group.members]
     epochs = (group.group_epoch, group.assignment_epoch)
     return RawGroup(group.group_state, CONSUMER, group.assignor_name, node_id, members, *epochs)

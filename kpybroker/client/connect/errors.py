@@ -35,7 +35,7 @@ FIXES: Final = {
     "GROUP_AUTHORIZATION_FAILED": "grant it: kpybroker acl create; or use the credentials of another user",
     "CLUSTER_AUTHORIZATION_FAILED": "grant it: kpybroker acl create; or use the credentials of another user",
     "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": "grant it: kpybroker acl create; or use the credentials of another user",
-    "SASL_AUTHENTICATION_FAILED": "check the user name and the password in --command-config",
+    "SASL_AUTHENTICATION_FAILED": "check sasl.mechanism, the user name and the password in --command-config",
     "_AUTHENTICATION": "check sasl.mechanism, the user name and the password in --command-config",
     "_SSL": "check security.protocol and the certificates; kpybroker doctor says what the port speaks",
     "_UNSUPPORTED_FEATURE": "use a broker that serves this: kpybroker cluster api-versions shows what this one serves",
@@ -108,6 +108,8 @@ def check(code: int, message: str | None = None) -> None:
 
 def kafka_error(error: Any) -> CommandError:
     """A `KafkaError`, or a `KafkaException` around one, with the name that Kafka's documentation has."""
+    if isinstance(error, CommandError):
+        return error
     inner = error.args[0] if isinstance(error, Exception) and error.args else error
     if not hasattr(inner, "name"):
         return CommandError(str(error))

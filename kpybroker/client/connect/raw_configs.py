@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from kpybroker.client.connect.errors import CommandError, broker_error, check
-from kpybroker.client.connect.wire import WireCluster
+from kpybroker.client.connect.wire import WireBroker, WireCluster
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.messages.describe_configs import DescribeConfigsRequest
 from kpybroker.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
@@ -19,6 +19,8 @@ BROKER: Final = 4
 CLIENT_METRICS: Final = 16
 GROUP: Final = 32
 """Kafka's numbers of types of resources."""
+EXPLAINED: Final = 3
+"""The version of DescribeConfigs that has the broker's words on a key (KIP-569)."""
 ALL_BROKERS: Final = ""
 """The name of the setting of all brokers."""
 
@@ -31,6 +33,8 @@ class RawEntry(NamedTuple):
     source: int
     is_sensitive: bool
     is_read_only: bool
+    documentation: str | None = None
+    """What the broker says of it, if it was asked."""
 
 
 def names(wire: WireCluster, kind: int) -> list[str]:
@@ -43,19 +47,31 @@ def names(wire: WireCluster, kind: int) -> list[str]:
     return sorted(one.resource_name for one in response.config_resources)
 
 
-def describe(wire: WireCluster, kind: int, names: Iterable[str]) -> dict[str, list[RawEntry] | CommandError]:
-    """The settings by name, or why they cannot be described."""
+def describe(
+    wire: WireCluster, kind: int, names: Iterable[str], broker: WireBroker | None = None
+) -> dict[str, list[RawEntry] | CommandError]:
+    """The settings by name, or why they cannot be described. With `broker` that one is asked, for its words too."""
     resources = [
         DescribeConfigsRequest.DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=None)
         for name in names
     ]
     if not resources:
         return {}
-    response = wire.any().request(ApiKey.DESCRIBE_CONFIGS, DescribeConfigsRequest(resources=resources))
+    request = DescribeConfigsRequest(resources=resources)
+    asked = wire.any() if broker is None else broker
+    request.include_documentation = broker is not None and asked.version_of(ApiKey.DESCRIBE_CONFIGS) >= EXPLAINED
+    response = asked.request(ApiKey.DESCRIBE_CONFIGS, request)
     found: dict[str, list[RawEntry] | CommandError] = {}
     for one in response.results:
         entries = [
-            RawEntry(entry.name, entry.value, entry.config_source, entry.is_sensitive, entry.read_only)
+            RawEntry(
+                entry.name,
+                entry.value,
+                entry.config_source,
+                entry.is_sensitive,
+                entry.read_only,
+                entry.documentation or None,
+            )
             for entry in one.configs
         ]
         found[one.resource_name] = broker_error(one.error_code, one.error_message) or entries

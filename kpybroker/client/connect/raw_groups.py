@@ -7,7 +7,7 @@ those of Connect and of schema registries. Here an assignment that is none of Ka
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from kpybroker.client.connect.errors import CommandError, broker_error, check
 from kpybroker.client.connect.settings import Settings
@@ -76,6 +76,11 @@ def _described(cluster: WireCluster, name: str) -> RawGroup:
     broker = cluster.coordinator(name, GROUP)
     (group,) = broker.request(ApiKey.DESCRIBE_GROUPS, DescribeGroupsRequest(groups=[name])).groups
     check(group.error_code)
+    return of(group, -1 if broker.node_id is None else broker.node_id)
+
+
+def of(group: Any, node_id: int) -> RawGroup:
+    """A group of a response of DescribeGroups, from the broker of this id."""
     members = []
     for one in group.members:
         data = bytes(one.member_assignment)
@@ -83,7 +88,6 @@ def _described(cluster: WireCluster, name: str) -> RawGroup:
         unread = data if places is None and data else None
         instance_id = one.group_instance_id
         members.append(RawMember(one.member_id, instance_id, one.client_id, one.client_host, places or [], unread))
-    node_id = -1 if broker.node_id is None else broker.node_id
     return RawGroup(group.group_state, group.protocol_type, group.protocol_data, node_id, members)
 
 

@@ -7,6 +7,7 @@ retried but the search for a coordinator, since the first one for a topic of coo
 
 from __future__ import annotations
 
+import select
 import socket
 import ssl
 import struct
@@ -64,6 +65,10 @@ class WireBroker:
         self.versions: Ranges = {}
         self.mechanism: str | None = None
         """Of the login, once there was one."""
+        self.is_broken = False
+        """Whether a request got no response: what arrives now may be that of another one."""
+        self._timeout_s = settings.timeout_s
+        self._client_id = settings.properties.get("client.id", CLIENT_ID)
         self._correlation_id = 0
         self._name = f"{address[0]}:{address[1]}"
         try:
@@ -134,7 +139,7 @@ class WireBroker:
     def request_in(self, key: ApiKey, message: Any, version: int) -> Any:
         """The response to a request in `version`; to ApiVersions, an error arrives in version 0."""
         self._correlation_id += 1
-        header = encode_request_header(RequestHeader(key, version, self._correlation_id, CLIENT_ID))
+        header = encode_request_header(RequestHeader(key, version, self._correlation_id, self._client_id))
         body = encode(message, version)
         frame = self.exchange(SIZE.pack(len(header) + len(body)) + header + body)
         try:
@@ -149,16 +154,21 @@ class WireBroker:
 
     def exchange(self, frame: bytes) -> bytes:
         """Send bytes and read one frame; raises WireError."""
+        is_whole = False
         try:
             self._socket.sendall(frame)
             (size,) = SIZE.unpack(self._read(SIZE.size))
             if not 0 <= size <= FRAME_BYTES_MAX:
                 raise WireError(f"{self._name} does not speak Kafka's protocol: a frame of {size} bytes")
-            return self._read(size)
+            body = self._read(size)
+            is_whole = True
+            return body
         except TimeoutError:
-            raise WireError(f"{self._name} does not respond") from None
+            raise WireError(f"{self._name} does not respond within {self._timeout_s:g} seconds") from None
         except OSError as error:
             raise WireError(f"the connection to {self._name} failed: {error.strerror or error}", closed=True) from None
+        finally:
+            self.is_broken = not is_whole
 
     def _read(self, size: int) -> bytes:
         data = bytearray()
@@ -168,6 +178,15 @@ class WireBroker:
                 raise WireError(f"{self._name} closed the connection", closed=True)
             data += chunk
         return bytes(data)
+
+    def is_open(self) -> bool:
+        """Whether the next request can be sent: nothing is pending, and the broker has not closed the connection."""
+        if self.is_broken:
+            return False
+        try:
+            return not select.select([self._socket], [], [], 0)[0]
+        except (OSError, ValueError):
+            return False
 
     def close(self) -> None:
         """Close the socket."""
@@ -244,11 +263,17 @@ class WireCluster:
 
     def any(self) -> WireBroker:
         """A broker, whichever."""
+        if self._any.is_broken:
+            self._any = self._stack.enter_context(self._first())
         return self._any
+
+    def is_open(self) -> bool:
+        """Whether all connections can be used again."""
+        return all(one.is_open() for one in (self._any, *self._brokers.values()))
 
     def broker(self, node_id: int) -> WireBroker:
         """The broker with this id. Raises CommandError if the cluster has none, or it cannot be reached."""
-        if node_id not in self._brokers:
+        if node_id not in self._brokers or self._brokers[node_id].is_broken:
             node = self.nodes.get(node_id)
             if node is None:
                 known = ", ".join(map(str, sorted(self.nodes)))

@@ -45,7 +45,7 @@ async def listing(request: Request) -> Response:
 async def one(request: Request) -> Response:
     """`/group?id=`"""
     console, name = console_of(request), group_of(request)
-    found, notes = await console.live.ask(lambda cluster, failed: groups.described(cluster, name, failed))
+    found, notes = await console.live.ask(lambda cluster, _: groups.described(cluster, name))
     if found["lag"] is not None:
         console.samples.add(f"lag/{name}", found["lag"])
     control, holding = console.control, None
@@ -95,8 +95,8 @@ async def move(request: Request) -> Response:
 
 def _move_page(request: Request, name: str, rows: list[dict[str, Any]], notes: Any, **context: Any) -> Response:
     moving = sum(row["status"] == WOULD_MOVE for row in rows)
-    title = f"Move group {name}"
-    return render(request, "move.html", title=title, name=name, rows=rows, moving=moving, notes=notes, **context)
+    context |= {"title": f"Move group {name}", "targets": groups.TARGETS}
+    return render(request, "move.html", name=name, rows=rows, moving=moving, notes=notes, **context)
 
 
 async def forget_preview(request: Request) -> Response:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.routing import Route
 
-from kpybroker.console.pages import clients, cluster, development, groups, login, messages, metrics, topics
+from kpybroker.console.pages import clients, cluster, development, groups, login, look, messages, metrics, topics
 
 ROUTES = [
     Route("/", cluster.page),
@@ -12,6 +12,7 @@ ROUTES = [
     Route("/login", login.form, methods=["GET"]),
     Route("/login", login.log_in, methods=["POST"]),
     Route("/logout", login.log_out, methods=["POST"]),
+    Route("/look", look.change, methods=["POST"]),
     Route("/topics", topics.listing),
     Route("/topics/{name}", topics.one),
     Route("/topics/{name}/configuration", topics.configuration),

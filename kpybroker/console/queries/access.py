@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from kpybroker.client.actions.security.acls import AclOptions, acl_row, matching_acls
+from confluent_kafka.admin import AclOperation, AclPermissionType, ResourcePatternType
+
+from kpybroker.client.actions.security.acls import ANY, AclOptions, acl_row, matching_acls
 from kpybroker.client.actions.security.users import credentials
 from kpybroker.client.connect.admin import Cluster
 from kpybroker.client.connect.errors import CommandError, Failures, check
 from kpybroker.client.connect.wire import WireCluster, WireError
+from kpybroker.client.direct.cluster import DirectCluster
 from kpybroker.wire.api import ApiKey
+from kpybroker.wire.messages.describe_acls import DescribeAclsRequest
 from kpybroker.wire.messages.describe_client_quotas import DescribeClientQuotasRequest
 
 Rows = list[dict[str, Any]]
+
+RESOURCES: Final = {2: "topic", 3: "group", 4: "cluster", 5: "transactional-id", 6: "delegation-token", 7: "user"}
+"""By Kafka's numbers."""
 
 
 class Access(NamedTuple):
@@ -28,7 +35,7 @@ def access(cluster: Cluster, failures: Failures) -> Access:
     """ACLs, users and quotas. Raises CommandError if no broker can be reached."""
     with WireCluster(cluster.settings) as wire:
         return Access(
-            _known("ACLs", lambda: [dict(acl_row(one)) for one in matching_acls(cluster, AclOptions())], failures),
+            _known("ACLs", lambda: acls(cluster, wire), failures),
             _known("users", lambda: [dict(row) for row in credentials(cluster, (), failures)], failures),
             _known("quotas", lambda: quotas(wire), failures),
         )
@@ -42,6 +49,46 @@ def _known(what: str, ask: Callable[[], Rows], failures: Failures) -> Rows | Non
     except CommandError as error:
         failures.add(what, error)
         return None
+
+
+def acls(cluster: Cluster, wire: WireCluster) -> Rows:
+    """A row for each ACL. Raises CommandError, also where there is no authorizer."""
+    if not isinstance(cluster, DirectCluster):
+        return [dict(acl_row(one)) for one in matching_acls(cluster, AclOptions())]
+    request = DescribeAclsRequest(
+        resource_type_filter=ANY,
+        resource_name_filter=None,
+        pattern_type_filter=ANY,
+        principal_filter=None,
+        host_filter=None,
+        operation=ANY,
+        permission_type=ANY,
+    )
+    response = wire.any().request(ApiKey.DESCRIBE_ACLS, request)
+    check(response.error_code, response.error_message)
+    rows = [
+        {
+            "principal": acl.principal,
+            "host": acl.host,
+            "resource": RESOURCES.get(resource.resource_type, f"type {resource.resource_type}"),
+            "name": resource.resource_name,
+            "pattern": _name(ResourcePatternType, resource.pattern_type),
+            "operation": _name(AclOperation, acl.operation),
+            "permission": _name(AclPermissionType, acl.permission_type),
+        }
+        for resource in response.resources
+        for acl in resource.acls
+    ]
+    return sorted(rows, key=lambda row: tuple(map(str, row.values())))
+
+
+def _name(kind: Any, number: int) -> str:
+    """Kafka's name of a number."""
+    try:
+        name: str = kind(number).name
+    except ValueError:
+        return str(number)
+    return name
 
 
 def quotas(wire: WireCluster) -> Rows:

@@ -96,12 +96,20 @@ def listed(cluster: Cluster, wanted: Filter, failures: Failures) -> Listed:
     return Listed(rows, page, len(everything), asked)
 
 
-def described(cluster: Cluster, name: str, failures: Failures) -> dict[str, Any]:
+def described(cluster: Cluster, name: str) -> dict[str, Any]:
     """The group with its members and offsets, as `group describe` has it. Raises CommandError."""
-    found = describe_groups(cluster, [name], failures)
+    found = describe_groups(cluster, [name], _Raising())
     if name not in found:
         raise no_such_group(name)
     return describe_row(cluster, name, found[name])
+
+
+class _Raising(Failures):
+    """Of one group: a failure is that of the page."""
+
+    def add(self, item: str, error: CommandError) -> dict[str, str]:
+        """Raises it."""
+        raise error
 
 
 def lag(cluster: Cluster, name: str) -> int:
@@ -173,13 +181,13 @@ def options(to: str, at: str, topics: str) -> SeekOptions:
 
 def preview(cluster: Cluster, group: str, wanted: SeekOptions, failures: Failures) -> list[dict[str, Any]]:
     """From where to where each partition would move. Raises CommandError, also for a group with members."""
-    _require_empty(cluster, group, failures)
+    _require_empty(cluster, group)
     return seek.preview(cluster, group, wanted, failures)
 
 
 def move(cluster: Cluster, group: str, rows: Sequence[dict[str, Any]], failures: Failures) -> list[dict[str, Any]]:
     """Commit exactly what a preview showed. Raises CommandError where the group has moved since."""
-    _require_empty(cluster, group, failures)
+    _require_empty(cluster, group)
     now = seek.current(cluster, group)
     for row in rows:
         if now.get((row["topic"], row["partition"])) != row["from"]:
@@ -220,8 +228,8 @@ def forget(cluster: Cluster, group: str, rows: Sequence[dict[str, Any]], failure
     return deleted
 
 
-def _require_empty(cluster: Cluster, group: str, failures: Failures) -> None:
+def _require_empty(cluster: Cluster, group: str) -> None:
     try:
-        seek.require_empty(cluster, group, failures)
+        seek.require_empty(cluster, group, _Raising())
     except SystemExit:
         raise no_such_group(group) from None

@@ -38,9 +38,11 @@
     draw(element, state);
     const timer = setInterval(() => (element.isConnected ? draw(element, state) : clearInterval(timer)), EVERY_MS);
     addEventListener("resize", () => state.plot && state.plot.setSize({ width: element.clientWidth, height: height(element) }));
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+    const redraw = () => {
       if (state.plot) { state.plot.destroy(); state.plot = null; draw(element, state); }
-    });
+    };
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+    addEventListener("look", redraw);
   }
 
   // Rows are made by the server, which escapes everything in them.
@@ -67,6 +69,7 @@
       source.onopen = () => { summary.textContent = `Following: ${count} new.`; summary.dataset.following = "yes"; };
       source.addEventListener("message", (event) => {
         body.insertAdjacentHTML("afterbegin", JSON.parse(event.data));
+        document.getElementById("no-messages")?.remove();
         while (body.rows.length > ROWS_MAX) body.lastElementChild.remove();
         count += 1;
         summary.textContent = `Following: ${count} new.`;

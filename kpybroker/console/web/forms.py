@@ -58,8 +58,8 @@ def whole_number(fields: Mapping[str, str], name: str, default: int, low: int, h
 
 
 def status_of(error: CommandError) -> int:
-    """400 for the reader's input, 403 for a missing permission, 404 for a missing topic, 503 for the cluster."""
-    if isinstance(error, NoTopic):
+    """400 for the reader's input, 403 for a missing permission, 404 for what is not there, 503 for the cluster."""
+    if isinstance(error, NoTopic) or error.name == "GROUP_ID_NOT_FOUND":
         return 404
     return 400 if is_bad_input(error) else 403 if REFUSED in error.cause else 503
 

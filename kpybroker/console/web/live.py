@@ -1,8 +1,10 @@
 """`Live`: the connection that all pages share, and the bounds of what one page may ask.
 
 Queries run in threads. One that takes longer than PAGE_S_MAX is given up by its page, and at most WORKING_MAX run at
-once, those that were given up included. After a failure the next page begins with a new client, so that it finds the
-cluster at once when it is back.
+once, those that were given up included. Each has connections of its own, which the next one takes over; after a failure
+they are closed, so that the cluster is found at once when it is back.
+
+Where our connections cannot log in, as with Kerberos, all queries share a client of librdkafka.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from anyio import to_thread
 from kpybroker.client.connect.admin import Cluster
 from kpybroker.client.connect.errors import FIXES, CommandError, Failures, hide
 from kpybroker.client.connect.settings import Settings
+from kpybroker.client.direct.cluster import DirectCluster, can_be_used
 from kpybroker.console.web.permissions import REFUSED
 
 CLIENT_ID: Final = "kpybroker-console"
@@ -24,6 +27,8 @@ REQUEST_S_MAX: Final = 4.0
 """How long one request may take."""
 PAGE_S_MAX: Final = 10.0
 WORKING_MAX: Final = 32
+IDLE_MAX: Final = 4
+"""Connections to the cluster that wait for the next page."""
 
 T = TypeVar("T")
 
@@ -57,7 +62,9 @@ class Live:
         self.settings = settings._replace(properties=properties, timeout_s=min(settings.timeout_s, request_s_max))
         self._page_s_max = page_s_max
         self._lock = threading.Lock()
-        self._cluster: Cluster | None = None
+        self._is_direct = can_be_used(self.settings)
+        self._idle: list[DirectCluster] = []
+        self._shared: Cluster | None = None
         self._working = threading.BoundedSemaphore(WORKING_MAX)
         self._limiter = anyio.CapacityLimiter(WORKING_MAX)
 
@@ -76,7 +83,7 @@ class Live:
                     lambda: self._released(work), abandon_on_cancel=True, limiter=self._limiter
                 )
         except TimeoutError:
-            self._drop(self._cluster)
+            self._drop(self._shared)
             raise CommandError(
                 f"the cluster did not respond within {self._page_s_max:g} seconds", FIXES["_TRANSPORT"]
             ) from None
@@ -88,20 +95,40 @@ class Live:
             self._working.release()
 
     def _query(self, query: Callable[[Cluster, Notes], T], notes: Notes) -> T:
-        cluster = self._current()
+        cluster = self._taken()
         try:
-            return query(cluster, notes)
-        except CommandError:
+            found = query(cluster, notes)
+        except BaseException:
             self._drop(cluster)
             raise
+        self._give_back(cluster)
+        return found
 
-    def _current(self) -> Cluster:
+    def _taken(self) -> Cluster:
         with self._lock:
-            if self._cluster is None:
-                self._cluster = Cluster(self.settings)
-            return self._cluster
+            if not self._is_direct:
+                if self._shared is None:
+                    self._shared = Cluster(self.settings)
+                return self._shared
+            while self._idle:
+                cluster = self._idle.pop()
+                if cluster.is_usable():
+                    return cluster
+                cluster.close()
+        return DirectCluster(self.settings)
+
+    def _give_back(self, cluster: Cluster) -> None:
+        if isinstance(cluster, DirectCluster):
+            with self._lock:
+                if len(self._idle) < IDLE_MAX:
+                    self._idle.append(cluster)
+                    return
+            cluster.close()
 
     def _drop(self, cluster: Cluster | None) -> None:
+        if isinstance(cluster, DirectCluster):
+            cluster.close()
+            return
         with self._lock:
-            if self._cluster is cluster:
-                self._cluster = None
+            if self._shared is cluster:
+                self._shared = None

@@ -1,0 +1,156 @@
+"""`DirectCluster`: a `Cluster` whose admin client is ours.
+
+Its calls block, and return futures that are done, in the shapes of confluent-kafka: the same functions take both. One
+thread at a time uses it. Its connections stay open between two pages, at most KEPT_S, and are left where a broker has
+closed one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
+from types import SimpleNamespace
+from typing import Any, Final
+
+from kpybroker.client.connect import sasl, tls
+from kpybroker.client.connect.admin import Cluster, ErrorWatch
+from kpybroker.client.connect.errors import CommandError
+from kpybroker.client.connect.settings import Settings
+from kpybroker.client.connect.wire import WireCluster
+from kpybroker.client.direct import groups, topics
+
+KEPT_S: Final = 30.0
+"""After so long the brokers' addresses are asked for again."""
+
+
+def can_be_used(settings: Settings) -> bool:
+    """Whether our own connections can log in as librdkafka does: they know fewer mechanisms and files of keys."""
+    if settings.protocol.startswith("SASL") and not sasl.is_known(settings.properties):
+        return False
+    if tls.is_tls(settings.protocol):
+        try:
+            tls.context(settings.properties)
+        except CommandError:
+            return False
+    return True
+
+
+class DirectCluster(Cluster):
+    """The cluster that `settings` name. Nothing is sent before the first call; close it at the end."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.watch = ErrorWatch()
+        self.admin = DirectAdmin(settings)
+
+    def metadata(self) -> Any:
+        """Brokers and topics, as ``AdminClient.list_topics`` has them."""
+        return self.admin.list_topics()
+
+    def error(self, error: Any) -> CommandError:
+        """A failed call: it is a CommandError already."""
+        assert isinstance(error, CommandError)
+        return error
+
+    def is_usable(self) -> bool:
+        """Whether its connections can be used again."""
+        is_usable: bool = self.admin.is_usable()
+        return is_usable
+
+    def close(self) -> None:
+        """Close its connections."""
+        self.admin.close()
+
+
+class DirectAdmin:
+    """The calls of confluent-kafka's ``AdminClient`` that a `DirectCluster` needs. All of them raise CommandError."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._wire: WireCluster | None = None
+        self._opened_at = 0.0
+        self._topics: topics.Known | None = None
+
+    def poll(self, timeout: float) -> None:
+        """Nothing arrives between two calls."""
+
+    @property
+    def wire(self) -> WireCluster:
+        """The connections, opened now if they are not."""
+        if self._wire is None:
+            self._wire = WireCluster(self._settings)
+            self._opened_at = time.monotonic()
+        return self._wire
+
+    @property
+    def topics(self) -> topics.Known:
+        """What Metadata said of topics since the connections were last taken up."""
+        if self._topics is None:
+            self._topics = topics.Known(self.wire)
+        return self._topics
+
+    def is_usable(self) -> bool:
+        """Whether the connections are open and young enough, or not needed yet. Topics are asked for again."""
+        self._topics = None
+        return self._wire is None or (time.monotonic() - self._opened_at < KEPT_S and self._wire.is_open())
+
+    def close(self) -> None:
+        """Close the connections."""
+        if self._wire is not None:
+            self._wire.close()
+        self._wire = self._topics = None
+
+    # --- topics
+
+    def list_topics(self, **_: Any) -> Any:
+        """Brokers and topics."""
+        return self.topics.everything()
+
+    def describe_topics(self, collection: Any, **_: Any) -> dict[str, Future[Any]]:
+        """Each topic with its id and partitions."""
+        return _done(self.topics.described(collection.topic_names))
+
+    def list_offsets(
+        self, request: Mapping[Any, Any], isolation_level: Any = None, **_: Any
+    ) -> Mapping[Any, Future[Any]]:
+        """An offset of each partition. A specification is a timestamp to the protocol, below zero a place."""
+        level = 0 if isolation_level is None else int(isolation_level.value)
+        places = {(part.topic, part.partition): int(spec._value) for part, spec in request.items()}
+        found = self.topics.offsets(places, level)
+        return {part: _future(found[part.topic, part.partition]) for part in request}
+
+    # --- groups
+
+    def list_consumer_groups(self, **_: Any) -> Future[Any]:
+        """All groups that are not of another kind's request, and the brokers that did not list theirs."""
+        listings, errors = groups.listed(self.wire)
+        return _future(SimpleNamespace(valid=listings, errors=errors))
+
+    def describe_consumer_groups(self, names: Iterable[str], **_: Any) -> dict[str, Future[Any]]:
+        """Each group as a `RawGroup`."""
+        return _done(groups.described(self.wire, list(names)))
+
+    def list_consumer_group_offsets(self, requests: Iterable[Any], **_: Any) -> dict[str, Future[Any]]:
+        """The committed offsets of one group: of the partitions that are named, or all."""
+        return {
+            one.group_id: _future(groups.committed(self.wire, one.group_id, one.topic_partitions)) for one in requests
+        }
+
+    def alter_consumer_group_offsets(self, requests: Iterable[Any], **_: Any) -> dict[str, Future[Any]]:
+        """Commit offsets of a group without members."""
+        return {one.group_id: _future(groups.commit(self.wire, one.group_id, one.topic_partitions)) for one in requests}
+
+
+def _future(found: Any) -> Future[Any]:
+    """One that is done: with a result, or with the CommandError that it is."""
+    future: Future[Any] = Future()
+    if isinstance(found, CommandError):
+        future.set_exception(found)
+    else:
+        future.set_result(found)
+    return future
+
+
+def _done(found: Mapping[str, Any]) -> dict[str, Future[Any]]:
+    return {name: _future(one) for name, one in found.items()}
