@@ -8,6 +8,7 @@ import click
 
 from kpybroker.client.commands.complete import group_names, topic_names
 from kpybroker.client.commands.options import client_command, examples, execute_option, output_option
+from kpybroker.client.show.help import WholeGroup
 
 if TYPE_CHECKING:
     from kpybroker.client.connect.settings import Connection
@@ -16,7 +17,7 @@ STATES = ("Stable", "Empty", "PreparingRebalance", "CompletingRebalance", "Assig
 TYPES = ("classic", "consumer", "share")
 
 
-@click.group()
+@click.group(cls=WholeGroup)
 def group() -> None:
     """Consumer groups and share groups: list, describe (lag), seek, delete."""
 
