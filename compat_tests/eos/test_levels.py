@@ -21,11 +21,11 @@ LEVELS = ((2, "upgrade"), (0, "downgrade"), (2, "upgrade"), (1, "downgrade"), (2
 
 
 @pytest.fixture
-def cluster(launcher: Launcher) -> Iterator[Cluster]:
+def cluster(launcher: Launcher, name: str) -> Iterator[Cluster]:
     """Nothing is finalized in it."""
     kinds = ["kpybroker"] * 3
     keys = {**OVERRIDES, "min.insync.replicas": "2"}
-    with started(Cluster(launcher.directory / "levels", launcher.zookeeper("levels"), kinds, keys)) as three:
+    with started(Cluster(launcher.directory / name, launcher.zookeeper(name), kinds, keys)) as three:
         yield three
 
 

@@ -8,6 +8,7 @@ nothing. How long a process stood still or was dead goes into the history.
 
 from __future__ import annotations
 
+import base64
 import os
 import signal
 import threading
@@ -145,6 +146,10 @@ class FaultyCluster:
     @property
     def serves_features(self) -> bool:
         return self.kind == "kpybroker" and os.environ.get(KAFKA_VERSION) != "3.9"
+
+    def topic_id(self, topic: str) -> bytes:
+        text: str = self.cluster.json(f"/brokers/topics/{topic}")["topic_id"]
+        return base64.urlsafe_b64decode(text + "==")
 
     def start(self) -> None:
         for broker_id in BROKERS:
