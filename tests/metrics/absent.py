@@ -86,6 +86,17 @@ GROUPS: Final[dict[str, str]] = {
 }
 """Attributes of `kafka.server:type=group-coordinator-metrics` in Kafka 4.3.1; those of Kafka 3.9 are all here."""
 
+SHARES: Final[dict[str, str]] = {
+    "kafka.server:type=SharePartitionMetrics,name=InFlightBatchMessageCount,*": (
+        "InFlightMessageCount and InFlightBatchCount show how large batches are. A distribution of each share "
+        "partition would cost more memory than all else that is kept of it."
+    ),
+    "kafka.server:type=SharePartitionMetrics,name=FetchLockTimeMs|FetchLockRatio,*": (
+        "A fetch has a share partition to itself for a slice of the event loop: LocalTimeMs of ShareFetch."
+    ),
+}
+"""MBeans of share groups in Kafka 4.3.1. Attributes of `share-coordinator-metrics` are absent as those in `GROUPS`."""
+
 ATTRIBUTES: Final[dict[str, str]] = {
     "EventType|RateUnit|LatencyUnit": "Texts that never change.",
     "StdDev": "Of distributions; quantiles are there.",

@@ -160,6 +160,16 @@ class Coordinators:
         """`groups`, if there was a request or a partition for it yet."""
         return self.__dict__.get("groups")
 
+    @property
+    def built_share_partitions(self) -> SharePartitions | None:
+        """`share_partitions`, if a member has asked for records yet."""
+        return self.__dict__.get("share_partitions")
+
+    @property
+    def built_share_states(self) -> ShareCoordinators | None:
+        """`share_states`, if there was a request or a partition for it yet."""
+        return self.__dict__.get("share_states")
+
     def on_elected(self, partition: Partition) -> None:
         """This broker leads the partition now: if it belongs to a coordinator's log, the coordinator loads it."""
         if self._awaits_groups(partition):

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import trio
 
 from kpybroker.broker.loop.steps import Steps, Wait
+from kpybroker.broker.share.counts import GroupTimes, ShareCounts
 from kpybroker.broker.share.led import Done, LedSharePartition
 from kpybroker.broker.share.share_fetches import ShareFetches
 from kpybroker.broker.share.start_offset import start_offset
@@ -108,6 +109,7 @@ class SharePartitions:
         self._replicas = replicas
         self._persister = persister
         self.settings_of = settings_of
+        self.counts = ShareCounts()
         self.fetches = ShareFetches(host, self)
         self.sessions = ShareSessionCache(host.config.get_int("group.share.max.share.sessions"), host.budget)
         self._led: dict[SharePartitionKey, LedSharePartition] = {}
@@ -146,6 +148,7 @@ class SharePartitions:
         if led is None:
             led = self._led[key] = LedSharePartition(key, partition, self._lost)
             self._led_of.setdefault(group_id, {})[key] = None
+            self.counts.groups.setdefault(group_id, GroupTimes())
             partition.subscribe(led, (partition_id.topic_id, topic, partition_id.partition))
             self._host.spawn("share-group-state-read", self._read, led)
         led.is_idle = False
@@ -153,6 +156,7 @@ class SharePartitions:
 
     async def _read(self, led: LedSharePartition) -> None:
         group_id, topic_id, index = led.key
+        began_s = self._host.clock.monotonic()
         (result,) = await self._persister.read(group_id, [ReadState(topic_id, index, led.leader_epoch)])
         try:
             if result.error is not ErrorCode.NONE:
@@ -175,6 +179,7 @@ class SharePartitions:
         else:
             machine.archived = archived
             led.machine = machine
+            self.counts.load_ms.record(round(1000 * (self._host.clock.monotonic() - began_s)))
             led.wake()
 
     def _lost(self, led: LedSharePartition) -> None:
@@ -190,6 +195,7 @@ class SharePartitions:
         del of_group[led.key]
         if not of_group:
             del self._led_of[led.key.group_id]
+            self.counts.groups.pop(led.key.group_id, None)
         if led.machine is not None and led.machine.archived is not None:
             self._archived[led.key] = led.machine.archived
             if len(self._archived) > ARCHIVED_MAX:
@@ -206,6 +212,7 @@ class SharePartitions:
         """Change what the member holds, and begin to persist that."""
         acknowledging, now = Acknowledging(), self._host.clock.monotonic()
         for partition_id, acknowledgements in batches.items():
+            self.counts.count_acknowledgements(acknowledgements)
             done = acknowledging.expect(partition_id)
             led = self._led.get(SharePartitionKey(group_id, *partition_id))
             if led is None:
@@ -329,4 +336,7 @@ class SharePartitions:
             if led.armed_at != timer.deadline or led.machine is None or led.error is not None:
                 continue
             led.armed_at = inf
-            self.take(led, self.current(led, led.machine).expire(now))
+            outcome = self.current(led, led.machine).expire(now)
+            if outcome.write is not None:
+                led.lock_timeouts += sum(last - first + 1 for first, last, _, _ in outcome.write.batches)
+            self.take(led, outcome)

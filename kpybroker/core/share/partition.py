@@ -77,6 +77,11 @@ class SharePartition:
         return self._state.in_flight
 
     @property
+    def batch_count(self) -> int:
+        """How many batches are in flight."""
+        return len(self._state.batches)
+
+    @property
     def next_deadline(self) -> float | None:
         """When `expire` must be called next; it may find nothing then."""
         earliest = self._state.earliest_deadline
