@@ -21,16 +21,15 @@ from kpybroker.core.assignors.values import Assignment, Assignor, Members, Slice
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.consumer_group.target import ComputeTarget
 from kpybroker.core.consumer_group.values import (
-    ConsumerGroupConfig,
     ConsumerGroupLimits,
     MigrationPolicy,
     ResolvedPattern,
     ResolvePatterns,
     Surroundings,
-    TopicMetadata,
 )
 from kpybroker.core.group.machine import GroupMachine
 from kpybroker.core.machine import Now
+from kpybroker.core.modern_group.values import ModernGroupConfig, TopicMetadata
 from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.errors import KafkaError
 
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("kafka.coordinator.group.GroupCoordinator")
 
 
-def consumer_surroundings(config: BrokerConfig, config_of: Callable[[str], ConsumerGroupConfig]) -> Surroundings:
+def consumer_surroundings(config: BrokerConfig, config_of: Callable[[str], ModernGroupConfig]) -> Surroundings:
     """The settings for consumer groups, the assignors in order of preference, and the language of patterns."""
     limits = ConsumerGroupLimits(
         max_size=config.get_int("group.consumer.max.size"),
@@ -133,7 +132,7 @@ class ConsumerGroupWork:
     A version of `topics` is a time, so that it rises from one coordinator of a group to the next.
     """
 
-    def __init__(self, host: Host, snapshot: MetadataSnapshot, config_of: Callable[[str], ConsumerGroupConfig]) -> None:
+    def __init__(self, host: Host, snapshot: MetadataSnapshot, config_of: Callable[[str], ModernGroupConfig]) -> None:
         self._host = host
         self._racks: dict[int, str] = {}
         self.surroundings = consumer_surroundings(host.config, config_of)

@@ -17,9 +17,8 @@ from kpybroker.wire import znodes
 if TYPE_CHECKING:
     from kpybroker.config.broker import BrokerConfig
     from kpybroker.config.values import Value
-    from kpybroker.core.consumer_group.values import ConsumerGroupConfig
+    from kpybroker.core.modern_group.values import ModernGroupConfig
     from kpybroker.core.share.group_settings import ShareGroupSettings
-    from kpybroker.core.share_group.values import ShareGroupConfig
     from kpybroker.core.streams_group.values import StreamsGroupConfig
 
 logger = logging.getLogger("org.apache.kafka.coordinator.group.GroupConfig")
@@ -38,8 +37,8 @@ class Configured(NamedTuple):
     """What holds for a group: by key, and as its machine asks for it, whichever kind it is of."""
 
     values: Mapping[str, Value]
-    consumer: ConsumerGroupConfig
-    share: ShareGroupConfig
+    consumer: ModernGroupConfig
+    share: ModernGroupConfig
     share_partitions: ShareGroupSettings
     streams: StreamsGroupConfig
 
@@ -65,11 +64,11 @@ class GroupConfigs:
             self._set.pop(group_id, None)
             self._configured.pop(group_id, None)
 
-    def of(self, group_id: str) -> ConsumerGroupConfig:
+    def of(self, group_id: str) -> ModernGroupConfig:
         """Of a consumer group."""
         return (self._configured.get(group_id) or self._broker_wide).consumer
 
-    def of_share_group(self, group_id: str) -> ShareGroupConfig:
+    def of_share_group(self, group_id: str) -> ModernGroupConfig:
         """Of a share group: what concerns its members."""
         return (self._configured.get(group_id) or self._broker_wide).share
 
@@ -98,19 +97,18 @@ class GroupConfigs:
     def _effective(self, group_id: str, props: Mapping[str, str]) -> Configured:
         from kpybroker.config.groups import keys
         from kpybroker.config.groups.rules import effective
-        from kpybroker.core.consumer_group.values import ConsumerGroupConfig
-        from kpybroker.core.share_group.values import ShareGroupConfig
+        from kpybroker.core.modern_group.values import ModernGroupConfig
         from kpybroker.core.streams_group.values import StreamsGroupConfig
 
         values, warnings = effective(self._config, group_id, props)
         for sentence in warnings:
             logger.warning("%s", sentence)
-        consumer = ConsumerGroupConfig(
+        consumer = ModernGroupConfig(
             session_timeout_ms=values[keys.SESSION_TIMEOUT_MS],
             heartbeat_interval_ms=values[keys.HEARTBEAT_INTERVAL_MS],
             assignment_interval_ms=values[keys.ASSIGNMENT_INTERVAL_MS],
         )
-        share = ShareGroupConfig(
+        share = ModernGroupConfig(
             session_timeout_ms=values[keys.SHARE_SESSION_TIMEOUT_MS],
             heartbeat_interval_ms=values[keys.SHARE_HEARTBEAT_INTERVAL_MS],
             assignment_interval_ms=values[keys.SHARE_ASSIGNMENT_INTERVAL_MS],

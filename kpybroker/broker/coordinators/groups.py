@@ -20,10 +20,10 @@ from kpybroker.broker.coordinators.shard import Shard
 from kpybroker.broker.coordinators.share_groups import ShareGroupWork, share_surroundings
 from kpybroker.broker.requests.log_fields import CURRENT
 from kpybroker.config.metadata_versions import at_least
-from kpybroker.core.consumer_group.values import GroupCounts
 from kpybroker.core.group.machine import GroupMachine
 from kpybroker.core.group.records import RecordVersions, decode_record, encode_record
 from kpybroker.core.group.values import GroupConfig, GroupOverview
+from kpybroker.core.modern_group.values import GroupCounts
 from kpybroker.core.share_group.values import DeleteStates, InitializeStates
 from kpybroker.core.streams_group.values import StreamsSurroundings
 from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME

@@ -6,8 +6,8 @@ from functools import partial
 from typing import Any
 
 from kpybroker.core.assignors.values import run_to_end
-from kpybroker.core.consumer_group.records import TargetEpoch
 from kpybroker.core.machine import Step
+from kpybroker.core.modern_group.records import TargetEpoch
 from kpybroker.core.streams_group.members import NO_TASKS, StreamsMember
 from kpybroker.core.streams_group.records import StreamsRecord, StreamsTargetEpochRecord, StreamsTargetRecord
 from kpybroker.core.streams_group.state import StreamsGroup
@@ -25,8 +25,7 @@ def delay_text(why: str) -> str:
 
 def wait_reason(group: StreamsGroup, now_ms: int) -> str | None:
     """Why there may be no new target yet: the time between assignments (KIP-1263) has not passed."""
-    timestamp_ms, interval_ms = group.target_epoch.timestamp_ms, group.config.assignment_interval_ms
-    may_compute = timestamp_ms == 0 or interval_ms == 0 or now_ms >= timestamp_ms + interval_ms
+    may_compute = group.target_epoch.may_follow(group.config.assignment_interval_ms, now_ms)
     return None if may_compute else delay_text("assignment interval")
 
 
