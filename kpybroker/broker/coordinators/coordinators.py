@@ -14,6 +14,7 @@ from kpybroker.core import topic_names
 if TYPE_CHECKING:
     from kpybroker.broker.cluster.metadata_cache import MetadataCache
     from kpybroker.broker.cluster.producer_ids import ProducerIds
+    from kpybroker.broker.cluster.streams_topics import StreamsTopics
     from kpybroker.broker.cluster.topic_admin import TopicAdmin
     from kpybroker.broker.coordinators.groups import GroupCoordinators
     from kpybroker.broker.coordinators.share_states import ShareCoordinators
@@ -135,6 +136,13 @@ class Coordinators:
         )
         self._metadata.on_finalized(partitions.on_finalized)
         return partitions
+
+    @cached_property
+    def streams_topics(self) -> StreamsTopics:
+        """Creates internal topics of streams groups; built when the first one is missing."""
+        from kpybroker.broker.cluster.streams_topics import StreamsTopics
+
+        return StreamsTopics(self._host, self._topics)
 
     def disconnected(self, connection_id: str) -> None:
         """A client's connection has ended."""

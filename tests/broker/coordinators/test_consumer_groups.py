@@ -12,7 +12,7 @@ import trio
 from kpybroker.broker.cluster.metadata_cache import AliveBroker, MetadataSnapshot
 from kpybroker.broker.coordinators.consumer_groups import ConsumerGroupWork, consumer_surroundings
 from kpybroker.broker.coordinators.group_configs import GroupConfigs
-from kpybroker.broker.coordinators.groups import allows_consumer_groups
+from kpybroker.broker.coordinators.groups import allows_groups
 from kpybroker.broker.loop.host import Host
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.config.values import ConfigError
@@ -95,7 +95,7 @@ def test_an_assignor_that_is_none_is_refused() -> None:
 @pytest.mark.parametrize(("text", "allowed"), [(None, True), ("classic", False), ("classic,consumer", True)])
 def test_a_broker_that_names_protocols_serves_those_alone(text: str | None, allowed: bool) -> None:
     props = {} if text is None else {"group.coordinator.rebalance.protocols": text}
-    assert allows_consumer_groups(BrokerConfig(props)) is allowed
+    assert allows_groups(BrokerConfig(props), "consumer") is allowed
 
 
 def test_topics_are_as_the_metadata_says() -> None:
