@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import json
 import re
@@ -11,8 +12,8 @@ from urllib.parse import urlencode
 
 import pytest
 
-from kpybroker.console.pages import messages as pages
 from kpybroker.console.queries import messages
+from kpybroker.console.queries.records import downloads
 from kpybroker.testing import Broker, Record
 from tests.console.conftest import MakeClient, token_of
 
@@ -72,18 +73,32 @@ def test_reading(client: MakeClient, topic: str, query: dict[str, str], expected
     assert places(page.text) == expected
 
 
-def test_next_goes_on_without_a_gap_or_a_repetition(client: MakeClient, topic: str) -> None:
+def links(page: str) -> dict[str, str]:
+    """The addresses of Older and Newer."""
+    found = re.findall(r'href="([^"]+)" id="(older|newer)"', page)
+    return {name: html.unescape(href) for href, name in found}
+
+
+@pytest.mark.parametrize("query", ["start=oldest", "start=latest", "start=oldest&path=%40.n+%21%3D+5"])
+def test_pages_are_one_list_in_both_ways(client: MakeClient, topic: str, query: str) -> None:
     browser = client()
-    seen: list[tuple[int, int]] = []
-    target = "?start=oldest&limit=3"
-    while True:
-        page = browser.get(f"/topics/{topic}/messages{target}").text
-        seen += places(page)
-        onward = re.search(r'rel="next" href="([^"]+)"', page)
-        if onward is None:
-            break
-        target = onward[1].replace("&amp;", "&")
-    assert sorted(seen) == [(partition, offset) for partition in (0, 1) for offset in range(5)]
+    path = f"/topics/{topic}/messages"
+    onward, back = ("older", "newer") if "latest" in query else ("newer", "older")
+    pages, target = [], f"?{query}&limit=3"
+    while target:
+        page = browser.get(path + target).text
+        pages.append(places(page))
+        last, target = target, links(page).get(onward, "")
+    everything = [(n % 2, n // 2) for n in range(10) if n != 5 or "path" not in query]
+    assert [place for page in pages for place in page] == (everything[::-1] if "latest" in query else everything)
+    again = []
+    target = links(browser.get(path + last).text)[back]
+    while target:
+        page = browser.get(path + target).text
+        again.append(places(page))
+        target = links(page).get(back, "")
+    shown = [place for page in reversed(again) for place in page]
+    assert shown == [place for page in pages[:-1] for place in page]
 
 
 @pytest.mark.parametrize(
@@ -97,6 +112,7 @@ def test_next_goes_on_without_a_gap_or_a_repetition(client: MakeClient, topic: s
         "partitions=9",
         "partitions=x",
         "cursor=x",
+        "way=x",
         "as=x",
         "path=%24[",
     ],
@@ -133,7 +149,10 @@ def test_one_read_is_bounded(client: MakeClient, topic: str, monkeypatch: pytest
     monkeypatch.setattr(messages, "SCANNED_MAX", 4)
     monkeypatch.setattr(messages, "BATCH", 1)
     page = client().get(f"/topics/{topic}/messages?start=oldest&key=none&limit=1").text
-    assert "0 shown, 4 read. The page stopped at a limit" in page
+    assert "0 shown, 4 read (" in page
+    assert "6 newer than" in page
+    assert "not searched yet" in page
+    assert 'data-search="' in page
     monkeypatch.setattr(messages, "PLACES_MAX", 1)
     assert client().get(f"/topics/{topic}/messages").status_code == 400
 
@@ -149,13 +168,13 @@ def test_downloads_have_what_the_filters_accept(client: MakeClient, topic: str) 
     assert "attachment" in lines.headers["content-disposition"]
     assert sorted(json.loads(line)["key"] for line in lines.text.splitlines()) == ["k7", "k8", "k9"]
     rows = list(csv.reader(io.StringIO(browser.get(f"/topics/{topic}/download.csv?start=oldest").text)))
-    assert rows[0] == ["partition", "offset", "timestamp", "key", "value", "headers"]
+    assert rows[0] == ["partition", "offset", "timestamp", "key", "value", "headers", "key_is", "value_is"]
     assert len(rows) == 11
     assert browser.get(f"/topics/{topic}/download.exe").status_code == 400
 
 
 def test_no_cell_is_a_formula() -> None:
-    assert [pages._cell(text) for text in ("=1+1", "+1", "@x", "a=1")] == ["'=1+1", "'+1", "'@x", "a=1"]
+    assert [downloads.cell(text) for text in ("=1+1", "+1", "@x", "a=1")] == ["'=1+1", "'+1", "'@x", "a=1"]
 
 
 def test_producing_needs_allow_changes(client: MakeClient, topic: str) -> None:

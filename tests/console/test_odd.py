@@ -100,9 +100,9 @@ def test_the_console_shows_every_record(client: MakeClient, topic: str) -> None:
         shown = browser.get(f"/topics/{topic}/messages/1/{offset}")
         assert shown.status_code == 200, (offset, shown.text)
         assert not CONTROL_OF_A_PAGE.search(shown.text)
-    lines = browser.get(f"/topics/{topic}/download.jsonl", params={"start": "oldest"})
+    lines = browser.get(f"/topics/{topic}/download.jsonl", params={"start": "oldest", "all": "1"})
     assert (lines.status_code, lines.content.count(b"\n")) == (200, count)
-    table = browser.get(f"/topics/{topic}/download.csv", params={"start": "oldest"})
+    table = browser.get(f"/topics/{topic}/download.csv", params={"start": "oldest", "all": "1"})
     assert len(list(csv.reader(io.StringIO(table.content.decode(), newline="")))) == count + 1
 
 

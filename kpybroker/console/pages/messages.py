@@ -1,43 +1,38 @@
-"""Messages of a topic: read, followed, downloaded, one of them, and produced."""
+"""Messages of a topic: a page of them, searched, followed, and one of them."""
 
 from __future__ import annotations
 
-import csv
-import io
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response, StreamingResponse
+from starlette.responses import Response
 
 from kpybroker.client.connect.admin import Cluster
-from kpybroker.client.connect.errors import CommandError, usage
-from kpybroker.client.records import json_lines
-from kpybroker.client.records.offsets import Bounds
-from kpybroker.client.records.record import Record, key_bytes
+from kpybroker.client.connect.errors import Failures, usage
+from kpybroker.client.records.record import Record
 from kpybroker.client.schemas.registry import Patience, Registry
-from kpybroker.console.queries import bulk, messages, produce
+from kpybroker.console.queries import messages
 from kpybroker.console.queries.decoding import DECODERS, Decoder, decoded, header_key, parsed_by, with_schemas
 from kpybroker.console.queries.filters import Accepts, Filters, compiled
-from kpybroker.console.queries.messages import Reading, Selection
+from kpybroker.console.queries.messages import Cursor, Reading, Selection
+from kpybroker.console.queries.records import downloads
+from kpybroker.console.queries.records.listing import Read, is_descending, placed, read, scan_of, summary
 from kpybroker.console.web.context import Console, console_of, render
-from kpybroker.console.web.follow import Following
-from kpybroker.console.web.forms import read_change, status_of, whole_number
+from kpybroker.console.web.follow import Following, Shown
+from kpybroker.console.web.follow import follow as following
+from kpybroker.console.web.follow import search as searching
+from kpybroker.console.web.forms import whole_number
 
 PREVIEW: Final = 400
 KEY_PREVIEW: Final = 120
 WHOLE: Final = 256 * 1024
 """Characters of a value in a list, of a key or header in it, and of a message's own page."""
 HEADERS_SHOWN: Final = 20
-LINES_MAX: Final = 1 << 20
-"""Characters of JSON lines that a form keeps after an error."""
-DOWNLOAD_RECORDS_MAX: Final = 100_000
-DOWNLOAD_BYTES_MAX: Final = 256 << 20
-DOWNLOAD_S_MAX: Final = 120.0
-FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
+CURSOR_MAX: Final = 6000
+"""Characters of a place in an address."""
 FIELDS: Final = ("start", "at", "partitions", "limit", "key", "value", "header", "path", "as")
 
 
@@ -50,10 +45,15 @@ class Query:
         if start not in messages.STARTS:
             raise usage(f"{start[:50]!r} is no place to start", f"one of {', '.join(messages.STARTS)}")
         limit = whole_number(fields, "limit", 50, 1, messages.SHOWN_MAX)
-        cursor = messages.read_cursor(fields.get("cursor", ""))
-        self.wanted = Selection(topic, start, fields.get("at", "").strip(), fields.get("partitions", ""), limit, cursor)
+        cursor, way = messages.read_cursor(fields.get("cursor", "")), fields.get("way") or "newer"
+        if way not in messages.WAYS:
+            raise usage(f"{way[:50]!r} is no way to go on", f"one of {', '.join(messages.WAYS)}")
+        at, partitions = fields.get("at", "").strip(), fields.get("partitions", "")
+        self.wanted = Selection(topic, start, at, partitions, limit, cursor, way)
         self.filters = Filters(*(fields.get(name, "") for name in ("key", "value", "header", "path")))
-        self.accepts: Accepts = compiled(self.filters, parsed_by(registry and Patience(registry)))
+        self.problems: list[str] = []
+        """Why a JSONPath could not be tried on a message."""
+        self.accepts: Accepts = compiled(self.filters, parsed_by(registry and Patience(registry), self.problems))
         self.decoder = fields.get("as") or "auto"
         known = decoders(registry)
         if self.decoder not in known:
@@ -67,6 +67,11 @@ class Query:
     def text(self, **more: str) -> str:
         """As a query's text."""
         return urlencode({name: value for name, value in {**self.fields, **more}.items() if value})
+
+    def page_text(self) -> str:
+        """As a query's text, with the place of this page."""
+        cursor = self.wanted.cursor
+        return self.text() if cursor is None else self.text(cursor=messages.write_cursor(cursor), way=self.wanted.way)
 
 
 def query_of(request: Request) -> Query:
@@ -97,29 +102,67 @@ async def listing(request: Request) -> Response:
     """`/topics/{name}/messages`"""
     query, known = query_of(request), decoders(console_of(request).registry)
 
-    def work(cluster: Cluster, _: object) -> tuple[messages.Read, list[dict[str, Any]]]:
-        found = messages.read(cluster, query.wanted, query.accepts, query.has_filter)
+    def work(cluster: Cluster, failures: Failures) -> tuple[Read, list[dict[str, Any]]]:
+        found = read(cluster, query.wanted, query.accepts, query.has_filter, failures)
         return found, [row(record, query.decoder, known) for record in found.records]
 
     (found, rows), notes = await console_of(request).live.ask(work)
-    cursor = messages.write_cursor(found.cursor)
-    is_onward = query.wanted.start != "latest" and not found.is_at_end and len(cursor) < 6000
+    name, count = query.wanted.topic, len(found.records)
+    is_unfinished = query.has_filter and bool(found.left) and count < query.wanted.limit
     return render(
         request,
         "messages.html",
-        title=f"{query.wanted.topic}: messages",
+        title=f"{name}: messages",
         tab="messages",
-        name=query.wanted.topic,
+        name=name,
         query=query,
-        found=found,
+        summary=summary(found, count, query.has_filter),
         rows=rows,
         undecoded=next((one.note for each in rows for one in (each["key"], each["value"]) if one.note), ""),
-        onward=query.text(cursor=cursor) if is_onward else None,
-        follow=f"/topics/{quote(query.wanted.topic)}/follow?{query.text()}",
+        unsearched=next(iter(query.problems), ""),
+        older=onward(query, found.older, "older"),
+        newer=onward(query, found.newer, "newer"),
+        search=search_of(query, found, count) if is_unfinished else None,
+        is_appended=found.is_older == is_descending(query.wanted),
+        follow=f"/topics/{quote(name)}/follow?{query.text()}",
         decoders=list(known),
         starts=messages.STARTS,
+        records_max=downloads.RECORDS_MAX,
         notes=notes,
     )
+
+
+def onward(query: Query, cursor: Cursor | None, way: str) -> str | None:
+    """The query of the page that begins at a cut; None where there is none, or its text would be too long."""
+    text = "" if cursor is None else messages.write_cursor(cursor)
+    return query.text(cursor=text, way=way) if text and len(text) < CURSOR_MAX else None
+
+
+def search_of(query: Query, found: Read, count: int) -> str | None:
+    """Where the rest of what a page may show is searched for; it has `before` messages already."""
+    text = onward(query, found.onward, "older" if found.is_older else "newer")
+    return None if text is None else f"/topics/{quote(query.wanted.topic)}/search?{text}&before={count}"
+
+
+async def search(request: Request) -> Response:
+    """`/topics/{name}/search`: rows and progress as server-sent events, from where a page ended."""
+    console, query = console_of(request), query_of(request)
+    before = whole_number(request.query_params, "before", 0, 0, messages.SHOWN_MAX)
+    wanted = query.wanted._replace(limit=max(1, query.wanted.limit - before))
+    cursor = messages.read_cursor(request.headers.get("last-event-id", "").strip())
+    wanted = wanted if cursor is None else wanted._replace(cursor=cursor)
+    place, _ = await console.live.ask(lambda cluster, _: placed(cluster, wanted, query.has_filter))
+
+    def text(found: Read) -> str:
+        return summary(found, before + len(found.records), query.has_filter)
+
+    def end(found: Read) -> dict[str, Any]:
+        way = "older" if found.is_older else "newer"
+        return {"summary": text(found), "way": way, "link": onward(query, found.onward, way)}
+
+    scan = partial(scan_of, console.live.settings, wanted, place, query.accepts)
+    shown = Shown(partial(_row_html, console, wanted.topic, query.decoder), text, end)
+    return Following(searching(scan, place, wanted, shown))
 
 
 async def follow(request: Request) -> Response:
@@ -127,9 +170,9 @@ async def follow(request: Request) -> Response:
     console, query = console_of(request), query_of(request)
     cursor = messages.read_cursor(request.headers.get("last-event-id", "").strip())
     wanted = query.wanted._replace(start="offset", at="-0") if cursor is None else query.wanted._replace(cursor=cursor)
-    span, _ = await console.live.ask(lambda cluster, _: messages.spans(cluster, wanted, 1))
+    span, _ = await console.live.ask(lambda cluster, _: messages.spans(cluster, wanted))
     begin = partial(Reading, console.live.settings, wanted.topic, span, is_endless=True)
-    return Following(begin, query.accepts, partial(_row_html, console, wanted.topic, query.decoder))
+    return Following(following(begin, query.accepts, partial(_row_html, console, wanted.topic, query.decoder)))
 
 
 def _row_html(console: Console, topic: str, decoder: str, record: Record) -> str:
@@ -165,7 +208,7 @@ async def raw(request: Request) -> Response:
     """`/topics/{name}/messages/{partition}/{offset}/raw`: the value's bytes."""
     record = await _one(request)
     file = f"{record.topic}-{record.partition}-{record.offset}.bin"
-    return Response(record.value or b"", media_type="application/octet-stream", headers=_as_file(file))
+    return Response(record.value or b"", media_type="application/octet-stream", headers=as_file(file))
 
 
 async def _one(request: Request) -> Record:
@@ -174,132 +217,6 @@ async def _one(request: Request) -> Record:
     return found
 
 
-def _as_file(name: str) -> dict[str, str]:
+def as_file(name: str) -> dict[str, str]:
+    """The header that makes a browser keep a response as a file."""
     return {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(name)}"}
-
-
-async def download(request: Request) -> Response:
-    """`/topics/{name}/download.{form}`: the messages that the filters accept, as JSON lines or CSV."""
-    console, query, form = console_of(request), query_of(request), request.path_params["form"]
-    if form not in FORMS:
-        raise usage(f"{form[:20]!r} is no form of a download", f"one of {', '.join(FORMS)}")
-    wanted = query.wanted
-    span, _ = await console.live.ask(lambda cluster, _: messages.spans(cluster, wanted, wanted.limit))
-    media, lines = FORMS[form]
-    chunks = lines(_downloaded(console, wanted, span, query.accepts))
-    return StreamingResponse(chunks, media_type=media, headers=_as_file(f"{wanted.topic}.{form}"))
-
-
-def _downloaded(
-    console: Console, wanted: Selection, span: dict[tuple[str, int], Bounds], accepts: Accepts
-) -> Iterator[Record]:
-    deadline = time.monotonic() + DOWNLOAD_S_MAX
-    count = 0
-    with Reading(console.live.settings, wanted.topic, span) as reading:
-        while not reading.is_done and time.monotonic() < deadline and reading.scanned_bytes < DOWNLOAD_BYTES_MAX:
-            for record in filter(accepts, reading.next(messages.BATCH)):
-                yield record
-                count += 1
-            if count >= DOWNLOAD_RECORDS_MAX:
-                return
-
-
-def _json_lines(records: Iterator[Record]) -> Iterator[bytes]:
-    yield from map(json_lines.dump, records)
-
-
-def _csv(records: Iterator[Record]) -> Iterator[bytes]:
-    """Bytes that are not UTF-8 are base64. A cell that a spreadsheet would take for a formula gets an apostrophe."""
-    yield _csv_line(("partition", "offset", "timestamp", "key", "value", "headers"))
-    for record in records:
-        found = json_lines.row(record)
-        cells = [found["partition"], found["offset"], found["timestamp"], _cell(found["key"]), _cell(found["value"])]
-        headers = " ".join(f"{_cell(one['key'])}={_cell(one['value'])}" for one in found["headers"])
-        yield _csv_line((*cells, _cell(headers)))
-
-
-def _cell(value: Any) -> str:
-    text = "" if value is None else value if isinstance(value, str) else str(value[json_lines.BASE64])
-    return f"'{text}" if text.startswith(FORMULA) else text
-
-
-def _csv_line(cells: tuple[Any, ...]) -> bytes:
-    line = io.StringIO()
-    csv.writer(line, lineterminator="\r\n").writerow(cells)
-    return line.getvalue().encode(errors="replace")
-
-
-FORMS: Final = {"jsonl": ("application/jsonl", _json_lines), "csv": ("text/csv", _csv)}
-
-
-async def produce_form(request: Request) -> Response:
-    """`GET /topics/{name}/produce`; `like=PARTITION.OFFSET` fills the form with a message."""
-    name = request.path_params["name"]
-    fields = {"key": "", "value": "", "headers": "", "partition": ""}
-    like = messages.read_cursor(request.query_params.get("like", ""))
-    if like:
-        ((partition, offset),) = list(like.items())[:1]
-        record, _ = await console_of(request).live.ask(
-            lambda cluster, _: messages.one(cluster, name, partition, offset)
-        )
-        fields |= _fields_of(record)
-    return _produce_page(request, fields)
-
-
-def _fields_of(record: Record) -> dict[str, str]:
-    try:
-        pairs = [(key_bytes(key).decode(), value) for key, value in record.headers]
-        headers = "\n".join(key if value is None else f"{key}={value.decode()}" for key, value in pairs)
-        return {"key": (record.key or b"").decode(), "value": (record.value or b"").decode(), "headers": headers}
-    except UnicodeDecodeError:
-        raise CommandError(
-            "this message is no text, so a form cannot send it", "kpybroker topic produce can", 2
-        ) from None
-
-
-def _produce_page(request: Request, fields: Mapping[str, str], **more: Any) -> Response:
-    name = request.path_params["name"]
-    context = {"sent": None, "error": None, "status": 200, "lines": "", **more}
-    context["is_refused"] = context["status"] == 403
-    return render(request, "produce.html", title=f"{name}: produce", tab="produce", name=name, fields=fields, **context)
-
-
-async def send(request: Request) -> Response:
-    """`POST /topics/{name}/produce`"""
-    form = await read_change(request)
-    name = request.path_params["name"]
-
-    def work(cluster: Cluster, _: object) -> tuple[int, int]:
-        partition = whole_number(form, "partition", -1, 0, 10**6)
-        message = produce.Message(
-            name,
-            None if form.get("key_null") else form.get("key", "").encode(errors="replace"),
-            None if form.get("value_null") else form.get("value", "").encode(errors="replace"),
-            produce.parse_headers(form.get("headers", "")),
-            None if partition < 0 else partition,
-        )
-        return produce.produce(cluster, message)
-
-    try:
-        (partition, offset), _ = await console_of(request).live.ask(work)
-    except CommandError as error:
-        fields = {key: form.get(key, "") for key in ("key", "value", "headers", "partition")}
-        return _produce_page(request, fields, error=error, status=status_of(error))
-    return RedirectResponse(f"/topics/{quote(name)}/messages/{partition}/{offset}", 303)
-
-
-async def send_all(request: Request) -> Response:
-    """`POST /topics/{name}/produce-lines`: the JSON lines of a download."""
-    form, name = await read_change(request), request.path_params["name"]
-    no_fields = dict.fromkeys(("key", "value", "headers", "partition"), "")
-
-    def work(cluster: Cluster, _: object) -> bulk.Sent:
-        return bulk.send(cluster, bulk.parse(name, form.get("lines", ""), bool(form.get("keep"))))
-
-    try:
-        sent, _ = await console_of(request).live.ask(work)
-    except CommandError as error:
-        return _produce_page(
-            request, no_fields, error=error, status=status_of(error), lines=form.get("lines", "")[:LINES_MAX]
-        )
-    return _produce_page(request, no_fields, sent=sent)

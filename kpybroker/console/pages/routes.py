@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from starlette.routing import Route
 
-from kpybroker.console.pages import clients, cluster, development, groups, login, look, messages, metrics, topics
+from kpybroker.console.pages import (
+    clients,
+    cluster,
+    development,
+    downloads,
+    groups,
+    login,
+    look,
+    messages,
+    metrics,
+    produce,
+    topics,
+)
 
 ROUTES = [
     Route("/", cluster.page),
@@ -22,10 +34,11 @@ ROUTES = [
     Route("/topics/{name}/messages/{partition:int}/{offset:int}", messages.one),
     Route("/topics/{name}/messages/{partition:int}/{offset:int}/raw", messages.raw),
     Route("/topics/{name}/follow", messages.follow),
-    Route("/topics/{name}/download.{form}", messages.download),
-    Route("/topics/{name}/produce", messages.produce_form, methods=["GET"]),
-    Route("/topics/{name}/produce", messages.send, methods=["POST"]),
-    Route("/topics/{name}/produce-lines", messages.send_all, methods=["POST"]),
+    Route("/topics/{name}/search", messages.search),
+    Route("/topics/{name}/download.{form}", downloads.download),
+    Route("/topics/{name}/produce", produce.produce_form, methods=["GET"]),
+    Route("/topics/{name}/produce", produce.send, methods=["POST"]),
+    Route("/topics/{name}/produce-lines", produce.send_all, methods=["POST"]),
     Route("/replication", cluster.replication),
     Route("/log-dirs", cluster.directories),
     Route("/transactions", cluster.transactions),

@@ -85,6 +85,16 @@ def as_json(data: bytes, length: int) -> Text | None:
     return _cut("json", text, data, length)
 
 
+def exact_json(data: bytes, otherwise: Any) -> Any:
+    """An object or list that Python's values have exactly, else `otherwise`."""
+    if data.lstrip()[:1] not in (b"{", b"[") or len(data) > JSON_BYTES_MAX:
+        return otherwise
+    try:
+        return json.loads(data, object_pairs_hook=_fields, parse_float=_number)
+    except (ValueError, RecursionError):
+        return otherwise
+
+
 def _fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
@@ -181,8 +191,10 @@ def _plain(value: Any) -> str:
     return value.hex() if isinstance(value, bytes) else str(value)
 
 
-def parsed_by(schemas: Schemas | None) -> Callable[[bytes | None], Any]:
-    """`parsed`, for values with a schema too. The function raises ValueError."""
+def parsed_by(schemas: Schemas | None, problems: list[str] | None = None) -> Callable[[bytes | None], Any]:
+    """`parsed`, for values with a schema too. The function raises ValueError; the first schema that cannot be had or
+    used is among the problems.
+    """
 
     def parse(data: bytes | None) -> Any:
         if schemas is None or number_of(data) is None:
@@ -190,6 +202,8 @@ def parsed_by(schemas: Schemas | None) -> Callable[[bytes | None], Any]:
         try:
             return json.loads(json.dumps(value_of(schemas, bytes(data or b"")).value, default=_plain))
         except (CommandError, TypeError, RecursionError) as error:
+            if problems is not None and not problems:
+                problems.append(hide(str(error)))
             raise ValueError(str(error)) from None
 
     return parse

@@ -1,7 +1,8 @@
-"""Messages of a topic: read from a position, followed, produced.
+"""Messages of a topic: the consumer that reads them, where a reader wants to begin, and one message.
 
-What one page reads is bounded: SCANNED_MAX records, SCANNED_BYTES_MAX bytes, SCAN_S_MAX seconds, from PLACES_MAX
-partitions. librdkafka buffers BUFFER_KIB at most, and one message more. Reading uses no group and commits nothing.
+`records` has what a page shows: a timeline over partitions. What one page reads is bounded: SCANNED_MAX records,
+SCANNED_BYTES_MAX bytes, SCAN_S_MAX seconds, from PLACES_MAX partitions. librdkafka buffers BUFFER_KIB at most, and one
+message more. Reading uses no group and commits nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from kpybroker.client.actions.partitions import Place, bounds, known, parse_partitions, time_lookup
 from kpybroker.client.connect.admin import THREAD, Cluster, ErrorWatch, make
-from kpybroker.client.connect.errors import CommandError, kafka_error, usage
+from kpybroker.client.connect.errors import FIXES, CommandError, Failures, kafka_error, usage
 from kpybroker.client.connect.settings import CLIENT_ID, Settings
 from kpybroker.client.records.exact import Exact
 from kpybroker.client.records.offsets import (
@@ -30,23 +31,24 @@ from kpybroker.client.records.offsets import (
     within,
 )
 from kpybroker.client.records.record import Record
-from kpybroker.console.queries.filters import Accepts
 from kpybroker.console.queries.topics import find, places
 
 PLACES_MAX: Final = 500
 SHOWN_MAX: Final = 200
-LATEST_MAX: Final = 1000
-"""Records that are read, over all partitions, to find the latest of them."""
 SCANNED_MAX: Final = 20_000
 SCANNED_BYTES_MAX: Final = 64 << 20
 SCAN_S_MAX: Final = 6.0
 BUFFER_KIB: Final = 8 << 10
+QUEUED_MIN: Final = 20_000
+BACKOFF_MS: Final = 20
+"""How long a full queue, or the end of a partition, holds up the next range that is read."""
 POLL_S: Final = 0.1
 BATCH: Final = 100
 END: Final = "_PARTITION_EOF"
 PASSING: Final = frozenset({"_TRANSPORT", "_ALL_BROKERS_DOWN", "_RESOLVE", "_TIMED_OUT", "GROUP_AUTHORIZATION_FAILED"})
 """librdkafka looks for the coordinator of a group that reading does not use, so a user need not be allowed one."""
 STARTS: Final = ("latest", "oldest", "offset", "time")
+WAYS: Final = ("newer", "older")
 
 Cursor = dict[int, int]
 """By partition, the next offset to read."""
@@ -61,42 +63,22 @@ class Selection(NamedTuple):
     partitions: str = ""
     limit: int = 50
     cursor: Cursor | None = None
+    """Where the page before this one ended, and `way` in which to go on from there: one of WAYS."""
+    way: str = "newer"
 
 
-class Read(NamedTuple):
-    """Records in the order in which they are shown, and how far reading came."""
-
-    records: list[Record]
-    scanned: int
-    cursor: Cursor
-    is_at_end: bool
+def spans(cluster: Cluster, wanted: Selection) -> dict[Place, Bounds]:
+    """For each partition the first offset to read and the end, now. Raises CommandError."""
+    edges = edges_of(cluster, wanted)
+    begins = {(wanted.topic, number): offset for number, offset in begin(cluster, wanted, edges).items()}
+    return {place: Bounds(begins[place], one.end) for place, one in edges.items()}
 
 
-def read(cluster: Cluster, wanted: Selection, accepts: Accepts, has_filter: bool) -> Read:
-    """The records of one page. Raises CommandError.
+def edges_of(cluster: Cluster, wanted: Selection, failures: Failures | None = None) -> dict[Place, Bounds]:
+    """The first offset and the end of each partition that is to be read, for readers of committed transactions.
 
-    The latest are the end of every partition, read forward. Where that is more than a page may read, less is tried.
+    A partition that cannot be read is one of the failures; without them, it raises CommandError.
     """
-    is_latest = wanted.start == "latest" and wanted.cursor is None
-    deadline = time.monotonic() + SCAN_S_MAX
-    count = SCANNED_MAX // 4 if has_filter else LATEST_MAX
-    while True:
-        span = spans(cluster, wanted, count)
-        with Reading(cluster.settings, wanted.topic, span) as reading:
-            found = reading.collect(accepts, None if is_latest else wanted.limit, deadline)
-        if not is_latest or reading.is_done or count <= len(span) or time.monotonic() > deadline:
-            break
-        count = max(len(span), count // 8)
-    found.sort(key=_order, reverse=is_latest)
-    return Read(found[: wanted.limit], reading.scanned, reading.cursor, reading.is_done)
-
-
-def _order(record: Record) -> tuple[int, int, int]:
-    return record.timestamp_ms or 0, record.partition or 0, record.offset or 0
-
-
-def spans(cluster: Cluster, wanted: Selection, count: int) -> dict[Place, Bounds]:
-    """For each partition the first offset to read and the end, now. `count`: of `latest`, over all partitions."""
     topic = find(cluster, wanted.topic)
     numbers = parse_partitions([wanted.partitions]) if wanted.partitions.strip() else []
     missing = sorted(set(numbers) - {partition.number for partition in topic.partitions})
@@ -105,18 +87,33 @@ def spans(cluster: Cluster, wanted: Selection, count: int) -> dict[Place, Bounds
     chosen = places(topic, numbers)
     if len(chosen) > PLACES_MAX:
         raise usage(f"{len(chosen)} partitions are too many for one page", f"name at most {PLACES_MAX}, as in 0-99")
-    edges = known(bounds(cluster, chosen, committed_only=True))
+    edges = bounds(cluster, chosen, committed_only=True)
+    for partition in topic.partitions:
+        if partition.leader is None and (not numbers or partition.number in numbers):
+            edges[partition.place] = CommandError("it has no leader now", "kpybroker cluster health shows why")
+    found = known(edges)
+    for place, error in edges.items():
+        if isinstance(error, CommandError):
+            if failures is None or not found:
+                raise error
+            failures.add(f"partition {place[1]} is left out", error)
+    return found
+
+
+def begin(cluster: Cluster, wanted: Selection, edges: dict[Place, Bounds]) -> Cursor:
+    """By partition where to begin, within its edges. A partition that a cursor does not have is new since it was made.
+
+    Raises CommandError.
+    """
     if wanted.cursor is not None:
-        begins = {place: wanted.cursor.get(place[1], one.end) for place, one in edges.items()}
-    else:
-        each = count // max(1, len(edges))
-        position = _position(wanted, max(1, each if count > LATEST_MAX else min(each, wanted.limit)))
-        at_time = time_lookup(cluster, edges)
-        begins = {place: resolve(position, one, partial(at_time, place)) for place, one in edges.items()}
-    return {place: Bounds(within(begins[place], one), one.end) for place, one in edges.items()}
+        given = wanted.cursor
+        return {place[1]: within(given.get(place[1], one.start), one) for place, one in edges.items()}
+    position = _position(wanted)
+    at_time = time_lookup(cluster, edges)
+    return {place[1]: within(resolve(position, one, partial(at_time, place)), one) for place, one in edges.items()}
 
 
-def _position(wanted: Selection, each: int) -> Position:
+def _position(wanted: Selection) -> Position:
     now_ms = time.time_ns() // 1_000_000
     try:
         if wanted.start == "offset":
@@ -125,7 +122,7 @@ def _position(wanted: Selection, each: int) -> Position:
             return Position("timestamp", parse_timestamp(wanted.at.removeprefix("@"), now_ms))
     except BadOffset as error:
         raise usage(str(error), f"an offset is a number, +5 or -5; a time is {TIMES}") from None
-    return Position("start") if wanted.start == "oldest" else Position("before_end", each)
+    return Position("start" if wanted.start == "oldest" else "end")
 
 
 class Reading:
@@ -138,9 +135,9 @@ class Reading:
         self._watch = ErrorWatch()
         self._exact = Exact(settings)
         self._has_responded = False
-        self._open = {place: one for place, one in span.items() if is_endless or one.start < one.end}
+        self._open: dict[Place, Bounds] = {}
         self._is_endless = is_endless
-        self.cursor: Cursor = {place[1]: one.start for place, one in span.items()}
+        self.cursor: Cursor = {}
         self.scanned = 0
         self.scanned_bytes = 0
         self._consumer: Any = make(
@@ -152,10 +149,19 @@ class Reading:
             auto_offset_reset="earliest",
             enable_partition_eof=True,
             queued_max_messages_kbytes=BUFFER_KIB,
-            queued_min_messages=1000,
+            queued_min_messages=QUEUED_MIN,
+            fetch_queue_backoff_ms=BACKOFF_MS,
+            **({} if is_endless else {"fetch_wait_max_ms": BACKOFF_MS}),
             fetch_max_bytes=BUFFER_KIB << 10,
         )
-        self._consumer.assign([TopicPartition(*place, one.start) for place, one in self._open.items()])
+        self.begin(span)
+
+    def begin(self, span: dict[Place, Bounds]) -> None:
+        """Read these partitions and offsets from now on, and nothing else."""
+        self._open = {place: one for place, one in span.items() if self._is_endless or one.start < one.end}
+        self.cursor = {place[1]: one.start for place, one in span.items()}
+        if self._open:
+            self._consumer.assign([TopicPartition(*place, one.start) for place, one in self._open.items()])
 
     def __enter__(self) -> Reading:
         return self
@@ -169,20 +175,24 @@ class Reading:
         """Whether every partition was read to its end."""
         return not self._open
 
-    def collect(self, accepts: Accepts, limit: int | None, deadline: float) -> list[Record]:
-        """Accepted records until there are enough, or a bound of the page is reached. Raises CommandError."""
+    def is_read(self, place: Place) -> bool:
+        """Whether a partition was read to its end."""
+        return place not in self._open
+
+    def require_response(self) -> None:
+        """Raises CommandError if the cluster has sent nothing yet."""
+        if not self._has_responded:
+            self._watch.check(has_timed_out=True)
+            cause = "the cluster has not sent any message in time"
+            raise CommandError(cause, FIXES["_TIMED_OUT"])
+
+    def collect(self, limit: int, deadline: float) -> list[Record]:
+        """As many records as there are until the deadline. Raises CommandError."""
         found: list[Record] = []
-        while not self.is_done and (limit is None or len(found) < limit) and time.monotonic() < deadline:
-            if self.scanned >= SCANNED_MAX or self.scanned_bytes >= SCANNED_BYTES_MAX:
-                break
-            for record in self.next(BATCH if limit is None else min(BATCH, limit - len(found))):
-                if time.monotonic() > deadline:
-                    self._leave(record)
-                    break
-                if accepts(record):
-                    found.append(record)
-        if not self._has_responded and self._open:
-            raise self._watch.unreachable()
+        while not self.is_done and len(found) < limit and time.monotonic() < deadline:
+            found += self.next(limit - len(found))
+        if not self.is_done:
+            self.require_response()
         return found
 
     def next(self, count: int) -> Iterator[Record]:
@@ -216,12 +226,6 @@ class Reading:
             self._finish(place)
         return True
 
-    def _leave(self, record: Record) -> None:
-        """It is for the next page."""
-        partition, offset = record.partition or 0, record.offset or 0
-        self.cursor[partition] = offset
-        self._open.setdefault((record.topic or "", partition), Bounds(offset, offset + 1))
-
     def _finish(self, place: Place) -> None:
         if not self._is_endless and self._open.pop(place, None) is not None:
             self._consumer.incremental_unassign([TopicPartition(*place)])
@@ -230,10 +234,10 @@ class Reading:
 def one(cluster: Cluster, topic: str, partition: int, offset: int) -> Record:
     """The record at an offset. Raises CommandError if there is none."""
     place = (topic, partition)
-    span = spans(cluster, Selection(topic, "offset", str(offset), str(partition)), 1)
-    if place in span:
+    edges = edges_of(cluster, Selection(topic, partitions=str(partition)))
+    if place in edges and edges[place].start <= offset < edges[place].end:
         with Reading(cluster.settings, topic, {place: Bounds(offset, offset + 1)}) as reading:
-            for record in reading.collect(lambda record: True, 1, time.monotonic() + SCAN_S_MAX):
+            for record in reading.collect(1, time.monotonic() + SCAN_S_MAX):
                 if record.offset == offset:
                     return record
     raise CommandError(f"{topic}-{partition} has no record at offset {offset}", "compaction or retention removed it")

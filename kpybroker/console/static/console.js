@@ -1,5 +1,6 @@
 // Charts: each element with data-chart names a path that returns [times, values] and is asked every two seconds while
-// the page is visible. Following: a button with data-follow names a stream of table rows. A button with data-pause
+// the page is visible. Following: a button with data-follow names a stream of table rows, and one
+// with data-search a stream of those that a search finds. A button with data-pause
 // stops charts, and the parts that update themselves. The rest works without this.
 "use strict";
 (() => {
@@ -82,6 +83,58 @@
     button.addEventListener("click", () => (source ? stop("Not following.") : start()));
   }
 
+  // A search goes on where the page ended, until it has as much as the page may show, or is stopped.
+  function search(button) {
+    const body = document.getElementById("messages");
+    const summary = document.getElementById("summary");
+    const address = new URL(button.dataset.search, location.href);
+    const link = () => document.getElementById(address.searchParams.get("way"));
+    let source = null;
+
+    function stop() {
+      if (source) source.close();
+      source = null;
+      button.setAttribute("aria-pressed", "false");
+      button.textContent = "Search on";
+    }
+
+    function reached(event) {
+      if (!event.lastEventId) return;
+      address.searchParams.set("cursor", event.lastEventId);
+      address.searchParams.set("before", body.rows.length);
+      const further = link() && new URL(link().href);
+      if (further) {
+        further.searchParams.set("cursor", event.lastEventId);
+        link().href = further.href;
+      }
+    }
+
+    function start() {
+      source = new EventSource(address);
+      button.setAttribute("aria-pressed", "true");
+      button.textContent = "Stop searching";
+      source.addEventListener("message", (event) => {
+        body.insertAdjacentHTML(button.dataset.place, JSON.parse(event.data));
+        reached(event);
+      });
+      source.addEventListener("progress", (event) => { summary.textContent = JSON.parse(event.data); reached(event); });
+      source.addEventListener("end", (event) => {
+        const found = JSON.parse(event.data);
+        summary.textContent = found.summary;
+        if (link() && found.link) link().href = `?${found.link}`;
+        else if (link()) link().remove();
+        stop();
+        button.remove();
+        summary.dataset.searched = "yes";
+      });
+      source.addEventListener("failed", (event) => { stop(); summary.textContent += ` ${JSON.parse(event.data)}`; });
+    }
+
+    button.hidden = false;
+    button.addEventListener("click", () => (source ? stop() : start()));
+    start();
+  }
+
   // A file's text goes into a text area of the same form, which is sent.
   function into(input) {
     input.closest("label").hidden = false;
@@ -102,7 +155,7 @@
 
   // Pages replace parts of themselves, so what is new is looked for whenever something changes.
   function begin() {
-    for (const [name, work] of [["chart", chart], ["follow", follow], ["into", into], ["pause", pause]]) {
+    for (const [name, work] of [["chart", chart], ["follow", follow], ["search", search], ["into", into], ["pause", pause]]) {
       for (const element of document.querySelectorAll(`[data-${name}]:not([data-begun])`)) {
         element.dataset.begun = "yes";
         work(element);

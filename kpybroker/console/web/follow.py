@@ -1,4 +1,5 @@
-"""Messages as they arrive, as server-sent events: a thread reads, and waits where the browser is slower.
+"""Messages as server-sent events, as they arrive or as a search finds them: a thread reads, and waits where the browser
+is slower.
 
 Nothing is left out: what the browser has not taken is not read. At most FOLLOWERS_MAX at once. Each event's id is the
 cursor after it, so a browser that reconnects goes on where it was.
@@ -11,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import anyio
 from anyio import from_thread, to_thread
@@ -23,25 +24,31 @@ from starlette.types import Receive, Scope, Send
 from kpybroker.client.connect.errors import CommandError
 from kpybroker.client.records.record import Record
 from kpybroker.console.queries.filters import Accepts
-from kpybroker.console.queries.messages import BATCH, Reading, write_cursor
+from kpybroker.console.queries.messages import BATCH, Reading, Selection, write_cursor
+from kpybroker.console.queries.records.listing import Place, Read, result
+from kpybroker.console.queries.records.scan import Scan
 
 FOLLOWERS_MAX: Final = 8
 BUFFERED_MAX: Final = 50
+PROGRESS_S: Final = 0.5
+"""A search says so often how far it is."""
 QUIET_S: Final = 2.0
 """After so long without a message a comment is sent, which finds out whether the browser is still there."""
+
+SendEvent = Callable[[str], Any]
+Work = Callable[[SendEvent, threading.Event], None]
+"""It sends texts until it is done, or the event is set."""
 
 followers = threading.BoundedSemaphore(FOLLOWERS_MAX)
 limiter = anyio.CapacityLimiter(FOLLOWERS_MAX)
 
 
 class Following(Response):
-    """The events of one browser, until it goes away."""
+    """The events of one browser, until it goes away. `work` sends them, in a thread."""
 
-    def __init__(self, begin: Callable[[], Reading], accepts: Accepts, show: Callable[[Record], str]) -> None:
+    def __init__(self, work: Work) -> None:
         super().__init__(media_type="text/event-stream")
-        self._begin = begin
-        self._accepts = accepts
-        self._show = show
+        self._work = work
         self._stopped = threading.Event()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -76,38 +83,82 @@ class Following(Response):
 
     async def _in_thread(self, write: MemoryObjectSendStream[str]) -> None:
         async with write:
-            work = partial(_read, self._begin, self._accepts, self._show, write.send, self._stopped)
+            work = partial(_worked, self._work, write.send, self._stopped)
             await to_thread.run_sync(work, abandon_on_cancel=True, limiter=limiter)
 
 
-def _read(
-    begin: Callable[[], Reading],
-    accepts: Accepts,
-    show: Callable[[Record], str],
-    send: Callable[[str], Coroutine[Any, Any, None]],
-    stopped: threading.Event,
-) -> None:
+def _worked(work: Work, send: Callable[[str], Coroutine[Any, Any, None]], stopped: threading.Event) -> None:
+    def wait_and_send(text: str) -> None:
+        from_thread.run(send, text)
+
     try:
-        with begin() as reading:
-            said = time.monotonic()
-            from_thread.run(send, ": following\n\n")
-            while not stopped.is_set():
-                for record in filter(accepts, reading.next(BATCH)):
-                    from_thread.run(send, event("message", show(record), write_cursor(reading.cursor)))
-                    said = time.monotonic()
-                if time.monotonic() - said > QUIET_S:
-                    from_thread.run(send, ": nothing new\n\n")
-                    said = time.monotonic()
+        work(wait_and_send, stopped)
     except CommandError as error:
         from_thread.run(send, failed(error))
     except (anyio.BrokenResourceError, anyio.ClosedResourceError, RuntimeError):
         return  # the browser has gone, or the console stops
 
 
-def event(name: str, html: str, identity: str = "") -> str:
+def follow(begin: Callable[[], Reading], accepts: Accepts, show: Callable[[Record], str]) -> Work:
+    """What arrives, from where the reading begins."""
+
+    def work(send: SendEvent, stopped: threading.Event) -> None:
+        with begin() as reading:
+            said = time.monotonic()
+            send(": following\n\n")
+            while not stopped.is_set():
+                for record in filter(accepts, reading.next(BATCH)):
+                    send(event("message", show(record), write_cursor(reading.cursor)))
+                    said = time.monotonic()
+                if time.monotonic() - said > QUIET_S:
+                    send(": nothing new\n\n")
+                    said = time.monotonic()
+
+    return work
+
+
+class Shown(NamedTuple):
+    """How a search is shown: a record, how far it is, and the place of the next page at its end."""
+
+    row: Callable[[Record], str]
+    progress: Callable[[Read], str]
+    end: Callable[[Read], dict[str, Any]]
+
+
+def search(scan: Callable[[], Scan], place: Place, wanted: Selection, shown: Shown) -> Work:
+    """What a search finds, until it has as much as is wanted, or everything was read."""
+
+    def work(send: SendEvent, stopped: threading.Event) -> None:
+        with scan() as scanning:
+            found: list[Record] = []
+            said = time.monotonic()
+
+            def now() -> Read:
+                return result(place, scanning, found, wanted)
+
+            def stop() -> bool:
+                nonlocal said
+                if time.monotonic() - said > PROGRESS_S:
+                    read = now()
+                    send(event("progress", shown.progress(read), write_cursor(read.onward or {})))
+                    said = time.monotonic()
+                return stopped.is_set()
+
+            send(": searching\n\n")
+            for record in scanning.records(stop):
+                found.append(record)
+                send(event("message", shown.row(record), write_cursor(place.timeline.cut())))
+                if len(found) == wanted.limit:
+                    break
+            send(event("end", shown.end(now())))
+
+    return work
+
+
+def event(name: str, data: Any, identity: str = "") -> str:
     """One event; its data is a JSON text, which has no line end."""
     head = f"id: {identity}\n" if identity else ""
-    return f"{head}event: {name}\ndata: {json.dumps(html)}\n\n"
+    return f"{head}event: {name}\ndata: {json.dumps(data)}\n\n"
 
 
 def failed(error: CommandError) -> str:
