@@ -88,8 +88,8 @@ def test_a_keyboard_is_enough(address: str, open_page: OpenPage) -> None:
     page = open_page(address)
     page.keyboard.press("Tab")
     expect(page.locator("a.skip")).to_be_focused()
-    page.keyboard.press("Tab")
-    page.keyboard.press("Tab")
+    for _ in ("the console", "Cluster", "Topics"):
+        page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     expect(page.locator("h1")).to_have_text("Topics")
     page.locator("input[name=q]").focus()
@@ -103,7 +103,7 @@ def test_pages_work_without_scripts(address: str, open_page: OpenPage) -> None:
     expect(page.locator("#messages tr")).to_have_count(30)
     expect(page.locator("[data-follow]")).to_be_hidden()
     page.locator("#messages a").first.click()
-    expect(page.locator("h2").first).to_contain_text("Key")
+    expect(page.locator("main h2").first).to_contain_text("Key")
 
 
 def test_a_chart_is_drawn_once_there_are_numbers(address: str, kafka: Broker, open_page: OpenPage) -> None:

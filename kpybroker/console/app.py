@@ -15,6 +15,7 @@ from starlette.staticfiles import StaticFiles
 
 from kpybroker.client.connect.errors import CommandError
 from kpybroker.console.options import ConsoleOptions
+from kpybroker.console.pages.retry import NO_FORM, form_of
 from kpybroker.console.pages.routes import ROUTES
 from kpybroker.console.web.context import Console, render
 from kpybroker.console.web.forms import status_of
@@ -52,6 +53,7 @@ async def _failed(request: Request, error: Exception) -> Response:
     status = status_of(error)
     again = request.method == "GET" and status not in (400, 404)
     context: dict[str, Any] = {"error": error, "again": again, "is_refused": status == 403}
+    context |= form_of(request) if status == 400 else NO_FORM
     return render(request, "failed.html", status=status, title=TITLES[status], **context)
 
 
@@ -60,5 +62,12 @@ async def _refused(request: Request, error: Exception) -> Response:
     cause = "there is no such page" if error.status_code == 404 else error.detail
     shown = CommandError(cause, "go back, or choose a page above")
     return render(
-        request, "failed.html", status=error.status_code, title="Not done", error=shown, again=False, is_refused=False
+        request,
+        "failed.html",
+        status=error.status_code,
+        title="Not done",
+        error=shown,
+        again=False,
+        is_refused=False,
+        **NO_FORM,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 import subprocess
 import sys
 import threading
@@ -80,3 +81,13 @@ def served(broker: Broker) -> Iterator[str]:
 def token_of(page: str) -> str:
     """The token in a page's forms."""
     return page.split('name="token" value="', 1)[1].split('"', 1)[0]
+
+
+def text_of(page: str) -> str:
+    """A page, or a part of one, without its tags."""
+    return re.sub(r"<[^>]*>", "", page)
+
+
+def facts_of(page: str) -> dict[str, str]:
+    """What a page sums up: names, and their values as text."""
+    return {name: text_of(value) for name, value in re.findall(r"<dt>([^<]+)</dt><dd[^>]*>(.*?)</dd>", page)}

@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 from kpybroker.client.connect.errors import CommandError
 from kpybroker.console.pages.groups import read_plan
 from kpybroker.testing import Broker
-from tests.console.conftest import MakeClient, token_of
+from tests.console.conftest import MakeClient, facts_of, text_of, token_of
 
 PLAN = re.compile(r'name="plan" value="([^"]*)"')
 
@@ -67,7 +67,7 @@ def test_only_groups_that_lag(client: MakeClient, group: str, topic: str, broker
     broker.produce(topic, ["more"])
     page = get(browser, "/groups", q=topic, lag="only").text
     assert html.escape(group) in page
-    assert "the lag of 1 was asked for" in page
+    assert facts_of(page)["Asked for their lag"] == "1"
 
 
 def test_a_group_shows_members_and_offsets(client: MakeClient, broker: Broker, topic: str) -> None:
@@ -87,9 +87,9 @@ def test_partitions_that_were_never_read_are_named_next_to_the_lag(client: MakeC
     committer.commit(offsets=[TopicPartition(topic, 0, 2)], asynchronous=False)
     committer.close()
     browser, wanted = client(), "1, and 2 partitions never read"
-    assert wanted in get(browser, "/group", id=topic).text
+    assert facts_of(get(browser, "/group", id=topic).text)["Lag"] == wanted
     assert wanted in get(browser, "/groups", q=topic, lag="1").text
-    assert wanted in browser.get(f"/topics/{topic}/groups").text
+    assert wanted in text_of(browser.get(f"/topics/{topic}/groups").text)
     assert "never read" not in get(browser, "/groups", q=topic).text
 
 

@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from kpybroker.client.connect.errors import CommandError
 from kpybroker.client.show.cells import shown
+from kpybroker.console.pages.retry import NO_FORM
 from kpybroker.console.queries import control as queries
 from kpybroker.console.queries.pages import Page
 from kpybroker.console.web.context import call_control, render
@@ -36,7 +37,7 @@ async def one(request: Request) -> Response:
     )
     if found is None:
         error = CommandError("this client is not known any more", "see which clients there are: /clients")
-        context = {"error": error, "again": False, "is_refused": False}
+        context = {"error": error, "again": False, "is_refused": False, **NO_FORM}
         return render(request, "failed.html", status=404, title="Not found", **context)
     page = Page.of(len(found["series"]), number, ROWS_MAX)
     title = f"Client {shown(found['client_id'])}"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from starlette.exceptions import HTTPException
@@ -13,10 +14,11 @@ from kpybroker.client.connect.errors import CommandError, usage
 from kpybroker.console.queries import control as queries
 from kpybroker.console.queries import logs
 from kpybroker.console.queries.control import Control, RequestFilter, Switch
-from kpybroker.console.web.context import call_control, console_of, render
+from kpybroker.console.web.context import Asked, call_control, console_of, render
 from kpybroker.console.web.forms import is_bad_input, read_change, whole_number
 
 ADVANCE_MAX: Final = 36_500
+NO_FIELDS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 async def requests(request: Request) -> Response:
@@ -45,10 +47,12 @@ async def faults(request: Request) -> Response:
     return await _faults_page(request)
 
 
-async def _faults_page(request: Request, error: CommandError | None = None, text: str = "") -> Response:
+async def _faults_page(
+    request: Request, error: CommandError | None = None, form: Mapping[str, str] = NO_FIELDS
+) -> Response:
     rows = await call_control(request, queries.faults)
     status = 200 if error is None else 400
-    context: dict[str, Any] = {"rows": rows, "acts": queries.ACTS, "error": error, "text": text}
+    context: dict[str, Any] = {"rows": rows, "acts": queries.ACTS, "error": error, "typed": Asked(form)}
     return render(request, "faults.html", status=status, title="Faults", **context)
 
 
@@ -61,7 +65,7 @@ async def change_faults(request: Request) -> Response:
     except CommandError as error:
         if not is_bad_input(error):
             raise
-        return await _faults_page(request, error, text)
+        return await _faults_page(request, error, form)
     return RedirectResponse("/faults", 303)
 
 
@@ -83,13 +87,26 @@ def _change(form: dict[str, str], text: str) -> Callable[[Control], Any]:
 
 async def clock(request: Request) -> Response:
     """`GET /clock`"""
+    return await _clock_page(request)
+
+
+async def _clock_page(
+    request: Request, error: CommandError | None = None, form: Mapping[str, str] = NO_FIELDS
+) -> Response:
     found = await call_control(request, lambda control: control.call("clock"))
-    return render(request, "clock.html", title="Clock", clock=found, units=list(queries.UNITS))
+    context: dict[str, Any] = {"clock": found, "units": list(queries.UNITS), "error": error}
+    context |= {"number": form.get("number", "1"), "unit": form.get("unit", "")}
+    return render(request, "clock.html", status=200 if error is None else 400, title="Clock", **context)
 
 
 async def advance(request: Request) -> Response:
     """`POST /clock`: move it forward."""
     form = await read_change(request)
-    ms = queries.milliseconds(whole_number(form, "number", 0, 0, ADVANCE_MAX), form.get("unit", ""))
-    await call_control(request, lambda control: control.call("advance", ms=ms))
+    try:
+        ms = queries.milliseconds(whole_number(form, "number", 0, 0, ADVANCE_MAX), form.get("unit", ""))
+        await call_control(request, lambda control: control.call("advance", ms=ms))
+    except CommandError as error:
+        if not is_bad_input(error):
+            raise
+        return await _clock_page(request, error, form)
     return RedirectResponse("/clock", 303)

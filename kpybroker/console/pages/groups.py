@@ -88,8 +88,8 @@ async def move(request: Request) -> Response:
 
 def _move_page(request: Request, name: str, rows: list[dict[str, Any]], notes: Any, **context: Any) -> Response:
     moving = sum(row["status"] == WOULD_MOVE for row in rows)
-    title = f"Move group {name}"
-    return render(request, "move.html", title=title, name=name, rows=rows, moving=moving, notes=notes, **context)
+    context |= {"title": f"Move group {name}", "targets": groups.TARGETS}
+    return render(request, "move.html", name=name, rows=rows, moving=moving, notes=notes, **context)
 
 
 async def forget_preview(request: Request) -> Response:

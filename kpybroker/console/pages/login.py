@@ -29,7 +29,7 @@ async def log_in(request: Request) -> Response:
     session = sessions.log_in(fields.get("password", ""), address)
     if session is None:
         return _form(request, target, "this is not the password", 403)
-    response = RedirectResponse(_own_path(target), 303)
+    response = RedirectResponse(own_path(target), 303)
     response.headers["Set-Cookie"] = cookie(request.scope, session)
     return response
 
@@ -42,10 +42,10 @@ async def log_out(request: Request) -> Response:
 
 
 def _form(request: Request, target: str, problem: str | None = None, status: int = 200) -> Response:
-    return render(request, "login.html", status=status, title="Log in", next=_own_path(target), problem=problem)
+    return render(request, "login.html", status=status, title="Log in", next=own_path(target), problem=problem)
 
 
-def _own_path(target: str) -> str:
+def own_path(target: str) -> str:
     """A path of this console; `/` for anything that could lead to another host."""
     is_path = target.startswith("/") and not target.startswith("//") and "\\" not in target and target.isprintable()
     return target if is_path else "/"

@@ -1,7 +1,6 @@
 // Charts: each element with data-chart names a path that returns [times, values] and is asked every two seconds while
-// the page is visible. Following: a button with data-follow names a stream of table rows, and one
-// with data-search a stream of those that a search finds. A button with data-pause
-// stops charts, and the parts that update themselves. The rest works without this.
+// the page is visible. Following: a button with data-follow names a stream of table rows, and one with data-search one of
+// those that a search finds. A button with data-pause stops charts, and the parts that update themselves. The rest works without this.
 "use strict";
 (() => {
   const EVERY_MS = 2000;
@@ -39,9 +38,11 @@
     draw(element, state);
     const timer = setInterval(() => (element.isConnected ? draw(element, state) : clearInterval(timer)), EVERY_MS);
     addEventListener("resize", () => state.plot && state.plot.setSize({ width: element.clientWidth, height: height(element) }));
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+    const redraw = () => {
       if (state.plot) { state.plot.destroy(); state.plot = null; draw(element, state); }
-    });
+    };
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+    addEventListener("look", redraw);
   }
 
   // Rows are made by the server, which escapes everything in them.
@@ -68,6 +69,7 @@
       source.onopen = () => { summary.textContent = `Following: ${count} new.`; summary.dataset.following = "yes"; };
       source.addEventListener("message", (event) => {
         body.insertAdjacentHTML("afterbegin", JSON.parse(event.data));
+        document.getElementById("no-messages")?.remove();
         while (body.rows.length > ROWS_MAX) body.lastElementChild.remove();
         count += 1;
         summary.textContent = `Following: ${count} new.`;
@@ -112,6 +114,7 @@
       button.textContent = "Stop searching";
       source.addEventListener("message", (event) => {
         body.insertAdjacentHTML(button.dataset.place, JSON.parse(event.data));
+        document.getElementById("no-messages")?.remove();
         reached(event);
       });
       source.addEventListener("progress", (event) => { summary.textContent = JSON.parse(event.data); reached(event); });

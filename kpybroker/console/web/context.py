@@ -20,21 +20,31 @@ from kpybroker.console.queries.control import Control, metrics_addresses, parse_
 from kpybroker.console.queries.outside.metrics import CHARTS, Chart, Metrics
 from kpybroker.console.queries.samples import Samples
 from kpybroker.console.web.live import Live
+from kpybroker.console.web.look import CHOICES, COOKIE, look_of
 from kpybroker.console.web.permissions import needed
 from kpybroker.console.web.sessions import Sessions
+from kpybroker.console.web.words import said
 
 NAVIGATION = (
-    ("/", "Cluster"),
-    ("/topics", "Topics"),
-    ("/groups", "Groups"),
-    ("/transactions", "Transactions"),
-    ("/replication", "Replication"),
-    ("/log-dirs", "Log directories"),
-    ("/access", "Access"),
-    ("/logs", "Logs"),
+    ("", (("/", "Cluster"), ("/topics", "Topics"), ("/groups", "Groups"), ("/transactions", "Transactions"))),
+    (
+        "Operation",
+        (("/replication", "Replication"), ("/log-dirs", "Log directories"), ("/access", "Access"), ("/logs", "Logs")),
+    ),
 )
-DEVELOPMENT = (("/requests", "Requests"), ("/clients", "Clients"), ("/faults", "Faults"), ("/clock", "Clock"))
+"""Groups of pages, with the heading of each."""
+DEVELOPMENT = (
+    "Development",
+    (("/requests", "Requests"), ("/clients", "Clients"), ("/faults", "Faults"), ("/clock", "Clock")),
+)
 """Only with `--control`."""
+
+
+class Asked(dict[str, str]):
+    """The fields of a query as a form shows them again: empty text for those that it has not."""
+
+    def __missing__(self, name: str) -> str:
+        return ""
 
 
 class Console:
@@ -55,7 +65,7 @@ class Console:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self.templates.filters.update(shown=shown, size=size, moment=moment, count=grouped, hide=hide)
+        self.templates.filters.update(shown=shown, size=size, moment=moment, count=grouped, hide=hide, said=said)
 
     def _metrics(self, options: ConsoleOptions) -> Metrics | None:
         if options.metrics:
@@ -99,7 +109,9 @@ def render(request: Request, template: str, *, status: int = 200, **context: Any
     console = console_of(request)
     options = console.options
     common = {
-        "navigation": NAVIGATION if console.control is None else NAVIGATION + DEVELOPMENT,
+        "navigation": NAVIGATION if console.control is None else (*NAVIGATION, DEVELOPMENT),
+        "look": look_of(request.cookies.get(COOKIE))._asdict(),
+        "look_choices": CHOICES,
         "path": request.url.path,
         "url": str(request.url.replace(scheme="", netloc="")),
         "bootstrap": options.settings.bootstrap,
@@ -108,6 +120,7 @@ def render(request: Request, template: str, *, status: int = 200, **context: Any
         "can_log_out": console.sessions.is_logged_in(request.state.session),
         "token": console.sessions.token(request.state.session),
         "notes": None,
+        "asked": Asked(request.query_params),
         "needs": needed(request.url.path),
     }
     return HTMLResponse(console.text(template, **{**common, **context}), status)
