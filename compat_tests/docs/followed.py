@@ -18,6 +18,10 @@ OF_SECURITY: Final = "is followed by compat_tests/docs/test_security_samples.py:
 CONNECT: Final = "is followed by compat_tests/connect/test_samples.py::"
 TABLE: Final = "test_a_table_becomes_topics_in_json_and_avro_and_a_table_again"
 ROLLING: Final = "test_no_acknowledged_record_is_lost_on_the_way_from_plaintext_to_sasl_ssl"
+RENEW: Final = (
+    "kafka-configs.sh --bootstrap-server 127.0.0.1:9093 --command-config client.properties --entity-type brokers "
+    "--entity-name 0 --alter --add-config listener.name.ssl.ssl.keystore.location=certificates/renewed.pem"
+)
 ACL_OPTIONS: Final = (
     *("--override", "authorizer.class.name=kafka.security.authorizer.AclAuthorizer"),
     *("--override", "super.users=User:ANONYMOUS"),
@@ -95,6 +99,7 @@ GUIDES: Final = (
     Page(
         "guides/console",
         ("--ephemeral", "--control", "0", "--registry", "0"),
+        before=("pip install 'kpybroker[registry]'",),
     ),
     Page(
         "guides/connect",
@@ -167,7 +172,10 @@ OF_SECURITY_PAGES: Final = (
         "guides/security/tls",
         ("server", f"{SECURITY}/tls.properties", *LOG_DIR),
         {"keytool -importkeystore -srckeystore old.jks -destkeystore store.p12 -deststoretype PKCS12": FAKE},
-        stopped=(CERTIFICATES,),
+        stopped=("kpybroker dev --tls", CERTIFICATES),
+        given={
+            RENEW: ("cp certificates/broker.pem certificates/renewed.pem", "cp tls-client.properties client.properties")
+        },
         places={"127.0.0.1:9093": "127.0.0.1:{port}"},
         folder=SECURITY,
         tools=True,
