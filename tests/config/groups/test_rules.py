@@ -63,7 +63,8 @@ def test_the_default_of_record_locks_is_the_brokers_only_where_it_is_set() -> No
 
 
 @pytest.mark.parametrize(
-    "value", ["latest", "earliest", "by_duration:PT1H", "by_duration:P1DT2H3M4.5S", "by_duration:pt0s"]
+    "value",
+    ["latest", "earliest", "by_duration:PT1H", "by_duration:P1DT2H3M4.5S", "by_duration:pt0s", "by_duration:+P1D"],
 )
 def test_where_a_share_group_may_begin(value: str) -> None:
     assert effective(BrokerConfig(), "g", {"share.auto.offset.reset": value}).values["share.auto.offset.reset"] == value
