@@ -75,7 +75,6 @@ MBEANS: Final[dict[str, str]] = {
 """MBeans of Kafka 3.9."""
 
 GROUPS: Final[dict[str, str]] = {
-    "streams-group-*": "Groups of this kind are not served. `group-count` has no row of them.",
     "event-queue-*": "There is no queue: a request is handled when it is read. RequestQueueTimeMs.",
     "event-processing-time-ms-*": "LocalTimeMs of the requests of groups.",
     "event-purgatory-time-ms-*": "RemoteTimeMs of the same: the wait for the replicas.",
