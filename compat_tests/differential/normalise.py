@@ -250,6 +250,8 @@ RULES: dict[tuple[ApiKey | None, str], Rule] = {
     (ApiKey.ALTER_SHARE_GROUP_OFFSETS, "responses"): _sorted_by("topic_name"),
     (ApiKey.ALTER_SHARE_GROUP_OFFSETS, "responses[].partitions"): _sorted_by("partition_index"),
     (ApiKey.DELETE_SHARE_GROUP_OFFSETS, "responses"): _sorted_by("topic_name"),
+    (ApiKey.SHARE_FETCH, "responses"): _by_token("topic id", "topic_id"),
+    (ApiKey.SHARE_ACKNOWLEDGE, "responses"): _by_token("topic id", "topic_id"),
     (ApiKey.SHARE_FETCH, "responses[].partitions"): _sorted_by("partition_index"),
     (ApiKey.SHARE_ACKNOWLEDGE, "responses[].partitions"): _sorted_by("partition_index"),
     (ApiKey.API_VERSIONS, "finalized_features_epoch"): _known,

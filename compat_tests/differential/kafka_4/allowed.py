@@ -20,7 +20,7 @@ ALLOWED_NEXT_TO_4: tuple[Allowed, ...] = (
     ),
     Allowed(
         "what is set nowhere has the default of Kafka 3.9",
-        rf"results\[0\]\.configs\.(group\.)?{DEFAULTS}\.(value|synonyms\[0\]\.value)",
+        rf"results\[0\]\.configs\.(group\.)?{DEFAULTS}\.(value|synonyms\[\d+\]\.value)",
         ApiKey.DESCRIBE_CONFIGS,
         scripts="cg-config-keys|sg-settings-.*",
     ),
@@ -143,6 +143,7 @@ ALLOWED_NEXT_TO_4: tuple[Allowed, ...] = (
         for kafka, ours in (
             ("The group is not empty.", "The group still has members."),
             ("Group authorization failed.", "Not authorized for the group."),
+            ("Topic authorization failed.", "Not authorized for the topic."),
             ("This server does not host this topic-partition.", "This broker does not host the partition."),
         )
     ),
