@@ -89,6 +89,7 @@ NOT_FOLLOWED = {
     "guides/queues": "the same commands are in tests/client/actions/test_queues.py",
     "guides/security/": "needs a broker with logins and certificates, by test_security_samples.py",
     "guides/spark": SPARK,
+    "guides/streams-groups": "needs a Java application; tests/client/actions/test_streams.py has the same commands",
     "guides/systemd": "is for the root of a machine",
     "guides/three-brokers": FAKE,
     "index": "has the first commands of start/index",
