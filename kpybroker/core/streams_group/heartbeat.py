@@ -47,7 +47,7 @@ from kpybroker.core.streams_group.records import (
     TopologyRecord,
 )
 from kpybroker.core.streams_group.state import StreamsGroup
-from kpybroker.core.streams_group.target import delay_text, new_target, wait_reason
+from kpybroker.core.streams_group.target import TasksComputation, delay_text, new_target, target_records, wait_reason
 from kpybroker.core.streams_group.topics.configuring import ConfiguredTopology, Status, StatusCode, configure
 from kpybroker.core.streams_group.topics.topology import Topology
 from kpybroker.core.streams_group.values import StreamsHeartbeat, StreamsHeartbeatResult
@@ -95,6 +95,8 @@ def _on_written(
     settle_member(group, draft.after.member_id)
     if error is not ErrorCode.NONE:
         group.configured = group.metadata_checked_epoch = None
+    if isinstance(group.computing, TasksComputation) and group.computing.epoch > group.epoch:
+        group.computing = None  # its epoch did not get into the log
     respond(ticket, result, step, error)
 
 
@@ -250,14 +252,16 @@ def _update_target(step: Step[Any], draft: _Draft) -> tuple[Tasks, int]:
     if group.is_delayed:
         draft.statuses.append(Status(StatusCode.ASSIGNMENT_DELAYED, delay_text("initial rebalance delay")))
         return NO_TASKS, group.target_epoch.epoch
-    if group.target_epoch.epoch < draft.epoch:
+    if group.target_epoch.epoch < draft.epoch and group.computing is None:
         reason = wait_reason(group, step.now.wall_ms)
         if reason is None:
             configs = group.config.assignment_configs
-            targets, records = new_target(step, group, draft.epoch, draft.configured, configs, member)
-            draft.records += records
-            return targets.get(member.member_id, NO_TASKS), draft.epoch
-        draft.statuses.append(Status(StatusCode.ASSIGNMENT_DELAYED, reason))
+            targets = new_target(step, group, draft.epoch, draft.configured, configs, member)
+            if targets is not None:
+                draft.records += target_records(step, group, draft.epoch, targets)
+                return targets.get(member.member_id, NO_TASKS), draft.epoch
+        else:
+            draft.statuses.append(Status(StatusCode.ASSIGNMENT_DELAYED, reason))
     return group.target_of(member.member_id), group.target_epoch.epoch
 
 

@@ -7,7 +7,6 @@ with the topics of now, where members have state, who asked for a shutdown; lost
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TypeVar
@@ -49,8 +48,10 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
         "_copies",
         "_spares",
         "assignment_configs",
+        "computing",
         "configured",
         "endpoint_epoch",
+        "endpoints",
         "initial",
         "settings",
         "shutdown_member_id",
@@ -65,13 +66,15 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
         self.assignment_configs: tuple[tuple[str, str], ...] = ()
         self.topology: Topology | None = None
         # derived: how many members have a task, of any process or of one
-        self._active: Counter[Task] = Counter()
-        self._copies: Counter[tuple[str, Task]] = Counter()
-        self._spares: Counter[tuple[str, Task]] = Counter()
+        self._active: dict[Task, int] = {}
+        self._copies: dict[tuple[str, Task], int] = {}
+        self._spares: dict[tuple[str, Task], int] = {}
         # live
+        self.computing: object | None = None  # the computation that runs elsewhere
         self.initial = LiveMember(group_id, "")
         self.configured: ConfiguredTopology | None = None
         self.endpoint_epoch = 0
+        self.endpoints: dict[str, object] = {}  # by member, what `endpoints` found last
         self.shutdown_member_id: str | None = None
 
     # --- views
@@ -124,6 +127,8 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
     def release(self) -> None:
         """The group is gone, or its partition is; and so is all that it shares with others."""
         self.initial.is_gone = True
+        self.computing = None
+        self.endpoints.clear()
         super().release()
 
     # --- the log
@@ -164,6 +169,8 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
             self._hold(old, -1)
         if new is not None:
             self._hold(new, 1)
+        elif old is not None:
+            self.endpoints.pop(old.member_id, None)
         if not self.members:
             self.shutdown_member_id = None
 
@@ -194,7 +201,9 @@ def _tasks(current: CurrentTasks, *, is_active: bool) -> Iterator[Task]:
                 yield from ((subtopology_id, task) for task in indexes)
 
 
-def _add(counts: Counter[K], key: K, change: int) -> None:
-    counts[key] += change
-    if not counts[key]:
+def _add(counts: dict[K, int], key: K, change: int) -> None:
+    count = counts.get(key, 0) + change
+    if count:
+        counts[key] = count
+    else:
         del counts[key]
