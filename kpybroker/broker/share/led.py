@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from kpybroker.broker.loop.steps import Steps, Wait
 from kpybroker.core.share.values import StateWrite
@@ -17,7 +17,11 @@ if TYPE_CHECKING:
     from kpybroker.core.share.partition import SharePartition
     from kpybroker.core.share_coordinator.values import SharePartitionKey
 
-Done = Callable[[ErrorCode], None]
+
+class Done(Protocol):
+    """Who is to know a final result. The message is that of the error, where there is one of its own."""
+
+    def __call__(self, error: ErrorCode, message: str | None = None) -> None: ...
 
 
 class Waiter:

@@ -62,12 +62,13 @@ class _Timer(NamedTuple):
 
 
 class Acknowledging:
-    """The acknowledgements of one request: `errors` by partition, complete after `until_done`."""
+    """The acknowledgements of one request: `errors` by partition, complete after `until_done`, and their `messages`."""
 
-    __slots__ = ("_missing", "_wait", "errors")
+    __slots__ = ("_missing", "_wait", "errors", "messages")
 
     def __init__(self) -> None:
         self.errors: dict[SharePartitionId, ErrorCode] = {}
+        self.messages: dict[SharePartitionId, str] = {}
         self._missing = 0
         self._wait: Wait | None = None
 
@@ -75,8 +76,10 @@ class Acknowledging:
         """What is to be called with the partition's result, once."""
         self._missing += 1
 
-        def done(error: ErrorCode) -> None:
+        def done(error: ErrorCode, message: str | None = None) -> None:
             self.errors[partition] = error
+            if error is not ErrorCode.NONE:
+                self.messages[partition] = message or error.message
             self._missing -= 1
             if not self._missing and self._wait is not None:
                 self._wait.end()
@@ -91,7 +94,7 @@ class Acknowledging:
         return self.errors
 
 
-def _ignore(error: ErrorCode) -> None:
+def _ignore(error: ErrorCode, message: str | None = None) -> None:
     """No one waits for this result."""
 
 
@@ -264,10 +267,12 @@ class SharePartitions:
             machine.settings = settings
         return machine
 
-    def take(self, led: LedSharePartition, outcome: Outcome, done: Done = _ignore) -> None:
-        """Write what there is to write, wake who waits, and set the timer. `done` is called with the final result."""
+    def take(self, led: LedSharePartition, outcome: Outcome, done: Done = _ignore, message: str | None = None) -> None:
+        """Write what there is to write, wake who waits, and set the timer. `done` is called with the final result, and
+        the error's message: that of the outcome, or else this one.
+        """
         if outcome.write is None:
-            done(outcome.error)
+            done(outcome.error, outcome.message or message)
         else:
             led.writes.append((outcome.write, done))
             if not led.is_writing:
@@ -297,7 +302,7 @@ class SharePartitions:
             (result,) = await self._persister.write(group_id, [state])
             now = self._host.clock.monotonic()
             for write, done in writes:
-                self.take(led, machine.written(write, result.error, now), done)
+                self.take(led, machine.written(write, result.error, now), done, result.error_message)
             if client_error(result.error) in FENCING:
                 logger.info("The share partition with key %s is fenced: %s", led.key, result.error_message)
                 self.end(led, KafkaError(client_error(result.error), result.error_message))
