@@ -6,8 +6,8 @@ A click is a link, a button, a box or the choice of an option; what is typed is 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -46,7 +46,8 @@ def _kafka(start: Callable[[Path], Any], directory: Path) -> Iterator[tuple[str,
         yield bootstrap, []
 
 
-CLUSTERS: Final = {
+Start = Callable[[Path], AbstractContextManager[tuple[str, list[str]]]]
+CLUSTERS: Final[Mapping[str, Start]] = {
     OURS: _ours,
     "3.9": lambda directory: _kafka(kafka_3, directory),
     "4.3": lambda directory: _kafka(kafka_4, directory),
