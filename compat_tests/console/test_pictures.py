@@ -45,7 +45,7 @@ WHOLE: Final = {
     "messages": Picture("/topics/orders/messages", "espresso-beans", has_dark=True),
     "group": Picture("/group?id=billing", "classic", has_dark=True),
     "topic-metrics": Picture("/topics/orders", "Size of all replicas"),
-    "requests": Picture("/requests", "Produce"),
+    "requests": Picture("/requests?api=Produce", "Produce"),
     "faults": Picture("/faults", "NOT_LEADER_OR_FOLLOWER"),
     "logs": Picture("/logs?text=Produce", "Completed request"),
     "client": Picture("/clients", "checkout-7f9c"),

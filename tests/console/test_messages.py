@@ -157,6 +157,19 @@ def test_one_read_is_bounded(client: MakeClient, topic: str, monkeypatch: pytest
     assert client().get(f"/topics/{topic}/messages").status_code == 400
 
 
+def test_null_empty_and_the_text_null_are_kept_apart_in_words(client: MakeClient, broker: Broker) -> None:
+    name = f"nothing-{uuid.uuid4().hex[:8]}"
+    broker.create_topic(name, 1)
+    broker.produce(name, [Record("", 0, -1, 1, None, b"", (("a", None), ("b", b""))), record("null", "null")])
+    page = client().get(f"/topics/{name}/messages?start=oldest").text
+    cells = re.findall(r'<td class="bytes">(.*?)</td>', page)
+    null, empty = '<span class="tag">null</span>', '<span class="tag">empty</span>'
+    assert [cell.strip() for cell in cells[:2]] == [null, empty]
+    assert null in cells[2]
+    assert empty in cells[2]
+    assert [cell.strip() for cell in cells[3:5]] == ["null", "null"]
+
+
 def test_an_offset_without_a_record(client: MakeClient, topic: str) -> None:
     for offset in ("5", "99999999"):
         assert "has no record at offset" in client().get(f"/topics/{topic}/messages/0/{offset}").text
@@ -192,12 +205,63 @@ def test_a_message_is_produced_and_copied(client: MakeClient, broker: Broker, to
     assert done.headers["location"] == f"/topics/{topic}/messages/1/5"
     assert "&lt;b&gt;é" in browser.get(done.headers["location"]).text
     assert "&lt;b&gt;é" in browser.get(f"/topics/{topic}/produce?like=1.5").text
-    browser.post(f"/topics/{topic}/produce", data={**fields, "key_null": "1", "value_null": "1"})
+    browser.post(f"/topics/{topic}/produce", data={**fields, "key": "", "value": "", "value_as": "null"})
     last = broker.records(topic, partition=1)[-1]
     assert (last.key, last.value) == (None, None)
 
 
-@pytest.mark.parametrize("wrong", [{"partition": "7"}, {"partition": "x"}, {"headers": "=x"}])
+def field_values(page: str) -> dict[str, str]:
+    """What a browser would send of the form for one message."""
+    form = page.split("<form method", 2)[1] if "The value is" in page.split("<form method", 2)[1] else page
+    found = dict(re.findall(r'<input name="(\w+)"[^>]* value="([^"]*)"', form))
+    found |= dict(re.findall(r'<textarea name="(\w+)"[^>]*>\n(.*?)</textarea>', form, re.DOTALL))
+    for name, options in re.findall(r'<select name="(\w+)">(.*?)</select>', form, re.DOTALL):
+        chosen = re.findall(r'<option value="(\w*)" selected', options) or re.findall(r'<option value="(\w*)"', options)
+        found[name] = chosen[0]
+    return {name: html.unescape(value) for name, value in found.items()}
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        record(None, "tombstone"),
+        record(None, None),
+        record("", ""),
+        record("\n first\n\n", "two\nlines"),
+        record("\r\n", "\t"),
+        record(b"\xff\x00", b"\x00"),
+        record('{"a": 1}', '["k"]'),
+        Record(
+            "", 0, -1, 10**12, b"k", b"v", (("null", None), ("empty", b""), ("a=b", b"\xff"), ("", b"x"), ("t", b"1"))
+        ),
+    ],
+)
+def test_a_copy_is_what_was_copied(client: MakeClient, broker: Broker, sent: Record) -> None:
+    name = f"copied-{uuid.uuid4().hex[:8]}"
+    broker.create_topic(name, 1)
+    broker.produce(name, [sent])
+    browser = client(allow_changes=True)
+    form = browser.get(f"/topics/{name}/produce?like=0.0").text
+    fields = {key: value.replace("\n", "\r\n") for key, value in field_values(form).items()}
+    done = browser.post(f"/topics/{name}/produce", data={**fields, "token": token_of(form)})
+    assert done.status_code == 303, done.text
+    first, again = broker.records(name)
+    assert (again.key, again.value, again.headers) == (first.key, first.value, first.headers)
+    assert (again.key, again.value) == (sent.key, sent.value)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"partition": "7"},
+        {"partition": "x"},
+        {"headers": "=x"},
+        {"value_as": "json"},
+        {"value_as": "null"},
+        {"key": "0", "key_as": "hex"},
+        {"headers": "{"},
+    ],
+)
 def test_a_bad_message_keeps_what_was_typed(client: MakeClient, topic: str, wrong: dict[str, str]) -> None:
     browser = client(allow_changes=True)
     fields = {"token": token_of(browser.get(f"/topics/{topic}/produce").text), "value": "typed", **wrong}

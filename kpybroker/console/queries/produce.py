@@ -113,14 +113,3 @@ def _acknowledged(done: Mapping[int, tuple[Any, Any]], count: int) -> list[tuple
         error = kafka_error(failed)
         raise error if count == 1 else CommandError(f"{what} not produced: {error.cause}", error.fix)
     raise CommandError(f"{what} not acknowledged in time", "look whether it arrived before sending it again")
-
-
-def parse_headers(text: str) -> Headers:
-    """A header a line, NAME=VALUE; NAME alone has a null value. Raises CommandError."""
-    found: Headers = []
-    for line in filter(str.strip, text.splitlines()):
-        name, equals, value = line.partition("=")
-        if not name.strip():
-            raise usage(f"{line[:100]!r} has no name", "write a header a line: NAME=VALUE")
-        found.append((name.strip(), value.encode() if equals else None))
-    return found

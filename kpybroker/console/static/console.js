@@ -1,7 +1,6 @@
 // Charts: each element with data-chart names a path that returns [times, values] and is asked every two seconds while
-// the page is visible. Following: a button with data-follow names a stream of table rows, and one
-// with data-search a stream of those that a search finds. A button with data-pause
-// stops charts, and the parts that update themselves. The rest works without this.
+// the page is visible. Following: a button with data-follow names a stream of table rows, and one with data-search one of
+// those that a search finds. A button with data-pause stops charts, and the parts that update themselves. The rest works without this.
 "use strict";
 (() => {
   const EVERY_MS = 2000;
@@ -114,6 +113,7 @@
       button.textContent = "Stop searching";
       source.addEventListener("message", (event) => {
         body.insertAdjacentHTML(button.dataset.place, JSON.parse(event.data));
+        document.getElementById("no-messages")?.remove();
         reached(event);
       });
       source.addEventListener("progress", (event) => { summary.textContent = JSON.parse(event.data); reached(event); });
