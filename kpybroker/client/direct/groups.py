@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any, Final, TypeVar
 
-from kpybroker.client.connect import consumer_groups, raw_groups
 from kpybroker.client.connect.errors import CommandError, broker_error, check
+from kpybroker.client.connect.groups import consumer_groups, raw_groups
 from kpybroker.client.connect.wire import GROUP, RETRY_S, WireBroker, WireCluster
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode
