@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, Response
 
 from kpybroker.client.actions.seek import WOULD_MOVE
 from kpybroker.client.connect.errors import usage
-from kpybroker.client.share.groups import SHARE
+from kpybroker.client.connect.groups.listing import SHARE
 from kpybroker.console.queries import groups
 from kpybroker.console.queries.outside import share_groups
 from kpybroker.console.queries.pages import Page
