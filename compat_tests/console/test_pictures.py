@@ -70,10 +70,8 @@ def shop_console() -> Iterator[str]:
     with ExitStack() as stack:
         broker = stack.enter_context(Broker(config=CONFIG, start_timeout=START_S))
         shop.fill(broker.bootstrap_servers)
-        broker.channel.call(
-            "add_fault", match={"api": "Produce", "topic": "returns"}, act={"error": "NOT_LEADER_OR_FOLLOWER"}
-        )
-        broker.channel.call("add_fault", match={"api": "Fetch", "client_id": "data-lake-1"}, act={"delay_ms": 250})
+        broker.faults.error("Produce", "NOT_LEADER_OR_FOLLOWER", topic="returns", expect_unused=True)
+        broker.faults.delay("Fetch", 250, client_id="data-lake-1", expect_unused=True)
         broker.subscribe_client_metrics(interval_ms=500)
         stack.enter_context(_Work(broker))
         host, port = broker.channel.address
