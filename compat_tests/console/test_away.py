@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -9,6 +10,8 @@ from playwright.sync_api import expect
 
 from compat_tests.console.conftest import START_S, OpenPage, barriers, console
 from kpybroker.testing import Broker
+
+STALE = re.compile(r"^Not updated since \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z: ")
 
 
 @pytest.fixture
@@ -22,6 +25,10 @@ def test_a_page_recovers_when_the_broker_is_back(own_broker: Broker, open_page: 
         page = open_page(f"{address}/topics", allows_failures=True)
         expect(page.locator("tbody")).to_contain_text("orders")
         own_broker.channel.call("broker_down", broker=own_broker.channel.call("status")["brokers"][0]["id"])
+        stale = page.locator("#stale")
+        expect(stale).to_contain_text(STALE)
+        expect(page.locator("tbody")).to_contain_text("orders")
+        assert barriers(page, axe_source) == []
         page.reload()
         expect(page.get_by_role("alert")).to_contain_text("fix: ")
         assert barriers(page, axe_source) == []
@@ -42,6 +49,16 @@ def test_a_console_that_is_away_and_back_leaves_the_page(kafka: Broker, open_pag
     with console("-b", kafka.bootstrap_servers) as address:
         page = open_page(f"{address}/topics", allows_failures=True)
         expect(page.locator("tbody")).to_contain_text("orders")
-    with page.expect_event("requestfailed"):
-        pass
+    expect(page.locator("#stale")).to_contain_text("the console does not respond")
+    expect(page.locator("#stale")).to_contain_text(STALE)
     expect(page.locator("tbody")).to_contain_text("orders")
+
+
+def test_a_page_that_is_updated_again_says_nothing(own_broker: Broker, open_page: OpenPage) -> None:
+    with console("-b", own_broker.bootstrap_servers) as address:
+        page = open_page(f"{address}/topics/orders", allows_failures=True)
+        fault = own_broker.channel.call("add_fault", match={"api": "Metadata"}, act={"hold": True})
+        expect(page.locator("#stale")).to_contain_text("does not respond within 4 seconds")
+        expect(page.locator("dd").first).to_have_text("1")
+        own_broker.channel.call("remove_fault", id=fault["id"])
+        expect(page.locator("#stale")).to_have_count(0)

@@ -7,11 +7,12 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from kpybroker.client.actions.seek import WOULD_MOVE
 from kpybroker.client.connect.errors import usage
-from kpybroker.client.share.groups import SHARE
+from kpybroker.client.connect.groups.listing import SHARE
+from kpybroker.console.pages.metrics import FRESH_S, drawn, range_of
 from kpybroker.console.queries import groups
 from kpybroker.console.queries.outside import share_groups
 from kpybroker.console.queries.pages import Page
@@ -64,12 +65,12 @@ async def one(request: Request) -> Response:
 
 
 async def lag(request: Request) -> Response:
-    """`/group/lag.json?id=`: times in seconds, and the lag, as a chart takes them."""
-    console, name = console_of(request), group_of(request)
-    found, _ = await console.live.ask(lambda cluster, _: groups.lag(cluster, name))
-    console.samples.add(f"lag/{name}", found)
-    points = console.samples.points(f"lag/{name}")
-    return JSONResponse([[point.at for point in points], [point.value for point in points]])
+    """`/group/lag.json?id=&range=`: times in seconds, and the lag, as a chart takes them."""
+    console, name, kept = console_of(request), group_of(request), range_of(request)
+    if not console.samples.is_fresh(f"lag/{name}", FRESH_S):
+        found, _ = await console.live.ask(lambda cluster, _: groups.lag(cluster, name))
+        console.samples.add(f"lag/{name}", found)
+    return drawn(console.samples.points(f"lag/{name}", kept))
 
 
 async def preview(request: Request) -> Response:

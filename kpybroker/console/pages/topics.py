@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
+from kpybroker.console.pages.metrics import FRESH_S, drawn, range_of
 from kpybroker.console.queries import groups, settings, topics
 from kpybroker.console.web.context import Console, charts_of, console_of, render
 from kpybroker.console.web.forms import whole_number
@@ -24,7 +25,7 @@ async def listing(request: Request) -> Response:
     )
     found, notes = await console.live.ask(lambda cluster, failed: topics.listed(cluster, wanted, failed))
     for row in found.rows:
-        _remember(console, row["name"], row["end"])
+        _remember(console, row["name"], row["end"], found.read_at)
         row["rate"] = console.samples.rate(f"topic/{row['name']}")
     return render(request, "topics.html", title="Topics", found=found, wanted=wanted, notes=notes)
 
@@ -34,7 +35,7 @@ async def one(request: Request) -> Response:
     console, name = console_of(request), request.path_params["name"]
     number = whole_number(dict(request.query_params), "page", 1, 1, 10**6)
     found, notes = await console.live.ask(lambda cluster, _: topics.described(cluster, name, number))
-    _remember(console, name, found.head["end"])
+    _remember(console, name, found.head["end"], found.head["read_at"])
     rate = console.samples.rate(f"topic/{name}")
     context: dict[str, Any] = {"found": found, "rate": rate, "charts": charts_of(request, "topic")}
     return render(request, "topic.html", title=name, tab="", name=name, notes=notes, **context)
@@ -49,17 +50,17 @@ async def configuration(request: Request) -> Response:
 
 
 async def rates(request: Request) -> Response:
-    """`/topics/{name}/rates.json`: times in seconds, and records a second, as a chart takes them."""
-    console, name = console_of(request), request.path_params["name"]
-    end, _ = await console.live.ask(lambda cluster, _: topics.end_offset(cluster, name))
-    _remember(console, name, end)
-    points = console.samples.rates(f"topic/{name}")
-    return JSONResponse([[point.at for point in points], [round(point.value, 3) for point in points]])
+    """`/topics/{name}/rates.json?range=`: times in seconds, and records a second, as a chart takes them."""
+    console, name, kept = console_of(request), request.path_params["name"], range_of(request)
+    if not console.samples.is_fresh(f"topic/{name}", FRESH_S):
+        (end, at), _ = await console.live.ask(lambda cluster, _: topics.end_offset(cluster, name))
+        _remember(console, name, end, at)
+    return drawn(console.samples.rates(f"topic/{name}", kept))
 
 
-def _remember(console: Console, name: str, end: int | None) -> None:
+def _remember(console: Console, name: str, end: int | None, at: float) -> None:
     if end is not None:
-        console.samples.add(f"topic/{name}", end)
+        console.samples.add(f"topic/{name}", end, at)
 
 
 async def readers(request: Request) -> Response:

@@ -6,6 +6,7 @@ partitions at most: a page with more shows no sizes.
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
@@ -43,6 +44,8 @@ class Listed(NamedTuple):
     under_replicated: int
     leaderless: int
     leaders: list[tuple[int, int]]
+    read_at: float
+    """When the end offsets were read, in seconds since 1970."""
 
 
 def listed(cluster: Cluster, wanted: Filter, failures: Failures) -> Listed:
@@ -53,6 +56,7 @@ def listed(cluster: Cluster, wanted: Filter, failures: Failures) -> Listed:
     page = Page.of(len(chosen), wanted.page)
     shown = chosen[page.first : page.last]
     offsets = read_offsets(cluster, [p for topic in shown for p in topic.partitions])
+    read_at = time.time()
     partitions = [partition for topic in everything for partition in topic.partitions]
     leaders = Counter(partition.leader for partition in partitions if partition.leader is not None)
     sizes = _sizes(cluster, failures) if wanted.sizes else None
@@ -71,6 +75,7 @@ def listed(cluster: Cluster, wanted: Filter, failures: Failures) -> Listed:
         sum(len(partition.isr) < len(partition.replicas) for partition in partitions),
         sum(partition.leader is None for partition in partitions),
         sorted((broker, leaders[broker]) for broker in metadata.brokers),
+        read_at,
     )
 
 
@@ -134,10 +139,11 @@ def described(cluster: Cluster, name: str, page_number: int) -> Described:
     shown = topic.partitions[page.first : page.last]
     is_small = len(topic.partitions) <= PLACES_MAX
     offsets = read_offsets(cluster, topic.partitions if is_small else shown)
+    read_at = time.time()
     leaders = Counter(p.leader for p in topic.partitions if p.leader is not None)
     brokers = sorted({broker for p in topic.partitions for broker in p.replicas})
     return Described(
-        {**list_row(topic, offsets), "end": end_of(topic, offsets)},
+        {**list_row(topic, offsets), "end": end_of(topic, offsets), "read_at": read_at},
         [{**partition_row(p, offsets), "preferred": p.leader == p.replicas[0]} for p in shown],
         page,
         [(broker, leaders[broker]) for broker in brokers],
@@ -159,7 +165,8 @@ def places(topic: Topic, numbers: Iterable[int] = ()) -> list[tuple[str, int]]:
     return [p.place for p in topic.partitions if p.leader is not None and (not wanted or p.number in wanted)]
 
 
-def end_offset(cluster: Cluster, name: str) -> int | None:
-    """The sum of the end offsets; None if one is unknown."""
+def end_offset(cluster: Cluster, name: str) -> tuple[int | None, float]:
+    """The sum of the end offsets, None if one is unknown; and when it was read, in seconds since 1970."""
     topic = find(cluster, name)
-    return end_of(topic, read_offsets(cluster, topic.partitions))
+    offsets = read_offsets(cluster, topic.partitions)
+    return end_of(topic, offsets), time.time()

@@ -1,49 +1,9 @@
-// Charts: each element with data-chart names a path that returns [times, values] and is asked every two seconds while
-// the page is visible. Following: a button with data-follow names a stream of table rows, and one with data-search one of
-// those that a search finds. A button with data-pause stops charts, and the parts that update themselves. The rest works without this.
+// Following: a button with data-follow names a stream of table rows, and one with data-search one of those that a search
+// finds. A button with data-pause stops charts, and the parts that update themselves. The rest works without this.
 "use strict";
 (() => {
-  const EVERY_MS = 2000;
   const ROWS_MAX = 500;
   let isPaused = false;
-  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-
-  const height = (element) => Number(element.dataset.height) || 200;
-
-  function options(element) {
-    const axis = () => ({ stroke: colour("--faint"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line") } });
-    return {
-      width: element.clientWidth || 320, height: height(element), legend: { show: false }, cursor: { show: false },
-      scales: { x: { range: (_, low, high) => [low, Math.max(high, low + 30)] }, y: { range: (_, low, high) => [0, Math.max(1, high * 1.1)] } },
-      axes: [axis(), { ...axis(), size: 64 }],
-      series: [{}, { label: element.dataset.unit || "", stroke: colour("--link"), width: 2, points: { show: true, size: 4 } }],
-    };
-  }
-
-  async function draw(element, state) {
-    if (document.hidden || isPaused) return;
-    try {
-      const response = await fetch(element.dataset.chart, { headers: { Accept: "application/json" } });
-      if (!response.ok) return;
-      const data = await response.json();
-      if (data[0].length < 2) return;
-      if (state.plot) state.plot.setData(data);
-      else state.plot = new uPlot(options(element), data, element);
-      element.dataset.drawn = "yes";
-    } catch (_) { /* the page's own text says when the cluster is away */ }
-  }
-
-  function chart(element) {
-    const state = {};
-    draw(element, state);
-    const timer = setInterval(() => (element.isConnected ? draw(element, state) : clearInterval(timer)), EVERY_MS);
-    addEventListener("resize", () => state.plot && state.plot.setSize({ width: element.clientWidth, height: height(element) }));
-    const redraw = () => {
-      if (state.plot) { state.plot.destroy(); state.plot = null; draw(element, state); }
-    };
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
-    addEventListener("look", redraw);
-  }
 
   // Rows are made by the server, which escapes everything in them.
   function follow(button) {
@@ -69,7 +29,6 @@
       source.onopen = () => { summary.textContent = `Following: ${count} new.`; summary.dataset.following = "yes"; };
       source.addEventListener("message", (event) => {
         body.insertAdjacentHTML("afterbegin", JSON.parse(event.data));
-        document.getElementById("no-messages")?.remove();
         while (body.rows.length > ROWS_MAX) body.lastElementChild.remove();
         count += 1;
         summary.textContent = `Following: ${count} new.`;
@@ -145,17 +104,64 @@
 
   document.addEventListener("htmx:before:request", (event) => { if (isPaused) event.preventDefault(); });
 
+  // A part that cannot be updated keeps what it has, and the page says since when. `failed` has, for each of them, its last
+  // update and the cause.
+  const updated = new WeakMap();
+  const failed = new Map();
+
+  function stale() {
+    for (const element of failed.keys()) if (!element.isConnected) failed.delete(element);
+    let note = document.getElementById("stale");
+    if (!failed.size) { note?.remove(); return; }
+    if (!note) {
+      note = document.createElement("p");
+      note.id = "stale";
+      note.className = "notes mild";
+      note.setAttribute("role", "status");
+      document.querySelector("main .head").after(note);
+    }
+    const [since, cause] = [...failed.values()].sort((one, other) => one[0] - other[0])[0];
+    if (note.dataset.said === `${since} ${cause}`) return;
+    note.dataset.said = `${since} ${cause}`;
+    const moment = document.createElement("time");
+    moment.dateTime = moment.textContent = new Date(since).toISOString();
+    note.replaceChildren("Not updated since ", moment, `: ${cause}. What is shown is from then; the page asks on.`);
+  }
+
+  function keep(element, cause) {
+    failed.set(element, [updated.get(element) || performance.timeOrigin, cause]);
+    stale();
+  }
+
+  document.addEventListener("htmx:after:request", (event) => {
+    const element = event.target;
+    const { status } = event.detail.ctx.response;
+    if (status >= 500 && !element.querySelector("[role=alert]") && element.matches("#live, #metrics")) {
+      event.preventDefault();
+      const page = new DOMParser().parseFromString(event.detail.ctx.text, "text/html");
+      keep(element, page.querySelector("main [role=alert] p")?.textContent.trim() || "the console failed");
+      return;
+    }
+    updated.set(element, Date.now());
+    failed.delete(element);
+    stale();
+  });
+  document.addEventListener("htmx:error", (event) => {
+    if (event.target.matches?.("#live, #metrics")) keep(event.target, "the console does not respond");
+  });
+
   function pause(button) {
     button.hidden = !document.querySelector("[hx-trigger], [data-chart]");
     button.addEventListener("click", () => {
       isPaused = !isPaused;
+      document.documentElement.dataset.paused = isPaused ? "yes" : "";
       button.setAttribute("aria-pressed", String(isPaused));
     });
   }
 
   // Pages replace parts of themselves, so what is new is looked for whenever something changes.
   function begin() {
-    for (const [name, work] of [["chart", chart], ["follow", follow], ["search", search], ["into", into], ["pause", pause]]) {
+    for (const [name, work] of [["follow", follow], ["search", search], ["into", into], ["pause", pause]]) {
       for (const element of document.querySelectorAll(`[data-${name}]:not([data-begun])`)) {
         element.dataset.begun = "yes";
         work(element);

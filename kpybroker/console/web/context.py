@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
@@ -65,7 +66,7 @@ class Console:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self.templates.filters.update(shown=shown, size=size, moment=moment, count=grouped, hide=hide, said=said)
+        self.templates.filters.update(shown=shown, size=size, when=when, count=grouped, hide=hide, said=said)
 
     def _metrics(self, options: ConsoleOptions) -> Metrics | None:
         if options.metrics:
@@ -124,6 +125,14 @@ def render(request: Request, template: str, *, status: int = 200, **context: Any
         "needs": needed(request.url.path),
     }
     return HTMLResponse(console.text(template, **{**common, **context}), status)
+
+
+def when(timestamp_ms: int | None) -> Markup:
+    """A moment in UTC, which a script says in another zone; a dash for none, and a number beyond the calendar."""
+    text = moment(timestamp_ms)
+    if text is None or not text.endswith("Z"):
+        return escape(shown(text))
+    return Markup('<time datetime="{0}">{0}</time>').format(text)
 
 
 def grouped(number: int | float | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from kpybroker.console.pages import messages as pages
-from kpybroker.console.queries import bulk, decoding, messages, produce, topics
+from kpybroker.console.queries import bulk, decoding, messages, produce, samples, topics
 from kpybroker.console.queries.outside import json_filter_worker, json_filters
 from kpybroker.console.queries.pages import ROWS_MAX
 from kpybroker.console.queries.records import downloads
@@ -24,6 +24,7 @@ def mebibytes(size: int) -> str:
 
 
 def rows() -> dict[str, str]:
+    steps = {name: one.step_s for name, one in samples.RANGES.items()}
     return {
         "one request to the cluster": f"{live.REQUEST_S_MAX:g} s, or `--timeout` if that is shorter",
         "one page": f"{live.PAGE_S_MAX:g} s; then it says that the cluster does not respond",
@@ -43,6 +44,8 @@ def rows() -> dict[str, str]:
         "a download": f"{number(downloads.RECORDS_MAX)} messages, {mebibytes(downloads.BYTES_MAX)} "
         f"or {downloads.S_MAX:g} s",
         "pages that follow or search messages": number(follow.FOLLOWERS_MAX),
+        "remembered numbers for rates and charts": f"{number(samples.KEYS_MAX)} topics and charts; of each every "
+        f"{steps['15m']:g} s for 15 minutes, {steps['1h']:g} s for an hour, {steps['6h']:g} s for six",
     }
 
 

@@ -69,9 +69,48 @@ def test_brokers_are_added_up_and_the_furthest_behind_is_the_largest(
     now[0] = 10.0
     assert {one.key: one.number for one in read.now("cluster")}["messages"] == 4.0
     assert {one.key: one.number for one in read.now("replication")}["max-lag"] == 3.0
-    assert read.points("cluster", "messages") == ([10.0], [4.0])
+    assert read.points("cluster", "messages") == [(10.0, 4.0)]
     read.now("topic", 'or"ders')
-    assert read.points("topic", "messages", "nothing") == ([], [])
+    assert read.points("topic", "messages", "nothing") == []
+
+
+def test_a_broker_that_comes_goes_or_begins_again_is_no_leap(
+    served: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metrics, "FRESH_S", 0)
+    now = [0.0]
+    urls = [f"{served['at']}/metrics"]
+    served["/second"] = f"{IN}_total 1000000\n"
+    read = Metrics(lambda: urls, Samples(lambda: now[0]))
+    for at, first, second in (
+        (0, 10, None),
+        (10, 20, None),
+        (20, 30, 10**6),
+        (30, 40, 10**6 + 10),
+        (40, 5, 10**6 + 20),
+    ):
+        now[0] = float(at)
+        served["/metrics"] = f"{IN}_total {first}\n"
+        served["/second"] = f"{IN}_total {second}\n"
+        urls[1:] = [] if second is None else [f"{served['at']}/second"]
+        read.now("cluster")
+    assert read.points("cluster", "messages") == [(10.0, 1.0), (20.0, 1.0), (30.0, 2.0), (40.0, 1.0)]
+
+
+def test_one_reading_serves_all_viewers(served: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monotonic = [100.0]
+    monkeypatch.setattr("kpybroker.console.queries.outside.metrics.time.monotonic", lambda: monotonic[0])
+    read = Metrics(lambda: [f"{served['at']}/metrics"], Samples(lambda: now[0]))
+    for step in range(60):
+        served["/metrics"] = f"{IN}_total {15 * step}\n"
+        now[0], monotonic[0] = float(step), 100.0 + step
+        for viewer in range(5):  # between two readings they see the same number at a later time
+            now[0] = step + viewer * 0.19
+            read.now("cluster")
+    rates = [point.value for point in read.points("cluster", "messages")]
+    assert len(rates) > 20
+    assert all(rate is not None and abs(rate - 15.0) < 0.01 for rate in rates)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +123,7 @@ def test_a_page_that_has_none_is_an_error_and_what_was_known_stays(
     read = Metrics(lambda: [served["at"] + path], Samples())
     with pytest.raises(CommandError, match=cause):
         read.now("cluster")
-    assert read.points("cluster", "messages") == ([], [])
+    assert read.points("cluster", "messages") == []
 
 
 def test_what_is_read_is_bounded(served: dict[str, str]) -> None:
