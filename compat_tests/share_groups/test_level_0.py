@@ -97,7 +97,7 @@ def switched_off(bootstrap: str) -> Raw:
 
     def is_off() -> bool:
         found = {one.name: one.max_version_level for one in raw.ask(hello, 4).finalized_features}
-        return found.get("share.version", 0) == 0
+        return bool(found.get("share.version", 0) == 0)
 
     eventually(is_off, "share.version 0", SETTLE_S)
     find = FindCoordinatorRequest(key_type=0, coordinator_keys=[GROUP])
